@@ -1,0 +1,76 @@
+"""Every error klog raises on purpose; a class exists only where a caller acts differently.
+
+    KlogError
+    +-- CorruptRecordError      bytes are bad: file, position and reason are in the message
+    +-- UnsupportedFormatError  bytes are good, but of a kind this klog does not read
+    +-- OffsetOutOfRangeError   an offset that the partition does not hold was asked for
+    +-- DataLossError           records that a plan or a stream counted on are gone
+    +-- OptionError             the user's words are wrong: option, topic, path
+
+Each message names the file, topic-partition, offset or option, and what to do next.
+"""
+
+from __future__ import annotations
+
+
+class KlogError(Exception):
+    """Root of klog's errors."""
+
+
+class CorruptRecordError(KlogError):
+    """Bytes that do not follow Kafka's format, or fail their checksum.
+
+    `position` is the byte at which the damage was found, counted from the start of what was
+    decoded; a caller that knows the file restates it with `in_file`.
+    """
+
+    def __init__(self, reason: str, position: int = 0) -> None:
+        """Keep the reason and the position; the message is made of both."""
+        super().__init__(f"{reason} (position {position})")
+        self.reason = reason
+        self.position = position
+
+    def __reduce__(self) -> tuple[type[CorruptRecordError], tuple[str, int]]:
+        """Pickle by its two arguments: Spark carries it from worker to driver."""
+        return (type(self), (self.reason, self.position))
+
+    def in_file(self, path: str, topic_partition: str, base: int = 0) -> CorruptFileError:
+        """Name the file: `base` is the position in it at which the decoded bytes began."""
+        return CorruptFileError(self.reason, self.position + base, path, topic_partition)
+
+
+class CorruptFileError(CorruptRecordError):
+    """A `CorruptRecordError` whose file and topic-partition are known."""
+
+    def __init__(self, reason: str, position: int, path: str, topic_partition: str) -> None:
+        """Make the message that a user sees."""
+        KlogError.__init__(
+            self,
+            f"{topic_partition}: corrupt log {path} at position {position}: {reason}. "
+            "Restore this segment from a replica or a backup, or read around it with "
+            "startingOffsets and endingOffsets (`assign` reads the other partitions)",
+        )
+        self.reason = reason
+        self.position = position
+        self.path = path
+        self.topic_partition = topic_partition
+
+    def __reduce__(self) -> tuple[type[CorruptFileError], tuple[str, int, str, str]]:  # type: ignore[override]
+        """Pickle by its four arguments."""
+        return (type(self), (self.reason, self.position, self.path, self.topic_partition))
+
+
+class UnsupportedFormatError(KlogError):
+    """A message format or file version that this klog does not read."""
+
+
+class OffsetOutOfRangeError(KlogError):
+    """An offset below the log start or above the log end was asked for."""
+
+
+class DataLossError(KlogError):
+    """Records that a plan or a checkpoint counted on are no longer there."""
+
+
+class OptionError(KlogError):
+    """An option, a path or a topic name that cannot mean anything here."""
