@@ -1,0 +1,1 @@
+"""Kafka's log format: bytes to values and back. No I/O, no clock, no Spark."""

@@ -1,0 +1,198 @@
+"""Decompress one batch's records; the codec library does the work, this file keeps the bounds.
+
+Nothing is decompressed past `limit` bytes: a batch that claims or turns out to be larger is
+refused, and memory stays within the limit and one step of the codec. Framings are Kafka's (format
+notes 2.1 to 2.4): gzip may have several members and trailing zeros; snappy is xerial's stream, one
+or several, or a bare block; lz4 is the frame format with independent blocks only, its header
+checksum as in v2, and what follows the end mark is ignored; zstd may be several frames.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+
+import cramjam
+import lz4.block
+import xxhash
+import zstandard
+
+from klog.errors import CorruptRecordError
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+MAX_BATCH_BYTES = 128 << 20
+"""The most that one batch may decompress to: a broker's default batch is 1 MiB compressed, and
+memory, not the format, is what this protects."""
+
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
+_LZ4_MAGIC = 0x184D2204
+_LZ4_BLOCK_BYTES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_ZSTD_STEP_BYTES = 4096
+"""zstd expands at most some 32,700 times: a step of compressed input stays within the limit."""
+
+_be_int = struct.Struct(">i").unpack_from
+_le_uint = struct.Struct("<I").unpack_from
+
+
+def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
+    """Decompress the records of a batch with codec number `codec` (attributes, bits 0 to 2).
+
+    Raises `CorruptRecordError` if the bytes are not of that codec, or hold more than `limit` bytes.
+    """
+    decoder = _DECODERS.get(codec)
+    if decoder is None:
+        raise CorruptRecordError(f"compression codec {codec} does not exist")
+    try:
+        return decoder(data, limit)
+    except (
+        zlib.error,
+        cramjam.DecompressionError,
+        lz4.block.LZ4BlockError,
+        zstandard.ZstdError,
+        struct.error,
+        IndexError,
+        ValueError,
+    ) as exc:
+        raise CorruptRecordError(f"{NAMES[codec]} data is damaged: {exc}") from exc
+
+
+class _Output:
+    """Pieces of output, refused as soon as they pass the limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.pieces: list[bytes] = []
+        self.left = limit
+        self.limit = limit
+
+    def add(self, piece: bytes) -> None:
+        self.reserve(len(piece))
+        self.pieces.append(piece)
+        self.left -= len(piece)
+
+    def reserve(self, size: int) -> None:
+        if size > self.left:
+            raise CorruptRecordError(
+                f"a batch that decompresses to more than {self.limit} bytes is refused"
+            )
+
+    def join(self) -> bytes:
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
+
+def _none(data: bytes, limit: int) -> bytes:
+    return data
+
+
+def _gzip(data: bytes, limit: int) -> bytes:
+    out = _Output(limit)
+    rest = data
+    while rest.strip(b"\0"):
+        member = zlib.decompressobj(31)
+        out.add(member.decompress(rest, out.left + 1))
+        if not member.eof:
+            raise ValueError("stream ends early")
+        rest = member.unused_data
+    return out.join()
+
+
+def _snappy(data: bytes, limit: int) -> bytes:
+    out = _Output(limit)
+    if not data.startswith(_XERIAL):
+        out.add(_snappy_block(data, out))
+        return out.join()
+    position = 0
+    while position < len(data):
+        if data.startswith(_XERIAL, position):
+            position += _XERIAL_HEADER_BYTES
+            continue
+        (size,) = _be_int(data, position)
+        position += 4
+        if not 0 < size <= len(data) - position:
+            raise ValueError(f"block of {size} bytes where {len(data) - position} are left")
+        out.add(_snappy_block(data[position : position + size], out))
+        position += size
+    return out.join()
+
+
+def _snappy_block(block: bytes, out: _Output) -> bytes:
+    """Decompress a raw block once the size it claims, its leading varint, is within bounds."""
+    claimed = 0
+    for index, byte in enumerate(block[:5]):
+        claimed |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            break
+    out.reserve(claimed)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _lz4(data: bytes, limit: int) -> bytes:
+    position, block_bytes, block_checksums = _lz4_frame(data)
+    out = _Output(limit)
+    while True:
+        (word,) = _le_uint(data, position)
+        position += 4
+        if word == 0:
+            return out.join()
+        size, stored = word & 0x7FFFFFFF, word >> 31
+        if size > min(block_bytes, len(data) - position):
+            raise ValueError(f"block of {size} bytes is larger than the frame allows")
+        block = data[position : position + size]
+        position += size
+        if block_checksums:
+            if _le_uint(data, position)[0] != xxhash.xxh32_intdigest(block):
+                raise ValueError("block checksum differs")
+            position += 4
+        out.add(block if stored else lz4.block.decompress(block, uncompressed_size=block_bytes))
+
+
+def _lz4_frame(data: bytes) -> tuple[int, int, bool]:
+    """Read a frame's descriptor: (position of the first block, block size, block checksums?)."""
+    magic, flags, size_code = struct.unpack_from("<IBB", data)
+    if magic != _LZ4_MAGIC or flags >> 6 != 1 or flags & 0x03 or size_code & 0x8F:
+        raise ValueError("not an lz4 frame")
+    if not flags & 0x20:
+        raise ValueError("dependent blocks are not part of Kafka's format")
+    if size_code >> 4 not in _LZ4_BLOCK_BYTES:
+        raise ValueError(f"block size code {size_code >> 4} does not exist")
+    header_end = 6 + (8 if flags & 0x08 else 0)
+    if data[header_end] != (xxhash.xxh32_intdigest(data[4:header_end]) >> 8) & 0xFF:
+        raise ValueError("frame header checksum differs")
+    return header_end + 1, _LZ4_BLOCK_BYTES[size_code >> 4], bool(flags & 0x10)
+
+
+def _zstd(data: bytes, limit: int) -> bytes:
+    decompressor = _zstd_decompressor()
+    if zstandard.frame_content_size(data) in range(limit + 1):
+        try:
+            return decompressor.decompress(data, allow_extra_data=False)
+        except zstandard.ZstdError:
+            pass  # Several frames, or damage: the stream tells.
+    out = _Output(limit)
+    stream = decompressor.decompressobj(read_across_frames=True)
+    for begin in range(0, len(data), _ZSTD_STEP_BYTES):
+        out.add(stream.decompress(data[begin : begin + _ZSTD_STEP_BYTES]))
+    return out.join()
+
+
+def _zstd_decompressor() -> zstandard.ZstdDecompressor:
+    """Give this thread's decompressor: making one costs as much as a batch."""
+    found: zstandard.ZstdDecompressor | None = getattr(_threads, "zstd", None)
+    if found is None:
+        found = _threads.zstd = zstandard.ZstdDecompressor()
+    return found
+
+
+_threads = threading.local()
+
+_DECODERS: dict[int, Callable[[bytes, int], bytes]] = {
+    NONE: _none,
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}

@@ -1,0 +1,203 @@
+"""Records of whole batches to Arrow columns, without a Python loop over records.
+
+    record   length varint | attributes int8 | timestampDelta varlong | offsetDelta varint
+             | key length varint, key | value length varint, value
+             | header count varint | headers                                  (format notes 1.3)
+
+`walk` finds where the records of all batches at hand begin and end. Then each field is decoded for
+all records at once, and keys and values are gathered by Arrow out of the buffer they lie in. Every
+length is checked against its record before it is used, and a record must end where its length says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from klog.errors import CorruptRecordError
+from klog.logformat import batch as v2
+from klog.logformat.codecs import decompress
+from klog.logformat.headers import read_headers
+from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, Longs, read_varints
+from klog.logformat.walk import Sections, record_bounds
+
+MAX_BUFFER_BYTES = (1 << 31) - 1 - PADDING
+"""Arrow's `binary` counts in 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Decoded records, a row each.
+
+    `offset` and `timestamp_ms` int64, `timestamp_type` int8 (0
+    CreateTime, 1 LogAppendTime); `key`, `value` Arrow binary, null where the record has null;
+    `headers` Arrow list, null where the record has none. What was not asked for is None.
+    """
+
+    offset: Longs
+    timestamp_ms: Longs | None
+    timestamp_type: npt.NDArray[np.int8] | None
+    key: pa.BinaryArray | None
+    value: pa.BinaryArray | None
+    headers: pa.ListArray | None
+
+    def part(self, begin: int, end: int) -> Columns:
+        """Keep the records from `begin` to before `end`, by number."""
+
+        def cut(column: Any) -> Any:
+            return None if column is None else column[begin:end]
+
+        return Columns(
+            cut(self.offset),
+            cut(self.timestamp_ms),
+            cut(self.timestamp_type),
+            cut(self.key),
+            cut(self.value),
+            cut(self.headers),
+        )
+
+
+def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
+    """Decode all records of `batches`, which lie in `data`; CRCs are the caller's to check.
+
+    `columns` are names of `Columns`; offsets come always. Raises `CorruptRecordError` with the
+    position of the batch in `data`.
+    """
+    sections = _sections(data, batches)
+    buffer = np.frombuffer(sections.data, np.uint8)
+    counts = batches.headers["count"].astype(np.int64)
+    starts, ends, batch_of = record_bounds(buffer, sections, counts)
+    try:
+        return _fields(sections.data, buffer, starts, ends, batch_of, batches, columns)
+    except CorruptRecordError as exc:
+        section = max(int(np.searchsorted(sections.starts, exc.position, "right")) - 1, 0)
+        raise CorruptRecordError(exc.reason, int(sections.origins[section])) from exc
+
+
+def _sections(data: bytes, batches: v2.Batches) -> Sections:
+    """Lay the batches' records in one buffer; uncompressed ones stay where they are."""
+    codecs = batches.attributes & v2.CODEC_MASK
+    starts, ends = batches.starts + v2.HEADER_BYTES, batches.ends
+    if not codecs.any() and len(data) - int(ends[-1]) >= PADDING:
+        return Sections(data, starts, ends, batches.starts)
+    pieces = []
+    for codec, start, end in zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        try:
+            pieces.append(decompress(codec, data[start:end]))
+        except CorruptRecordError as exc:
+            raise CorruptRecordError(exc.reason, start - v2.HEADER_BYTES) from exc
+    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    behind = np.cumsum(sizes)
+    if behind[-1] > MAX_BUFFER_BYTES:
+        raise CorruptRecordError(
+            f"batches of {int(behind[-1])} bytes together are refused", int(batches.starts[0])
+        )
+    pieces.append(bytes(PADDING))
+    return Sections(b"".join(pieces), behind - sizes, behind, batches.starts)
+
+
+def _fields(
+    data: bytes,
+    buffer: Bytes,
+    starts: Longs,
+    ends: Longs,
+    batch_of: npt.NDArray[np.intp],
+    batches: v2.Batches,
+    columns: Collection[str],
+) -> Columns:
+    _, at = read_varints(buffer, starts)
+    timestamp_deltas, at = read_varints(buffer, at + 1, VARLONG_BYTES)
+    offset_deltas, at = read_varints(buffer, at)
+    key_start, key_end, key_null = _bytes_field(buffer, at, ends, "key")
+    value_start, value_end, value_null = _bytes_field(buffer, key_end, ends, "value")
+    header_counts, at = read_varints(buffer, value_end)
+    _check_header_counts(header_counts, at, ends)
+    offsets = batches.base_offsets[batch_of] + offset_deltas
+    _check_offsets(offsets, offset_deltas, batch_of, batches, ends)
+    append_time = (batches.attributes & v2.LOG_APPEND_TIME) != 0
+    timestamps = None
+    if "timestamp_ms" in columns:
+        timestamps = batches.headers["base_timestamp"].astype(np.int64)[batch_of] + timestamp_deltas
+        if append_time.any():
+            maxima = batches.headers["max_timestamp"].astype(np.int64)[batch_of]
+            timestamps = np.where(append_time[batch_of], maxima, timestamps)
+    return Columns(
+        offset=offsets,
+        timestamp_ms=timestamps,
+        timestamp_type=append_time.astype(np.int8)[batch_of]
+        if "timestamp_type" in columns
+        else None,
+        key=_gather(data, key_start, key_end, key_null) if "key" in columns else None,
+        value=_gather(data, value_start, value_end, value_null) if "value" in columns else None,
+        headers=read_headers(data, at, ends, header_counts) if "headers" in columns else None,
+    )
+
+
+def _bytes_field(
+    buffer: Bytes, at: Longs, ends: Longs, name: str
+) -> tuple[Longs, Longs, npt.NDArray[np.bool_]]:
+    """Read a length and step over its bytes: (start, end, is null); any negative length is null."""
+    lengths, start = read_varints(buffer, at)
+    null = lengths < 0
+    end = start + (np.where(null, 0, lengths) if null.any() else lengths)
+    outside = end >= ends
+    if outside.any():
+        index = int(np.argmax(outside))
+        raise CorruptRecordError(
+            f"{name} of {lengths[index]} bytes reaches past its record", int(at[index])
+        )
+    return start, end, null
+
+
+def _check_header_counts(counts: Longs, at: Longs, ends: Longs) -> None:
+    """Check that a record without headers ends here, and one with has two bytes for each."""
+    wrong = (counts < 0) | (at + 2 * counts > ends) | ((counts == 0) & (at != ends))
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise CorruptRecordError(
+            f"{counts[index]} headers in {ends[index] - at[index]} bytes", int(at[index] - 1)
+        )
+
+
+def _check_offsets(
+    offsets: Longs,
+    deltas: Longs,
+    batch_of: npt.NDArray[np.intp],
+    batches: v2.Batches,
+    ends: Longs,
+) -> None:
+    """Check that offsets rise within a batch and stay inside what its header says."""
+    wrong = (deltas < 0) | (
+        deltas > batches.headers["last_offset_delta"].astype(np.int64)[batch_of]
+    )
+    wrong[1:] |= offsets[1:] <= offsets[:-1]
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise CorruptRecordError(
+            f"record offset {offsets[index]} does not fit its batch", int(ends[index]) - 1
+        )
+
+
+def _gather(data: bytes, start: Longs, end: Longs, null: npt.NDArray[np.bool_]) -> pa.BinaryArray:
+    """Copy `data[start[i]:end[i]]` of all records into one Arrow array, by Arrow's own take.
+
+    Starts and ends rise, so they are the offsets of an array over `data` in which every second
+    element is a field and those between are what lies between the fields.
+    """
+    count = len(start)
+    if not count:
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * count, np.int32)
+    bounds[0::2] = start
+    bounds[1::2] = end
+    whole = pa.Array.from_buffers(
+        pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    )
+    wanted = np.arange(0, 2 * count, 2, dtype=np.int32)
+    mask = null if null.any() else None
+    return whole.take(pa.array(wanted, mask=mask))

@@ -1,0 +1,81 @@
+"""Record headers to Arrow: a list of (key string, value binary) a record, null where it has none.
+
+Header k of all records that have one is read in one step. Names may repeat, their order stays, a
+null value is legal and a null name is not (format notes 1.3).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from klog.errors import CorruptRecordError
+from klog.logformat.varint import Bytes, Longs, read_varints
+
+HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
+
+
+def read_headers(data: bytes, at: Longs, ends: Longs, counts: Longs) -> pa.ListArray:
+    """Decode the headers that begin at `at[i]`, `counts[i]` of them, and must end at `ends[i]`.
+
+    Raises `CorruptRecordError` if a name is null or not UTF-8, or a length leaves its record.
+    """
+    first = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    bounds = np.zeros((4, total), np.int64)
+    null = np.zeros(total, np.bool_)
+    buffer = np.frombuffer(data, np.uint8)
+    position = at.copy()
+    active = np.flatnonzero(counts)
+    step = 0
+    while len(active):
+        slot = first[active] + step
+        name_length, name_at = read_varints(buffer, position[active])
+        _check(name_length < 0, name_at, "a header without a name")
+        name_end = name_at + name_length
+        _check(name_end >= ends[active], name_at, "a header name reaches past its record")
+        value_length, value_at = read_varints(buffer, name_end)
+        null[slot] = value_length < 0
+        value_end = value_at + np.maximum(value_length, 0)
+        _check(value_end > ends[active], value_at, "a header value reaches past its record")
+        bounds[:, slot] = name_at, name_end, value_at, value_end
+        position[active] = value_end
+        step += 1
+        active = active[counts[active] > step]
+    _check(position != ends, position, "bytes are left behind the last header")
+    return _list_array(data, buffer, bounds, null, counts)
+
+
+def _check(wrong: np.ndarray[tuple[int], np.dtype[np.bool_]], at: Longs, reason: str) -> None:
+    if wrong.any():
+        raise CorruptRecordError(reason, int(at[int(np.argmax(wrong))]) - 1)
+
+
+def _list_array(
+    data: bytes,
+    buffer: Bytes,
+    bounds: np.ndarray[tuple[int, int], np.dtype[np.int64]],
+    null: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    counts: Longs,
+) -> pa.ListArray:
+    total = bounds.shape[1]
+    interleaved = np.zeros(4 * total + 1, np.int32)
+    interleaved[:-1] = bounds.T.reshape(-1)
+    if total:
+        interleaved[-1] = interleaved[-2]
+    fields = pa.Array.from_buffers(
+        pa.binary(), 4 * total, [None, pa.py_buffer(interleaved), pa.py_buffer(data)]
+    )
+    names = fields.take(pa.array(np.arange(0, 4 * total, 4, dtype=np.int32)))
+    values = fields.take(pa.array(np.arange(2, 4 * total, 4, dtype=np.int32), mask=null))
+    try:
+        names = names.cast(pa.string())
+    except pa.ArrowInvalid as exc:
+        at = int(bounds[0, 0]) if total else 0
+        raise CorruptRecordError("a header name is not UTF-8", at) from exc
+    structs = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE))
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), structs, type=HEADERS_TYPE, mask=pa.array(counts == 0)
+    )

@@ -1,0 +1,132 @@
+"""The three indexes beside a segment: offsets, times, aborted transactions (format notes 4.3-4.5).
+
+An offset index entry says: the append that ended with this offset begins at this position. A time
+index entry says: up to this offset the largest timestamp was this. A transaction index entry is one
+aborted transaction. Indexes are hints: one that is malformed is None here, and the log decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Longs = npt.NDArray[np.int64]
+
+_OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_ABORTED_ENTRY = np.dtype(
+    [
+        ("version", ">i2"),
+        ("producer_id", ">i8"),
+        ("first_offset", ">i8"),
+        ("last_offset", ">i8"),
+        ("last_stable_offset", ">i8"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetIndex:
+    """Entries in order: `offsets` absolute, `positions` in the segment's log."""
+
+    offsets: Longs
+    positions: Longs
+
+    def position_before(self, offset: int) -> int:
+        """Give the position of the last entry whose append ends at or before `offset`, else 0.
+
+        Scanning from there meets every batch that reaches `offset` or beyond.
+        """
+        entry = int(np.searchsorted(self.offsets, offset, "right")) - 1
+        return int(self.positions[entry]) if entry >= 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIndex:
+    """Entries in order: `timestamps` in ms, the largest so far, and the `offsets` that had them."""
+
+    timestamps: Longs
+    offsets: Longs
+
+    def offset_before(self, timestamp_ms: int, base_offset: int) -> int:
+        """Give an offset at or before the first record whose timestamp is at least this."""
+        entry = int(np.searchsorted(self.timestamps, timestamp_ms, "left")) - 1
+        return int(self.offsets[entry]) if entry >= 0 else base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransactions:
+    """Aborted transactions, an entry each; `last_offsets` are those of their ABORT markers."""
+
+    producer_ids: Longs
+    first_offsets: Longs
+    last_offsets: Longs
+
+
+EMPTY_OFFSET_INDEX = OffsetIndex(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def read_offset_index(data: bytes, base_offset: int, log_bytes: int) -> OffsetIndex | None:
+    """Decode a `.index`; None if it is malformed or points past the end of its log.
+
+    The zeros that a broker preallocates behind the last entry are not entries.
+    """
+    if len(data) % _OFFSET_ENTRY.itemsize:
+        return None
+    entries = np.frombuffer(data, _OFFSET_ENTRY)
+    offsets = entries["offset"].astype(np.int64)
+    positions = entries["position"].astype(np.int64)
+    used = _used(positions)
+    offsets, positions = offsets[:used], positions[:used]
+    if used and (
+        int(offsets[0]) < 0
+        or int(positions[0]) < 0
+        or (np.diff(offsets) <= 0).any()
+        or (np.diff(positions) <= 0).any()
+        or int(positions[-1]) >= log_bytes
+    ):
+        return None
+    return OffsetIndex(offsets + base_offset, positions)
+
+
+def read_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
+    """Decode a `.timeindex`; None if it is malformed. Preallocated zeros are not entries."""
+    if len(data) % _TIME_ENTRY.itemsize:
+        return None
+    entries = np.frombuffer(data, _TIME_ENTRY)
+    timestamps = entries["timestamp"].astype(np.int64)
+    offsets = entries["offset"].astype(np.int64)
+    used = _used(timestamps | offsets)
+    timestamps, offsets = timestamps[:used], offsets[:used]
+    if used and (
+        int(offsets[0]) < 0 or (np.diff(timestamps) <= 0).any() or (np.diff(offsets) < 0).any()
+    ):
+        return None
+    return TimeIndex(timestamps, offsets + base_offset)
+
+
+def read_aborted(data: bytes, base_offset: int) -> AbortedTransactions | None:
+    """Decode a `.txnindex`; None if it is malformed.
+
+    Well-formed means whole entries of version 0, ids and offsets that can be, markers in this
+    segment and in order.
+    """
+    if len(data) % _ABORTED_ENTRY.itemsize:
+        return None
+    entries = np.frombuffer(data, _ABORTED_ENTRY)
+    producers = entries["producer_id"].astype(np.int64)
+    firsts = entries["first_offset"].astype(np.int64)
+    lasts = entries["last_offset"].astype(np.int64)
+    wrong = (entries["version"] != 0) | (producers < 0) | (firsts < 0) | (firsts >= lasts)
+    wrong |= (lasts < base_offset) | (entries["last_stable_offset"].astype(np.int64) > lasts + 1)
+    if wrong.any() or (np.diff(lasts) <= 0).any():
+        return None
+    return AbortedTransactions(producers, firsts, lasts)
+
+
+def _used(values: Longs) -> int:
+    """Count the entries up to the last that is not zero."""
+    nonzero = np.flatnonzero(values)
+    return int(nonzero[-1]) + 1 if len(nonzero) else 0

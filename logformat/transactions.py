@@ -1,0 +1,132 @@
+"""Who committed and who aborted: control batches, open transactions, fates (format notes 3, 7).
+
+A transaction in a partition is the transactional batches of one producer id up to that id's next
+marker; the marker's epoch may be one higher (`kafka-seen.md` 15), so only the id counts. The marker
+decides: COMMIT or ABORT. A marker without data closes nothing, an emptied control batch says
+nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from klog.errors import CorruptRecordError
+from klog.logformat import batch as v2
+from klog.logformat.varint import PADDING, VARLONG_BYTES, read_varints
+
+ABORT, COMMIT = 0, 1
+MIN_KEY_BYTES = 4
+
+Mask = npt.NDArray[np.bool_]
+
+
+def is_control(batches: v2.Batches) -> Mask:
+    """Tell which batches are control batches."""
+    mask: Mask = (batches.attributes & v2.CONTROL) != 0
+    return mask
+
+
+def is_transactional_data(batches: v2.Batches) -> Mask:
+    """Tell which batches are data of a transaction."""
+    flags = batches.attributes & (v2.CONTROL | v2.TRANSACTIONAL)
+    mask: Mask = flags == v2.TRANSACTIONAL
+    return mask
+
+
+def control_type(data: bytes, start: int, end: int) -> int | None:
+    """Give the type of the control batch `data[start:end]`, None for one emptied by compaction.
+
+    Types other than `ABORT` and `COMMIT` are the controllers' own, or unknown, and decide nothing.
+    """
+    if end - start == v2.HEADER_BYTES:
+        return None
+    record = np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
+    at = np.zeros(1, np.int64)
+    length, at = read_varints(record, at)
+    stop = at + length
+    _, at = read_varints(record, at + 1, VARLONG_BYTES)
+    _, at = read_varints(record, at)
+    key_length, at = read_varints(record, at)
+    if key_length[0] < MIN_KEY_BYTES or at[0] + key_length[0] > min(stop[0], len(record) - PADDING):
+        raise CorruptRecordError("a control record without a key", start)
+    version, kind = struct.unpack_from(">hh", record.data, int(at[0]))
+    if version < 0:
+        raise CorruptRecordError(f"a control record of version {version}", start)
+    return int(kind)
+
+
+def markers(data: bytes, batches: v2.Batches) -> list[tuple[int, int, int]]:
+    """List the transaction markers among `batches`: (base offset, producer id, ABORT or COMMIT)."""
+    control = np.flatnonzero(is_control(batches) & (batches.headers["producer_id"] >= 0))
+    found = []
+    for index in control.tolist():
+        kind = control_type(data, int(batches.starts[index]), int(batches.ends[index]))
+        if kind in (ABORT, COMMIT):
+            header = batches.headers[index]
+            found.append((int(header["base_offset"]), int(header["producer_id"]), int(kind)))
+    return found
+
+
+def follow(open_transactions: dict[int, int], data: bytes, batches: v2.Batches) -> dict[int, int]:
+    """Carry the open transactions, producer id to first offset, over more batches of the log."""
+    now = dict(open_transactions)
+    closing = {offset for offset, _, _ in markers(data, batches)}
+    relevant = batches.where((batches.attributes & v2.TRANSACTIONAL) != 0)
+    control = is_control(relevant).tolist()
+    offsets, producers = relevant.base_offsets.tolist(), relevant.headers["producer_id"].tolist()
+    for offset, producer, is_marker in zip(offsets, producers, control, strict=True):
+        if not is_marker:
+            now.setdefault(producer, offset)
+        elif offset in closing:
+            now.pop(producer, None)
+    return now
+
+
+def undecided(batches: v2.Batches, decided: Iterable[tuple[int, int, int]]) -> set[int]:
+    """Give the producer ids whose last transactional data no marker in `decided` follows."""
+    data = batches.where(is_transactional_data(batches))
+    last_marker = {producer: offset for offset, producer, _ in decided}
+    offsets, producers = data.base_offsets.tolist(), data.headers["producer_id"].tolist()
+    last_data = dict(zip(producers, offsets, strict=True))
+    return {p for p, offset in last_data.items() if last_marker.get(p, -1) < offset}
+
+
+def aborted(
+    batches: v2.Batches, decided: Iterable[tuple[int, int, int]], later: Mapping[int, int]
+) -> Mask:
+    """Tell which data batches belong to an aborted transaction.
+
+    `decided` are the markers among these batches, `later` gives for a producer id the kind of its
+    first marker behind them. Without any marker a transaction is taken as committed: the caller
+    bounds what it reads by the last stable offset.
+    """
+    mask = np.zeros(len(batches), np.bool_)
+    following = dict(later)
+    kinds = {offset: kind for offset, _, kind in decided}
+    transactional = np.flatnonzero((batches.attributes & v2.TRANSACTIONAL) != 0)
+    control = is_control(batches)
+    offsets, producers = batches.base_offsets, batches.headers["producer_id"]
+    for index in reversed(transactional.tolist()):
+        producer, offset = int(producers[index]), int(offsets[index])
+        if not control[index]:
+            mask[index] = following.get(producer) == ABORT
+        elif offset in kinds:
+            following[producer] = kinds[offset]
+    return mask
+
+
+def aborted_by_index(batches: v2.Batches, entries: Iterable[tuple[int, int, int]]) -> Mask:
+    """Tell which data batches lie in an aborted transaction that a `.txnindex` names.
+
+    `entries` are (producer id, first offset, offset of the marker).
+    """
+    mask = np.zeros(len(batches), np.bool_)
+    producers, bases = batches.headers["producer_id"].astype(np.int64), batches.base_offsets
+    data = is_transactional_data(batches)
+    for producer, first, last in entries:
+        mask |= data & (producers == producer) & (bases >= first) & (bases <= last)
+    return mask
