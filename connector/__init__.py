@@ -1,0 +1,1 @@
+"""Logs on a store, and Spark's Python DataSource over them."""

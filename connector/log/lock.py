@@ -1,0 +1,30 @@
+"""Whether a broker holds a log directory: it locks `.lock` there for as long as it runs.
+
+The lock is asked about, never taken. Only local disk can tell; a copy on another store is held by
+nobody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+
+_FLOCK = struct.Struct("hhqqi4x")
+"""Linux's `struct flock` on 64 bits: type, whence, start, length, process."""
+
+
+def is_held(directory: str) -> bool:
+    """Tell whether another process has locked `<directory>/.lock`."""
+    try:
+        descriptor = os.open(f"{directory}/.lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, question)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)

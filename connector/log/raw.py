@@ -1,0 +1,285 @@
+"""A broker's log directories, read as the broker left them (or has them): a raw root.
+
+Partitions are found by directory name, segments by listing; nothing is written. A log begins at
+the larger of its first segment and `log-start-offset-checkpoint`, and ends where `tail` says, or,
+while a broker holds the directory, at the high watermark that it last checkpointed. Several
+directories are one broker's `log.dirs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from klog.connector.log import stable
+from klog.connector.log.directory import Directory, Segment, read_directory
+from klog.connector.log.lock import is_held
+from klog.connector.log.segment import SegmentReader, chunks
+from klog.connector.log.tail import End, Flushed, find_end
+from klog.connector.store.files import Entry, LocalStore, Store, store_for
+from klog.errors import CorruptFileError, CorruptRecordError, KlogError, OptionError
+from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
+from klog.logformat.names import partition_of_directory
+
+LISTING_TRIES = 5
+"""A broker renames and deletes while it is read; a listing that went stale is made anew."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """A topic's partition, printed as its directory is named."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """Give `<topic>-<partition>`."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One of a broker's log directories, with what its checkpoint files said when it was read.
+
+    `root` is the path or URL as it was given, `path` the same as its store spells it.
+    """
+
+    root: str
+    path: str
+    store: Store
+    log_starts: dict[tuple[str, int], int]
+    high_watermarks: dict[tuple[str, int], int]
+    recovery_points: dict[tuple[str, int], int]
+    clean: bool
+    held: bool
+
+    def flushed(self, name: tuple[str, int]) -> Flushed:
+        """Say what the broker promised of one partition."""
+        return Flushed(self.recovery_points.get(name, 0), self.clean, self.held)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLog:
+    """One partition as of one listing: where it begins and ends, and its segments.
+
+    `log_end` is exclusive and bounded by the high watermark while a broker runs; `end_position` is
+    where the last segment's readable bytes end.
+    """
+
+    name: TopicPartition
+    root: str
+    store: Store
+    directory: Directory
+    log_start: int
+    log_end: int
+    end_position: int
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Give the segments in order of base offset, those without bytes left out."""
+        return tuple(s for s in self.directory.segments if s.log.size_bytes)
+
+    def readable_bytes(self, segment: Segment) -> int:
+        """Give how many bytes of a segment may be read."""
+        return self.end_position if segment is self.segments[-1] else segment.log.size_bytes
+
+    def open(self, segment: Segment) -> SegmentReader:
+        """Open one of the segments."""
+        return SegmentReader(self.store, segment)
+
+
+class RawRoot:
+    """The partitions in one or several log directories.
+
+    A long-lived one (a stream's) remembers where logs ended and which transactions were open, so
+    that looking again costs the bytes that came since.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """Look at each path; raises `OptionError` for one that is no directory."""
+        self._roots = [(path, *store_for(path)) for path in paths]
+        self._ends: dict[TopicPartition, tuple[str, End]] = {}
+        self._open: dict[TopicPartition, stable.OpenTransactions] = {}
+
+    def partitions(self) -> dict[TopicPartition, tuple[LogDirectory, Entry]]:
+        """List every partition with its log directory and its own directory.
+
+        Raises `KlogError` if two log directories hold the same partition.
+        """
+        found: dict[TopicPartition, tuple[LogDirectory, Entry]] = {}
+        for given, store, path in self._roots:
+            entries = _list_root(given, store, path)
+            log_directory = _read_log_directory(given, store, path, entries)
+            for entry in entries:
+                name = partition_of_directory(entry.name) if entry.is_directory else None
+                if name is None:
+                    continue
+                key = TopicPartition(*name)
+                if key in found:
+                    raise KlogError(
+                        f"{key}: both {found[key][1].path} and {entry.path} hold this partition; "
+                        "give the log directories of one broker"
+                    )
+                found[key] = (log_directory, entry)
+        return dict(sorted(found.items()))
+
+    def topic_ids(self, names: Iterable[TopicPartition]) -> dict[str, str]:
+        """Read the id of each topic that has one, from its first partition named."""
+        found = self.partitions()
+        ids: dict[str, str] = {}
+        for name in names:
+            if name.topic in ids or name not in found:
+                continue
+            log_directory, entry = found[name]
+            try:
+                topic_id = read_topic_id(
+                    log_directory.store.read(f"{entry.path}/partition.metadata")
+                )
+            except FileNotFoundError:
+                continue
+            if topic_id is not None:
+                ids[name.topic] = topic_id
+        return ids
+
+    def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionLog]:
+        """Read the bounds of these partitions.
+
+        Raises `CorruptFileError` for a log whose end cannot be told, `KeyError` for one not there.
+        """
+        found = self.partitions()
+        return {name: self._open_one(name, *found[name]) for name in names}
+
+    def is_held(self, name: TopicPartition) -> bool:
+        """Tell whether a broker holds the log directory that a partition lies in."""
+        return self.partitions()[name][0].held
+
+    def last_stable_offset(self, log: PartitionLog) -> int:
+        """Give the last stable offset of a partition: its log end if no transaction is open."""
+        known = self._open.get(log.name)
+        if known is None or not log.log_start <= known.offset <= log.log_end:
+            known = stable.newest_snapshot(log.store, log.directory, log.log_end)
+        if known is None:
+            known = stable.OpenTransactions(log.log_start)
+        readers: list[SegmentReader] = []
+
+        def opened(segment: Segment) -> SegmentReader:
+            readers.append(log.open(segment))
+            return readers[-1]
+
+        try:
+            now = stable.follow(known, log.log_end, log.end_position, log.segments, opened)
+        except CorruptRecordError as exc:
+            raise _in_file(exc, readers[-1].segment.log.path, log.name) from exc
+        finally:
+            for reader in readers:
+                reader.close()
+        self._open[log.name] = now
+        return max(now.last_stable_offset, log.log_start)
+
+    def _open_one(
+        self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
+    ) -> PartitionLog:
+        return retrying(lambda: self._read_partition(name, log_directory, entry))
+
+    def _read_partition(
+        self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
+    ) -> PartitionLog:
+        store, key = log_directory.store, (name.topic, name.partition)
+        listing = store.entries(entry.path)
+        directory = read_directory(entry.path, listing, lambda swap: _next_offset(store, swap))
+        checkpoint = log_directory.log_starts.get(key, 0)
+        if not directory.segments:
+            return PartitionLog(
+                name, log_directory.root, store, directory, checkpoint, checkpoint, 0
+            )
+        end = self._find_end(name, store, directory, log_directory.flushed(key))
+        start = max(checkpoint, directory.segments[0].base_offset)
+        # A broker that finds its log end below the checkpointed start drops the log (notes 0.7).
+        log_end = max(end.next_offset, start)
+        if log_directory.held:
+            log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)
+        return PartitionLog(
+            name, log_directory.root, store, directory, start, log_end, end.position
+        )
+
+    def _find_end(
+        self, name: TopicPartition, store: Store, directory: Directory, flushed: Flushed
+    ) -> End:
+        filled = [segment for segment in directory.segments if segment.log.size_bytes]
+        last = directory.segments[-1]
+        if not filled:
+            return End(last.base_offset, 0)
+        segment = filled[-1]
+        reader = SegmentReader(store, segment)
+        try:
+            identity, hint = self._ends.get(name, ("", None))
+            if identity != reader.file.identity or (
+                hint is not None and hint.position > reader.file.size_bytes
+            ):
+                hint = None
+            end = find_end(reader, flushed, hint)
+            self._ends[name] = (reader.file.identity, end)
+        except CorruptRecordError as exc:
+            raise _in_file(exc, segment.log.path, name) from exc
+        finally:
+            reader.close()
+        return End(max(end.next_offset, last.base_offset), end.position)
+
+
+def retrying(read: Callable[[], T]) -> T:
+    """Run what lists and then opens again, when a file listed is gone by the time it is opened."""
+    for _ in range(LISTING_TRIES - 1):
+        try:
+            return read()
+        except FileNotFoundError:
+            continue
+    return read()
+
+
+def _in_file(exc: CorruptRecordError, path: str, name: TopicPartition) -> CorruptFileError:
+    return exc if isinstance(exc, CorruptFileError) else exc.in_file(path, str(name))
+
+
+def _next_offset(store: Store, swap: Entry) -> int:
+    """Read the end of a `.swap` log by its headers."""
+    file = store.open(swap.path)
+    next_offset = 0
+    try:
+        for chunk in chunks(file, 0, file.size_bytes):
+            next_offset = int(chunk.batches.next_offsets[-1])
+    finally:
+        file.close()
+    return next_offset
+
+
+def _list_root(given: str, store: Store, path: str) -> list[Entry]:
+    try:
+        return store.entries(path)
+    except FileNotFoundError:
+        raise OptionError(f"path: there is no directory {given}") from None
+    except NotADirectoryError:
+        raise OptionError(f"path: {given} is a file; give the log directory itself") from None
+
+
+def _read_log_directory(given: str, store: Store, path: str, entries: list[Entry]) -> LogDirectory:
+    files = {entry.name: entry.path for entry in entries if not entry.is_directory}
+
+    def checkpoint(name: str) -> dict[tuple[str, int], int]:
+        try:
+            return read_offset_checkpoint(store.read(files[name])) or {} if name in files else {}
+        except FileNotFoundError:
+            return {}
+
+    return LogDirectory(
+        root=given,
+        path=path,
+        store=store,
+        log_starts=checkpoint("log-start-offset-checkpoint"),
+        high_watermarks=checkpoint("replication-offset-checkpoint"),
+        recovery_points=checkpoint("recovery-point-offset-checkpoint"),
+        clean=".kafka_cleanshutdown" in files,
+        held=isinstance(store, LocalStore) and is_held(path),
+    )

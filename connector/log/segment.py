@@ -1,0 +1,196 @@
+"""Walk one segment's log: batches a few megabytes at a time, positions by offset and by time.
+
+The offset index is a hint that has to prove itself: the batch at the position it gives must be
+whole and hold the offset the entry speaks of, else the index is replaced in memory by one made from
+the log's own headers, as a broker rebuilds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from klog.connector.log.directory import Segment
+from klog.connector.store.files import File, Store
+from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.logformat import batch as v2
+from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.index import (
+    EMPTY_OFFSET_INDEX,
+    OffsetIndex,
+    TimeIndex,
+    read_offset_index,
+    read_time_index,
+)
+
+CHUNK_BYTES = 4 << 20
+"""How much is read at a time: enough batches to decode side by side, little enough to hold."""
+INDEX_INTERVAL_BYTES = 4096
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Whole batches that lie in `data`; `position` is that of `data[0]` in the file."""
+
+    data: bytes
+    position: int
+    batches: v2.Batches
+
+    @property
+    def end(self) -> int:
+        """Give the position in the file behind the last batch."""
+        return self.position + (int(self.batches.ends[-1]) if len(self.batches) else 0)
+
+
+def chunks(
+    file: File, begin: int, end: int, first_offset: int = 0, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Chunk]:
+    """Read the batches between two positions, whole batches in chunks of about `chunk_bytes`.
+
+    Stops where no whole batch fits before `end`; the caller compares positions. Raises
+    `CorruptRecordError` (position in the file) at what is no batch, and where offsets do not rise
+    or begin below `first_offset`.
+    """
+    position, wanted = begin, chunk_bytes
+    while position < end:
+        data = file.read(position, min(position + wanted, end))
+        try:
+            batches = v2.scan(data, 0, len(data))
+            if len(batches) and int(batches.base_offsets[0]) < first_offset:
+                raise CorruptRecordError(
+                    f"batch at offset {int(batches.base_offsets[0])} behind offset "
+                    f"{first_offset - 1}"
+                )
+        except CorruptRecordError as exc:
+            intact = _before(data, exc.position)
+            if len(intact):
+                yield Chunk(data, position, intact)
+            raise CorruptRecordError(exc.reason, position + exc.position) from exc
+        if len(batches):
+            yield Chunk(data, position, batches)
+            position += int(batches.ends[-1])
+            first_offset = int(batches.next_offsets[-1])
+            wanted = chunk_bytes
+        else:
+            wanted = _length_at(data)
+            if position + wanted > end or len(data) < min(wanted, v2.HEADER_BYTES):
+                return
+            if wanted > MAX_BATCH_BYTES:
+                raise CorruptRecordError(
+                    f"a batch of {wanted} bytes is refused, the limit is {MAX_BATCH_BYTES}",
+                    position,
+                )
+
+
+def _before(data: bytes, position: int) -> v2.Batches:
+    """Scan again up to a bad batch, so that what is good before it is still given."""
+    return v2.scan(data, 0, position)
+
+
+def _length_at(data: bytes) -> int:
+    """Give the whole size of the batch whose header begins `data`."""
+    if len(data) < v2.HEADER_BYTES:
+        return v2.HEADER_BYTES
+    return v2.FRAME_BYTES + int(np.frombuffer(data, v2.HEADER, 1)["length"][0])
+
+
+class SegmentReader:
+    """One open segment. Indexes are read at first use; `close` gives the file back."""
+
+    def __init__(self, store: Store, segment: Segment) -> None:
+        """Open the segment's log."""
+        self.segment = segment
+        self.file = store.open(segment.log.path)
+        self._store = store
+        self._index: OffsetIndex | None = None
+
+    def close(self) -> None:
+        """Close the log."""
+        self.file.close()
+
+    def position_before(self, offset: int) -> int:
+        """Give a position from which a scan meets every batch that reaches `offset` or beyond."""
+        if offset <= self.segment.base_offset:
+            return 0
+        position = self.index().position_before(offset)
+        if position and not self.is_batch(position, offset):
+            self._index = self._rebuilt()
+            position = self._index.position_before(offset)
+        return position
+
+    def cut_at(self, position: int) -> int | None:
+        """Give the base offset of the batch that begins at `position`; None if none does."""
+        header = self._header(position)
+        return None if header is None else int(header["base_offset"])
+
+    def is_batch(self, position: int, reached: int) -> bool:
+        """Tell whether a batch begins at `position` whose offset is at most `reached`."""
+        base = self.cut_at(position)
+        return base is not None and base <= reached
+
+    def index(self) -> OffsetIndex:
+        """Give the offset index: the file's if it is well-formed, else one made from the log."""
+        if self._index is None:
+            self._index = self._read_index() or self._rebuilt()
+        return self._index
+
+    def replace_index(self) -> OffsetIndex:
+        """Give up the index file: it does not fit its log."""
+        self._index = self._rebuilt()
+        return self._index
+
+    def time_index(self) -> TimeIndex | None:
+        """Give the time index, None where it is missing or malformed."""
+        entry = self.segment.indexes.get("timeindex")
+        if entry is None:
+            return None
+        try:
+            return read_time_index(self._store.read(entry.path), self.segment.base_offset)
+        except FileNotFoundError:
+            return None
+
+    def _read_index(self) -> OffsetIndex | None:
+        entry = self.segment.indexes.get("index")
+        if entry is None:
+            return None
+        try:
+            data = self._store.read(entry.path)
+        except FileNotFoundError:
+            return None
+        found = read_offset_index(data, self.segment.base_offset, self.file.size_bytes)
+        if found is None or not len(found.positions):
+            return found if found is not None and entry.size_bytes == 0 else None
+        # An index that was cut, or belongs to other bytes, betrays itself at its last entry.
+        last = int(found.positions[-1])
+        return found if self.is_batch(last, int(found.offsets[-1])) else None
+
+    def _rebuilt(self) -> OffsetIndex:
+        """Index the log by its headers, an entry a few kilobytes, as far as it is readable."""
+        offsets, positions = [], []
+        try:
+            for chunk in chunks(self.file, 0, self.file.size_bytes):
+                starts = chunk.batches.starts + chunk.position
+                step = np.flatnonzero(np.diff(starts // INDEX_INTERVAL_BYTES, prepend=-1))
+                offsets.append(chunk.batches.next_offsets[step] - 1)
+                positions.append(starts[step])
+        except (CorruptRecordError, UnsupportedFormatError):
+            pass
+        if not offsets:
+            return EMPTY_OFFSET_INDEX
+        return OffsetIndex(np.concatenate(offsets), np.concatenate(positions))
+
+    def _header(self, position: int) -> v2.Headers | None:
+        data = self.file.read(position, position + v2.HEADER_BYTES)
+        if len(data) < v2.HEADER_BYTES:
+            return None
+        header: v2.Headers = np.frombuffer(data, v2.HEADER, 1)[0]
+        base = int(header["base_offset"]) - self.segment.base_offset
+        behind = position + v2.FRAME_BYTES + int(header["length"])
+        if int(header["magic"]) != 2 or int(header["length"]) < v2.MIN_LENGTH:
+            return None
+        if not 0 <= base <= MAX_RELATIVE_OFFSET or behind > self.file.size_bytes:
+            return None
+        return header

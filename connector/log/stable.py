@@ -1,0 +1,74 @@
+"""The last stable offset: the first offset of the earliest transaction that is still open.
+
+A broker knows its open transactions from the producer snapshots and the batches behind the newest
+one; so does klog, and where no snapshot is whole it reads the headers from the log's start rather
+than forget a transaction as a broker would (format notes 0.5, 6.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from klog.connector.log.directory import Directory, Segment
+from klog.connector.log.segment import SegmentReader, chunks
+from klog.connector.store.files import Store
+from klog.logformat import transactions
+from klog.logformat.snapshot import read_open_transactions
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransactions:
+    """Open transactions at `offset`: producer id to first offset."""
+
+    offset: int
+    first_offsets: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Give the first offset of the earliest open transaction, else `offset` itself."""
+        return min(self.first_offsets.values(), default=self.offset)
+
+
+def newest_snapshot(store: Store, directory: Directory, end: int) -> OpenTransactions | None:
+    """Read the newest whole producer snapshot that speaks of no offset beyond `end`."""
+    first = directory.segments[0].base_offset if directory.segments else 0
+    for offset in sorted(directory.snapshots, reverse=True):
+        if first <= offset <= end:
+            try:
+                data = store.read(directory.snapshots[offset].path)
+            except FileNotFoundError:
+                continue
+            found = read_open_transactions(data)
+            if found is not None:
+                return OpenTransactions(offset, found)
+    return None
+
+
+def follow(
+    known: OpenTransactions,
+    end: int,
+    end_position: int,
+    segments: tuple[Segment, ...],
+    open_segment: Callable[[Segment], SegmentReader],
+) -> OpenTransactions:
+    """Carry what was open at one offset on to offset `end`, by the headers between.
+
+    `end_position` is where the last segment's readable bytes end.
+    """
+    now = known.first_offsets
+    for index, segment in enumerate(segments):
+        last = index == len(segments) - 1
+        if segment.base_offset >= end:
+            break
+        if not last and segments[index + 1].base_offset <= known.offset:
+            continue
+        reader = open_segment(segment)
+        stop = end_position if last else reader.file.size_bytes
+        for chunk in chunks(reader.file, reader.position_before(known.offset), stop):
+            bases = chunk.batches.base_offsets
+            wanted = chunk.batches.where((bases >= known.offset) & (bases < end))
+            now = transactions.follow(now, chunk.data, wanted)
+            if int(bases[-1]) >= end:
+                break
+    return OpenTransactions(end, now)

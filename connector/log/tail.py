@@ -1,0 +1,178 @@
+"""Where a partition's log ends, and whether what lies behind that end may be left out.
+
+The end is found from the last index entry on, by headers. Bytes behind the last whole batch are a
+torn tail, and left out as a broker's recovery leaves them out, if they are an append cut short, the
+zeros of a preallocated file, or, where the broker was not shut down cleanly and had not flushed
+that far, batches that fail their CRC. If an intact batch lies behind them they are damage, and an
+error: nothing is dropped in silence (`kafka-seen.md` 25, 26, 28, 30). While a broker holds the
+directory, an append may be under way and nothing behind the high watermark is looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader, chunks
+from klog.connector.store.files import File
+from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.logformat import batch as v2
+from klog.logformat.recovery import is_cut_short, is_padding, plausible_starts
+
+_SEARCH_BYTES = 4 << 20
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of a log: the offset behind its last record, the position behind its last batch."""
+
+    next_offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """What the broker promised before it stopped.
+
+    `offset` is its recovery point, `clean` whether it left `.kafka_cleanshutdown`, `held` whether
+    it still runs.
+    """
+
+    offset: int
+    clean: bool
+    held: bool
+
+
+def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -> End:
+    """Find the end of the last segment with batches in it.
+
+    `hint` is an end found before, from which to go on. Raises `CorruptRecordError` with the
+    position in the file.
+    """
+    file, base = reader.file, reader.segment.base_offset
+    end = hint or _last_indexed(reader)
+    last_batch: tuple[int, int] | None = None
+    damage: CorruptRecordError | None = None
+    try:
+        for chunk in chunks(file, end.position, file.size_bytes, end.next_offset):
+            _check_range(chunk.batches, base, chunk.position)
+            starts = chunk.batches.starts
+            last_batch = (chunk.position + int(starts[-1]), chunk.end)
+            end = End(int(chunk.batches.next_offsets[-1]), chunk.end)
+    except CorruptRecordError as exc:
+        damage = exc
+    except UnsupportedFormatError:
+        if end.position == 0:
+            raise
+        damage = CorruptRecordError("another message format follows", end.position)
+    if flushed.held:
+        return end
+    if end.position < file.size_bytes:
+        _judge_tail(reader, end, flushed, damage)
+    elif last_batch is not None and not _is_intact(file, *last_batch):
+        return _without_torn_batches(reader, end, flushed)
+    return end
+
+
+def _last_indexed(reader: SegmentReader) -> End:
+    """Start from the last index entry; an entry past the end is no entry (`kafka-seen.md` 28)."""
+    index = reader.index()
+    base = reader.segment.base_offset
+    return End(base, int(index.positions[-1])) if len(index.positions) else End(base, 0)
+
+
+def _check_range(batches: v2.Batches, base: int, position: int) -> None:
+    """Refuse offsets that leave their segment: they lie outside the CRC (`kafka-seen.md` 26)."""
+    if not base <= int(batches.base_offsets[0]) <= base + MAX_RELATIVE_OFFSET:
+        raise CorruptRecordError(
+            f"batch at offset {int(batches.base_offsets[0])} in the segment of offset {base}",
+            position + int(batches.starts[0]),
+        )
+
+
+def _is_intact(file: File, begin: int, end: int) -> bool:
+    return v2.is_intact(file.read(begin, end))
+
+
+def _judge_tail(
+    reader: SegmentReader, end: End, flushed: Flushed, damage: CorruptRecordError | None
+) -> None:
+    """Pass over bytes that a broker would drop as well; raise if they are damage."""
+    file = reader.file
+    room = file.size_bytes - end.position
+    behind = _intact_batch_behind(reader, end)
+    reason = damage.reason if damage is not None else "a batch is cut short"
+    if behind is not None:
+        raise CorruptRecordError(
+            f"{reason}, but an intact batch follows at position {behind}", end.position
+        )
+    head = file.read(end.position, min(end.position + _SEARCH_BYTES, file.size_bytes))
+    if _keeps_crc(head):
+        raise CorruptRecordError(reason, end.position)
+    torn = damage is None or is_cut_short(head, room) or _is_all_padding(file, end.position)
+    if not torn and (flushed.clean or end.next_offset < flushed.offset):
+        raise CorruptRecordError(f"{reason}, in bytes that the broker had flushed", end.position)
+    if not is_padding(head):
+        _log.warning(
+            "%s: %d bytes behind position %d are a torn append and left out, as a broker's "
+            "recovery would leave them out",
+            reader.segment.log.path,
+            room,
+            end.position,
+        )
+
+
+def _keeps_crc(head: bytes) -> bool:
+    """Tell whether a whole batch begins here whose CRC holds: its damage lies outside the CRC."""
+    if len(head) < v2.HEADER_BYTES:
+        return False
+    size = v2.FRAME_BYTES + int.from_bytes(head[8:12], "big", signed=True)
+    return v2.HEADER_BYTES <= size <= len(head) and v2.is_intact(head[:size])
+
+
+def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
+    """Search the bytes behind `end` for a whole batch whose CRC holds; give its position."""
+    file = reader.file
+    position = end.position + 1
+    while position + v2.HEADER_BYTES <= file.size_bytes:
+        data = file.read(position, min(position + _SEARCH_BYTES, file.size_bytes))
+        room = file.size_bytes - position
+        for start in plausible_starts(data, end.next_offset, room).tolist():
+            size = v2.FRAME_BYTES + int.from_bytes(data[start + 8 : start + 12], "big")
+            if _is_intact(file, position + start, position + start + size):
+                return int(position + start)
+        position += max(len(data) - v2.HEADER_BYTES + 1, 1)
+    return None
+
+
+def _is_all_padding(file: File, begin: int) -> bool:
+    return all(
+        is_padding(file.read(at, min(at + _SEARCH_BYTES, file.size_bytes)))
+        for at in range(begin, file.size_bytes, _SEARCH_BYTES)
+    )
+
+
+def _without_torn_batches(reader: SegmentReader, end: End, flushed: Flushed) -> End:
+    """Cut whole batches that fail their CRC off the end, back to the last intact one."""
+    base, file = reader.segment.base_offset, reader.file
+    kept = End(base, 0)
+    for chunk in chunks(file, 0, end.position):
+        for start, behind, next_offset in zip(
+            chunk.batches.starts.tolist(),
+            chunk.batches.ends.tolist(),
+            chunk.batches.next_offsets.tolist(),
+            strict=True,
+        ):
+            if v2.is_intact(chunk.data[start:behind]):
+                kept = End(next_offset, chunk.position + behind)
+    if flushed.clean or kept.next_offset < flushed.offset:
+        raise CorruptRecordError(
+            "the last batch fails its CRC, in bytes that the broker had flushed", kept.position
+        )
+    _log.warning(
+        "%s: batches behind position %d fail their CRC and are left out as a torn append",
+        reader.segment.log.path,
+        kept.position,
+    )
+    return kept

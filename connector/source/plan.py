@@ -1,0 +1,177 @@
+"""Offset ranges to slices: byte ranges of segments, cut at index entries, balanced by bytes.
+
+A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
+
+    topic, partition           of the records
+    root                       the log directory, as it was given
+    path, identity, size_bytes of the file the slice lies in, as planned
+    base_offset                of the segment
+    begin, end                 positions: the bytes to read
+    first_offset               base offset of the batch at `begin`, -1 where that is unknown
+    start_offset, end_offset   the records wanted, end exclusive
+    aborted                    transactions that a `.txnindex` calls aborted, each a list:
+                               [producer id, first offset, offset of the marker]
+    stable_offset              the last stable offset; -1 to read all transactions
+
+Cuts lie where the batch headers confirm the index, so a slice begins at a batch of known offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from klog.connector.log.directory import Segment
+from klog.connector.log.segment import SegmentReader
+from klog.connector.source.ranges import OffsetRange
+from klog.errors import CorruptRecordError
+from klog.logformat.index import read_aborted
+
+Slice: TypeAlias = dict[str, Any]
+
+TARGET_BYTES = 64 << 20
+"""A task's share: some seconds of decoding, and small beside a segment."""
+WHOLE_BYTES = 256 << 10
+"""Up to here a segment is read whole rather than looked up in its index."""
+
+
+def plan(ranges: list[OffsetRange], min_tasks: int = 0) -> list[list[Slice]]:
+    """Give the tasks of a read: each a list of slices of one partition, in order.
+
+    At least `min_tasks` of them where the log has that many index entries. Raises
+    `CorruptFileError` where a segment cannot be planned, `FileNotFoundError` where one has gone.
+    """
+    total = sum(_wanted_bytes(r) for r in ranges)
+    target = TARGET_BYTES
+    if min_tasks > len(ranges):
+        target = max(min(target, -(-total // min_tasks)), 1)
+    tasks: list[list[Slice]] = []
+    for r in ranges:
+        aborted = _aborted(r) if r.stable >= 0 else []
+        slices: list[Slice] = []
+        for segment in _overlapping(r):
+            slices.extend(_cut(r, segment, target, aborted))
+        tasks.extend(_packed(slices, target))
+    return tasks
+
+
+def _overlapping(r: OffsetRange) -> list[Segment]:
+    """Give the segments that may hold wanted offsets: a segment ends where the next begins."""
+    segments = r.log.segments
+    behind = [segment.base_offset for segment in segments[1:]] + [r.log.log_end]
+    return [
+        s
+        for s, end in zip(segments, behind, strict=True)
+        if s.base_offset < r.end and end > r.start
+    ]
+
+
+def _wanted_bytes(r: OffsetRange) -> int:
+    return sum(r.log.readable_bytes(segment) for segment in _overlapping(r))
+
+
+def _cut(
+    r: OffsetRange, segment: Segment, target: int, aborted: list[list[int]]
+) -> Iterator[Slice]:
+    reader = r.log.open(segment)
+    try:
+        readable = min(r.log.readable_bytes(segment), reader.file.size_bytes)
+        common = {
+            "topic": r.log.name.topic,
+            "partition": r.log.name.partition,
+            "root": r.log.root,
+            "path": segment.log.path,
+            "identity": reader.file.identity,
+            "size_bytes": reader.file.size_bytes,
+            "base_offset": segment.base_offset,
+            "start_offset": r.start,
+            "end_offset": r.end,
+            "stable_offset": r.stable,
+            "aborted": [entry for entry in aborted if entry[2] >= segment.base_offset],
+        }
+        cuts = _cuts(reader, r, readable, target)
+        for (begin, first), (end, _) in pairwise(cuts):
+            yield common | {"begin": begin, "end": end, "first_offset": first}
+    except CorruptRecordError as exc:
+        raise exc.in_file(segment.log.path, str(r.log.name)) from exc
+    finally:
+        reader.close()
+
+
+def _cuts(
+    reader: SegmentReader, r: OffsetRange, readable: int, target: int
+) -> list[tuple[int, int]]:
+    """Give (position, base offset there) of each cut, from the first byte wanted to the last."""
+    base = reader.segment.base_offset
+    whole = r.start <= base and r.end >= r.log.log_end and readable <= target
+    if whole or readable <= min(WHOLE_BYTES, target):
+        return [(0, -1), (readable, -1)]
+    cuts = _indexed_cuts(reader, r, readable, target)
+    if cuts is None:
+        reader.replace_index()
+        cuts = _indexed_cuts(reader, r, readable, target) or [(0, -1)]
+    return [*cuts, (_end_position(reader, r.end, readable), -1)]
+
+
+def _indexed_cuts(
+    reader: SegmentReader, r: OffsetRange, readable: int, target: int
+) -> list[tuple[int, int]] | None:
+    """Cut at index entries about `target` bytes apart; None if a batch does not confirm one."""
+    index = reader.index()
+    begin, end = index.position_before(r.start), _end_position(reader, r.end, readable)
+    pieces = max(-(-(end - begin) // target), 1)
+    ideal = begin + np.arange(1, pieces) * ((end - begin) / pieces)
+    entries = np.unique(np.searchsorted(index.positions, ideal))
+    positions = [begin, *(int(p) for p in index.positions[entries[entries < len(index.positions)]])]
+    cuts: list[tuple[int, int]] = []
+    for position in sorted(set(positions)):
+        if begin <= position < end:
+            first = reader.cut_at(position)
+            if first is None:
+                return None
+            cuts.append((position, first))
+    return cuts
+
+
+def _end_position(reader: SegmentReader, end_offset: int, readable: int) -> int:
+    """Give a position behind every batch that begins below `end_offset`."""
+    index = reader.index()
+    entry = int(np.searchsorted(index.offsets, end_offset - 1, "left")) + 1
+    return min(int(index.positions[entry]), readable) if entry < len(index.positions) else readable
+
+
+def _aborted(r: OffsetRange) -> list[list[int]]:
+    """Read what the transaction indexes say of the range; a malformed one says nothing."""
+    found: list[list[int]] = []
+    for segment in r.log.segments:
+        entry = segment.indexes.get("txnindex")
+        if entry is None:
+            continue
+        try:
+            entries = read_aborted(r.log.store.read(entry.path), segment.base_offset)
+        except FileNotFoundError:
+            continue
+        if entries is not None:
+            wanted = (entries.last_offsets >= r.start) & (entries.first_offsets < r.end)
+            rows = (entries.producer_ids, entries.first_offsets, entries.last_offsets)
+            found.extend(map(list, zip(*(row[wanted].tolist() for row in rows), strict=True)))
+    return found
+
+
+def _packed(slices: list[Slice], target: int) -> list[list[Slice]]:
+    """Put neighbouring slices into one task as long as they stay within the target together."""
+    tasks: list[list[Slice]] = []
+    room = 0
+    for piece in slices:
+        size = piece["end"] - piece["begin"]
+        if size <= 0:
+            continue
+        if not tasks or size > room:
+            tasks.append([])
+            room = target
+        tasks[-1].append(piece)
+        room -= size
+    return tasks

@@ -1,0 +1,159 @@
+"""Read slices: CRC first, then decompress within limits, then Arrow, a few megabytes at a time.
+
+A slice is read from the very file that was planned. A broker that has cleaned or expired it
+meanwhile keeps the old bytes as `.deleted` for a while, and they are read from there; else the
+slice is planned anew by offset from what the directory holds now. Records that no file holds any
+more are data loss: an error, or a warning where `failOnDataLoss` is false.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from klog.connector.log.segment import Chunk, chunks
+from klog.connector.source.fates import Fates
+from klog.connector.source.plan import Slice
+from klog.connector.source.rows import decoded, rows, schema
+from klog.connector.store.files import File, Store, store_for
+from klog.errors import CorruptRecordError, DataLossError
+from klog.logformat import batch as v2
+from klog.logformat import transactions
+from klog.logformat.columnar import Columns, decode
+
+_log = logging.getLogger(__name__)
+
+Replan: TypeAlias = Callable[[Slice], tuple[int, list[Slice]]]
+"""Plans a slice's offsets anew from what its directory holds now: (log start, slices)."""
+
+
+class ChangedError(Exception):
+    """The bytes under a slice are no longer those that were planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How slices are read: the columns wanted, and what happens when bytes have gone."""
+
+    columns: Sequence[str]
+    replan: Replan
+    fail_on_data_loss: bool = True
+
+    def read(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
+        """Give the records of these slices in order.
+
+        Raises `CorruptFileError` and `DataLossError`.
+        """
+        wanted = schema(self.columns)
+        names = decoded(self.columns)
+        for piece in slices:
+            for columns in self._survive(piece, names):
+                if len(columns.offset):
+                    yield rows(piece["topic"], piece["partition"], columns, wanted)
+
+    def _survive(self, piece: Slice, names: set[str]) -> Iterator[Columns]:
+        """Read a slice; where its file has changed, read on from a new plan."""
+        given = piece["start_offset"]
+        try:
+            for columns, next_offset in _read_slice(piece, names):
+                yield columns
+                given = next_offset
+            return
+        except (ChangedError, FileNotFoundError) as exc:
+            reason = str(exc)
+        left = piece | {"start_offset": max(given, piece["start_offset"])}
+        _log.info("%s changed while it was read (%s); planning anew", piece["path"], reason)
+        log_start, again = self.replan(left)
+        self._check_loss(left, log_start)
+        for new in again:
+            yield from (columns for columns, _ in _read_slice(new, names))
+
+    def _check_loss(self, left: Slice, log_start: int) -> None:
+        behind = min(log_start, left["end_offset"])
+        if behind <= left["start_offset"]:
+            return
+        name = f"{left['topic']}-{left['partition']}"
+        lost = f"{name}: offsets {left['start_offset']} to {behind - 1}"
+        if self.fail_on_data_loss:
+            raise DataLossError(
+                f"{lost} were deleted while they were read ({left['path']}); read again from "
+                "earliest, or set failOnDataLoss=false to go on with what there is"
+            )
+        _log.warning("%s were deleted while they were read; failOnDataLoss=false, going on", lost)
+
+
+def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
+    """Give decoded columns and the offset reached, chunk by chunk."""
+    store, _ = store_for(piece["root"])
+    file = _open(store, piece)
+    name = f"{piece['topic']}-{piece['partition']}"
+    fates = Fates(piece, store, file)
+    try:
+        for chunk in _chunks(file, piece):
+            v2.check_crcs(chunk.data, chunk.batches)
+            wanted = _wanted(chunk, piece, fates)
+            if len(wanted):
+                yield (
+                    _bounded(decode(chunk.data, wanted, names), piece),
+                    int(chunk.batches.next_offsets[-1]),
+                )
+    except CorruptRecordError as exc:
+        raise exc.in_file(piece["path"], name) from exc
+    finally:
+        file.close()
+
+
+def _open(store: Store, piece: Slice) -> File:
+    """Open the file that was planned, under its name or behind `.deleted`."""
+    path = piece["path"]
+    for candidate in (path, f"{path}.deleted"):
+        try:
+            file = store.open(candidate)
+        except FileNotFoundError:
+            continue
+        if file.identity == piece["identity"] and file.size_bytes >= piece["end"]:
+            return file
+        file.close()
+    raise ChangedError(f"{path} is another file now")
+
+
+def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
+    """Read a slice's whole batches; what does not begin or end as planned has changed."""
+    position, expected = piece["begin"], piece["first_offset"]
+    for chunk in chunks(file, position, piece["end"], piece["base_offset"]):
+        first = int(chunk.batches.base_offsets[0])
+        if expected >= 0 and first != expected:
+            raise ChangedError(f"offset {first} where {expected} was planned")
+        expected, position = -1, chunk.end
+        yield chunk
+        if int(chunk.batches.next_offsets[-1]) >= piece["end_offset"]:
+            return
+    if position < piece["end"]:
+        raise CorruptRecordError("the file ends in the middle of a batch", position)
+
+
+def _wanted(chunk: Chunk, piece: Slice, fates: Fates) -> v2.Batches:
+    """Keep the data batches in the range that are not of an aborted transaction."""
+    batches = chunk.batches
+    keep = ~transactions.is_control(batches) & (batches.headers["count"] > 0)
+    keep &= (batches.next_offsets > piece["start_offset"]) & (
+        batches.base_offsets < piece["end_offset"]
+    )
+    if piece["stable_offset"] >= 0:
+        keep &= ~fates.aborted(chunk)
+    return batches if keep.all() else batches.where(keep)
+
+
+def _bounded(columns: Columns, piece: Slice) -> Columns:
+    """Cut off the records of the first and last batch that lie outside the range."""
+    offsets = columns.offset
+    begin = int(np.searchsorted(offsets, piece["start_offset"], "left"))
+    end = int(np.searchsorted(offsets, piece["end_offset"], "left"))
+    if begin == 0 and end == len(offsets):
+        return columns
+    return columns.part(begin, end)

@@ -1,0 +1,125 @@
+"""A batch read from options to Arrow, without Spark: pin the offsets, plan the slices, read them.
+
+Spark's batch source, the command line and tests are thin over this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from klog.connector.log.raw import RawRoot, TopicPartition, retrying
+from klog.connector.options import ReadOptions, paths
+from klog.connector.source.plan import Slice, plan
+from klog.connector.source.ranges import OffsetRange, batch_ranges
+from klog.connector.source.read import Reader
+from klog.connector.source.subscription import subscribed
+from klog.errors import DataLossError, KlogError, OptionError
+
+Pinned: TypeAlias = list[tuple[str, int, int, int, int]]
+"""Topic, partition, start, end, last stable offset (or -1): a range that can be pickled."""
+
+
+def log_directories(given: Mapping[str, str]) -> list[str]:
+    """Give the directories that `load` named. Raises `OptionError` for `memory:`."""
+    found = paths(given, lambda path: Path(path).is_dir())
+    for number, path in enumerate(found):
+        if path.startswith("memory:"):
+            raise OptionError(f"path: {path} lives in one process; Spark's tasks are others")
+        if ":" not in path:
+            found[number] = str(Path(path).absolute())
+    return found
+
+
+def pin(root: RawRoot, options: ReadOptions) -> Pinned:
+    """Resolve the options to offset ranges as of now."""
+
+    def resolve() -> list[OffsetRange]:
+        names = subscribed(options, root.partitions())
+        return batch_ranges(root, root.open(names), options)
+
+    return [
+        (r.log.name.topic, r.log.name.partition, r.start, r.end, r.stable)
+        for r in retrying(resolve)
+    ]
+
+
+def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
+    """Pin the offsets at `load()`, where a batch and a stream cannot yet be told apart.
+
+    What is wrong for both (no such directory, no such topic) is raised as `OptionError`; what only
+    a batch would mind is left for its reader, and None given.
+    """
+    try:
+        return pin(RawRoot(log_directories(given)), options)
+    except OptionError:
+        raise
+    except (KlogError, OSError):
+        return None
+
+
+def slices(root: RawRoot, pinned: Pinned, options: ReadOptions) -> list[list[Slice]]:
+    """Plan pinned ranges: a list of slices for each task.
+
+    Raises `DataLossError` if a partition has gone, or its start was deleted, since they were
+    pinned; where `failOnDataLoss` is false, what is left is planned.
+    """
+
+    def planned() -> list[list[Slice]]:
+        return plan(
+            [r for row in pinned if (r := _range(root, row, options))], options.min_partitions
+        )
+
+    return retrying(planned)
+
+
+def _range(
+    root: RawRoot, row: tuple[str, int, int, int, int], options: ReadOptions
+) -> OffsetRange | None:
+    topic, partition, start, end, stable = row
+    name = TopicPartition(topic, partition)
+    try:
+        log = root.open([name])[name]
+    except KeyError:
+        if options.fail_on_data_loss:
+            raise DataLossError(
+                f"{name}: the partition was deleted; read again, or set failOnDataLoss=false"
+            ) from None
+        return None
+    if log.log_start > start and options.fail_on_data_loss:
+        raise DataLossError(
+            f"{name}: offsets {start} to {min(log.log_start, end) - 1} were deleted; read again "
+            "from earliest, or set failOnDataLoss=false to go on with what there is"
+        )
+    start = max(start, log.log_start)
+    return OffsetRange(log, start, end, stable) if start < end else None
+
+
+@dataclass(frozen=True, slots=True)
+class Replanner:
+    """Plans a slice anew in the task that finds its file changed; pickles with its reader."""
+
+    directories: tuple[str, ...]
+
+    def __call__(self, piece: Slice) -> tuple[int, list[Slice]]:
+        """Give the log start now, and slices for the offsets that are left."""
+        root = RawRoot(self.directories)
+        name = TopicPartition(piece["topic"], piece["partition"])
+
+        def planned() -> tuple[int, list[Slice]]:
+            try:
+                log = root.open([name])[name]
+            except KeyError:
+                return piece["end_offset"], []
+            start, end = max(piece["start_offset"], log.log_start), piece["end_offset"]
+            left = [OffsetRange(log, start, end, piece["stable_offset"])] if start < end else []
+            return log.log_start, [one for task in plan(left) for one in task]
+
+        return retrying(planned)
+
+
+def reader(directories: list[str], options: ReadOptions) -> Reader:
+    """Make the reader that tasks use."""
+    return Reader(options.columns, Replanner(tuple(directories)), options.fail_on_data_loss)

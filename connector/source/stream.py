@@ -1,0 +1,170 @@
+"""Spark's stream reader: offsets in the checkpoint, and what came between two of them.
+
+The checkpoint holds, as Spark's Kafka connector has it, the next offset of each partition by topic,
+keys sorted, and under `#ids`, a name no topic can have, the id of each topic that has one, so that
+a topic deleted and made anew is noticed. Offsets without `#ids` are accepted. A partition that
+appears while the stream runs is read from its start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+
+from klog.connector.log.raw import PartitionLog, RawRoot, TopicPartition, retrying
+from klog.connector.options import read_options
+from klog.connector.source import scan
+from klog.connector.source.ranges import latest_offsets, starting_offsets
+from klog.connector.source.subscription import subscribed
+from klog.errors import DataLossError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IDS = "#ids"
+Offsets: TypeAlias = dict[TopicPartition, int]
+_log = logging.getLogger(__name__)
+
+
+class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One stream over a raw root; long-lived in the driver, where it remembers where logs end."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        """Check the options; nothing is read yet."""
+        self._options = read_options(given, streaming=True)
+        self._directories = scan.log_directories(given)
+        self._reader = scan.reader(self._directories, self._options)
+        self._root: RawRoot | None = None
+        self._final: dict[str, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the driver's memory of the logs behind when Spark ships the reader to tasks."""
+        return self.__dict__ | {"_root": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Resolve `startingOffsets` for a new query."""
+        return retrying(self._initial)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Give how far the next micro-batch may read."""
+        if self._final is not None:
+            return self._final
+        return retrying(lambda: self._latest(start))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Read all there is."""
+        return ReadAllAvailable()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Report the log ends to the query's progress."""
+        return retrying(lambda: self._latest({}))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Fix the end of an `availableNow` run to what there is now."""
+        self._final = retrying(lambda: self._latest({}))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Plan what lies between two offsets."""
+        begins, ends = _parsed(start), _parsed(end)
+        anew = {
+            topic
+            for topic, topic_id in start.get(IDS, {}).items()
+            if end.get(IDS, {}).get(topic, topic_id) != topic_id
+        }
+        root = self._the_root()
+        logs = retrying(lambda: self._logs(root, ends))
+        pinned: scan.Pinned = []
+        for name, end_offset in ends.items():
+            known = begins.get(name) if name.topic not in anew else None
+            if known is None:
+                known = logs[name].log_start if name in logs else end_offset
+            if known < end_offset:
+                stable = end_offset if self._options.committed_only else -1
+                pinned.append((name.topic, name.partition, known, end_offset, stable))
+        return [InputPartition(task) for task in scan.slices(root, pinned, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's slices."""
+        return self._reader.read(partition.value or [])
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: a raw root keeps no positions."""
+
+    def stop(self) -> None:
+        """Hold nothing between polls."""
+
+    def _the_root(self) -> RawRoot:
+        if self._root is None:
+            self._root = RawRoot(self._directories)
+        return self._root
+
+    def _logs(
+        self, root: RawRoot, names: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionLog]:
+        there = root.partitions()
+        return root.open([name for name in names if name in there])
+
+    def _initial(self) -> dict[str, Any]:
+        root = self._the_root()
+        logs = root.open(subscribed(self._options, root.partitions()))
+        latest = latest_offsets(root, logs, self._options)
+        return _stated(starting_offsets(logs, latest, self._options), root.topic_ids(logs))
+
+    def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        root = self._the_root()
+        logs = root.open(subscribed(self._options, root.partitions()))
+        latest = latest_offsets(root, logs, self._options)
+        ids = root.topic_ids(logs)
+        self._check_ids(start.get(IDS, {}), ids)
+        for name, offset in _parsed(start).items():
+            if ids.get(name.topic) != start.get(IDS, {}).get(name.topic, ids.get(name.topic)):
+                continue
+            if name not in latest:
+                self._lost(f"{name}: the partition was deleted while the stream was at {offset}")
+                latest[name] = offset
+            elif latest[name] < offset:
+                if not root.is_held(name):
+                    self._lost(
+                        f"{name}: the log ends at {latest[name]}, the stream was at {offset}"
+                    )
+                latest[name] = offset
+        return _stated(latest, ids)
+
+    def _check_ids(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+        for topic, topic_id in before.items():
+            if now.get(topic, topic_id) != topic_id:
+                self._lost(f"{topic}: the topic was deleted and made anew (its id is another)")
+
+    def _lost(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLossError(
+                f"{what}; start the query with a new checkpoint, or set failOnDataLoss=false to go "
+                "on with what there is"
+            )
+        _log.warning("%s; failOnDataLoss=false, going on", what)
+
+
+def _stated(offsets: Offsets, ids: Mapping[str, str]) -> dict[str, Any]:
+    """Write offsets as the checkpoint holds them."""
+    stated: dict[str, Any] = {IDS: dict(sorted(ids.items()))} if ids else {}
+    for name, offset in sorted(offsets.items()):
+        stated.setdefault(name.topic, {})[str(name.partition)] = offset
+    return stated
+
+
+def _parsed(stated: Mapping[str, Any]) -> Offsets:
+    """Read offsets as the checkpoint holds them."""
+    return {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, by_partition in stated.items()
+        if topic != IDS
+        for partition, offset in by_partition.items()
+    }

@@ -1,0 +1,190 @@
+"""Read files through fsspec, and know a file again after its name was given to another.
+
+A path is a plain one or a URL of any scheme that fsspec knows. On local disk an open file keeps
+its bytes when a broker renames or deletes it, so a file is known by its inode; elsewhere by what
+the store's listing says of it (size with ETag, version or modification time).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import fsspec
+
+from klog.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory: `path` is what `open` takes; `identity` changes with the bytes."""
+
+    name: str
+    path: str
+    size_bytes: int
+    is_directory: bool
+    identity: str
+
+
+class File(Protocol):
+    """An open file. `size_bytes` and `identity` are those of the bytes that `read` gives."""
+
+    size_bytes: int
+    identity: str
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Read from `begin` to before `end`; fewer bytes only at the end of the file."""
+
+    def close(self) -> None:
+        """Give the file back."""
+
+
+class Store(Protocol):
+    """A place that holds files. A missing file or directory is `FileNotFoundError`."""
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory, one level deep, in the order of names."""
+
+    def open(self, path: str) -> File:
+        """Open a file for reading ranges."""
+
+    def read(self, path: str) -> bytes:
+        """Read a whole small file."""
+
+
+class LocalFile:
+    """A file on local disk; its bytes stay readable while it is open, whatever its name does."""
+
+    def __init__(self, path: str) -> None:
+        """Open `path`; the size is that of this moment."""
+        self._descriptor = os.open(path, os.O_RDONLY)
+        stat = os.fstat(self._descriptor)
+        self.size_bytes = stat.st_size
+        self.identity = _inode(stat)
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Read from `begin` to before `end`."""
+        wanted = end - begin
+        data = os.pread(self._descriptor, wanted, begin)
+        while len(data) < wanted:  # one pread gives 2 GiB at most
+            more = os.pread(self._descriptor, wanted - len(data), begin + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._descriptor)
+
+
+class LocalStore:
+    """Local disk, without fsspec between: it knows no inodes and no positioned reads."""
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory; a name that vanishes meanwhile is left out."""
+        found = []
+        with os.scandir(directory) as names:
+            for item in names:
+                try:
+                    stat = item.stat()
+                except FileNotFoundError:
+                    continue
+                entry = Entry(item.name, item.path, stat.st_size, item.is_dir(), _inode(stat))
+                found.append(entry)
+        return sorted(found, key=lambda entry: entry.name)
+
+    def open(self, path: str) -> LocalFile:
+        """Open a file."""
+        return LocalFile(path)
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        return Path(path).read_bytes()
+
+
+def _inode(stat: os.stat_result) -> str:
+    return f"{stat.st_dev:x}-{stat.st_ino:x}"
+
+
+class FsspecFile:
+    """A file of any fsspec file system, read by ranges."""
+
+    def __init__(self, system: Any, path: str) -> None:
+        """Ask the store for the file's size and identity."""
+        info = system.info(path)
+        self._system, self._path = system, path
+        self.size_bytes = int(info["size"])
+        self.identity = _version(info)
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Read from `begin` to before `end`."""
+        if begin >= min(end, self.size_bytes):
+            return b""
+        return bytes(self._system.cat_file(self._path, begin, min(end, self.size_bytes)))
+
+    def close(self) -> None:
+        """Hold nothing open between reads."""
+
+
+class FsspecStore:
+    """Any file system that fsspec knows, for reading."""
+
+    def __init__(self, system: Any) -> None:
+        """Take the file system that fsspec made for the scheme."""
+        self._system = system
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory, asking the store anew."""
+        self._system.invalidate_cache(directory)
+        found = []
+        for info in self._system.ls(directory, detail=True):
+            path = str(info["name"]).rstrip("/")
+            name = path.rsplit("/", 1)[-1]
+            size = int(info.get("size") or 0)
+            if name and path.strip("/") != directory.strip("/"):
+                found.append(Entry(name, path, size, info["type"] == "directory", _version(info)))
+        return sorted(found, key=lambda entry: entry.name)
+
+    def open(self, path: str) -> FsspecFile:
+        """Open a file."""
+        return FsspecFile(self._system, path)
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        return bytes(self._system.cat_file(path))
+
+
+def _version(info: dict[str, Any]) -> str:
+    for key in (
+        "ETag",
+        "etag",
+        "version_id",
+        "md5",
+        "mtime",
+        "LastModified",
+        "modified",
+        "created",
+    ):
+        if info.get(key) is not None:
+            return f"{info['size']}-{info[key]}"
+    return str(info["size"])
+
+
+def store_for(root: str) -> tuple[Store, str]:
+    """Give the store behind a path or URL, and the path as that store spells it.
+
+    Raises `OptionError` for a scheme that fsspec does not know or whose client is not installed.
+    """
+    if "://" not in root and not root.startswith("file:"):
+        return LocalStore(), str(Path(root).absolute())
+    scheme = root.split(":", 1)[0]
+    if scheme == "file":
+        return LocalStore(), "/" + root.removeprefix("file:").strip("/")
+    try:
+        system, path = fsspec.core.url_to_fs(root)
+    except (ImportError, ValueError) as exc:
+        raise OptionError(f"path: cannot read {scheme}:// here: {exc}") from exc
+    return FsspecStore(system), str(path)
