@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,8 +16,15 @@ __version__ = "0.1.0"
 def register(spark: SparkSession) -> None:
     """Register the format `klog` with a session; optional where klog is installed.
 
-    Needed where klog comes as a zip (`--py-files`), which Spark does not search for formats.
+    Needed where klog comes as a zip (`--py-files`), which Spark does not search for formats. The
+    process that plans a stream looks for modules on `PYTHONPATH` only (seen on PySpark 4.2.0), so
+    the zip is put there for the workers that this session starts.
     """
     from klog.connector.datasource import KlogDataSource
 
+    archive = Path(__file__).parent.parent
+    if archive.is_file():
+        environment = spark.sparkContext.environment
+        given = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{archive}:{given}" if given else str(archive)
     spark.dataSource.register(KlogDataSource)

@@ -1,0 +1,128 @@
+# Every task of klog; people, the README and .ci/run call the same ones. `make help` lists them.
+#
+# The rule: a machine needs Python 3.10 to 3.13 and make, nothing else. The first task makes .venv
+# from uv.lock and, where there is no Java 17 or 21, puts one into it (tools/java_home.py). Later
+# tasks find the stamp and start at once.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+NEXT_PYSPARK := 4.3.0
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+READY := $(VENV)/.ready
+NEXT := .venv-next
+NEXT_READY := $(NEXT)/.ready
+
+SHELL := /bin/sh
+.SHELLFLAGS := -euc
+.DEFAULT_GOAL := help
+
+# One Python and one Spark for driver and workers, whatever the caller's shell has set.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+export UV_PYTHON_DOWNLOADS := never
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+export SPARK_LOCAL_IP ?= 127.0.0.1
+unexport SPARK_HOME
+unexport VIRTUAL_ENV
+
+# Asked at each run, as Java may come or go after the environment was made.
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME \
+	&& PATH="$$JAVA_HOME/bin:$$PATH" &&
+PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
+
+.PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus bench \
+	bench-tiny smoke-next pyfiles wheel clean
+
+help: ## List every task
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+env: $(READY) ## Make .venv from uv.lock, with a Java where the machine has none
+
+demo: $(READY) ## The main job: a broker's own log directory read through Spark
+	$(WITH_JAVA) $(BIN)/python demo/demo.py
+
+test: $(READY) ## All tests: unit, Spark, Kafka, slow, package
+	$(PYTEST) -m ""
+
+unit: $(READY) ## Quick tests: no network, no Java
+	$(BIN)/python -m pytest
+
+spark: $(READY) ## Tests on a local Spark session
+	$(PYTEST) -m "spark and not kafka and not package"
+
+kafka: $(READY) ## Tests on a real broker and Kafka's own tools
+	$(PYTEST) -m kafka
+
+slow: $(READY) ## Simulations and long property runs
+	$(PYTEST) -m slow
+
+package: $(READY) ## Build wheel, sdist and zip; install and read a topic there
+	$(PYTEST) -m package
+
+coverage: $(READY) ## All tests with branch coverage, but for what only Spark's workers run
+	$(BIN)/coverage erase
+	$(WITH_JAVA) $(BIN)/coverage run -m pytest -m ""
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+lint: $(READY) ## ruff, its format, and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+format: $(READY) ## Rewrite the sources as ruff wants them
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+corpus: $(READY) ## Make tests/corpus anew with a real broker
+	$(WITH_JAVA) $(BIN)/python -m tests.corpus.make
+
+bench: $(READY) ## Benchmarks, with the ratios to Parquet and to other decoders
+	$(WITH_JAVA) $(BIN)/python -m benchmarks
+
+bench-tiny: $(READY) ## The same at a tiny size, so that they cannot rot
+	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny
+
+smoke-next: $(NEXT_READY) ## Read the corpus on the next PySpark
+	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEXT)/bin/python \
+	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(NEXT)/bin/python $(NEXT)/bin/python -m tests.smoke
+
+pyfiles: $(READY) ## dist/klog-pyfiles.zip for spark-submit --py-files
+	$(BIN)/python tools/pyfiles.py dist/klog-pyfiles.zip
+
+wheel: $(READY) ## dist/: wheel and sdist
+	rm -rf build src/klog.egg-info
+	$(UV) build --quiet --out-dir dist
+	@ls dist
+
+clean: ## Remove what the tasks made, but .venv
+	rm -rf build dist $(NEXT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
+	  .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log src/klog.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(READY): uv.lock pyproject.toml tools/java_home.py Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
+	  echo "klog needs Python 3.10 to 3.13: make PYTHON=python3.11 $(or $(MAKECMDGOALS),env)" >&2; \
+	  exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "$(PYTHON) cannot make environments; give another: make PYTHON=..." >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(UV) sync --frozen --quiet
+	@$(BIN)/python tools/java_home.py >/dev/null 2>&1 || $(UV) sync --frozen --quiet --group java
+	$(BIN)/python tools/java_home.py
+	@touch $@
+
+# The locked versions of everything but PySpark, so that only PySpark differs.
+$(NEXT_READY): $(READY)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(NEXT)
+	$(UV) export --frozen --quiet --no-default-groups --no-emit-project --no-hashes \
+	  | grep -v -e '^pyspark=' -e '^py4j=' > $(NEXT)/constraints.txt
+	$(UV) pip install --quiet --python $(NEXT)/bin/python --constraint $(NEXT)/constraints.txt \
+	  --editable . pyspark==$(NEXT_PYSPARK)
+	@touch $@

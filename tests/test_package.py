@@ -1,0 +1,167 @@
+"""What users install: the wheel, the sdist and the zip hold klog, all of klog, and it runs.
+
+The builds work on a copy of the sources, so neither the tree nor its old build files matter. The
+environment gets the locked versions, so uv links them from its cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.java_home import java_home
+from tools.pyfiles import write_zip
+
+pytestmark = [pytest.mark.package]
+
+REPOSITORY = Path(__file__).parent.parent
+SOURCES = ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "src", "connector", "logformat")
+UV = Path(sys.executable).with_name("uv")
+
+
+def run(*command: str | Path, cwd: Path = REPOSITORY, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def sources() -> dict[str, bytes]:
+    """Return every file klog consists of, by its name in site-packages."""
+    root = REPOSITORY / "src"
+    found = {"pyspark_klog.py": (root / "pyspark_klog.py").read_bytes()}
+    for folder, _, names in os.walk(root / "klog", followlinks=True):
+        for name in names:
+            if name == "py.typed" or name.endswith(".py"):
+                path = Path(folder) / name
+                found[path.relative_to(root).as_posix()] = path.read_bytes()
+    return found
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("tree")
+    for name in SOURCES:
+        if (REPOSITORY / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(REPOSITORY / name, copy / name, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy(REPOSITORY / name, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def built(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the sdist, and the wheel that was built from the sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(UV, "build", "--quiet", "--out-dir", folder, cwd=tree)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (path,) = built.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def pyfiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pyfiles") / "klog-pyfiles.zip"
+    write_zip(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file that names the locked version of everything klog needs, but not klog."""
+    path = tmp_path_factory.mktemp("locked") / "requirements.txt"
+    options = ("--no-default-groups", "--no-emit-project", "--no-hashes")
+    path.write_text(run(UV, "export", "--frozen", "--quiet", *options))
+    return path
+
+
+def clean_python(home: Path, *install: str | Path) -> Path:
+    """Make an environment with nothing but what `install` says, and return its Python."""
+    python = home / "bin" / "python"
+    run(UV, "venv", "--quiet", "--clear", "--python", sys.executable, home)
+    run(UV, "pip", "install", "--quiet", "--python", python, *install)
+    return python
+
+
+def spark_environment(python: Path) -> dict[str, str]:
+    """Return an environment in which driver and workers see nothing of this one but the tests."""
+    hidden = {"SPARK_HOME", "VIRTUAL_ENV", "PYSPARK_SUBMIT_ARGS"}
+    return {
+        **{name: value for name, value in os.environ.items() if name not in hidden},
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "PYTHONPATH": str(REPOSITORY),
+    }
+
+
+def test_the_wheel_holds_klog_and_nothing_else(wheel: Path) -> None:
+    held = contents(wheel)
+    metadata = {name for name in held if name.split("/")[0].endswith(".dist-info")}
+    assert {name: held[name] for name in held.keys() - metadata} == sources()
+    assert {"klog/py.typed", "klog/connector/datasource.py", "klog/logformat/__init__.py"} <= {
+        *held
+    }
+    assert any(name.endswith("/licenses/LICENSE") and held[name] for name in metadata)
+
+
+def test_the_sdist_has_files_where_the_tree_has_links(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        members = archive.getmembers()
+    assert all(member.isfile() or member.isdir() for member in members)
+    names = {member.name.split("/", 1)[1] for member in members if member.isfile()}
+    assert {f"src/{name}" for name in sources()} <= names
+
+
+def test_the_sdist_builds_the_wheel_of_the_tree(tree: Path, wheel: Path, tmp_path: Path) -> None:
+    run(UV, "build", "--quiet", "--wheel", "--out-dir", tmp_path, cwd=tree)
+    assert contents(tmp_path / wheel.name) == contents(wheel)
+
+
+def test_the_zip_holds_the_same_files_and_the_same_bytes(pyfiles: Path, tmp_path: Path) -> None:
+    assert contents(pyfiles) == sources()
+    again = tmp_path / "again.zip"
+    write_zip(again)
+    assert again.read_bytes() == pyfiles.read_bytes()
+
+
+def test_the_installed_wheel_reads_a_topic_unregistered(
+    wheel: Path, locked: Path, tmp_path: Path
+) -> None:
+    python = clean_python(tmp_path, "--constraint", locked, wheel)
+    said = run(python, "-m", "tests.smoke", env=spark_environment(python))
+    assert f"klog is {tmp_path}" in said
+
+
+def test_the_zip_reads_a_topic(pyfiles: Path, locked: Path, tmp_path: Path) -> None:
+    python = clean_python(tmp_path, "--requirement", locked)
+    submit = (python.with_name("spark-submit"), "--py-files", pyfiles)
+    script = REPOSITORY / "tests" / "smoke.py"
+    said = run(*submit, script, "--register", env=spark_environment(python))
+    assert pyfiles.name in said.rsplit("klog is ", 1)[-1]

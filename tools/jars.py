@@ -1,0 +1,147 @@
+"""Fetch the jars of a real component with pip and Java alone.
+
+The rule: a folder of jars is whole or absent. Ivy, which PySpark carries among its own jars,
+downloads into a temporary folder beside the final one; only when every module has arrived is the
+completion marker written and the folder renamed into place. A second call finds the marker and
+starts nothing; a marker that lists other modules counts as none. The folders lie under
+`${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/jars`.
+
+    python tools/jars.py kafka        # prints the folder
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+MARKER = ".complete"
+FETCH_TIMEOUT_SECONDS = 900
+
+
+class Module(NamedTuple):
+    """One Ivy module; its dependencies come with it."""
+
+    organisation: str
+    name: str
+    version: str
+
+
+COMPONENTS: dict[str, tuple[Module, ...]] = {
+    "kafka": (
+        Module("org.apache.kafka", "kafka_2.13", "4.2.0"),
+        Module("org.apache.kafka", "kafka-tools", "4.2.0"),
+        # Kafka's jars bring no logger: without one a broker that fails says nothing.
+        Module("org.slf4j", "slf4j-simple", "1.7.36"),
+    ),
+}
+
+
+class JarsError(Exception):
+    """Jars could not be fetched; the message says what to do next."""
+
+
+def jars(name: str) -> Path:
+    """Return the folder that holds every jar of `name`, fetching them the first time.
+
+    Raises JarsError for an unknown name, without Java or PySpark, and when Ivy fails.
+    """
+    if name not in COMPONENTS:
+        raise JarsError(f"no component {name!r}; known: {', '.join(sorted(COMPONENTS))}")
+    modules = COMPONENTS[name]
+    folder = _cache() / "jars" / f"{name}-{modules[0].version}"
+    if not _whole(folder, modules):
+        _fetch(modules, folder)
+    return folder
+
+
+def java() -> Path:
+    """Return the `java` to run: JAVA_HOME's, else the one on PATH; JarsError without either."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        candidate = Path(home) / "bin" / "java"
+        if not candidate.exists():
+            raise JarsError(f"JAVA_HOME is {home}, which has no bin/java: run `make env`")
+        return candidate
+    found = shutil.which("java")
+    if found is None:
+        raise JarsError("no Java: JAVA_HOME is not set and java is not on PATH: run `make env`")
+    return Path(found)
+
+
+def _cache() -> Path:
+    given = os.environ.get("KLOG_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "klog"
+
+
+def _listing(modules: tuple[Module, ...]) -> str:
+    return "".join(f"{':'.join(module)}\n" for module in modules)
+
+
+def _whole(folder: Path, modules: tuple[Module, ...]) -> bool:
+    marker = folder / MARKER
+    return marker.exists() and marker.read_text() == _listing(modules)
+
+
+def _fetch(modules: tuple[Module, ...], folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Only a folder that is not whole comes here: another list of modules, or not made by us.
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
+        staged = Path(temporary) / "jars"
+        for module in modules:
+            _retrieve(module, staged, Path(temporary) / "ivy")
+        (staged / MARKER).write_text(_listing(modules))
+        try:
+            staged.rename(folder)
+        except OSError as exc:
+            # Another process may have been first; its folder is as good as ours.
+            if not _whole(folder, modules):
+                raise JarsError(f"cannot put the jars at {folder}: {exc}") from exc
+
+
+def _retrieve(module: Module, into: Path, ivy_cache: Path) -> None:
+    pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
+    command = [str(java()), "-cp", f"{_pyspark_jars()}/*", "org.apache.ivy.Main", "-warn"]
+    command += ["-cache", str(ivy_cache), "-confs", "default", "-dependency", *module]
+    command += ["-retrieve", pattern]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise JarsError(f"Ivy took over {FETCH_TIMEOUT_SECONDS} s for {':'.join(module)}") from exc
+    # Ivy may report a missing artifact in its output and still exit 0.
+    arrived = (into / f"{module.name}-{module.version}.jar").exists()
+    if done.returncode != 0 or not arrived:
+        tail = (done.stdout + done.stderr)[-2000:]
+        raise JarsError(f"Ivy could not fetch {':'.join(module)}; is Maven Central up?\n{tail}")
+
+
+def _pyspark_jars() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise JarsError("PySpark is not installed, and it carries Ivy: run `make env`")
+    return Path(spec.origin).parent / "jars"
+
+
+def main() -> None:
+    """Print the folder of each component named on the command line."""
+    if not sys.argv[1:]:
+        raise SystemExit(f"usage: jars.py NAME...; names: {', '.join(sorted(COMPONENTS))}")
+    try:
+        for name in sys.argv[1:]:
+            print(jars(name))  # noqa: T201
+    except JarsError as exc:
+        raise SystemExit(f"jars.py: {exc}") from exc
+
+
+if __name__ == "__main__":
+    main()
