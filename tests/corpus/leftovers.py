@@ -1,0 +1,85 @@
+"""Files in a COPY of a partition directory that are no part of its log, or not yet.
+
+The rule: as in `damage.py`; all of them stand for line 30 of "Seen on real brokers": `.deleted`
+and `.cleaned` are removed at start, `.swap` is completed and replaces its originals, other names
+stay untouched. klog changes nothing on disk and answers what the broker would after that.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.corpus.damage import segments
+
+DATA = ("log", "index", "timeindex", "txnindex")
+
+
+def leave_deleted(partition: Path, segment: int = 0) -> list[Path]:
+    """30: a segment's replaced files, still there as `.deleted`. klog: as if they were not."""
+    return _copies(partition, segments(partition)[segment].stem, partition, ".deleted")
+
+
+def leave_cleaned(partition: Path, segment: int = 0) -> list[Path]:
+    """30: an unfinished cleaning, half a `.log.cleaned`. klog: as if it were not."""
+    made = _copies(partition, segments(partition)[segment].stem, partition, ".cleaned")
+    log = made[0]
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    return made
+
+
+def leave_swap(partition: Path, cleaned: Path, base_offset: int) -> list[Path]:
+    """30: a whole `.swap` set beside its originals, before the first rename.
+
+    `cleaned` is the same partition in a later scene, `base_offset` one of its segments. A broker
+    removes every original from the swap's base offset to below its next offset, then renames.
+    klog: the swap's records, and none of the originals' it replaces.
+    """
+    return _copies(cleaned, f"{base_offset:020}", partition, ".swap")
+
+
+def leave_swap_beside_log(partition: Path, cleaned: Path, base_offset: int) -> list[Path]:
+    """27: the crash between two renames: `.log` is the cleaned one, its indexes are `.swap` still.
+
+    The originals the set replaces are gone. After a clean stop a broker may serve aborted records
+    for want of the `.txnindex`. klog: the control batches decide.
+    """
+    made = _copies(cleaned, f"{base_offset:020}", partition, ".swap")
+    later = [int(log.stem) for log in segments(cleaned) if int(log.stem) > base_offset]
+    end = min(later, default=base_offset + 1)
+    for log in segments(partition):
+        if base_offset <= int(log.stem) < end:
+            for suffix in DATA:
+                log.with_suffix(f".{suffix}").unlink(missing_ok=True)
+    made[0].rename(made[0].with_suffix(""))
+    return made[1:]
+
+
+def add_strangers(partition: Path) -> list[Path]:
+    """30: names a broker does not know: files, a hidden file, a folder with a `.log` in it.
+
+    klog: as if they were not.
+    """
+    inner = partition / "sub"
+    inner.mkdir()
+    shutil.copyfile(segments(partition)[0], inner / f"{0:020}.log")
+    strangers = {
+        "_SUCCESS": b"",
+        "notes.txt": b"not a log\n",
+        f".{0:020}.log.crc": b"crc\x00",
+        "backup.log.gz": b"\x1f\x8b",
+    }
+    for name, content in strangers.items():
+        (partition / name).write_bytes(content)
+    return [inner, *(partition / name for name in strangers)]
+
+
+def _copies(source: Path, stem: str, target: Path, ending: str) -> list[Path]:
+    made = []
+    for suffix in DATA:
+        original = source / f"{stem}.{suffix}"
+        if original.exists():
+            made.append(Path(shutil.copyfile(original, target / f"{original.name}{ending}")))
+    if not made or not made[0].name.startswith(f"{stem}.log"):
+        raise FileNotFoundError(f"{source} has no segment {stem}")
+    return made
