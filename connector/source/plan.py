@@ -9,6 +9,7 @@ A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
     begin, end                 positions: the bytes to read
     first_offset               base offset of the batch at `begin`, -1 where that is unknown
     start_offset, end_offset   the records wanted, end exclusive
+    limit_offset               behind every offset that may stand in these bytes
     aborted                    transactions that a `.txnindex` calls aborted, each a list:
                                [producer id, first offset, offset of the marker]
     stable_offset              the last stable offset; -1 to read all transactions
@@ -18,6 +19,7 @@ Cuts lie where the batch headers confirm the index, so a slice begins at a batch
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -25,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from klog.connector.log.directory import Segment
-from klog.connector.log.segment import SegmentReader
+from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader
 from klog.connector.source.ranges import OffsetRange
 from klog.errors import CorruptRecordError
 from klog.logformat.index import read_aborted
@@ -41,10 +43,10 @@ WHOLE_BYTES = 256 << 10
 def plan(ranges: list[OffsetRange], min_tasks: int = 0) -> list[list[Slice]]:
     """Give the tasks of a read: each a list of slices of one partition, in order.
 
-    At least `min_tasks` of them where the log has that many index entries. Raises
-    `CorruptFileError` where a segment cannot be planned, `FileNotFoundError` where one has gone.
+    At least `min_tasks` of them, unless there are fewer offsets. Raises `CorruptFileError` where a
+    segment cannot be planned, `FileNotFoundError` where one has gone.
     """
-    total = sum(_wanted_bytes(r) for r in ranges)
+    total = sum(r.log.readable_bytes(segment) for r in ranges for segment, _ in _overlapping(r))
     target = TARGET_BYTES
     if min_tasks > len(ranges):
         target = max(min(target, -(-total // min_tasks)), 1)
@@ -52,29 +54,27 @@ def plan(ranges: list[OffsetRange], min_tasks: int = 0) -> list[list[Slice]]:
     for r in ranges:
         aborted = _aborted(r) if r.stable >= 0 else []
         slices: list[Slice] = []
-        for segment in _overlapping(r):
-            slices.extend(_cut(r, segment, target, aborted))
+        for segment, next_base in _overlapping(r):
+            slices.extend(_cut(r, segment, next_base, target, aborted))
         tasks.extend(_packed(slices, target))
+    if len(tasks) < min_tasks:
+        tasks = [[piece] for piece in _split_by_offset([s for t in tasks for s in t], min_tasks)]
     return tasks
 
 
-def _overlapping(r: OffsetRange) -> list[Segment]:
-    """Give the segments that may hold wanted offsets: a segment ends where the next begins."""
+def _overlapping(r: OffsetRange) -> list[tuple[Segment, int]]:
+    """Give the segments that may hold wanted offsets, each with the offset behind it."""
     segments = r.log.segments
     behind = [segment.base_offset for segment in segments[1:]] + [r.log.log_end]
     return [
-        s
-        for s, end in zip(segments, behind, strict=True)
-        if s.base_offset < r.end and end > r.start
+        (segment, end)
+        for segment, end in zip(segments, behind, strict=True)
+        if segment.base_offset < r.end and end > r.start
     ]
 
 
-def _wanted_bytes(r: OffsetRange) -> int:
-    return sum(r.log.readable_bytes(segment) for segment in _overlapping(r))
-
-
 def _cut(
-    r: OffsetRange, segment: Segment, target: int, aborted: list[list[int]]
+    r: OffsetRange, segment: Segment, next_base: int, target: int, aborted: list[list[int]]
 ) -> Iterator[Slice]:
     reader = r.log.open(segment)
     try:
@@ -87,18 +87,43 @@ def _cut(
             "identity": reader.file.identity,
             "size_bytes": reader.file.size_bytes,
             "base_offset": segment.base_offset,
-            "start_offset": r.start,
-            "end_offset": r.end,
             "stable_offset": r.stable,
             "aborted": [entry for entry in aborted if entry[2] >= segment.base_offset],
         }
-        cuts = _cuts(reader, r, readable, target)
-        for (begin, first), (end, _) in pairwise(cuts):
-            yield common | {"begin": begin, "end": end, "first_offset": first}
+        last = segment is r.log.segments[-1]
+        limit = segment.base_offset + MAX_RELATIVE_OFFSET + 1 if last else next_base
+        for (begin, first), (end, behind) in pairwise(_cuts(reader, r, readable, target)):
+            yield common | {
+                "begin": begin,
+                "end": end,
+                "first_offset": first,
+                "start_offset": max(r.start, first, segment.base_offset),
+                "end_offset": min(r.end, next_base if behind < 0 else behind),
+                "limit_offset": limit if behind < 0 else behind,
+            }
     except CorruptRecordError as exc:
         raise exc.in_file(segment.log.path, str(r.log.name)) from exc
     finally:
         reader.close()
+
+
+def _split_by_offset(slices: list[Slice], wanted: int) -> list[Slice]:
+    """Halve the slices of most offsets until there are `wanted`: their tasks share bytes."""
+    heap = [(-_span(piece), number, piece) for number, piece in enumerate(slices)]
+    heapq.heapify(heap)
+    number = len(heap)
+    while heap and len(heap) < wanted and -heap[0][0] > 1:
+        _, _, piece = heapq.heappop(heap)
+        middle = piece["start_offset"] + _span(piece) // 2
+        for half in (piece | {"end_offset": middle}, piece | {"start_offset": middle}):
+            heapq.heappush(heap, (-_span(half), number, half))
+            number += 1
+    pieces = [piece for _, _, piece in heap]
+    return sorted(pieces, key=lambda p: (p["topic"], p["partition"], p["start_offset"]))
+
+
+def _span(piece: Slice) -> int:
+    return int(piece["end_offset"] - piece["start_offset"])
 
 
 def _cuts(
@@ -167,7 +192,7 @@ def _packed(slices: list[Slice], target: int) -> list[list[Slice]]:
     room = 0
     for piece in slices:
         size = piece["end"] - piece["begin"]
-        if size <= 0:
+        if size <= 0 or _span(piece) <= 0:
             continue
         if not tasks or size > room:
             tasks.append([])

@@ -32,6 +32,10 @@ Replan: TypeAlias = Callable[[Slice], tuple[int, list[Slice]]]
 """Plans a slice's offsets anew from what its directory holds now: (log start, slices)."""
 
 
+TRIES = 5
+"""A log that changes under its reader more often than this is not settling."""
+
+
 class ChangedError(Exception):
     """The bytes under a slice are no longer those that were planned."""
 
@@ -57,21 +61,25 @@ class Reader:
                     yield rows(piece["topic"], piece["partition"], columns, wanted)
 
     def _survive(self, piece: Slice, names: set[str]) -> Iterator[Columns]:
-        """Read a slice; where its file has changed, read on from a new plan."""
-        given = piece["start_offset"]
-        try:
-            for columns, next_offset in _read_slice(piece, names):
-                yield columns
-                given = next_offset
-            return
-        except (ChangedError, FileNotFoundError) as exc:
-            reason = str(exc)
-        left = piece | {"start_offset": max(given, piece["start_offset"])}
-        _log.info("%s changed while it was read (%s); planning anew", piece["path"], reason)
-        log_start, again = self.replan(left)
-        self._check_loss(left, log_start)
-        for new in again:
-            yield from (columns for columns, _ in _read_slice(new, names))
+        """Read a slice; where its file has changed, read on from a new plan, a few times."""
+        left, tries = [piece], TRIES
+        while left:
+            given = left[0]["start_offset"]
+            try:
+                for columns, reached in _read_slice(left[0], names):
+                    yield columns
+                    given = reached
+                del left[0]
+            except (ChangedError, FileNotFoundError) as exc:
+                tries -= 1
+                if not tries:
+                    raise _unsettled(left[0], exc) from exc
+                _log.info("%s changed while it was read (%s); planning anew", piece["path"], exc)
+                rest = {"start_offset": max(given, left[0]["start_offset"])}
+                rest["end_offset"] = piece["end_offset"]
+                log_start, again = self.replan(left[0] | rest)
+                self._check_loss(left[0] | rest, log_start)
+                left = again
 
     def _check_loss(self, left: Slice, log_start: int) -> None:
         behind = min(log_start, left["end_offset"])
@@ -108,6 +116,12 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
         file.close()
 
 
+def _unsettled(piece: Slice, exc: Exception) -> CorruptRecordError:
+    name = f"{piece['topic']}-{piece['partition']}"
+    reason = f"the bytes are not those that were planned, {TRIES} times over ({exc})"
+    return CorruptRecordError(reason, piece["begin"]).in_file(piece["path"], name)
+
+
 def _open(store: Store, piece: Slice) -> File:
     """Open the file that was planned, under its name or behind `.deleted`."""
     path = piece["path"]
@@ -130,8 +144,14 @@ def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
         if expected >= 0 and first != expected:
             raise ChangedError(f"offset {first} where {expected} was planned")
         expected, position = -1, chunk.end
+        last = int(chunk.batches.next_offsets[-1])
+        if last > piece["limit_offset"]:
+            raise CorruptRecordError(
+                f"offset {last - 1} lies behind the segment's last, {piece['limit_offset'] - 1}",
+                chunk.position + int(chunk.batches.starts[-1]),
+            )
         yield chunk
-        if int(chunk.batches.next_offsets[-1]) >= piece["end_offset"]:
+        if last >= piece["end_offset"]:
             return
     if position < piece["end"]:
         raise CorruptRecordError("the file ends in the middle of a batch", position)

@@ -1,0 +1,73 @@
+"""Writers that keep a real broker busy while klog reads its directory, and the account of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import OffsetSpec
+
+from tests.corpus.clients import Client
+from tests.corpus.oracle import Account, consume, offsets
+
+SMALL_SEGMENTS = {
+    "internal.segment.bytes": "65536",
+    "segment.index.bytes": "4096",
+    "index.interval.bytes": "1024",
+}
+
+
+@contextmanager
+def writing(client: Client, topic: str, partitions: int, keys: int = 0) -> Iterator[None]:
+    """Keep transactions coming, each third one aborted, until the block ends.
+
+    `keys` is how many distinct keys there are, 0 for a new one each time.
+    """
+    stop = threading.Event()
+    failures: list[Exception] = []
+
+    def write() -> None:
+        number = 0
+        producer = client.producer(
+            "lz4", transactional_id=f"live-{topic}", linger_ms=5, transaction_timeout_ms=60_000
+        )
+        try:
+            producer.init_transactions(60)
+            while not stop.wait(0.01):
+                number = _transaction(producer, topic, partitions, keys, number)
+        except Exception as exc:
+            failures.append(exc)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+    assert not failures, failures
+    assert not thread.is_alive()
+
+
+def _transaction(producer: Producer, topic: str, partitions: int, keys: int, number: int) -> int:
+    producer.begin_transaction()
+    for _ in range(100):
+        key = f"key-{number % keys if keys else number}"
+        value = f"value {number} " + "x" * (number % 200)
+        producer.produce(topic, value, key, partition=number % partitions)
+        number += 1
+    if number // 100 % 3 == 0:
+        producer.abort_transaction(60)
+    else:
+        producer.commit_transaction(60)
+    return number
+
+
+def account(client: Client, topic: str, partitions: int, level: str) -> Account:
+    """Give what the real consumer reads of a topic from its start to its end."""
+    where = [(topic, partition) for partition in range(partitions)]
+    start = offsets(client, where, OffsetSpec.earliest(), "read_uncommitted")
+    end = offsets(client, where, OffsetSpec.latest(), level)
+    return consume(client, start, end, level)

@@ -1,0 +1,197 @@
+"""`spark.read.format("klog")`: a broker's directory as a table, compared with the consumer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.corpus import Digest, Record, scene
+from tests.corpus.damage import copy, flip_bit
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset bigint, "
+    "timestamp timestamp, timestampType int"
+)
+
+
+def load(spark: SparkSession, roots: list[Path], **options: Any) -> DataFrame:
+    """Load a broker's log directories."""
+    given = {name: str(value) for name, value in options.items()}
+    return spark.read.format("klog").options(**given).load([str(root) for root in roots])
+
+
+def told(frame: DataFrame) -> set[tuple[Any, ...]]:
+    """Give rows in the form of `expected`."""
+    rows = frame.withColumn("ms", F.expr("unix_millis(timestamp)")).drop("timestamp").collect()
+    return {
+        (
+            row.topic,
+            row.partition,
+            row.offset,
+            row.ms,
+            row.timestampType,
+            None if row.key is None else bytes(row.key),
+            None if row.value is None else sha256(row.value).hexdigest(),
+            tuple((h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()),
+        )
+        for row in rows
+    }
+
+
+def expected(records: list[Record]) -> set[tuple[Any, ...]]:
+    """Give the consumer's account as plain tuples, values by their digest."""
+    return {
+        (
+            one.topic,
+            one.partition,
+            one.offset,
+            one.timestamp,
+            one.timestamp_type,
+            one.key,
+            one.value.sha256
+            if isinstance(one.value, Digest)
+            else None
+            if one.value is None
+            else sha256(one.value).hexdigest(),
+            one.headers,
+        )
+        for one in records
+    }
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize("name", ["records", "transactions", "compacted-after", "killed", "jbod"])
+def test_a_scene_reads_as_the_consumer_read_it(spark: SparkSession, name: str, level: str) -> None:
+    one = scene(name)
+    records = [
+        r
+        for r in one.records()
+        if r.topic != "time.unfit" and (r.read_committed or level == "read_uncommitted")
+    ]
+    topics = ",".join(sorted({r.topic for r in records}))
+    frame = load(spark, one.log_dirs, subscribe=topics, isolationLevel=level, includeHeaders="true")
+    assert told(frame) == expected(records)
+
+
+def test_the_schema_is_that_of_sparks_kafka_source(spark: SparkSession) -> None:
+    frame = load(spark, scene("records").log_dirs, subscribe="headers")
+    assert_df_equality(frame.limit(0), spark.createDataFrame([], SCHEMA))
+    headed = load(spark, scene("records").log_dirs, subscribe="headers", includeHeaders="true")
+    assert headed.schema["headers"].dataType.simpleString() == (
+        "array<struct<key:string,value:binary>>"
+    )
+    without = [
+        r.offset for r in scene("records").records() if r.topic == "headers" and not r.headers
+    ]
+    rows = headed.where("headers is null").select("offset").collect()
+    assert without and [row.offset for row in rows] == without
+
+
+def test_columns_shrink_the_schema(spark: SparkSession) -> None:
+    frame = load(spark, scene("records").log_dirs, subscribe="segments", columns="offset,key")
+    assert frame.columns == ["key", "offset"]
+    assert frame.count() == sum(r.topic == "segments" for r in scene("records").records())
+
+
+def test_a_window_of_offsets(spark: SparkSession) -> None:
+    start, end = json.dumps({"segments": {"0": 100, "1": -2}}), '{"segments": {"0": 110, "1": 3}}'
+    frame = load(
+        spark, scene("records").log_dirs, subscribe="segments", startingOffsets=start,
+        endingOffsets=end,
+    )  # fmt: skip
+    rows = frame.orderBy("partition", "offset").select("partition", "offset").collect()
+    assert [tuple(row) for row in rows] == [(0, o) for o in range(100, 110)] + [
+        (1, o) for o in range(3)
+    ]
+
+
+@pytest.mark.parametrize("minimum", [1, 7, 40])
+def test_min_partitions_splits_and_loses_nothing(spark: SparkSession, minimum: int) -> None:
+    frame = load(spark, scene("records").log_dirs, subscribe="segments", minPartitions=minimum)
+    assert frame.rdd.getNumPartitions() >= minimum
+    offsets = [tuple(r) for r in frame.select("partition", "offset").collect()]
+    assert sorted(offsets) == sorted(
+        (r.partition, r.offset) for r in scene("records").records() if r.topic == "segments"
+    )
+
+
+def test_a_dataframe_shows_the_log_as_of_its_load(spark: SparkSession, tmp_path: Path) -> None:
+    root = copy(scene("records").partition_dir("batches.single", 0), tmp_path).parent
+    log = next((root / "batches.single-0").glob("*.log"))
+    whole = log.read_bytes()
+    half = [0]
+    while half[-1] < len(whole):
+        half.append(half[-1] + 12 + int.from_bytes(whole[half[-1] + 8 : half[-1] + 12], "big"))
+    log.write_bytes(whole[: half[10]])
+    frame = load(spark, [root], subscribe="batches.single")
+    log.write_bytes(whole)
+    assert frame.count() == 10
+    assert frame.union(frame).count() == 20
+    assert frame.where("offset >= 5").count() == 5
+    assert load(spark, [root], subscribe="batches.single").count() == 30
+
+
+def test_sql_view(spark: SparkSession) -> None:
+    root = scene("records").log_dirs[0]
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW headed USING klog "
+        f"OPTIONS (path '{root}', subscribe 'headers', includeHeaders 'true')"
+    )
+    assert spark.sql("SELECT count(*) n FROM headed").first() == (19,)
+
+
+REFUSED = [
+    ({"subscribe": "nope"}, "there is no topic nope; the topics here are"),
+    ({"subscibe": "x"}, "did you mean subscribe?"),
+    ({}, "subscribe, subscribePattern, assign: give exactly one"),
+    ({"subscribe": "x", "startingOffsets": "{bad"}, "startingOffsets: not JSON"),
+    ({"subscribe": "x", "minPartitions": "many"}, "minPartitions: 'many' is not a whole number"),
+    ({"subscribe": "x", "engine": "jvm"}, "engine: this klog does not have it yet"),
+    ({"assign": '{"x": [5]}'}, "assign: topic x has no partition 5"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED)
+def test_wrong_options_are_refused_at_load(
+    spark: SparkSession, options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, scene("records").log_dirs, **options)
+    assert words in str(caught.value)
+
+
+def test_a_missing_root_is_refused_at_load(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="there is no directory /nowhere/at/all"):
+        spark.read.format("klog").option("subscribe", "x").load("/nowhere/at/all")
+
+
+def test_an_offset_out_of_range_is_refused(spark: SparkSession) -> None:
+    frame = load(
+        spark, scene("records").log_dirs, subscribe="x", startingOffsets='{"x": {"0": 999}}'
+    )
+    with pytest.raises(AnalysisException, match=r"x-0: startingOffsets 999 is out of range"):
+        frame.count()
+
+
+def test_damage_names_the_file_and_other_partitions_stay_readable(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    root = tmp_path / "log"
+    shutil.copytree(scene("records").log_dirs[0], root)
+    spot = flip_bit(root / "segments-0")
+    with pytest.raises(PythonException) as caught:
+        load(spark, [root], subscribe="segments").count()
+    for words in ("segments-0", str(spot.file), f"position {spot.position}", "CRC-32C"):
+        assert words in str(caught.value)
+    assert load(spark, [root], assign='{"segments": [1]}').count() == 40
