@@ -28,10 +28,11 @@ COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timesta
 KNOWN = (
     "subscribe", "subscribePattern", "assign",
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+    "startingOffsetsByTimestampStrategy",
     "isolationLevel", "includeHeaders", "failOnDataLoss", "minPartitions", "columns",
 )  # fmt: skip
 LATER = (
-    "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
+    "startingOffsetsByTimestamp", "endingOffsetsByTimestamp",
     "maxRecordsPerPartition", "maxBytesPerPartition", "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger", "groupId", "groupRoot",
     "asOfVersion", "asOfTimestamp", "engine",
@@ -52,6 +53,7 @@ class ReadOptions:
 
     `topics`, `pattern` and `assigned`: exactly one is set. `starting` and `ending` are `EARLIEST`,
     `LATEST` or offsets by topic and partition; timestamps are in ms and win over them.
+    `latest_if_no_match` says what a `starting_timestamp_ms` behind every record means.
     """
 
     topics: tuple[str, ...] | None = None
@@ -61,6 +63,7 @@ class ReadOptions:
     ending: int | Offsets = LATEST
     starting_timestamp_ms: int | None = None
     ending_timestamp_ms: int | None = None
+    latest_if_no_match: bool = False
     committed_only: bool = True
     include_headers: bool = False
     fail_on_data_loss: bool = True
@@ -99,6 +102,10 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
         ending=ending,
         starting_timestamp_ms=starting_timestamp,
         ending_timestamp_ms=ending_timestamp,
+        latest_if_no_match=_choice(
+            options, "startingOffsetsByTimestampStrategy", ("error", "latest")
+        )
+        == "latest",
         committed_only=_isolation(options) == READ_COMMITTED,
         include_headers=headers,
         fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
@@ -258,13 +265,16 @@ def _isolation(options: Mapping[str, str]) -> str:
     return value
 
 
+def _choice(options: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    """Give the word chosen, in any case; the first one is the default."""
+    value = options.get(name, words[0]).lower()
+    if value not in words:
+        raise OptionError(f"{name}: {options[name]!r} is none of {', '.join(words)}")
+    return value
+
+
 def _boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    value = options.get(name)
-    if value is None:
-        return default
-    if value.lower() not in ("true", "false"):
-        raise OptionError(f"{name}: {value!r} is neither true nor false")
-    return value.lower() == "true"
+    return _choice(options, name, ("true", "false") if default else ("false", "true")) == "true"
 
 
 def _integer(options: Mapping[str, str], name: str) -> int | None:

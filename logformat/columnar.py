@@ -11,7 +11,7 @@ length is checked against its record before it is used, and a record must end wh
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ from klog.logformat.walk import Sections, record_bounds
 
 MAX_BUFFER_BYTES = (1 << 31) - 1 - PADDING
 """Arrow's `binary` counts in 32 bits."""
+PART_BYTES = 8 << 20
+"""Enough records to decode side by side, few enough to stay in the processor's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +65,65 @@ class Columns:
 
 
 def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
-    """Decode all records of `batches`, which lie in `data`; CRCs are the caller's to check.
+    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`."""
+    (whole,) = decode_parts(data, batches, columns, MAX_BUFFER_BYTES)
+    return whole
 
-    `columns` are names of `Columns`; offsets come always. Raises `CorruptRecordError` with the
-    position of the batch in `data`.
+
+def decode_parts(
+    data: bytes, batches: v2.Batches, columns: Collection[str], part_bytes: int = PART_BYTES
+) -> Iterator[Columns]:
+    """Decode the records of `batches`, which lie in `data`; CRCs are the caller's to check.
+
+    `columns` are names of `Columns`; offsets come always. A part is as many batches as decompress
+    to about `part_bytes`, so memory does not follow how well they compressed. Raises
+    `CorruptRecordError` with the position of the batch in `data`.
     """
-    sections = _sections(data, batches)
-    buffer = np.frombuffer(sections.data, np.uint8)
-    counts = batches.headers["count"].astype(np.int64)
-    starts, ends, batch_of = record_bounds(buffer, sections, counts)
-    try:
-        return _fields(sections.data, buffer, starts, ends, batch_of, batches, columns)
-    except CorruptRecordError as exc:
-        section = max(int(np.searchsorted(sections.starts, exc.position, "right")) - 1, 0)
-        raise CorruptRecordError(exc.reason, int(sections.origins[section])) from exc
+    for part, sections in _sections(data, batches, part_bytes):
+        buffer = np.frombuffer(sections.data, np.uint8)
+        counts = part.headers["count"].astype(np.int64)
+        starts, ends, batch_of = record_bounds(buffer, sections, counts)
+        try:
+            yield _fields(sections.data, buffer, starts, ends, batch_of, part, columns)
+        except CorruptRecordError as exc:
+            section = max(int(np.searchsorted(sections.starts, exc.position, "right")) - 1, 0)
+            raise CorruptRecordError(exc.reason, int(sections.origins[section])) from exc
 
 
-def _sections(data: bytes, batches: v2.Batches) -> Sections:
-    """Lay the batches' records in one buffer; uncompressed ones stay where they are."""
+def _sections(
+    data: bytes, batches: v2.Batches, part_bytes: int
+) -> Iterator[tuple[v2.Batches, Sections]]:
+    """Lay the records of some batches after others in one buffer, uncompressed.
+
+    Batches that are all uncompressed stay where they are.
+    """
     codecs = batches.attributes & v2.CODEC_MASK
     starts, ends = batches.starts + v2.HEADER_BYTES, batches.ends
-    if not codecs.any() and len(data) - int(ends[-1]) >= PADDING:
-        return Sections(data, starts, ends, batches.starts)
-    pieces = []
-    for codec, start, end in zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True):
+    if not codecs.any() and len(data) - int(ends.max(initial=0)) >= PADDING:
+        yield batches, Sections(data, starts, ends, batches.starts)
+        return
+    pieces: list[bytes] = []
+    begin = held = 0
+    spans = zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    for number, (codec, start, end) in enumerate(spans):
         try:
-            pieces.append(decompress(codec, data[start:end]))
+            piece = decompress(codec, data[start:end])
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, start - v2.HEADER_BYTES) from exc
+        if pieces and held + len(piece) > part_bytes:
+            part = batches.part(begin, number)
+            yield part, _joined(pieces, part.starts)
+            pieces, begin, held = [], number, 0
+        pieces.append(piece)
+        held += len(piece)
+    part = batches.part(begin, len(batches))
+    yield part, _joined(pieces, part.starts)
+
+
+def _joined(pieces: list[bytes], origins: Longs) -> Sections:
     sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
     behind = np.cumsum(sizes)
-    if behind[-1] > MAX_BUFFER_BYTES:
-        raise CorruptRecordError(
-            f"batches of {int(behind[-1])} bytes together are refused", int(batches.starts[0])
-        )
-    pieces.append(bytes(PADDING))
-    return Sections(b"".join(pieces), behind - sizes, behind, batches.starts)
+    return Sections(b"".join([*pieces, bytes(PADDING)]), behind - sizes, behind, origins)
 
 
 def _fields(

@@ -18,10 +18,17 @@ from klog.connector.log.lock import is_held
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.tail import End, Flushed, find_end
 from klog.connector.store.files import Entry, LocalStore, Store, store_for
-from klog.errors import CorruptFileError, CorruptRecordError, KlogError, OptionError
+from klog.errors import (
+    CorruptFileError,
+    CorruptRecordError,
+    KlogError,
+    OptionError,
+    UnsupportedFormatError,
+)
 from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
 from klog.logformat.names import partition_of_directory
 
+KLOG_STATE = "_klog"
 LISTING_TRIES = 5
 """A broker renames and deletes while it is read; a listing that went stale is made anew."""
 
@@ -112,6 +119,10 @@ class RawRoot:
         found: dict[TopicPartition, tuple[LogDirectory, Entry]] = {}
         for given, store, path in self._roots:
             entries = _list_root(given, store, path)
+            if any(entry.name == KLOG_STATE and entry.is_directory for entry in entries):
+                raise UnsupportedFormatError(
+                    f"{given} is a klog root; this klog reads a broker's own log directories only"
+                )
             log_directory = _read_log_directory(given, store, path, entries)
             for entry in entries:
                 name = partition_of_directory(entry.name) if entry.is_directory else None

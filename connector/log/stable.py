@@ -8,7 +8,9 @@ than forget a transaction as a broker would (format notes 0.5, 6.5).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from klog.connector.log.directory import Directory, Segment
 from klog.connector.log.segment import SegmentReader, chunks
@@ -19,10 +21,16 @@ from klog.logformat.snapshot import read_open_transactions
 
 @dataclass(frozen=True, slots=True)
 class OpenTransactions:
-    """Open transactions at `offset`: producer id to first offset."""
+    """Open transactions at `offset`: producer id to first offset.
+
+    `identity` and `position` are where that offset lies, where that is known: the next look goes on
+    from there without the index.
+    """
 
     offset: int
     first_offsets: dict[int, int] = field(default_factory=dict)
+    identity: str = ""
+    position: int = 0
 
     @property
     def last_stable_offset(self) -> int:
@@ -56,7 +64,7 @@ def follow(
 
     `end_position` is where the last segment's readable bytes end.
     """
-    now = known.first_offsets
+    now = known
     for index, segment in enumerate(segments):
         last = index == len(segments) - 1
         if segment.base_offset >= end:
@@ -64,11 +72,27 @@ def follow(
         if not last and segments[index + 1].base_offset <= known.offset:
             continue
         reader = open_segment(segment)
-        stop = end_position if last else reader.file.size_bytes
-        for chunk in chunks(reader.file, reader.position_before(known.offset), stop):
-            bases = chunk.batches.base_offsets
-            wanted = chunk.batches.where((bases >= known.offset) & (bases < end))
-            now = transactions.follow(now, chunk.data, wanted)
-            if int(bases[-1]) >= end:
-                break
-    return OpenTransactions(end, now)
+        now = _through(reader, now, end, end_position if last else reader.file.size_bytes)
+    return replace(now, offset=end)
+
+
+def _through(
+    reader: SegmentReader, now: OpenTransactions, end: int, end_position: int
+) -> OpenTransactions:
+    """Follow one segment from where `now` stands up to offset `end`."""
+    file, position = reader.file, now.position
+    if now.identity != file.identity or position > file.size_bytes:
+        position = reader.position_before(now.offset)
+    for chunk in chunks(file, position, end_position):
+        bases = chunk.batches.base_offsets
+        wanted = chunk.batches.where((bases >= now.offset) & (bases < end))
+        opened = transactions.follow(now.first_offsets, chunk.data, wanted)
+        reached = int(np.searchsorted(bases, end))
+        stop = chunk.position + int(
+            np.append(chunk.batches.starts, chunk.batches.ends[-1])[reached]
+        )
+        behind = int(np.append(bases, chunk.batches.next_offsets[-1])[reached])
+        now = OpenTransactions(min(behind, end), opened, file.identity, stop)
+        if reached < len(bases):
+            break
+    return now

@@ -47,6 +47,8 @@ def batch_ranges(
     ranges = []
     for name, log in logs.items():
         start, end = starts[name], min(ends[name], latest[name])
+        if start > end and not options.fail_on_data_loss and ends[name] >= start:
+            continue
         if start > end:
             raise OffsetOutOfRangeError(
                 f"{name}: startingOffsets {start} is behind the end of the read at {end}; "
@@ -72,9 +74,12 @@ def starting_offsets(
     latest: Mapping[TopicPartition, int],
     options: ReadOptions,
 ) -> dict[TopicPartition, int]:
-    """Resolve where each partition starts. Raises as `batch_ranges`."""
+    """Resolve where each partition starts. Raises as `batch_ranges`.
+
+    Where `failOnDataLoss` is false, a start behind the log end stays: the caller judges it.
+    """
     if options.starting_timestamp_ms is not None:
-        return _starts_by_time(logs, latest, options.starting_timestamp_ms)
+        return _starts_by_time(logs, latest, options)
     given = _by_partition("startingOffsets", options.starting, logs)
     starts = {}
     for name, log in logs.items():
@@ -83,7 +88,7 @@ def starting_offsets(
             start = log.log_start
         elif start == LATEST:
             start = latest[name]
-        elif not log.log_start <= start <= log.log_end:
+        elif start < log.log_start or (start > log.log_end and options.fail_on_data_loss):
             start = _out_of_range("startingOffsets", name, start, log, options)
         starts[name] = start
     return starts
@@ -92,17 +97,18 @@ def starting_offsets(
 def _starts_by_time(
     logs: Mapping[TopicPartition, PartitionLog],
     latest: Mapping[TopicPartition, int],
-    timestamp_ms: int,
+    options: ReadOptions,
 ) -> dict[TopicPartition, int]:
+    timestamp_ms = options.starting_timestamp_ms or 0
     starts = {}
     for name, log in logs.items():
         start = offset_for_time(log, timestamp_ms, latest[name])
-        if start is None:
+        if start is None and not options.latest_if_no_match:
             raise OffsetOutOfRangeError(
-                f"{name}: startingTimestamp {timestamp_ms} is later than every record; "
-                "give an earlier time or offsets"
+                f"{name}: startingTimestamp {timestamp_ms} is later than every record; give an "
+                "earlier time, or startingOffsetsByTimestampStrategy=latest"
             )
-        starts[name] = start
+        starts[name] = latest[name] if start is None else start
     return starts
 
 
@@ -123,7 +129,7 @@ def _ends(
         end = given[name]
         if end == LATEST:
             end = latest[name]
-        elif end > latest[name] or end < log.log_start:
+        elif end < log.log_start or (end > latest[name] and options.fail_on_data_loss):
             end = _out_of_range("endingOffsets", name, end, log, options, latest[name])
         ends[name] = end
     return ends
@@ -158,7 +164,7 @@ def _out_of_range(
     said = f"{name}: {option} {offset} is out of range, the log holds {log.log_start} to {end}"
     if latest is not None and latest < log.log_end:
         said += " that are stable (an open transaction holds back the rest)"
-    if options.fail_on_data_loss or (option == "startingOffsets" and offset > end):
+    if options.fail_on_data_loss:
         raise OffsetOutOfRangeError(
             f"{said}; give offsets inside it, earliest or latest, or failOnDataLoss=false to read "
             "what there is"

@@ -24,7 +24,7 @@ from klog.connector.store.files import File, Store, store_for
 from klog.errors import CorruptRecordError, DataLossError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
-from klog.logformat.columnar import Columns, decode
+from klog.logformat.columnar import Columns, decode_parts
 
 _log = logging.getLogger(__name__)
 
@@ -105,11 +105,8 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
         for chunk in _chunks(file, piece):
             v2.check_crcs(chunk.data, chunk.batches)
             wanted = _wanted(chunk, piece, fates)
-            if len(wanted):
-                yield (
-                    _bounded(decode(chunk.data, wanted, names), piece),
-                    int(chunk.batches.next_offsets[-1]),
-                )
+            for columns in decode_parts(chunk.data, wanted, names) if len(wanted) else ():
+                yield _bounded(columns, piece), int(columns.offset[-1]) + 1
     except CorruptRecordError as exc:
         raise exc.in_file(piece["path"], name) from exc
     finally:

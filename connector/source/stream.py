@@ -44,6 +44,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader = scan.reader(self._directories, self._options)
         self._root: RawRoot | None = None
         self._final: dict[str, Any] | None = None
+        self._seen: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the driver's memory of the logs behind when Spark ships the reader to tasks."""
@@ -57,15 +58,16 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Give how far the next micro-batch may read."""
         if self._final is not None:
             return self._final
-        return retrying(lambda: self._latest(start))
+        self._seen = retrying(lambda: self._latest(start))
+        return self._seen
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Read all there is."""
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Report the log ends to the query's progress."""
-        return retrying(lambda: self._latest({}))
+        """Report the log ends, as last seen, to the query's progress."""
+        return self._seen
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of an `availableNow` run to what there is now."""
@@ -116,7 +118,9 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         root = self._the_root()
         logs = root.open(subscribed(self._options, root.partitions()))
         latest = latest_offsets(root, logs, self._options)
-        return _stated(starting_offsets(logs, latest, self._options), root.topic_ids(logs))
+        starts = starting_offsets(logs, latest, self._options)
+        within = {name: min(start, logs[name].log_end) for name, start in starts.items()}
+        return _stated(within, root.topic_ids(logs))
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         root = self._the_root()

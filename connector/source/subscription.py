@@ -19,6 +19,9 @@ INTERNAL_TOPICS = (
     "__cluster_metadata",
 )
 _SHOWN = 20
+_NO_PARTITION = (
+    "no directory here is named <topic>-<partition>; give the broker's log directory itself"
+)
 
 
 def subscribed(options: ReadOptions, there: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -57,7 +60,5 @@ def _check_topic(option: str, topic: str, by_topic: dict[str, list[TopicPartitio
         return
     topics = sorted(by_topic)
     listed = ", ".join(topics[:_SHOWN]) + (", ..." if len(topics) > _SHOWN else "")
-    raise OptionError(
-        f"{option}: there is no topic {topic}; "
-        + (f"the topics here are {listed}" if topics else "there is no topic here at all")
-    )
+    here = f"the topics here are {listed}" if topics else _NO_PARTITION
+    raise OptionError(f"{option}: there is no topic {topic}; {here}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from confluent_kafka import Producer
@@ -26,29 +27,23 @@ def writing(client: Client, topic: str, partitions: int, keys: int = 0) -> Itera
     `keys` is how many distinct keys there are, 0 for a new one each time.
     """
     stop = threading.Event()
-    failures: list[Exception] = []
+    producer = client.producer(
+        "lz4", transactional_id=f"live-{topic}", linger_ms=5, transaction_timeout_ms=60_000
+    )
+    producer.init_transactions(60)
 
     def write() -> None:
         number = 0
-        producer = client.producer(
-            "lz4", transactional_id=f"live-{topic}", linger_ms=5, transaction_timeout_ms=60_000
-        )
-        try:
-            producer.init_transactions(60)
-            while not stop.wait(0.01):
-                number = _transaction(producer, topic, partitions, keys, number)
-        except Exception as exc:
-            failures.append(exc)
+        while not stop.wait(0.01):
+            number = _transaction(producer, topic, partitions, keys, number)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(60)
-    assert not failures, failures
-    assert not thread.is_alive()
+    with ThreadPoolExecutor(1) as executor:
+        done = executor.submit(write)
+        try:
+            yield
+        finally:
+            stop.set()
+            done.result(60)
 
 
 def _transaction(producer: Producer, topic: str, partitions: int, keys: int, number: int) -> int:
