@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from klog.connector.log import stable
 from klog.connector.log.directory import Directory, Segment, read_directory
@@ -21,6 +21,7 @@ from klog.connector.store.files import Entry, LocalStore, Store, store_for
 from klog.errors import (
     CorruptFileError,
     CorruptRecordError,
+    DataLossError,
     KlogError,
     OptionError,
     UnsupportedFormatError,
@@ -98,6 +99,9 @@ class PartitionLog:
         return SegmentReader(self.store, segment)
 
 
+Partitions: TypeAlias = dict[TopicPartition, tuple[LogDirectory, Entry]]
+
+
 class RawRoot:
     """The partitions in one or several log directories.
 
@@ -111,12 +115,12 @@ class RawRoot:
         self._ends: dict[TopicPartition, tuple[str, End]] = {}
         self._open: dict[TopicPartition, stable.OpenTransactions] = {}
 
-    def partitions(self) -> dict[TopicPartition, tuple[LogDirectory, Entry]]:
+    def partitions(self) -> Partitions:
         """List every partition with its log directory and its own directory.
 
         Raises `KlogError` if two log directories hold the same partition.
         """
-        found: dict[TopicPartition, tuple[LogDirectory, Entry]] = {}
+        found: Partitions = {}
         for given, store, path in self._roots:
             entries = _list_root(given, store, path)
             if any(entry.name == KLOG_STATE and entry.is_directory for entry in entries):
@@ -137,14 +141,13 @@ class RawRoot:
                 found[key] = (log_directory, entry)
         return dict(sorted(found.items()))
 
-    def topic_ids(self, names: Iterable[TopicPartition]) -> dict[str, str]:
+    def topic_ids(self, names: Iterable[TopicPartition], there: Partitions) -> dict[str, str]:
         """Read the id of each topic that has one, from its first partition named."""
-        found = self.partitions()
         ids: dict[str, str] = {}
         for name in names:
-            if name.topic in ids or name not in found:
+            if name.topic in ids or name not in there:
                 continue
-            log_directory, entry = found[name]
+            log_directory, entry = there[name]
             try:
                 topic_id = read_topic_id(
                     log_directory.store.read(f"{entry.path}/partition.metadata")
@@ -155,17 +158,21 @@ class RawRoot:
                 ids[name.topic] = topic_id
         return ids
 
-    def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionLog]:
-        """Read the bounds of these partitions.
+    def open(
+        self, names: Iterable[TopicPartition], there: Partitions | None = None
+    ) -> dict[TopicPartition, PartitionLog]:
+        """Read the bounds of these partitions, which `there`, or a new listing, has.
 
-        Raises `CorruptFileError` for a log whose end cannot be told, `KeyError` for one not there.
+        Raises `CorruptFileError` for a log whose end cannot be told, `FileNotFoundError` for a
+        partition that has gone.
         """
-        found = self.partitions()
-        return {name: self._open_one(name, *found[name]) for name in names}
-
-    def is_held(self, name: TopicPartition) -> bool:
-        """Tell whether a broker holds the log directory that a partition lies in."""
-        return self.partitions()[name][0].held
+        found = self.partitions() if there is None else there
+        logs = {}
+        for name in names:
+            if name not in found:
+                raise FileNotFoundError(f"partition {name} has gone")
+            logs[name] = self._open_one(name, *found[name])
+        return logs
 
     def last_stable_offset(self, log: PartitionLog) -> int:
         """Give the last stable offset of a partition: its log end if no transaction is open."""
@@ -241,13 +248,20 @@ class RawRoot:
 
 
 def retrying(read: Callable[[], T]) -> T:
-    """Run what lists and then opens again, when a file listed is gone by the time it is opened."""
-    for _ in range(LISTING_TRIES - 1):
+    """Run what lists and then opens again, when a file listed is gone by the time it is opened.
+
+    Raises `DataLossError` where it is gone each time.
+    """
+    for tries_left in reversed(range(LISTING_TRIES)):
         try:
             return read()
-        except FileNotFoundError:
-            continue
-    return read()
+        except FileNotFoundError as exc:
+            if not tries_left:
+                raise DataLossError(
+                    f"files vanish as fast as they are listed ({exc}); read again when the broker "
+                    "has finished deleting"
+                ) from exc
+    raise AssertionError("a loop of no tries")
 
 
 def _in_file(exc: CorruptRecordError, path: str, name: TopicPartition) -> CorruptFileError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from klog.connector.log.raw import RawRoot, TopicPartition, retrying
+from klog.connector.log.raw import PartitionLog, RawRoot, TopicPartition, retrying
 from klog.connector.options import ReadOptions, paths
 from klog.connector.source.plan import Slice, plan
 from klog.connector.source.ranges import OffsetRange, batch_ranges
@@ -37,8 +37,9 @@ def pin(root: RawRoot, options: ReadOptions) -> Pinned:
     """Resolve the options to offset ranges as of now."""
 
     def resolve() -> list[OffsetRange]:
-        names = subscribed(options, root.partitions())
-        return batch_ranges(root, root.open(names), options)
+        there = root.partitions()
+        logs = root.open(subscribed(options, there), there)
+        return batch_ranges(root, logs, options)
 
     return [
         (r.log.name.topic, r.log.name.partition, r.start, r.end, r.stable)
@@ -68,25 +69,30 @@ def slices(root: RawRoot, pinned: Pinned, options: ReadOptions) -> list[list[Sli
     """
 
     def planned() -> list[list[Slice]]:
-        return plan(
-            [r for row in pinned if (r := _range(root, row, options))], options.min_partitions
-        )
+        there = root.partitions()
+        names = [TopicPartition(topic, partition) for topic, partition, *_ in pinned]
+        logs = root.open([name for name in names if name in there], there)
+        ranges = [
+            _range(name, logs.get(name), row, options)
+            for name, row in zip(names, pinned, strict=True)
+        ]
+        return plan([r for r in ranges if r is not None], options.min_partitions)
 
     return retrying(planned)
 
 
 def _range(
-    root: RawRoot, row: tuple[str, int, int, int, int], options: ReadOptions
+    name: TopicPartition,
+    log: PartitionLog | None,
+    row: tuple[str, int, int, int, int],
+    options: ReadOptions,
 ) -> OffsetRange | None:
-    topic, partition, start, end, stable = row
-    name = TopicPartition(topic, partition)
-    try:
-        log = root.open([name])[name]
-    except KeyError:
+    _, _, start, end, stable = row
+    if log is None:
         if options.fail_on_data_loss:
             raise DataLossError(
                 f"{name}: the partition was deleted; read again, or set failOnDataLoss=false"
-            ) from None
+            )
         return None
     if log.log_start > start and options.fail_on_data_loss:
         raise DataLossError(
@@ -109,10 +115,10 @@ class Replanner:
         name = TopicPartition(piece["topic"], piece["partition"])
 
         def planned() -> tuple[int, list[Slice]]:
-            try:
-                log = root.open([name])[name]
-            except KeyError:
+            there = root.partitions()
+            if name not in there:
                 return piece["end_offset"], []
+            log = root.open([name], there)[name]
             start, end = max(piece["start_offset"], log.log_start), piece["end_offset"]
             left = [OffsetRange(log, start, end, piece["stable_offset"])] if start < end else []
             return log.log_start, [one for task in plan(left) for one in task]

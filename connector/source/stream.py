@@ -112,21 +112,23 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, root: RawRoot, names: Iterable[TopicPartition]
     ) -> dict[TopicPartition, PartitionLog]:
         there = root.partitions()
-        return root.open([name for name in names if name in there])
+        return root.open([name for name in names if name in there], there)
 
     def _initial(self) -> dict[str, Any]:
         root = self._the_root()
-        logs = root.open(subscribed(self._options, root.partitions()))
+        there = root.partitions()
+        logs = root.open(subscribed(self._options, there), there)
         latest = latest_offsets(root, logs, self._options)
         starts = starting_offsets(logs, latest, self._options)
         within = {name: min(start, logs[name].log_end) for name, start in starts.items()}
-        return _stated(within, root.topic_ids(logs))
+        return _stated(within, root.topic_ids(logs, there))
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         root = self._the_root()
-        logs = root.open(subscribed(self._options, root.partitions()))
+        there = root.partitions()
+        logs = root.open(subscribed(self._options, there), there)
         latest = latest_offsets(root, logs, self._options)
-        ids = root.topic_ids(logs)
+        ids = root.topic_ids(logs, there)
         self._check_ids(start.get(IDS, {}), ids)
         for name, offset in _parsed(start).items():
             if ids.get(name.topic) != start.get(IDS, {}).get(name.topic, ids.get(name.topic)):
@@ -135,7 +137,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(f"{name}: the partition was deleted while the stream was at {offset}")
                 latest[name] = offset
             elif latest[name] < offset:
-                if not root.is_held(name):
+                if not there[name][0].held:
                     self._lost(
                         f"{name}: the log ends at {latest[name]}, the stream was at {offset}"
                     )

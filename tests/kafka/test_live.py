@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.broker import Broker
 from tests.corpus.clients import Client

@@ -1,0 +1,179 @@
+"""`klog consume`: records of one topic to stdout, from a start to the end as of now.
+
+The options are the console consumer's and kcat's; like kcat with `-e` it exits at the end. Whole
+batches are decoded as Spark's tasks decode them; only printing goes record by record.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeVar
+
+import pyarrow as pa
+
+from klog.cli.formats import Format, console, json_lines, kcat
+from klog.cli.positions import Position, offset_at, position, window
+from klog.cli.roots import directories
+from klog.connector.log.raw import RawRoot, retrying
+from klog.connector.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from klog.connector.source import scan
+from klog.connector.source.ranges import latest_offsets
+from klog.connector.source.subscription import subscribed
+
+T = TypeVar("T")
+
+_HELP = """\
+Prints the values, one a line, partition by partition, from the beginning to the end as of now,
+and exits.
+
+-o, --offset: where to start, in each partition
+  earliest, beginning   the first record kept (the default, like --from-beginning)
+  latest, end           the end: prints nothing
+  N                     offset N
+  -N                    the last N offsets
+  s@MS                  the first record at or after a time in ms since 1970
+  e@MS                  stop before the first record at or after a time; may be given besides
+
+-f FORMAT, after kcat: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in ms,
+  %h headers (k=v,k=v), %K and %S length of key and value in bytes (-1 for null), %R length of the
+  value as 4 bytes, big-endian, %% a percent sign; \\n \\t \\r \\xNN. Null is printed as NULL. A
+  format ends its lines itself.
+
+--formatter-property NAME=VALUE, --property, after kafka-console-consumer; may be repeated:
+  print.timestamp, print.partition, print.offset, print.headers, print.key, print.value (true or
+  false); key.separator, line.separator, headers.separator, null.literal (null)
+
+--json: an object a line; bytes that are not UTF-8 are {"base64": ...}
+
+Records of open and aborted transactions are left out unless --isolation-level says otherwise."""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `consume` to a command line."""
+    parser = verbs.add_parser(
+        "consume", parents=[common], help="print the records of a topic", epilog=_HELP
+    )
+    parser.set_defaults(run=consume, parser=parser)
+    parser.add_argument("--topic", required=True, metavar="T")
+    parser.add_argument("--partition", type=_usage(_natural), metavar="P", help="only this one")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--from-beginning", action="store_true", help="the default")
+    start.add_argument(
+        "-o",
+        "--offset",
+        type=_usage(position),
+        action="append",
+        default=[],
+        metavar="WHERE",
+        help="where to start or stop, see below",
+    )
+    parser.add_argument(
+        "-c", "--max-messages", type=_usage(_natural), metavar="N", help="stop after N records"
+    )
+    parser.add_argument(
+        "--isolation-level",
+        choices=(READ_COMMITTED, READ_UNCOMMITTED),
+        default=READ_COMMITTED,
+        help="default: %(default)s",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("-f", "--format", type=_usage(kcat), metavar="FORMAT", help="see below")
+    how.add_argument("--json", action="store_true", help="an object a line")
+    how.add_argument(
+        "--formatter-property",
+        "--property",
+        dest="property",
+        type=_usage(_property),
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="see below",
+    )
+
+
+def consume(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Print the records asked for. Raises `ArgumentError` for options that do not fit together."""
+    start, end, form = _asked(given)
+    left = given.max_messages
+    for batch in _batches(given, start, end, form.columns):
+        if left is not None:
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+        out.write(form.encode(batch))
+        if left == 0:
+            break
+    return 0
+
+
+def _asked(given: argparse.Namespace) -> tuple[Position, Position, Format]:
+    try:
+        return (*window(given.offset), _format(given))
+    except ValueError as exc:
+        raise argparse.ArgumentError(None, str(exc)) from exc
+
+
+def _batches(
+    given: argparse.Namespace, start: Position, end: Position, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Give the records between two positions, a partition after the other."""
+    paths = directories(given.root)
+    root = RawRoot(paths)
+    whole = given.partition is None
+    options = ReadOptions(
+        topics=(given.topic,) if whole else None,
+        assigned=None if whole else ((given.topic, given.partition),),
+        committed_only=given.isolation_level == READ_COMMITTED,
+        columns=columns,
+    )
+    pinned = retrying(lambda: _pin(root, options, start, end))
+    reader = scan.reader(paths, options)
+    for task in scan.slices(root, pinned, options):
+        yield from reader.read(task)
+
+
+def _pin(root: RawRoot, options: ReadOptions, start: Position, end: Position) -> scan.Pinned:
+    """Resolve two positions to offsets of each partition, as of now."""
+    there = root.partitions()
+    logs = root.open(subscribed(options, there), there)
+    latest = latest_offsets(root, logs, options)
+    pinned: scan.Pinned = []
+    for name, log in logs.items():
+        begins = offset_at(start, log, latest[name])
+        ends = offset_at(end, log, latest[name])
+        if begins < ends:
+            stable = latest[name] if options.committed_only else -1
+            pinned.append((name.topic, name.partition, begins, ends, stable))
+    return pinned
+
+
+def _format(given: argparse.Namespace) -> Format:
+    if given.format is not None:
+        form: Format = given.format
+        return form
+    return json_lines() if given.json else console(dict(given.property))
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is not a number from 0")
+    return int(text)
+
+
+def _usage(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Let a parser's `ValueError` be argparse's, which prints its message."""
+
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as exc:
+            raise argparse.ArgumentTypeError(str(exc)) from exc
+
+    return parsed

@@ -1,0 +1,235 @@
+"""How `klog consume` prints records: kcat's `-f`, the console consumer's properties, JSON lines.
+
+A format is a row of parts. Each part gives the text of one thing for all records of a batch at
+once, and says which columns it needs, so that nothing else is decoded. Keys, values and header
+values are printed as the bytes they are.
+
+What is null is `NULL` in a `-f` format (kcat's `-Z`) and `null` for the console consumer, which has
+`null.literal` to change it. An empty key or value is printed as nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from klog.connector.options import COLUMNS
+
+Texts: TypeAlias = list[bytes]
+KCAT_NULL = b"NULL"
+TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The columns that a part of a format needs, and its text for each record of a batch."""
+
+    columns: tuple[str, ...]
+    texts: Callable[[pa.RecordBatch], Texts]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Parts, printed one after the other for each record."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Give the columns to decode; one at least, so that records can be counted."""
+        wanted = {name for part in self.parts for name in part.columns} or {"offset"}
+        return tuple(name for name in COLUMNS if name in wanted)
+
+    def encode(self, batch: pa.RecordBatch) -> bytes:
+        """Give the bytes to print for a batch."""
+        texts = [part.texts(batch) for part in self.parts]
+        return b"".join(chain.from_iterable(zip(*texts, strict=True)))
+
+
+def kcat(text: str) -> Format:
+    """Parse a kcat format. Raises `ValueError` that says what is wrong with it."""
+    parts = []
+    for found in re.finditer(r"%(.?)|[^%]+", text, re.DOTALL):
+        letter = found.group(1)
+        if letter is None:
+            parts.append(_literal(_unescaped(found.group())))
+        elif letter == "%":
+            parts.append(_literal(b"%"))
+        elif letter in _KCAT:
+            parts.append(_KCAT[letter])
+        else:
+            known = " ".join(f"%{one}" for one in _KCAT)
+            raise ValueError(f"%{letter} is none of {known} %%")
+    return Format(tuple(parts))
+
+
+def console(properties: Mapping[str, str]) -> Format:
+    """Take the console consumer's properties, defaults where they are not given.
+
+    Raises `ValueError` for a property that is not among `CONSOLE_DEFAULTS`, or not true or false.
+    """
+    for name in properties:
+        if name not in CONSOLE_DEFAULTS:
+            raise ValueError(f"{name} is none of {', '.join(CONSOLE_DEFAULTS)}")
+    given = {**CONSOLE_DEFAULTS, **properties}
+    null, separator, line = (
+        given[name].encode() for name in ("null.literal", "key.separator", "line.separator")
+    )
+    headers = _headers(b":", given["headers.separator"].encode(), null, b"NO_HEADERS")
+    fields = {
+        "timestamp": Part(("timestamp", "timestampType"), _console_timestamps),
+        "partition": _number("partition", "Partition:"),
+        "offset": _number("offset", "Offset:"),
+        "headers": headers,
+        "key": _bytes("key", null),
+        "value": _bytes("value", null),
+    }
+    printed = [part for name, part in fields.items() if _is_true(f"print.{name}", given)]
+    between = chain.from_iterable((part, _literal(separator)) for part in printed)
+    return Format((*list(between)[:-1], _literal(line))) if printed else Format(())
+
+
+def json_lines() -> Format:
+    """Print an object a line; bytes that are not UTF-8 become `{"base64": ...}`."""
+    return Format((Part(COLUMNS, _json_lines),))
+
+
+CONSOLE_DEFAULTS = {
+    "print.timestamp": "false",
+    "print.partition": "false",
+    "print.offset": "false",
+    "print.headers": "false",
+    "print.key": "false",
+    "print.value": "true",
+    "key.separator": "\t",
+    "line.separator": "\n",
+    "headers.separator": ",",
+    "null.literal": "null",
+}
+
+
+def _is_true(name: str, given: Mapping[str, str]) -> bool:
+    value = given[name].strip().lower()
+    if value not in ("true", "false"):
+        raise ValueError(f"{name}: {given[name]!r} is neither true nor false")
+    return value == "true"
+
+
+def _unescaped(text: str) -> bytes:
+    def one(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name[0] == "x" and len(name) > 1:
+            return chr(int(name[1:], 16))
+        return _ESCAPED.get(name, name)
+
+    # Escapes stand for bytes, so the text is taken as bytes in latin-1 and given back as such.
+    return _ESCAPE.sub(one, text.encode().decode("latin-1")).encode("latin-1")
+
+
+def _literal(text: bytes) -> Part:
+    return Part((), lambda batch: [text] * batch.num_rows)
+
+
+def _number(column: str, before: str = "") -> Part:
+    return Part(
+        (column,), lambda batch: [f"{before}{n}".encode() for n in batch.column(column).to_pylist()]
+    )
+
+
+def _bytes(column: str, null: bytes) -> Part:
+    return Part(
+        (column,),
+        lambda batch: [null if v is None else v for v in batch.column(column).to_pylist()],
+    )
+
+
+def _length(column: str, text: Callable[[int], bytes]) -> Part:
+    """Print how long a field is, -1 where it is null, as kcat does."""
+    return Part(
+        (column,),
+        lambda batch: [text(-1 if v is None else len(v)) for v in batch.column(column).to_pylist()],
+    )
+
+
+def _headers(between: bytes, separator: bytes, null: bytes, none: bytes) -> Part:
+    def text(headers: list[dict[str, Any]] | None) -> bytes:
+        if not headers:
+            return none
+        return separator.join(
+            h["key"].encode() + between + (null if h["value"] is None else h["value"])
+            for h in headers
+        )
+
+    return Part(("headers",), lambda batch: [text(h) for h in batch.column("headers").to_pylist()])
+
+
+def _milliseconds(batch: pa.RecordBatch) -> list[int]:
+    return [us // 1000 for us in batch.column("timestamp").cast(pa.int64()).to_pylist()]
+
+
+def _console_timestamps(batch: pa.RecordBatch) -> Texts:
+    kinds = batch.column("timestampType").to_pylist()
+    return [
+        f"{TIMESTAMP_TYPES[kind]}:{ms}".encode()
+        for kind, ms in zip(kinds, _milliseconds(batch), strict=True)
+    ]
+
+
+def _json_lines(batch: pa.RecordBatch) -> Texts:
+    columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"}
+    columns["timestamp"] = _milliseconds(batch)
+    columns["timestampType"] = [TIMESTAMP_TYPES[kind] for kind in columns["timestampType"]]
+    columns["key"] = list(map(_json_bytes, columns["key"]))
+    columns["value"] = list(map(_json_bytes, columns["value"]))
+    columns["headers"] = [
+        [{"key": h["key"], "value": _json_bytes(h["value"])} for h in headers or ()]
+        for headers in columns["headers"]
+    ]
+    names = (
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+        "headers",
+        "key",
+        "value",
+    )
+    records = zip(*(columns[name] for name in names), strict=True)
+    return [
+        json.dumps(dict(zip(names, record, strict=True)), ensure_ascii=False).encode() + b"\n"
+        for record in records
+    ]
+
+
+def _json_bytes(value: bytes | None) -> str | dict[str, str] | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+_KCAT = {
+    "t": Part(("topic",), lambda batch: [t.encode() for t in batch.column("topic").to_pylist()]),
+    "p": _number("partition"),
+    "o": _number("offset"),
+    "k": _bytes("key", KCAT_NULL),
+    "s": _bytes("value", KCAT_NULL),
+    "T": Part(("timestamp",), lambda batch: [str(ms).encode() for ms in _milliseconds(batch)]),
+    "h": _headers(b"=", b",", KCAT_NULL, b""),
+    "K": _length("key", lambda size: str(size).encode()),
+    "S": _length("value", lambda size: str(size).encode()),
+    "R": _length("value", lambda size: size.to_bytes(4, "big", signed=True)),
+}

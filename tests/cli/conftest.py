@@ -1,0 +1,46 @@
+"""Runs the command in this process and gives what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pytest
+
+from klog.cli import main
+from tests.corpus import scene
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    code: int
+    out: bytes
+    err: str
+
+
+Klog: TypeAlias = Callable[..., Said]
+
+
+@pytest.fixture
+def klog(capsysbinary: pytest.CaptureFixture[bytes]) -> Klog:
+    def run(*arguments: str) -> Said:
+        try:
+            code = main(arguments)
+        except SystemExit as exc:
+            code = int(exc.code or 0)
+        captured = capsysbinary.readouterr()
+        return Said(code, captured.out, captured.err.decode())
+
+    return run
+
+
+@pytest.fixture
+def on_scene(klog: Klog) -> Klog:
+    """Run `klog VERB... --root <the log dirs of a scene>`: the scene's name comes first."""
+
+    def run(name: str, *arguments: str) -> Said:
+        roots = [part for path in scene(name).log_dirs for part in ("--root", str(path))]
+        return klog(*arguments, *roots)
+
+    return run

@@ -1,0 +1,162 @@
+"""`klog consume` against the real consumer's account of what a broker wrote."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from klog.connector.source.rows import MAX_TIMESTAMP_MS
+from tests.cli.conftest import Klog
+from tests.corpus import LONGEST_VALUE_KEPT_BYTES, SCENES, Digest, Record, scene
+
+TYPES = ("CreateTime", "LogAppendTime")
+
+
+def as_bytes(told: str | dict[str, str] | None) -> bytes | None:
+    if told is None or isinstance(told, str):
+        return None if told is None else told.encode()
+    return b64decode(told["base64"])
+
+
+def record(told: dict[str, Any]) -> tuple[Any, ...]:
+    value = as_bytes(told["value"])
+    if value is not None and len(value) > LONGEST_VALUE_KEPT_BYTES:
+        kept: Any = Digest(sha256(value).hexdigest(), len(value))
+    else:
+        kept = value
+    headers = tuple((h["key"], as_bytes(h["value"])) for h in told["headers"])
+    place = (told["topic"], told["partition"], told["offset"])
+    return (*place, told["timestamp"], told["timestampType"], as_bytes(told["key"]), kept, headers)
+
+
+def truth(one: Record) -> tuple[Any, ...]:
+    time = max(one.timestamp, -MAX_TIMESTAMP_MS)
+    place = (one.topic, one.partition, one.offset)
+    return (*place, time, TYPES[one.timestamp_type], one.key, one.value, one.headers)
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize("name", SCENES)
+def test_every_record_is_that_of_the_real_consumer(on_scene: Klog, name: str, level: str) -> None:
+    printed: list[tuple[Any, ...]] = []
+    for topic in sorted({topic for topic, _ in scene(name).partitions()}):
+        said = on_scene(name, "consume", f"--topic={topic}", "--json", "--isolation-level", level)
+        assert (said.code, said.err) == (0, "")
+        printed += [record(json.loads(line)) for line in said.out.splitlines()]
+    assert printed == [
+        truth(one)
+        for one in scene(name).records()
+        if one.read_committed or level == "read_uncommitted"
+    ]
+
+
+SEGMENTS = [(0, offset) for offset in range(200)] + [(1, offset) for offset in range(40)]
+FIRST_MS = 1_704_067_200_000  # records are a second apart
+
+WINDOWS: list[tuple[list[str], list[tuple[int, int]]]] = [
+    ([], SEGMENTS),
+    (["--from-beginning"], SEGMENTS),
+    (["-o", "beginning"], SEGMENTS),
+    (["--offset", "earliest", "--partition", "1"], [(1, o) for o in range(40)]),
+    (["-o", "end"], []),
+    (["--offset", "LATEST"], []),
+    (["-o", "37"], [(0, o) for o in range(37, 200)] + [(1, o) for o in range(37, 40)]),
+    (["-o", "-3"], [(0, 197), (0, 198), (0, 199), (1, 37), (1, 38), (1, 39)]),
+    (["-o", "-50", "--partition", "1"], [(1, o) for o in range(40)]),
+    (["-o", "-0"], []),
+    (["-o", "200", "--partition", "0"], []),
+    (["-c", "2"], [(0, 0), (0, 1)]),
+    (["--max-messages", "2", "-o", "199", "--partition", "0"], [(0, 199)]),
+    (["-c", "0"], []),
+    (["-o", f"s@{FIRST_MS + 38_001}"], [(0, o) for o in range(39, 200)] + [(1, 39)]),
+    (["-o", f"e@{FIRST_MS + 2_000}"], [(0, 0), (0, 1), (1, 0), (1, 1)]),
+    (
+        ["-o", f"s@{FIRST_MS + 38_000}", "-o", f"e@{FIRST_MS + 39_000}"],
+        [(0, 38), (1, 38)],
+    ),
+    (["-o", "s@1", "-o", "e@0"], []),
+    (["-o", "s@99999999999999"], []),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), WINDOWS)
+def test_windows(on_scene: Klog, arguments: list[str], expected: list[tuple[int, int]]) -> None:
+    said = on_scene("records", "consume", "--topic", "segments", "-f", r"%p %o\n", *arguments)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == b"".join(b"%d %d\n" % place for place in expected)
+
+
+def test_the_last_offsets_are_those_that_are_kept(on_scene: Klog) -> None:
+    said = on_scene("records", "consume", "--topic", "trimmed", "-f", r"%p %o\n", "-o", "-124")
+    assert said.out == b"".join(
+        [b"0 %d\n" % o for o in range(76, 200)] + [b"1 %d\n" % o for o in range(77, 200)]
+    )
+
+
+def test_values_are_the_default_and_null_is_said(on_scene: Klog) -> None:
+    said = on_scene("records", "consume", "--topic", "nulls", "-o", "e@9223372036854775807")
+    values = [one.value for one in scene("records").records() if one.topic == "nulls"]
+    assert None in values
+    assert said.out == b"".join(
+        b"%s\n" % (b"null" if value is None else value)
+        for value in values
+        if not isinstance(value, Digest)
+    )
+
+
+def test_properties_are_taken_one_by_one(on_scene: Klog) -> None:
+    said = on_scene(
+        "records", "consume", "--topic", "segments", "-c", "1", "--property", "print.key=true",
+        "--formatter-property", "key.separator==", "--property", "print.offset=true",
+    )  # fmt: skip
+    assert said.out == b"Offset:0=k00000=v00000-.................\n"
+
+
+def test_an_offset_that_is_not_kept_is_refused(on_scene: Klog) -> None:
+    said = on_scene("records", "consume", "--topic", "trimmed", "--partition", "1", "-o", "76")
+    assert (said.code, said.out) == (1, b"")
+    assert said.err.startswith(
+        "klog: trimmed-1: offset 76 is out of range, the log holds 77 to 200;"
+    )
+
+
+def test_an_unknown_topic_is_refused_with_those_that_exist(on_scene: Klog) -> None:
+    said = on_scene("jbod", "consume", "--topic", "spraed")
+    assert (said.code, said.out) == (1, b"")
+    assert "there is no topic spraed; the topics here are" in said.err
+    assert "spread" in said.err
+
+
+def test_an_unknown_partition_is_refused_with_those_that_exist(on_scene: Klog) -> None:
+    said = on_scene("jbod", "consume", "--topic", "spread", "--partition", "6")
+    assert said.code == 1
+    assert "topic spread has no partition 6, but 0, 1, 2, 3, 4, 5" in said.err
+
+
+USAGE = [
+    (["--topic", "x", "-o", "stored"], "'stored' is none of earliest, beginning, latest"),
+    (["--topic", "x", "-o", "1", "-o", "2"], "give one start and one end"),
+    (["--topic", "x", "-o", "1", "--from-beginning"], "not allowed with argument"),
+    (["--topic", "x", "-f", "%q"], "%q is none of"),
+    (["--topic", "x", "-f", "%s", "--json"], "not allowed with argument"),
+    (["--topic", "x", "--property", "print.key"], "'print.key' is not NAME=VALUE"),
+    (["--topic", "x", "--property", "print.keys=true"], "print.keys is none of"),
+    (["--topic", "x", "--partition", "-1"], "'-1' is not a number from 0"),
+    (["--topic", "x", "-c", "many"], "'many' is not a number from 0"),
+    (["--topic", "x", "--isolation-level", "serializable"], "invalid choice"),
+    (["--topic", "x", "--isolation-levl", "read_committed"], "did you mean --isolation-level?"),
+    (["--topic", "x", "--part", "0"], "did you mean --partition?"),
+    ([], "required: --topic"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE)
+def test_wrong_usage(on_scene: Klog, arguments: list[str], message: str) -> None:
+    said = on_scene("records", "consume", *arguments)
+    assert (said.code, said.out) == (2, b"")
+    assert said.err.startswith("usage: klog consume")
+    assert message in said.err

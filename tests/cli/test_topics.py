@@ -1,0 +1,125 @@
+"""`klog topics` against what the broker itself reported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Klog
+from tests.corpus import SCENES, scene
+
+INTERNAL = {"__cluster_metadata", "__consumer_offsets", "__transaction_state"}
+
+
+def topic_id(partition_dir: Path) -> str:
+    lines = (partition_dir / "partition.metadata").read_text().splitlines()
+    return dict(line.split(": ") for line in lines)["topic_id"]
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_list_names_the_topics(on_scene: Klog, name: str) -> None:
+    topics = sorted({topic for topic, _ in scene(name).partitions()})
+    said = on_scene(name, "topics", "list", "--exclude-internal")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.decode().splitlines() == topics
+    everything = set(on_scene(name, "topics", "list").out.decode().splitlines())
+    assert everything - set(topics) <= INTERNAL
+    assert "__consumer_offsets" in everything
+
+
+def test_a_pattern_has_to_match_the_whole_name(on_scene: Klog) -> None:
+    said = on_scene("records", "topics", "list", "--topic", r"time\..*e, x")
+    assert said.code == 0
+    assert said.out.decode().splitlines() == []
+    said = on_scene("records", "topics", "list", "--topic", r"time\.s.*,x,codecs")
+    assert said.out.decode().splitlines() == ["codecs", "time.switched", "x"]
+
+
+def test_list_as_json(on_scene: Klog) -> None:
+    said = on_scene("records", "topics", "list", "--topic", "codecs,__cluster_metadata", "--json")
+    one, internal = sorted(json.loads(said.out), key=lambda topic: bool(topic["internal"]))
+    assert one == {
+        "topic": "codecs",
+        "topicId": topic_id(scene("records").partition_dir("codecs", 0)),
+        "partitions": [0, 1, 2, 3, 4],
+        "internal": False,
+    }
+    assert internal["topic"] == "__cluster_metadata"
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_describe_gives_the_offsets_the_broker_gave(on_scene: Klog, name: str) -> None:
+    said = on_scene(name, "topics", "describe", "--exclude-internal", "--json")
+    assert said.code == 0
+    described = {
+        (topic["topic"], one["partition"]): (topic["topicId"], one)
+        for topic in json.loads(said.out)
+        for one in topic["partitions"]
+    }
+    bounds = scene(name).partitions()
+    assert described.keys() == bounds.keys()
+    for (topic, partition), (identity, one) in described.items():
+        told, folder = bounds[topic, partition], scene(name).partition_dir(topic, partition)
+        logs = [path.stat().st_size for path in folder.glob("*.log") if path.stat().st_size]
+        assert identity == topic_id(folder)
+        assert one["logStartOffset"] == told.earliest
+        assert one["logEndOffset"] == told.high_watermark
+        assert one["lastStableOffset"] == told.last_stable_offset
+        assert one["segments"] == len(logs)
+        if topic == "killed.preallocated":  # zeros behind the records are no bytes of the log
+            assert 0 < one["bytes"] < sum(logs)
+        else:
+            assert one["bytes"] == sum(logs)
+
+
+def test_describe_as_a_table(on_scene: Klog) -> None:
+    said = on_scene("transactions", "topics", "describe", "--topic", "txn.open")
+    folder = scene("transactions").partition_dir("txn.open", 0)
+    size = sum(path.stat().st_size for path in folder.glob("*.log"))
+    segments = sum(1 for path in folder.glob("*.log") if path.stat().st_size)
+    assert said.out.decode() == (
+        f"Topic: txn.open\tTopicId: {topic_id(folder)}\tPartitionCount: 1\n"
+        "\tPartition: 0\tLogStartOffset: 0\tLogEndOffset: 53\tLastStableOffset: 2"
+        f"\tSegments: {segments}\tBytes: {size}\n"
+    )
+
+
+def test_a_topic_that_is_not_there_is_refused(on_scene: Klog) -> None:
+    said = on_scene("jbod", "topics", "describe", "--topic", "spraed.*")
+    assert (said.code, said.out) == (1, b"")
+    assert said.err.startswith("klog: --topic: no topic matches spraed.*; the topics here are ")
+    assert "spread" in said.err
+
+
+def test_a_pattern_that_is_none_is_wrong_usage(on_scene: Klog) -> None:
+    said = on_scene("jbod", "topics", "list", "--topic", "(")
+    assert (said.code, said.out) == (2, b"")
+    assert "'(' is no regular expression" in said.err
+
+
+def test_a_partition_that_cannot_be_read_leaves_the_others(klog: Klog, tmp_path: Path) -> None:
+    for topic, partition in (("codecs", 0), ("codecs", 1), ("x", 0)):
+        source = scene("records").partition_dir(topic, partition)
+        shutil.copytree(source, tmp_path / source.name)
+    log = tmp_path / "codecs-1" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[16] = 9  # the magic of the first batch, which its CRC does not cover
+    log.write_bytes(data)
+    (tmp_path / "codecs-1" / "00000000000000000000.index").unlink()
+
+    said = klog("topics", "describe", "--root", str(tmp_path))
+    assert said.code == 1
+    topic, good, bad, other, row = said.out.decode().splitlines()
+    assert topic.startswith("Topic: codecs\t")
+    assert "LogEndOffset: 60" in good
+    assert bad.startswith("\tPartition: 1\tError: ")
+    assert other.startswith("Topic: x\t")
+    assert "LogEndOffset: 1" in row
+
+    said = klog("topics", "describe", "--root", str(tmp_path), "--json")
+    assert said.code == 1
+    (codecs, _) = json.loads(said.out)
+    assert [sorted(one) == ["error", "partition"] for one in codecs["partitions"]] == [False, True]

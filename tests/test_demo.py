@@ -1,0 +1,44 @@
+"""`make demo` shows the main job: from any folder, with the rows that the real consumer saw."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import scene
+
+DEMO = Path(__file__).parents[1] / "demo" / "demo.py"
+
+
+@pytest.mark.spark
+def test_the_demo_shows_what_the_real_consumer_saw(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, DEMO],
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    topics, counts, window, stream = done.stdout.split("\n== ")[1:]
+    assert "Topic: txn.open\t" in topics
+    committed = [one for one in scene("transactions").records() if one.read_committed]
+    counted = re.findall(r"^\| *(\S+)\| *(\d+)\| *(\d+)\|$", counts, re.MULTILINE)
+    assert Counter({(topic, int(p)): int(count) for topic, p, count in counted}) == Counter(
+        (one.topic, one.partition) for one in committed
+    )
+    shown = [int(offset) for offset in re.findall(r"^\|(\d+) +\|", window, re.MULTILINE)]
+    streamed = [(one.partition, one.offset) for one in committed if one.topic == "txn.interleaved"]
+    assert shown == [offset for p, offset in streamed if p == 0 and 40 <= offset < 50]
+    first, *later = (int(rows) for rows in re.findall(r"(\d+) rows in the sink", stream))
+    assert 0 < first < len(streamed)
+    assert later == [len(streamed), len(streamed)]
+    assert list(tmp_path.iterdir()) == []

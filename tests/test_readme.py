@@ -1,0 +1,117 @@
+"""The README keeps its word: its blocks run as pasted, and print what it says they print.
+
+A `text` block is what the block above it prints. `make` commands are not run from a test that
+`make` runs, but have to be tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from klog.connector.options import KNOWN
+
+REPOSITORY = Path(__file__).parents[1]
+README = (REPOSITORY / "README.md").read_text()
+PYTHON, SHELL, TEXT = "python", "sh", "text"
+
+
+class Block(NamedTuple):
+    language: str
+    code: str
+    prints: str | None
+
+
+def blocks() -> list[Block]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    following = [*found[1:], ("", "")]
+    return [
+        Block(language, code, text if after == TEXT else None)
+        for (language, code), (after, text) in zip(found, following, strict=True)
+        if language != TEXT
+    ]
+
+
+BLOCKS = blocks()
+COMMANDS = [
+    (line, block.prints)
+    for block in BLOCKS
+    if block.language == SHELL
+    for line in block.code.splitlines()
+]
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def test_there_is_something_to_run() -> None:
+    assert {block.language for block in BLOCKS} == {PYTHON, SHELL}
+    assert {line.split()[0] for line, _ in COMMANDS} == {"make", "klog"}
+    assert any(block.prints for block in BLOCKS)
+
+
+@pytest.mark.parametrize(
+    ("line", "prints"), [command for command in COMMANDS if command[0].startswith("klog ")]
+)
+def test_klog_commands_print_what_the_readme_says(line: str, prints: str | None) -> None:
+    arguments = shlex.split(line)[1:]
+    assert run(str(Path(sys.executable).with_name("klog")), *arguments) == prints
+
+
+@pytest.mark.parametrize("line", [line for line, _ in COMMANDS if line.startswith("make ")])
+def test_make_commands_are_tasks(line: str) -> None:
+    listed = subprocess.run(
+        ["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert " ".join(line.split()[:2]) in {
+        " ".join(task.split()[:2]) for task in listed.stdout.splitlines()
+    }
+
+
+@pytest.mark.spark
+def test_python_blocks_run_as_pasted() -> None:
+    python = [block for block in BLOCKS if block.language == PYTHON]
+    mark = "---- next block"
+    script = f"\nprint({mark!r}, flush=True)\n".join(block.code for block in python)
+    printed = run(sys.executable, "-c", script).split(mark)
+    assert len(printed) == len(python)
+    for block, output in zip(python, printed, strict=True):
+        assert output.strip()
+        if block.prints is not None:
+            assert block.prints.strip() in output
+
+
+def test_every_link_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("http") or (REPOSITORY / target).exists(), target
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/reading.md"])
+def test_the_options_told_are_those_that_exist(page: str) -> None:
+    rows = (REPOSITORY / page).read_text().splitlines()
+    if page == "README.md":
+        (row,) = [row for row in rows if row.startswith("| options |")]
+        told = re.findall(r"`(\w+)`", row)
+    else:
+        table = rows[rows.index("| option | default | meaning |") :]
+        table = table[: table.index("")]
+        told = [name for row in table for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(told) == sorted(KNOWN)
