@@ -56,6 +56,7 @@ FRAME_BYTES = 12
 CHECKED_FROM = 21
 MAGIC_AT = 16
 MIN_LENGTH = HEADER_BYTES - FRAME_BYTES
+MIN_LEGACY_LENGTH = 14
 MAX_OFFSET_DELTA = (1 << 31) - 1
 
 CODEC_MASK = 0x07
@@ -123,9 +124,9 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     last = end - HEADER_BYTES
     while position <= last:
         length, _, magic = _frame(data, position + 8)
-        if magic != 2 or length < MIN_LENGTH:
-            _refuse(length, magic, position)
         behind = position + FRAME_BYTES + length
+        if magic != 2 or length < MIN_LENGTH:
+            _refuse(data[position : min(behind, end)], length, magic, position)
         if behind > end:
             break
         starts.append(position)
@@ -135,13 +136,14 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     return batches
 
 
-def _refuse(length: int, magic: int, position: int) -> None:
-    if length < MIN_LENGTH and not (magic in (0, 1) and length >= 14):
+def _refuse(batch: bytes, length: int, magic: int, position: int) -> None:
+    if length < MIN_LENGTH and not (magic in (0, 1) and length >= MIN_LEGACY_LENGTH):
         raise CorruptRecordError(f"batch length {length} is below {MIN_LENGTH}", position)
+    if len(batch) >= HEADER_BYTES and is_intact(batch):
+        raise CorruptRecordError(f"magic {magic} on a batch of format v2", position)
     if magic in (0, 1):
         raise UnsupportedFormatError(
-            f"message format v{magic} at position {position}: this klog reads format v2 "
-            "(Kafka 0.11 and later)"
+            f"message format v{magic}; this klog reads format v2 (Kafka 0.11 and later)", position
         )
     raise CorruptRecordError(f"magic {magic} is not a message format", position)
 

@@ -7,6 +7,8 @@ treats such a checkpoint as empty.
 
 from __future__ import annotations
 
+from klog.logformat.names import MAX_OFFSET
+
 
 def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
     """Decode `log-start-offset-checkpoint` and its kin; None if malformed, empty if empty."""
@@ -17,7 +19,8 @@ def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
         if int(lines[0]) != 0 or int(lines[1]) != len(lines) - 2:
             return None
         fields = [line.split() for line in lines[2:]]
-        return {(topic, int(partition)): int(offset) for topic, partition, offset in fields}
+        offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in fields}
+        return offsets if all(0 <= offset <= MAX_OFFSET for offset in offsets.values()) else None
     except (ValueError, IndexError):
         return None
 

@@ -50,10 +50,12 @@ class TimeIndex:
     timestamps: Longs
     offsets: Longs
 
-    def offset_before(self, timestamp_ms: int, base_offset: int) -> int:
-        """Give an offset at or before the first record whose timestamp is at least this."""
-        entry = int(np.searchsorted(self.timestamps, timestamp_ms, "left")) - 1
-        return int(self.offsets[entry]) if entry >= 0 else base_offset
+    def entry_before(self, timestamp_ms: int) -> int:
+        """Give the last entry whose timestamp is below this, -1 if there is none.
+
+        No record up to that entry's offset has a timestamp of `timestamp_ms` or more.
+        """
+        return int(np.searchsorted(self.timestamps, timestamp_ms, "left")) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,11 @@ def read_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
     return TimeIndex(timestamps, offsets + base_offset)
 
 
-def read_aborted(data: bytes, base_offset: int) -> AbortedTransactions | None:
+def read_aborted(data: bytes, base_offset: int, end_offset: int) -> AbortedTransactions | None:
     """Decode a `.txnindex`; None if it is malformed.
 
-    Well-formed means whole entries of version 0, ids and offsets that can be, markers in this
-    segment and in order.
+    Well-formed means whole entries of version 0, ids and offsets that can be, markers in order and
+    in this segment, which holds offsets from `base_offset` to before `end_offset`.
     """
     if len(data) % _ABORTED_ENTRY.itemsize:
         return None
@@ -120,7 +122,11 @@ def read_aborted(data: bytes, base_offset: int) -> AbortedTransactions | None:
     firsts = entries["first_offset"].astype(np.int64)
     lasts = entries["last_offset"].astype(np.int64)
     wrong = (entries["version"] != 0) | (producers < 0) | (firsts < 0) | (firsts >= lasts)
-    wrong |= (lasts < base_offset) | (entries["last_stable_offset"].astype(np.int64) > lasts + 1)
+    wrong |= (
+        (lasts < base_offset)
+        | (lasts >= end_offset)
+        | (entries["last_stable_offset"].astype(np.int64) > lasts + 1)
+    )
     if wrong.any() or (np.diff(lasts) <= 0).any():
         return None
     return AbortedTransactions(producers, firsts, lasts)

@@ -3,7 +3,7 @@
 A broker that was not shut down cleanly cuts its log at the first batch that is not whole and
 intact, and with it all that follows (format notes 4.11). klog cuts only what is a torn tail: bytes
 behind which no intact batch lies (`kafka-seen.md` 25). These functions say which positions could
-begin a batch, and what the damage at a position is.
+begin a batch, and which bytes are padding.
 """
 
 from __future__ import annotations
@@ -42,16 +42,3 @@ def plausible_starts(data: bytes, first_offset: int, room_bytes: int) -> Longs:
 def is_padding(data: bytes) -> bool:
     """Tell whether these bytes are the zeros of a preallocated file."""
     return not data.strip(b"\0")
-
-
-def is_cut_short(data: bytes, room_bytes: int) -> bool:
-    """Tell whether `data` begins with a batch that would be longer than what is left of the file.
-
-    Fewer bytes than a header, or a length that reaches past the end, is what an append that a crash
-    interrupted leaves behind.
-    """
-    if room_bytes < v2.HEADER_BYTES:
-        return True
-    header = np.frombuffer(data, v2.HEADER, 1)[0]
-    length = int(header["length"])
-    return length >= v2.MIN_LENGTH and v2.FRAME_BYTES + length > room_bytes

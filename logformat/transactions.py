@@ -9,6 +9,7 @@ nothing.
 from __future__ import annotations
 
 import struct
+from bisect import bisect
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -100,22 +101,23 @@ def aborted(
 ) -> Mask:
     """Tell which data batches belong to an aborted transaction.
 
-    `decided` are the markers among these batches, `later` gives for a producer id the kind of its
+    `decided` are markers in the order of the log, `later` gives for a producer id the kind of its
     first marker behind them. Without any marker a transaction is taken as committed: the caller
     bounds what it reads by the last stable offset.
     """
     mask = np.zeros(len(batches), np.bool_)
-    following = dict(later)
-    kinds = {offset: kind for offset, _, kind in decided}
-    transactional = np.flatnonzero((batches.attributes & v2.TRANSACTIONAL) != 0)
-    control = is_control(batches)
-    offsets, producers = batches.base_offsets, batches.headers["producer_id"]
-    for index in reversed(transactional.tolist()):
-        producer, offset = int(producers[index]), int(offsets[index])
-        if not control[index]:
-            mask[index] = following.get(producer) == ABORT
-        elif offset in kinds:
-            following[producer] = kinds[offset]
+    offsets_of: dict[int, list[int]] = {}
+    kinds_of: dict[int, list[int]] = {}
+    for offset, producer, kind in decided:
+        offsets_of.setdefault(producer, []).append(offset)
+        kinds_of.setdefault(producer, []).append(kind)
+    bases, producers = batches.base_offsets, batches.headers["producer_id"]
+    for index in np.flatnonzero(is_transactional_data(batches)).tolist():
+        producer = int(producers[index])
+        following = bisect(offsets_of.get(producer, []), int(bases[index]))
+        kinds = kinds_of.get(producer, [])
+        kind = kinds[following] if following < len(kinds) else later.get(producer, COMMIT)
+        mask[index] = kind == ABORT
     return mask
 
 

@@ -19,7 +19,6 @@ from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.tail import End, Flushed, find_end
 from klog.connector.store.files import Entry, LocalStore, Store, store_for
 from klog.errors import (
-    CorruptFileError,
     CorruptRecordError,
     DataLossError,
     KlogError,
@@ -73,8 +72,8 @@ class LogDirectory:
 class PartitionLog:
     """One partition as of one listing: where it begins and ends, and its segments.
 
-    `log_end` is exclusive and bounded by the high watermark while a broker runs; `end_position` is
-    where the last segment's readable bytes end.
+    `log_end` is exclusive and bounded by the high watermark while a broker runs; `end` is where the
+    active segment's readable bytes end, whatever the high watermark.
     """
 
     name: TopicPartition
@@ -83,7 +82,7 @@ class PartitionLog:
     directory: Directory
     log_start: int
     log_end: int
-    end_position: int
+    end: End
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -92,7 +91,8 @@ class PartitionLog:
 
     def readable_bytes(self, segment: Segment) -> int:
         """Give how many bytes of a segment may be read."""
-        return self.end_position if segment is self.segments[-1] else segment.log.size_bytes
+        active = segment is self.directory.segments[-1]
+        return self.end.position if active else segment.log.size_bytes
 
     def open(self, segment: Segment) -> SegmentReader:
         """Open one of the segments."""
@@ -188,9 +188,9 @@ class RawRoot:
             return readers[-1]
 
         try:
-            now = stable.follow(known, log.log_end, log.end_position, log.segments, opened)
-        except CorruptRecordError as exc:
-            raise _in_file(exc, readers[-1].segment.log.path, log.name) from exc
+            now = stable.follow(known, log.log_end, log.segments, log.readable_bytes, opened)
+        except (CorruptRecordError, UnsupportedFormatError) as exc:
+            raise exc.in_file(readers[-1].segment.log.path, str(log.name)) from exc
         finally:
             for reader in readers:
                 reader.close()
@@ -211,7 +211,13 @@ class RawRoot:
         checkpoint = log_directory.log_starts.get(key, 0)
         if not directory.segments:
             return PartitionLog(
-                name, log_directory.root, store, directory, checkpoint, checkpoint, 0
+                name,
+                log_directory.root,
+                store,
+                directory,
+                checkpoint,
+                checkpoint,
+                End(checkpoint, 0),
             )
         end = self._find_end(name, store, directory, log_directory.flushed(key))
         start = max(checkpoint, directory.segments[0].base_offset)
@@ -219,18 +225,14 @@ class RawRoot:
         log_end = max(end.next_offset, start)
         if log_directory.held:
             log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)
-        return PartitionLog(
-            name, log_directory.root, store, directory, start, log_end, end.position
-        )
+        return PartitionLog(name, log_directory.root, store, directory, start, log_end, end)
 
     def _find_end(
         self, name: TopicPartition, store: Store, directory: Directory, flushed: Flushed
     ) -> End:
-        filled = [segment for segment in directory.segments if segment.log.size_bytes]
-        last = directory.segments[-1]
-        if not filled:
-            return End(last.base_offset, 0)
-        segment = filled[-1]
+        segment = directory.segments[-1]
+        if not segment.log.size_bytes:
+            return End(segment.base_offset, 0)
         reader = SegmentReader(store, segment)
         try:
             identity, hint = self._ends.get(name, ("", None))
@@ -240,11 +242,11 @@ class RawRoot:
                 hint = None
             end = find_end(reader, flushed, hint)
             self._ends[name] = (reader.file.identity, end)
-        except CorruptRecordError as exc:
-            raise _in_file(exc, segment.log.path, name) from exc
+        except (CorruptRecordError, UnsupportedFormatError) as exc:
+            raise exc.in_file(segment.log.path, str(name)) from exc
         finally:
             reader.close()
-        return End(max(end.next_offset, last.base_offset), end.position)
+        return end
 
 
 def retrying(read: Callable[[], T]) -> T:
@@ -262,10 +264,6 @@ def retrying(read: Callable[[], T]) -> T:
                     "has finished deleting"
                 ) from exc
     raise AssertionError("a loop of no tries")
-
-
-def _in_file(exc: CorruptRecordError, path: str, name: TopicPartition) -> CorruptFileError:
-    return exc if isinstance(exc, CorruptFileError) else exc.in_file(path, str(name))
 
 
 def _next_offset(store: Store, swap: Entry) -> int:

@@ -8,6 +8,7 @@ the log's own headers, as a broker rebuilds it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,8 @@ def chunks(
             if len(intact):
                 yield Chunk(data, position, intact)
             raise CorruptRecordError(exc.reason, position + exc.position) from exc
+        except UnsupportedFormatError as exc:
+            raise UnsupportedFormatError(exc.reason, position + (exc.position or 0)) from exc
         if len(batches):
             yield Chunk(data, position, batches)
             position += int(batches.ends[-1])
@@ -83,6 +86,15 @@ def chunks(
                     f"a batch of {wanted} bytes is refused, the limit is {MAX_BATCH_BYTES}",
                     position,
                 )
+
+
+@contextmanager
+def located(position: int) -> Iterator[None]:
+    """Restate what is wrong in a chunk that begins at `position` by its position in the file."""
+    try:
+        yield
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, position + exc.position) from exc
 
 
 def _before(data: bytes, position: int) -> v2.Batches:

@@ -56,14 +56,11 @@ def newest_snapshot(store: Store, directory: Directory, end: int) -> OpenTransac
 def follow(
     known: OpenTransactions,
     end: int,
-    end_position: int,
     segments: tuple[Segment, ...],
+    readable_bytes: Callable[[Segment], int],
     open_segment: Callable[[Segment], SegmentReader],
 ) -> OpenTransactions:
-    """Carry what was open at one offset on to offset `end`, by the headers between.
-
-    `end_position` is where the last segment's readable bytes end.
-    """
+    """Carry what was open at one offset on to offset `end`, by the headers between."""
     now = known
     for index, segment in enumerate(segments):
         last = index == len(segments) - 1
@@ -72,7 +69,7 @@ def follow(
         if not last and segments[index + 1].base_offset <= known.offset:
             continue
         reader = open_segment(segment)
-        now = _through(reader, now, end, end_position if last else reader.file.size_bytes)
+        now = _through(reader, now, end, readable_bytes(segment))
     return replace(now, offset=end)
 
 

@@ -1,11 +1,11 @@
 """Where a partition's log ends, and whether what lies behind that end may be left out.
 
-The end is found from the last index entry on, by headers. Bytes behind the last whole batch are a
-torn tail, and left out as a broker's recovery leaves them out, if they are an append cut short, the
-zeros of a preallocated file, or, where the broker was not shut down cleanly and had not flushed
-that far, batches that fail their CRC. If an intact batch lies behind them they are damage, and an
-error: nothing is dropped in silence (`kafka-seen.md` 25, 26, 28, 30). While a broker holds the
-directory, an append may be under way and nothing behind the high watermark is looked at.
+The end is found from the last index entry on, by headers. Bytes behind the last whole batch, and
+whole batches at the end that fail their CRC, are a torn tail, and left out as a broker's recovery
+leaves them out. They are damage, and an error, if an intact batch lies behind them, or if the
+broker had flushed beyond them (its recovery point says so): nothing is dropped in silence
+(`kafka-seen.md` 25, 26, 28, 30). While a broker holds the directory, an append may be under way and
+nothing behind the high watermark is looked at.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+import numpy as np
+
 from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader, chunks
 from klog.connector.store.files import File
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat.recovery import is_cut_short, is_padding, plausible_starts
+from klog.logformat.recovery import is_padding, plausible_starts
 
 _SEARCH_BYTES = 4 << 20
 _log = logging.getLogger(__name__)
@@ -62,15 +64,11 @@ def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -
             end = End(int(chunk.batches.next_offsets[-1]), chunk.end)
     except CorruptRecordError as exc:
         damage = exc
-    except UnsupportedFormatError:
-        if end.position == 0:
-            raise
-        damage = CorruptRecordError("another message format follows", end.position)
     if flushed.held:
         return end
     if end.position < file.size_bytes:
         _judge_tail(reader, end, flushed, damage)
-    elif last_batch is not None and not _is_intact(file, *last_batch):
+    if last_batch is not None and not _is_intact(file, *last_batch):
         return _without_torn_batches(reader, end, flushed)
     return end
 
@@ -84,10 +82,13 @@ def _last_indexed(reader: SegmentReader) -> End:
 
 def _check_range(batches: v2.Batches, base: int, position: int) -> None:
     """Refuse offsets that leave their segment: they lie outside the CRC (`kafka-seen.md` 26)."""
-    if not base <= int(batches.base_offsets[0]) <= base + MAX_RELATIVE_OFFSET:
+    strange = batches.next_offsets - 1 > base + MAX_RELATIVE_OFFSET
+    strange |= batches.base_offsets < base
+    if strange.any():
+        first = int(np.argmax(strange))
         raise CorruptRecordError(
-            f"batch at offset {int(batches.base_offsets[0])} in the segment of offset {base}",
-            position + int(batches.starts[0]),
+            f"batch at offset {int(batches.base_offsets[first])} in the segment of offset {base}",
+            position + int(batches.starts[first]),
         )
 
 
@@ -110,8 +111,7 @@ def _judge_tail(
     head = file.read(end.position, min(end.position + _SEARCH_BYTES, file.size_bytes))
     if _keeps_crc(head):
         raise CorruptRecordError(reason, end.position)
-    torn = damage is None or is_cut_short(head, room) or _is_all_padding(file, end.position)
-    if not torn and (flushed.clean or end.next_offset < flushed.offset):
+    if end.next_offset < flushed.offset:
         raise CorruptRecordError(f"{reason}, in bytes that the broker had flushed", end.position)
     if not is_padding(head):
         _log.warning(
@@ -144,13 +144,6 @@ def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
                 return int(position + start)
         position += max(len(data) - v2.HEADER_BYTES + 1, 1)
     return None
-
-
-def _is_all_padding(file: File, begin: int) -> bool:
-    return all(
-        is_padding(file.read(at, min(at + _SEARCH_BYTES, file.size_bytes)))
-        for at in range(begin, file.size_bytes, _SEARCH_BYTES)
-    )
 
 
 def _without_torn_batches(reader: SegmentReader, end: End, flushed: Flushed) -> End:

@@ -1,8 +1,9 @@
 """The first offset at or after a time, by Kafka's rule for ListOffsets (format notes 8.4).
 
 The first segment whose largest timestamp reaches the time holds the answer: the first record in it,
-at or above the log start, whose timestamp is at least that. A segment's largest timestamp is its
-time index's last entry; where that is missing or malformed, its batches' headers say.
+at or above the log start, whose timestamp is at least that. The time index says from where on to
+look, if the batch of the entry it gives confirms it; the headers behind that entry say the rest,
+for an index may lack its last entries (format notes 4.4).
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from klog.connector.log.raw import PartitionLog
-from klog.connector.log.segment import SegmentReader, chunks
+from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.columnar import decode
+
+_LOOK_BYTES = 64 << 10
+"""Batches that hold an index entry's offset lie within a few kilobytes of the position before."""
 
 
 def offset_for_time(log: PartitionLog, timestamp_ms: int, bound: int) -> int | None:
@@ -37,24 +41,36 @@ def offset_for_time(log: PartitionLog, timestamp_ms: int, bound: int) -> int | N
 
 
 def _in_segment(log: PartitionLog, reader: SegmentReader, timestamp_ms: int) -> int | None:
-    segment = reader.segment
-    start = log.log_start
-    index = reader.time_index()
-    if index is not None and len(index.timestamps):
-        rolled = segment is not log.segments[-1]
-        if rolled and int(index.timestamps[-1]) < timestamp_ms:
-            return None
-        start = max(start, index.offset_before(timestamp_ms, segment.base_offset))
-    position = reader.position_before(start)
-    for chunk in chunks(reader.file, position, log.readable_bytes(segment)):
+    position = _position_before(
+        reader, max(log.log_start, reader.segment.base_offset), timestamp_ms
+    )
+    for chunk in chunks(reader.file, position, log.readable_bytes(reader.segment)):
         late = chunk.batches.headers["max_timestamp"] >= timestamp_ms
         late &= chunk.batches.next_offsets > log.log_start
         for number in np.flatnonzero(late).tolist():
             one = chunk.batches.part(number, number + 1)
-            v2.check_crcs(chunk.data, one)
-            columns = decode(chunk.data, one, ("timestamp_ms",))
+            with located(chunk.position):
+                v2.check_crcs(chunk.data, one)
+                columns = decode(chunk.data, one, ("timestamp_ms",))
             assert columns.timestamp_ms is not None
             match = (columns.timestamp_ms >= timestamp_ms) & (columns.offset >= log.log_start)
             if match.any():
                 return int(columns.offset[int(np.argmax(match))])
     return None
+
+
+def _position_before(reader: SegmentReader, start: int, timestamp_ms: int) -> int:
+    """Give a position from which a scan meets the first record of at least `timestamp_ms`."""
+    index = reader.time_index()
+    entry = -1 if index is None else index.entry_before(timestamp_ms)
+    if index is None or entry < 0 or int(index.offsets[entry]) <= start:
+        return reader.position_before(start)
+    offset, timestamp = int(index.offsets[entry]), int(index.timestamps[entry])
+    position = reader.position_before(offset)
+    for chunk in chunks(reader.file, position, reader.file.size_bytes, chunk_bytes=_LOOK_BYTES):
+        found = np.flatnonzero(chunk.batches.next_offsets > offset)
+        if len(found):
+            header = chunk.batches.headers[found[0]]
+            confirmed = int(header["max_timestamp"]) == timestamp
+            return position if confirmed else reader.position_before(start)
+    return reader.position_before(start)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from klog.connector.log.directory import read_directory
-from klog.connector.log.segment import Chunk, chunks
+from klog.connector.log.segment import Chunk, chunks, located
 from klog.connector.source.plan import Slice
 from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
@@ -30,15 +32,34 @@ class Fates:
         self._file = file
         self._ahead: dict[int, tuple[int, int]] = {}
 
-    def aborted(self, chunk: Chunk) -> Mask:
-        """Tell which data batches of a chunk are aborted."""
-        batches = chunk.batches
+    def aborted(self, batches: v2.Batches, chunk: Chunk) -> Mask:
+        """Tell which of these batches of a chunk, the wanted ones, are data of an aborted one."""
+        if self._slice["stable_offset"] < 0:
+            return np.zeros(len(batches), np.bool_)
         mask = transactions.aborted_by_index(batches, self._slice["aborted"])
-        if not transactions.is_transactional_data(batches.where(~mask)).any():
+        unsure = batches.where(~mask)
+        if not transactions.is_transactional_data(unsure).any():
             return mask
-        decided = transactions.markers(chunk.data, batches)
-        open_ids = transactions.undecided(batches.where(~mask), decided)
-        return mask | transactions.aborted(batches, decided, self._markers_ahead(open_ids, chunk))
+        decided = self._markers(chunk, self._slice["path"])
+        open_ids = transactions.undecided(unsure, decided)
+        ahead = self._markers_ahead(open_ids, chunk)
+        return mask | transactions.aborted(batches, decided, ahead)
+
+    def _markers(self, chunk: Chunk, path: str) -> list[tuple[int, int, int]]:
+        """Give the transaction markers in a chunk of a segment, once their CRCs hold."""
+        control = chunk.batches.where(transactions.is_control(chunk.batches))
+        control = control.where(control.next_offsets > self._slice["start_offset"])
+        try:
+            with located(chunk.position):
+                v2.check_crcs(chunk.data, control)
+                return transactions.markers(chunk.data, control)
+        except CorruptRecordError as exc:
+            raise self._unreadable(exc, path) from exc
+
+    def _unreadable(self, exc: CorruptRecordError, path: str) -> CorruptRecordError:
+        reason = f"{exc.reason}, and what became of a transaction stands there or behind"
+        topic_partition = f"{self._slice['topic']}-{self._slice['partition']}"
+        return CorruptRecordError(reason, exc.position).in_file(path, topic_partition)
 
     def _markers_ahead(self, producers: set[int], chunk: Chunk) -> dict[int, int]:
         """Give the kind of the first marker of each producer id behind a chunk."""
@@ -55,27 +76,22 @@ class Fates:
 
     def _scan(self, position: int) -> Iterator[list[tuple[int, int, int]]]:
         """Give the markers behind a position, chunk by chunk, up to the last stable offset."""
-        for file, begin, own in self._files(position):
+        for file, path, begin in self._files(position):
             try:
                 for chunk in chunks(file, begin, file.size_bytes):
-                    control = chunk.batches.where(transactions.is_control(chunk.batches))
-                    v2.check_crcs(chunk.data, control)
-                    yield transactions.markers(chunk.data, control)
+                    yield self._markers(chunk, path)
                     if int(chunk.batches.next_offsets[-1]) >= self._slice["stable_offset"]:
                         return
             except CorruptRecordError as exc:
-                # Damage further on is for the slice that reads it, unless it hides a marker.
-                raise CorruptRecordError(
-                    f"a transaction's marker cannot be found behind damage ({exc.reason})", position
-                ) from exc
+                raise self._unreadable(exc, path) from exc
             finally:
-                if not own:
+                if file is not self._file:
                     file.close()
 
-    def _files(self, position: int) -> Iterator[tuple[File, int, bool]]:
-        yield self._file, position, True
-        path = self._slice["path"].rpartition("/")[0]
-        directory = read_directory(path, self._store.entries(path), lambda swap: 0)
+    def _files(self, position: int) -> Iterator[tuple[File, str, int]]:
+        yield self._file, self._slice["path"], position
+        folder = self._slice["path"].rpartition("/")[0]
+        directory = read_directory(folder, self._store.entries(folder), lambda swap: 0)
         for segment in directory.segments:
             if self._slice["base_offset"] < segment.base_offset < self._slice["stable_offset"]:
-                yield self._store.open(segment.log.path), 0, False
+                yield self._store.open(segment.log.path), segment.log.path, 0

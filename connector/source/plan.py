@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from klog.connector.log.directory import Segment
-from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader
+from klog.connector.log.segment import SegmentReader
 from klog.connector.source.ranges import OffsetRange
 from klog.errors import CorruptRecordError
 from klog.logformat.index import read_aborted
@@ -90,8 +90,8 @@ def _cut(
             "stable_offset": r.stable,
             "aborted": [entry for entry in aborted if entry[2] >= segment.base_offset],
         }
-        last = segment is r.log.segments[-1]
-        limit = segment.base_offset + MAX_RELATIVE_OFFSET + 1 if last else next_base
+        active = segment is r.log.directory.segments[-1]
+        limit = r.log.end.next_offset if active else next_base
         for (begin, first), (end, behind) in pairwise(_cuts(reader, r, readable, target)):
             yield common | {
                 "begin": begin,
@@ -137,8 +137,8 @@ def _cuts(
     cuts = _indexed_cuts(reader, r, readable, target)
     if cuts is None:
         reader.replace_index()
-        cuts = _indexed_cuts(reader, r, readable, target) or [(0, -1)]
-    return [*cuts, (_end_position(reader, r.end, readable), -1)]
+        cuts = _indexed_cuts(reader, r, readable, target) or [(0, -1), (readable, -1)]
+    return cuts
 
 
 def _indexed_cuts(
@@ -147,6 +147,8 @@ def _indexed_cuts(
     """Cut at index entries about `target` bytes apart; None if a batch does not confirm one."""
     index = reader.index()
     begin, end = index.position_before(r.start), _end_position(reader, r.end, readable)
+    if end is None:
+        return None
     pieces = max(-(-(end - begin) // target), 1)
     ideal = begin + np.arange(1, pieces) * ((end - begin) / pieces)
     entries = np.unique(np.searchsorted(index.positions, ideal))
@@ -158,25 +160,34 @@ def _indexed_cuts(
             if first is None:
                 return None
             cuts.append((position, first))
-    return cuts
+    return [*cuts, (end, -1)]
 
 
-def _end_position(reader: SegmentReader, end_offset: int, readable: int) -> int:
-    """Give a position behind every batch that begins below `end_offset`."""
+def _end_position(reader: SegmentReader, end_offset: int, readable: int) -> int | None:
+    """Give a position behind every batch that begins below `end_offset`.
+
+    None if the batch at the position that the index gives begins below it.
+    """
     index = reader.index()
     entry = int(np.searchsorted(index.offsets, end_offset - 1, "left")) + 1
-    return min(int(index.positions[entry]), readable) if entry < len(index.positions) else readable
+    if entry >= len(index.positions) or int(index.positions[entry]) >= readable:
+        return readable
+    position = int(index.positions[entry])
+    first = reader.cut_at(position)
+    return None if first is None or first < end_offset else position
 
 
 def _aborted(r: OffsetRange) -> list[list[int]]:
     """Read what the transaction indexes say of the range; a malformed one says nothing."""
     found: list[list[int]] = []
-    for segment in r.log.segments:
+    segments = r.log.directory.segments
+    behind = [segment.base_offset for segment in segments[1:]] + [r.log.end.next_offset]
+    for segment, end in zip(segments, behind, strict=True):
         entry = segment.indexes.get("txnindex")
         if entry is None:
             continue
         try:
-            entries = read_aborted(r.log.store.read(entry.path), segment.base_offset)
+            entries = read_aborted(r.log.store.read(entry.path), segment.base_offset, end)
         except FileNotFoundError:
             continue
         if entries is not None:

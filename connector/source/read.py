@@ -16,12 +16,12 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.log.segment import Chunk, chunks
+from klog.connector.log.segment import Chunk, chunks, located
 from klog.connector.source.fates import Fates
 from klog.connector.source.plan import Slice
 from klog.connector.source.rows import decoded, rows, schema
 from klog.connector.store.files import File, Store, store_for
-from klog.errors import CorruptRecordError, DataLossError
+from klog.errors import CorruptRecordError, DataLossError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.columnar import Columns, decode_parts
@@ -103,11 +103,16 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
     fates = Fates(piece, store, file)
     try:
         for chunk in _chunks(file, piece):
-            v2.check_crcs(chunk.data, chunk.batches)
-            wanted = _wanted(chunk, piece, fates)
-            for columns in decode_parts(chunk.data, wanted, names) if len(wanted) else ():
+            within = _within(chunk.batches, piece)
+            with located(chunk.position):
+                v2.check_crcs(chunk.data, within)
+            wanted = _wanted(within, chunk, fates)
+            if not len(wanted):
+                continue
+            parts = decode_parts(chunk.data, wanted, names)
+            while (columns := _next(parts, chunk.position)) is not None:
                 yield _bounded(columns, piece), int(columns.offset[-1]) + 1
-    except CorruptRecordError as exc:
+    except (CorruptRecordError, UnsupportedFormatError) as exc:
         raise exc.in_file(piece["path"], name) from exc
     finally:
         file.close()
@@ -154,16 +159,24 @@ def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
         raise CorruptRecordError("the file ends in the middle of a batch", position)
 
 
-def _wanted(chunk: Chunk, piece: Slice, fates: Fates) -> v2.Batches:
-    """Keep the data batches in the range that are not of an aborted transaction."""
-    batches = chunk.batches
-    keep = ~transactions.is_control(batches) & (batches.headers["count"] > 0)
-    keep &= (batches.next_offsets > piece["start_offset"]) & (
-        batches.base_offsets < piece["end_offset"]
-    )
-    if piece["stable_offset"] >= 0:
-        keep &= ~fates.aborted(chunk)
-    return batches if keep.all() else batches.where(keep)
+def _within(batches: v2.Batches, piece: Slice) -> v2.Batches:
+    """Keep the batches that reach into the slice's offsets; others need not even be intact."""
+    inside = batches.next_offsets > piece["start_offset"]
+    inside &= batches.base_offsets < piece["end_offset"]
+    return batches if inside.all() else batches.where(inside)
+
+
+def _wanted(within: v2.Batches, chunk: Chunk, fates: Fates) -> v2.Batches:
+    """Keep the data batches that are not of an aborted transaction."""
+    keep = ~transactions.is_control(within) & (within.headers["count"] > 0)
+    keep &= ~fates.aborted(within, chunk)
+    return within if keep.all() else within.where(keep)
+
+
+def _next(parts: Iterator[Columns], position: int) -> Columns | None:
+    """Take the next part; what is wrong with it is told by its position in the file."""
+    with located(position):
+        return next(parts, None)
 
 
 def _bounded(columns: Columns, piece: Slice) -> Columns:

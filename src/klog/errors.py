@@ -34,9 +34,11 @@ class CorruptRecordError(KlogError):
         """Pickle by its two arguments: Spark carries it from worker to driver."""
         return (type(self), (self.reason, self.position))
 
-    def in_file(self, path: str, topic_partition: str, base: int = 0) -> CorruptFileError:
-        """Name the file: `base` is the position in it at which the decoded bytes began."""
-        return CorruptFileError(self.reason, self.position + base, path, topic_partition)
+    def in_file(self, path: str, topic_partition: str) -> CorruptFileError:
+        """Name the file, whose position this is; an error that names one stays as it is."""
+        if isinstance(self, CorruptFileError):
+            return self
+        return CorruptFileError(self.reason, self.position, path, topic_partition)
 
 
 class CorruptFileError(CorruptRecordError):
@@ -61,7 +63,24 @@ class CorruptFileError(CorruptRecordError):
 
 
 class UnsupportedFormatError(KlogError):
-    """A message format or file version that this klog does not read."""
+    """A message format or file version that this klog does not read.
+
+    `position` is that of the bytes in what was decoded, where they lie in a file.
+    """
+
+    def __init__(self, reason: str, position: int | None = None) -> None:
+        """Keep the reason and the position; the message is made of both."""
+        super().__init__(reason if position is None else f"{reason} (position {position})")
+        self.reason = reason
+        self.position = position
+
+    def __reduce__(self) -> tuple[type[UnsupportedFormatError], tuple[str, int | None]]:
+        """Pickle by its two arguments."""
+        return (type(self), (self.reason, self.position))
+
+    def in_file(self, path: str, topic_partition: str) -> UnsupportedFormatError:
+        """Name the file and the partition."""
+        return UnsupportedFormatError(f"{topic_partition}: {path}: {self.reason}", self.position)
 
 
 class OffsetOutOfRangeError(KlogError):
