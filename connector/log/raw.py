@@ -65,7 +65,8 @@ class LogDirectory:
 
     def flushed(self, name: tuple[str, int]) -> Flushed:
         """Say what the broker promised of one partition."""
-        return Flushed(self.recovery_points.get(name, 0), self.clean, self.held)
+        promised = self.high_watermarks if self.held else self.recovery_points
+        return Flushed(promised.get(name, 0), self.clean, self.held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import logging
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader, chunks
 from klog.connector.store.files import File
@@ -35,10 +36,10 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """What the broker promised before it stopped.
+    """What the broker promised.
 
-    `offset` is its recovery point, `clean` whether it left `.kafka_cleanshutdown`, `held` whether
-    it still runs.
+    `held` is whether it still runs. Then `offset` is its high watermark, else its recovery point,
+    and `clean` is whether it left `.kafka_cleanshutdown`.
     """
 
     offset: int
@@ -58,13 +59,19 @@ def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -
     damage: CorruptRecordError | None = None
     try:
         for chunk in chunks(file, end.position, file.size_bytes, end.next_offset):
-            _check_range(chunk.batches, base, chunk.position)
-            starts = chunk.batches.starts
-            last_batch = (chunk.position + int(starts[-1]), chunk.end)
-            end = End(int(chunk.batches.next_offsets[-1]), chunk.end)
+            inside = chunk.batches.where(_in_segment(chunk.batches, base))
+            if len(inside):
+                ends = chunk.position + inside.ends
+                last_batch = (chunk.position + int(inside.starts[-1]), int(ends[-1]))
+                end = End(int(inside.next_offsets[-1]), int(ends[-1]))
+            if len(inside) < len(chunk.batches):
+                reason = f"a batch's offsets leave the segment of offset {base}"
+                raise CorruptRecordError(reason, end.position)
     except CorruptRecordError as exc:
         damage = exc
     if flushed.held:
+        if damage is not None and end.next_offset < flushed.offset:
+            raise CorruptRecordError(f"{damage.reason}, below the high watermark", end.position)
         return end
     if end.position < file.size_bytes:
         _judge_tail(reader, end, flushed, damage)
@@ -80,16 +87,12 @@ def _last_indexed(reader: SegmentReader) -> End:
     return End(base, int(index.positions[-1])) if len(index.positions) else End(base, 0)
 
 
-def _check_range(batches: v2.Batches, base: int, position: int) -> None:
-    """Refuse offsets that leave their segment: they lie outside the CRC (`kafka-seen.md` 26)."""
-    strange = batches.next_offsets - 1 > base + MAX_RELATIVE_OFFSET
-    strange |= batches.base_offsets < base
-    if strange.any():
-        first = int(np.argmax(strange))
-        raise CorruptRecordError(
-            f"batch at offset {int(batches.base_offsets[first])} in the segment of offset {base}",
-            position + int(batches.starts[first]),
-        )
+def _in_segment(batches: v2.Batches, base: int) -> npt.NDArray[np.bool_]:
+    """Tell which batches come before any whose offsets leave their segment (`kafka-seen.md` 26)."""
+    inside = batches.next_offsets - 1 <= base + MAX_RELATIVE_OFFSET
+    inside &= batches.base_offsets >= base
+    first_outside = int(np.argmin(inside)) if not inside.all() else len(inside)
+    return np.arange(len(inside)) < first_outside
 
 
 def _is_intact(file: File, begin: int, end: int) -> bool:
