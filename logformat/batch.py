@@ -25,6 +25,7 @@ who knows whether the file goes on.
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -57,7 +58,12 @@ CHECKED_FROM = 21
 MAGIC_AT = 16
 MIN_LENGTH = HEADER_BYTES - FRAME_BYTES
 MIN_LEGACY_LENGTH = 14
+MIN_FRAME_BYTES = 17
+"""Up to the magic, which tells the formats apart."""
 MAX_OFFSET_DELTA = (1 << 31) - 1
+MAX_OFFSET = (1 << 63) - 2
+
+_CRC_STEP_BYTES = 64 << 10
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -121,12 +127,19 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     """
     starts: list[int] = []
     position = begin
-    last = end - HEADER_BYTES
-    while position <= last:
+    while position + MIN_FRAME_BYTES <= end:
         length, _, magic = _frame(data, position + 8)
         behind = position + FRAME_BYTES + length
         if magic != 2 or length < MIN_LENGTH:
-            _refuse(data[position : min(behind, end)], length, magic, position)
+            legacy = magic in (0, 1) and length >= MIN_LEGACY_LENGTH
+            if legacy and behind <= end and _is_legacy(data[position:behind]):
+                raise UnsupportedFormatError(
+                    f"message format v{magic}; this klog reads format v2 (Kafka 0.11 and later)",
+                    position,
+                )
+            if end - position < HEADER_BYTES or (legacy and behind > end):
+                break
+            raise CorruptRecordError(_fault(data[position:behind], length, magic), position)
         if behind > end:
             break
         starts.append(position)
@@ -136,16 +149,18 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     return batches
 
 
-def _refuse(batch: bytes, length: int, magic: int, position: int) -> None:
-    if length < MIN_LENGTH and not (magic in (0, 1) and length >= MIN_LEGACY_LENGTH):
-        raise CorruptRecordError(f"batch length {length} is below {MIN_LENGTH}", position)
+def _is_legacy(entry: bytes) -> bool:
+    """Tell whether an entry is a message of format v0 or v1: its CRC-32 says so."""
+    return bool(_crc(entry, FRAME_BYTES)[0] == zlib.crc32(entry[MAGIC_AT:]))
+
+
+def _fault(batch: bytes, length: int, magic: int) -> str:
+    """Say what is wrong with a frame that is not a whole batch of format v2."""
+    if magic == 2:
+        return f"batch length {length} is below {MIN_LENGTH}"
     if len(batch) >= HEADER_BYTES and is_intact(batch):
-        raise CorruptRecordError(f"magic {magic} on a batch of format v2", position)
-    if magic in (0, 1):
-        raise UnsupportedFormatError(
-            f"message format v{magic}; this klog reads format v2 (Kafka 0.11 and later)", position
-        )
-    raise CorruptRecordError(f"magic {magic} is not a message format", position)
+        return f"magic {magic} on a batch of format v2"
+    return f"magic {magic}, but no message of such a format"
 
 
 def _gather(data: bytes, starts: list[int], end: int) -> Batches:
@@ -162,12 +177,13 @@ def check_offsets(batches: Batches) -> None:
     deltas = batches.headers["last_offset_delta"].astype(np.int64)
     counts = batches.headers["count"].astype(np.int64)
     bases, nexts = batches.base_offsets, batches.next_offsets
-    fault = (deltas < 0) | (counts < 0) | (counts > deltas + 1) | (bases < 0)
+    fault = (deltas < 0) | (counts < 0) | (counts > deltas + 1)
+    fault |= (bases < 0) | (bases > MAX_OFFSET - MAX_OFFSET_DELTA)
     fault[1:] |= bases[1:] < nexts[:-1]
     if fault.any():
         first = int(np.argmax(fault))
         raise CorruptRecordError(
-            f"batch of {counts[first]} records at offsets {bases[first]} to {nexts[first] - 1}"
+            f"batch of {counts[first]} records at offset {bases[first]} and {deltas[first]} more"
             f"{f' behind offset {nexts[first - 1] - 1}' if first else ''}",
             int(batches.starts[first]),
         )
@@ -175,17 +191,24 @@ def check_offsets(batches: Batches) -> None:
 
 def is_intact(batch: bytes) -> bool:
     """Tell whether one whole batch, given from its first byte to its last, keeps its CRC."""
-    return bool(_crc(batch, 17)[0] == google_crc32c.value(batch[CHECKED_FROM:]))
+    return bool(_crc(batch, 17)[0] == _crc32c(batch, CHECKED_FROM, len(batch)))
 
 
 def check_crcs(data: bytes, batches: Batches) -> None:
     """Compare every batch with its stored CRC-32C; raise `CorruptRecordError` at the first bad."""
-    value = google_crc32c.value
     stored = batches.headers["crc"].tolist()
     spans = zip(batches.starts.tolist(), batches.ends.tolist(), stored, strict=True)
     for start, end, crc in spans:
-        computed = value(data[start + CHECKED_FROM : end])
+        computed = _crc32c(data, start + CHECKED_FROM, end)
         if computed != crc:
             raise CorruptRecordError(
                 f"CRC-32C is {computed:#010x}, the batch says {crc:#010x}", start
             )
+
+
+def _crc32c(data: bytes, begin: int, end: int) -> int:
+    """Sum `data[begin:end]` in steps whose copies, which the library needs, stay in cache."""
+    crc = google_crc32c.value(data[begin : min(begin + _CRC_STEP_BYTES, end)])
+    for at in range(begin + _CRC_STEP_BYTES, end, _CRC_STEP_BYTES):
+        crc = google_crc32c.extend(crc, data[at : min(at + _CRC_STEP_BYTES, end)])
+    return int(crc)

@@ -7,7 +7,13 @@ treats such a checkpoint as empty.
 
 from __future__ import annotations
 
+import re
+
 from klog.logformat.names import MAX_OFFSET
+
+_FIELDS = re.compile(r"(?P<topic>\S+)\s+(?P<partition>[0-9]+)\s+(?P<offset>-?[0-9]+)")
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+_NO_UUID = "A" * 22
 
 
 def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
@@ -18,8 +24,10 @@ def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
             return {}
         if int(lines[0]) != 0 or int(lines[1]) != len(lines) - 2:
             return None
-        fields = [line.split() for line in lines[2:]]
-        offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in fields}
+        fields = [_FIELDS.fullmatch(line) for line in lines[2:]]
+        offsets = {(f["topic"], int(f["partition"])): int(f["offset"]) for f in fields if f}
+        if None in fields:
+            return None
         return offsets if all(0 <= offset <= MAX_OFFSET for offset in offsets.values()) else None
     except (ValueError, IndexError):
         return None
@@ -32,4 +40,6 @@ def read_topic_id(data: bytes) -> str | None:
         version = int(entries["version"])
     except (ValueError, KeyError):
         return None
-    return entries.get("topic_id") if version >= 0 else None
+    topic_id = entries.get("topic_id", "")
+    known = version >= 0 and _UUID.fullmatch(topic_id) is not None and topic_id != _NO_UUID
+    return topic_id if known else None

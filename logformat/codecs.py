@@ -32,7 +32,7 @@ _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 _LZ4_MAGIC = 0x184D2204
 _LZ4_BLOCK_BYTES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
-_ZSTD_STEP_BYTES = 4096
+_STEP_BYTES = 4096
 """zstd expands at most some 32,700 times: a step of compressed input stays within the limit."""
 
 _be_int = struct.Struct(">i").unpack_from
@@ -40,9 +40,17 @@ _le_uint = struct.Struct("<I").unpack_from
 
 
 def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
+    """Decompress the records of a batch in one piece; see `decompress_pieces`."""
+    return b"".join(decompress_pieces(codec, memoryview(data), limit))
+
+
+def decompress_pieces(
+    codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES
+) -> list[bytes | memoryview]:
     """Decompress the records of a batch with codec number `codec` (attributes, bits 0 to 2).
 
-    Raises `CorruptRecordError` if the bytes are not of that codec, or hold more than `limit` bytes.
+    The pieces are as the codec gave them: the caller joins those of many batches at once. Raises
+    `CorruptRecordError` if the bytes are not of that codec, or hold more than `limit` bytes.
     """
     decoder = _DECODERS.get(codec)
     if decoder is None:
@@ -64,12 +72,14 @@ def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
 class _Output:
     """Pieces of output, refused as soon as they pass the limit."""
 
+    __slots__ = ("left", "limit", "pieces")
+
     def __init__(self, limit: int) -> None:
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | memoryview] = []
         self.left = limit
         self.limit = limit
 
-    def add(self, piece: bytes) -> None:
+    def add(self, piece: bytes | memoryview) -> None:
         self.reserve(len(piece))
         self.pieces.append(piece)
         self.left -= len(piece)
@@ -80,35 +90,37 @@ class _Output:
                 f"a batch that decompresses to more than {self.limit} bytes is refused"
             )
 
-    def join(self) -> bytes:
-        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
+def _none(data: memoryview, limit: int) -> list[bytes | memoryview]:
+    return [data]
 
 
-def _none(data: bytes, limit: int) -> bytes:
-    return data
-
-
-def _gzip(data: bytes, limit: int) -> bytes:
+def _gzip(data: memoryview, limit: int) -> list[bytes | memoryview]:
     out = _Output(limit)
-    rest = data
-    while rest.strip(b"\0"):
+    position = 0
+    while True:
         member = zlib.decompressobj(31)
-        out.add(member.decompress(rest, out.left + 1))
-        if not member.eof:
-            raise ValueError("stream ends early")
-        rest = member.unused_data
-    return out.join()
+        while not member.eof:
+            piece = data[position : position + _STEP_BYTES]
+            if not piece:
+                raise ValueError("stream ends early")
+            out.add(member.decompress(piece, out.left + 1))
+            position += len(piece) - len(member.unused_data)
+        if position == len(data) or not bytes(data[position:]).strip(b"\0"):
+            return out.pieces
 
 
-def _snappy(data: bytes, limit: int) -> bytes:
+def _snappy(data: memoryview, limit: int) -> list[bytes | memoryview]:
     out = _Output(limit)
-    if not data.startswith(_XERIAL):
+    if data[: len(_XERIAL)] != _XERIAL:
         out.add(_snappy_block(data, out))
-        return out.join()
+        return out.pieces
     position = 0
     while position < len(data):
-        if data.startswith(_XERIAL, position):
+        if data[position : position + len(_XERIAL)] == _XERIAL:
             position += _XERIAL_HEADER_BYTES
+            if position > len(data):
+                raise ValueError("stream header is cut short")
             continue
         (size,) = _be_int(data, position)
         position += 4
@@ -116,10 +128,10 @@ def _snappy(data: bytes, limit: int) -> bytes:
             raise ValueError(f"block of {size} bytes where {len(data) - position} are left")
         out.add(_snappy_block(data[position : position + size], out))
         position += size
-    return out.join()
+    return out.pieces
 
 
-def _snappy_block(block: bytes, out: _Output) -> bytes:
+def _snappy_block(block: memoryview, out: _Output) -> bytes:
     """Decompress a raw block once the size it claims, its leading varint, is within bounds."""
     claimed = 0
     for index, byte in enumerate(block[:5]):
@@ -130,14 +142,14 @@ def _snappy_block(block: bytes, out: _Output) -> bytes:
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _lz4(data: bytes, limit: int) -> bytes:
+def _lz4(data: memoryview, limit: int) -> list[bytes | memoryview]:
     position, block_bytes, block_checksums = _lz4_frame(data)
     out = _Output(limit)
     while True:
         (word,) = _le_uint(data, position)
         position += 4
         if word == 0:
-            return out.join()
+            return out.pieces
         size, stored = word & 0x7FFFFFFF, word >> 31
         if size > min(block_bytes, len(data) - position):
             raise ValueError(f"block of {size} bytes is larger than the frame allows")
@@ -150,7 +162,7 @@ def _lz4(data: bytes, limit: int) -> bytes:
         out.add(block if stored else lz4.block.decompress(block, uncompressed_size=block_bytes))
 
 
-def _lz4_frame(data: bytes) -> tuple[int, int, bool]:
+def _lz4_frame(data: memoryview) -> tuple[int, int, bool]:
     """Read a frame's descriptor: (position of the first block, block size, block checksums?)."""
     magic, flags, size_code = struct.unpack_from("<IBB", data)
     if magic != _LZ4_MAGIC or flags >> 6 != 1 or flags & 0x03 or size_code & 0x8F:
@@ -165,18 +177,19 @@ def _lz4_frame(data: bytes) -> tuple[int, int, bool]:
     return header_end + 1, _LZ4_BLOCK_BYTES[size_code >> 4], bool(flags & 0x10)
 
 
-def _zstd(data: bytes, limit: int) -> bytes:
-    decompressor = _zstd_decompressor()
-    if zstandard.frame_content_size(data) in range(limit + 1):
-        try:
-            return decompressor.decompress(data, allow_extra_data=False)
-        except zstandard.ZstdError:
-            pass  # Several frames, or damage: the stream tells.
+def _zstd(data: memoryview, limit: int) -> list[bytes | memoryview]:
     out = _Output(limit)
-    stream = decompressor.decompressobj(read_across_frames=True)
-    for begin in range(0, len(data), _ZSTD_STEP_BYTES):
-        out.add(stream.decompress(data[begin : begin + _ZSTD_STEP_BYTES]))
-    return out.join()
+    position = 0
+    while True:
+        frame = _zstd_decompressor().decompressobj()
+        while not frame.eof:
+            piece = data[position : position + _STEP_BYTES]
+            if not piece:
+                raise ValueError("frame ends early")
+            out.add(frame.decompress(piece))
+            position += len(piece) - len(frame.unused_data)
+        if position == len(data):
+            return out.pieces
 
 
 def _zstd_decompressor() -> zstandard.ZstdDecompressor:
@@ -189,7 +202,7 @@ def _zstd_decompressor() -> zstandard.ZstdDecompressor:
 
 _threads = threading.local()
 
-_DECODERS: dict[int, Callable[[bytes, int], bytes]] = {
+_DECODERS: dict[int, Callable[[memoryview, int], list[bytes | memoryview]]] = {
     NONE: _none,
     GZIP: _gzip,
     SNAPPY: _snappy,

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat.codecs import decompress
+from klog.logformat.codecs import decompress_pieces
 from klog.logformat.headers import read_headers
 from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, Longs, read_varints
 from klog.logformat.walk import Sections, record_bounds
@@ -86,8 +86,7 @@ def decode_parts(
         try:
             yield _fields(sections.data, buffer, starts, ends, batch_of, part, columns)
         except CorruptRecordError as exc:
-            section = max(int(np.searchsorted(sections.starts, exc.position, "right")) - 1, 0)
-            raise CorruptRecordError(exc.reason, int(sections.origins[section])) from exc
+            raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
 
 
 def _sections(
@@ -102,28 +101,32 @@ def _sections(
     if not codecs.any() and len(data) - int(ends.max(initial=0)) >= PADDING:
         yield batches, Sections(data, starts, ends, batches.starts)
         return
-    pieces: list[bytes] = []
+    view = memoryview(data)
+    pieces: list[bytes | memoryview] = []
+    sizes: list[int] = []
     begin = held = 0
     spans = zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True)
     for number, (codec, start, end) in enumerate(spans):
         try:
-            piece = decompress(codec, data[start:end])
+            more = decompress_pieces(codec, view[start:end])
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, start - v2.HEADER_BYTES) from exc
-        if pieces and held + len(piece) > part_bytes:
+        size = sum(map(len, more))
+        if pieces and held + size > part_bytes:
             part = batches.part(begin, number)
-            yield part, _joined(pieces, part.starts)
-            pieces, begin, held = [], number, 0
-        pieces.append(piece)
-        held += len(piece)
+            yield part, _joined(pieces, sizes, part.starts)
+            pieces, sizes, begin, held = [], [], number, 0
+        pieces += more
+        sizes.append(size)
+        held += size
     part = batches.part(begin, len(batches))
-    yield part, _joined(pieces, part.starts)
+    yield part, _joined(pieces, sizes, part.starts)
 
 
-def _joined(pieces: list[bytes], origins: Longs) -> Sections:
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    behind = np.cumsum(sizes)
-    return Sections(b"".join([*pieces, bytes(PADDING)]), behind - sizes, behind, origins)
+def _joined(pieces: list[bytes | memoryview], sizes: list[int], origins: Longs) -> Sections:
+    behind = np.cumsum(np.array(sizes, np.int64))
+    data = b"".join([*pieces, bytes(PADDING)])
+    return Sections(data, behind - np.array(sizes, np.int64), behind, origins)
 
 
 def _fields(

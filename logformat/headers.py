@@ -72,10 +72,20 @@ def _list_array(
     try:
         names = names.cast(pa.string())
     except pa.ArrowInvalid as exc:
-        at = int(bounds[0, 0]) if total else 0
+        at = int(bounds[0, _first_not_utf8(names)])
         raise CorruptRecordError("a header name is not UTF-8", at) from exc
     structs = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE))
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return pa.ListArray.from_arrays(
         pa.array(offsets), structs, type=HEADERS_TYPE, mask=pa.array(counts == 0)
     )
+
+
+def _first_not_utf8(names: pa.BinaryArray) -> int:
+    """Find the first name that is not UTF-8, for a message."""
+    for index, name in enumerate(names.to_pylist()):
+        try:
+            name.decode()
+        except UnicodeDecodeError:
+            return index
+    return 0

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
-from klog.logformat.varint import PADDING, TWO_BYTES, Bytes, Longs, pairs, read_varints
+from klog.logformat.varint import TWO_BYTES, Bytes, Longs, pairs, read_varints
 
 MIN_RECORD_BYTES = 7
 """Length, attributes and five empty fields."""
@@ -44,13 +44,17 @@ class Sections:
     ends: Longs
     origins: Longs
 
+    def origin_of(self, position: int) -> int:
+        """Give the origin of the batch whose records hold a position in `data`."""
+        return int(self.origins[max(int(np.searchsorted(self.starts, position, "right")) - 1, 0)])
+
 
 def record_bounds(
     buffer: Bytes, sections: Sections, counts: Longs
 ) -> tuple[Longs, Longs, npt.NDArray[np.intp]]:
     """Find each record's start and end and the number of its batch, in the order of the log.
 
-    Raises `CorruptRecordError` for a batch that its records do not fill.
+    Raises `CorruptRecordError`, with the batch's origin, for a batch that its records do not fill.
     """
     too_many = counts * MIN_RECORD_BYTES > sections.ends - sections.starts
     if too_many.any():
@@ -78,11 +82,12 @@ def _walk_from_starts(
     """Walk each batch from its start; longest first, so that those still under way are a prefix."""
     order = np.argsort(-counts, kind="stable")
     starts, ends, falling = sections.starts[order], sections.ends[order], counts[order]
+    ends = np.where(falling > 0, ends, starts)  # Kafka does not look at what no record counts.
     stops = _stops(falling)
     walked = _walk(buffer, starts, stops, _quick_step(buffer))
     if (_last_of_each(walked, falling, stops) != ends).any():
         # Long records stop the quick walk; what the careful one finds wrong is wrong.
-        walked = _walk(buffer, starts, stops, _careful_step(buffer))
+        walked = _walk(buffer, starts, stops, _careful_step(buffer, sections))
         wrong = _last_of_each(walked, falling, stops) != ends
         if wrong.any():
             batch = int(order[np.argmax(wrong)])
@@ -113,7 +118,7 @@ def _walk(buffer: Bytes, starts: Longs, stops: Longs, step: Callable[[Longs], Lo
     """
     walked = np.empty(int(stops[-1]), np.int64)
     bounds = stops.tolist()
-    limit = len(buffer) - PADDING
+    limit = len(buffer) - 2
     here = walked[: len(starts)]
     here[:] = starts
     for begin, end in pairwise(bounds[1:]):
@@ -137,11 +142,14 @@ def _quick_step(buffer: Bytes) -> Callable[[Longs], Longs]:
     return lambda here: _JUMPS.take(words[here])
 
 
-def _careful_step(buffer: Bytes) -> Callable[[Longs], Longs]:
+def _careful_step(buffer: Bytes, sections: Sections) -> Callable[[Longs], Longs]:
     """Step by lengths of any size; stay put at one below 1."""
 
     def step(here: Longs) -> Longs:
-        lengths, behind = read_varints(buffer, here)
+        try:
+            lengths, behind = read_varints(buffer, here)
+        except CorruptRecordError as exc:
+            raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
         return np.where(lengths > 0, behind - here + lengths, 0)
 
     return step
@@ -156,7 +164,7 @@ def _walk_entered(buffer: Bytes, sections: Sections, counts: Longs) -> Longs | N
     stops = np.append(lanes[1:], 0)
     last = np.append(batch[1:] != batch[:-1], True)
     stops[last] = sections.ends[batch[last]]
-    limit = len(buffer) - PADDING
+    limit = len(buffer) - 2
     step = _quick_step(buffer)
     most = 4 * int(counts.max()) * int((counts > 0).sum()) // len(lanes) + _LANES
     rows = [lanes]
@@ -196,12 +204,20 @@ def _entries(
 
 
 def _guess(buffer: Bytes, targets: Longs, window: int) -> Longs:
-    """Find at or behind each target the first place that seems to begin a record; else -1."""
+    """Find at or behind each target the first place that seems to begin a record; else -1.
+
+    A record's attributes are a zero byte behind a length of one or two bytes.
+    """
     words = pairs(buffer)
-    limit = len(buffer) - PADDING
-    at = (targets[:, None] + np.arange(window)).reshape(-1)
-    owner = np.repeat(np.arange(len(targets)), window)
-    np.minimum(at, limit, out=at)
+    limit = len(buffer) - 2
+    zeros = [t + np.flatnonzero(buffer[t : t + window] == 0) for t in targets.tolist()]
+    owner = np.repeat(np.arange(len(targets)), [len(some) for some in zeros])
+    attributes = np.concatenate(zeros)
+    at = np.concatenate((attributes - 2, attributes - 1))
+    owner = np.concatenate((owner, owner))
+    like = at >= targets[owner]
+    order = np.argsort(at[like], kind="stable")
+    at, owner = at[like][order], owner[like][order]
     there = at
     for _ in range(_HOPS):
         entry = TWO_BYTES.take(words[there])

@@ -66,10 +66,10 @@ def chunks(
                     f"{first_offset - 1}"
                 )
         except CorruptRecordError as exc:
-            intact = _before(data, exc.position)
+            intact, first = _before(data, exc)
             if len(intact):
                 yield Chunk(data, position, intact)
-            raise CorruptRecordError(exc.reason, position + exc.position) from exc
+            raise CorruptRecordError(first.reason, position + first.position) from exc
         except UnsupportedFormatError as exc:
             raise UnsupportedFormatError(exc.reason, position + (exc.position or 0)) from exc
         if len(batches):
@@ -97,9 +97,13 @@ def located(position: int) -> Iterator[None]:
         raise CorruptRecordError(exc.reason, position + exc.position) from exc
 
 
-def _before(data: bytes, position: int) -> v2.Batches:
-    """Scan again up to a bad batch, so that what is good before it is still given."""
-    return v2.scan(data, 0, position)
+def _before(data: bytes, fault: CorruptRecordError) -> tuple[v2.Batches, CorruptRecordError]:
+    """Scan again up to a fault: what is good before it, and the first fault there is."""
+    while True:
+        try:
+            return v2.scan(data, 0, fault.position), fault
+        except CorruptRecordError as earlier:
+            fault = earlier
 
 
 def _length_at(data: bytes) -> int:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from klog.connector.log.directory import Directory, Segment
-from klog.connector.log.segment import SegmentReader, chunks
+from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.connector.store.files import Store
+from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.snapshot import read_open_transactions
 
@@ -83,7 +84,9 @@ def _through(
     for chunk in chunks(file, position, end_position):
         bases = chunk.batches.base_offsets
         wanted = chunk.batches.where((bases >= now.offset) & (bases < end))
-        opened = transactions.follow(now.first_offsets, chunk.data, wanted)
+        with located(chunk.position):
+            v2.check_crcs(chunk.data, wanted.where(transactions.is_control(wanted)))
+            opened = transactions.follow(now.first_offsets, chunk.data, wanted)
         reached = int(np.searchsorted(bases, end))
         stop = chunk.position + int(
             np.append(chunk.batches.starts, chunk.batches.ends[-1])[reached]

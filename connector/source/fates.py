@@ -1,9 +1,9 @@
 """Which batches of a slice belong to aborted transactions: the marker that follows decides.
 
 Most markers lie in the same chunk as their data. A transaction that is still undecided there is
-followed forward through the headers, in this segment and the next ones, up to the last stable
-offset that bounds the read, below which every transaction is decided. What a `.txnindex` calls
-aborted is believed without looking.
+followed forward through the headers, in this segment and the next ones, up to the log end: what
+begins below the last stable offset is decided, but its marker may lie behind it. What a `.txnindex`
+calls aborted is believed without looking.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Fates:
 
     def aborted(self, batches: v2.Batches, chunk: Chunk) -> Mask:
         """Tell which of these batches of a chunk, the wanted ones, are data of an aborted one."""
-        if self._slice["stable_offset"] < 0:
+        if self._slice["markers_until"] < 0:
             return np.zeros(len(batches), np.bool_)
         mask = transactions.aborted_by_index(batches, self._slice["aborted"])
         unsure = batches.where(~mask)
@@ -75,12 +75,12 @@ class Fates:
         return {p: self._ahead[p][1] for p in producers if p in self._ahead and p not in unknown}
 
     def _scan(self, position: int) -> Iterator[list[tuple[int, int, int]]]:
-        """Give the markers behind a position, chunk by chunk, up to the last stable offset."""
+        """Give the markers behind a position, chunk by chunk, up to the log end."""
         for file, path, begin in self._files(position):
             try:
                 for chunk in chunks(file, begin, file.size_bytes):
                     yield self._markers(chunk, path)
-                    if int(chunk.batches.next_offsets[-1]) >= self._slice["stable_offset"]:
+                    if int(chunk.batches.next_offsets[-1]) >= self._slice["markers_until"]:
                         return
             except CorruptRecordError as exc:
                 raise self._unreadable(exc, path) from exc
@@ -93,5 +93,5 @@ class Fates:
         folder = self._slice["path"].rpartition("/")[0]
         directory = read_directory(folder, self._store.entries(folder), lambda swap: 0)
         for segment in directory.segments:
-            if self._slice["base_offset"] < segment.base_offset < self._slice["stable_offset"]:
+            if self._slice["base_offset"] < segment.base_offset < self._slice["markers_until"]:
                 yield self._store.open(segment.log.path), segment.log.path, 0

@@ -12,7 +12,8 @@ A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
     limit_offset               behind every offset that may stand in these bytes
     aborted                    transactions that a `.txnindex` calls aborted, each a list:
                                [producer id, first offset, offset of the marker]
-    stable_offset              the last stable offset; -1 to read all transactions
+    markers_until              the log end, before which lies the marker of each transaction that
+                               is decided; -1 to read all transactions
 
 Cuts lie where the batch headers confirm the index, so a slice begins at a batch of known offset.
 """
@@ -52,7 +53,7 @@ def plan(ranges: list[OffsetRange], min_tasks: int = 0) -> list[list[Slice]]:
         target = max(min(target, -(-total // min_tasks)), 1)
     tasks: list[list[Slice]] = []
     for r in ranges:
-        aborted = _aborted(r) if r.stable >= 0 else []
+        aborted = _aborted(r) if r.committed_only else []
         slices: list[Slice] = []
         for segment, next_base in _overlapping(r):
             slices.extend(_cut(r, segment, next_base, target, aborted))
@@ -87,7 +88,7 @@ def _cut(
             "identity": reader.file.identity,
             "size_bytes": reader.file.size_bytes,
             "base_offset": segment.base_offset,
-            "stable_offset": r.stable,
+            "markers_until": r.log.log_end if r.committed_only else -1,
             "aborted": [entry for entry in aborted if entry[2] >= segment.base_offset],
         }
         active = segment is r.log.directory.segments[-1]
@@ -160,6 +161,8 @@ def _indexed_cuts(
             if first is None:
                 return None
             cuts.append((position, first))
+    if begin and cuts and cuts[0][1] > r.start:
+        return None
     return [*cuts, (end, -1)]
 
 

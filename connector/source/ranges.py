@@ -23,14 +23,13 @@ _log = logging.getLogger(__name__)
 class OffsetRange:
     """Offsets `[start, end)` of one partition, read from `log`.
 
-    `stable` is the last stable offset, below which each transaction is decided; -1 where aborted
-    and undecided transactions are read as well.
+    `committed_only` leaves out what was aborted; the caller ends at the last stable offset then.
     """
 
     log: PartitionLog
     start: int
     end: int
-    stable: int
+    committed_only: bool
 
 
 def batch_ranges(
@@ -55,8 +54,7 @@ def batch_ranges(
                 f"the log holds offsets {log.log_start} to {log.log_end}"
             )
         if start < end:
-            stable = latest[name] if options.committed_only else -1
-            ranges.append(OffsetRange(log, start, end, stable))
+            ranges.append(OffsetRange(log, start, end, options.committed_only))
     return ranges
 
 

@@ -32,6 +32,8 @@ Replan: TypeAlias = Callable[[Slice], tuple[int, list[Slice]]]
 """Plans a slice's offsets anew from what its directory holds now: (log start, slices)."""
 
 
+MAX_ROWS = 1 << 20
+"""Rows of one Arrow batch: as many topic names stay within Arrow's 32-bit offsets."""
 TRIES = 5
 """A log that changes under its reader more often than this is not settling."""
 
@@ -57,8 +59,9 @@ class Reader:
         names = decoded(self.columns)
         for piece in slices:
             for columns in self._survive(piece, names):
-                if len(columns.offset):
-                    yield rows(piece["topic"], piece["partition"], columns, wanted)
+                for begin in range(0, len(columns.offset), MAX_ROWS):
+                    some = columns.part(begin, begin + MAX_ROWS)
+                    yield rows(piece["topic"], piece["partition"], some, wanted)
 
     def _survive(self, piece: Slice, names: set[str]) -> Iterator[Columns]:
         """Read a slice; where its file has changed, read on from a new plan, a few times."""

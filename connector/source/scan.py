@@ -18,8 +18,8 @@ from klog.connector.source.read import Reader
 from klog.connector.source.subscription import subscribed
 from klog.errors import DataLossError, KlogError, OptionError
 
-Pinned: TypeAlias = list[tuple[str, int, int, int, int]]
-"""Topic, partition, start, end, last stable offset (or -1): a range that can be pickled."""
+Pinned: TypeAlias = list[tuple[str, int, int, int]]
+"""Topic, partition, start and end of each range: what a DataFrame keeps of its `load()`."""
 
 
 def log_directories(given: Mapping[str, str]) -> list[str]:
@@ -41,10 +41,7 @@ def pin(root: RawRoot, options: ReadOptions) -> Pinned:
         logs = root.open(subscribed(options, there), there)
         return batch_ranges(root, logs, options)
 
-    return [
-        (r.log.name.topic, r.log.name.partition, r.start, r.end, r.stable)
-        for r in retrying(resolve)
-    ]
+    return [(r.log.name.topic, r.log.name.partition, r.start, r.end) for r in retrying(resolve)]
 
 
 def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
@@ -84,10 +81,10 @@ def slices(root: RawRoot, pinned: Pinned, options: ReadOptions) -> list[list[Sli
 def _range(
     name: TopicPartition,
     log: PartitionLog | None,
-    row: tuple[str, int, int, int, int],
+    row: tuple[str, int, int, int],
     options: ReadOptions,
 ) -> OffsetRange | None:
-    _, _, start, end, stable = row
+    _, _, start, end = row
     if log is None:
         if options.fail_on_data_loss:
             raise DataLossError(
@@ -100,7 +97,7 @@ def _range(
             "from earliest, or set failOnDataLoss=false to go on with what there is"
         )
     start = max(start, log.log_start)
-    return OffsetRange(log, start, end, stable) if start < end else None
+    return OffsetRange(log, start, end, options.committed_only) if start < end else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +117,10 @@ class Replanner:
                 return piece["end_offset"], []
             log = root.open([name], there)[name]
             start, end = max(piece["start_offset"], log.log_start), piece["end_offset"]
-            left = [OffsetRange(log, start, end, piece["stable_offset"])] if start < end else []
-            return log.log_start, [one for task in plan(left) for one in task]
+            if start >= end:
+                return log.log_start, []
+            left = OffsetRange(log, start, end, piece["markers_until"] >= 0)
+            return log.log_start, [one for task in plan([left]) for one in task]
 
         return retrying(planned)
 

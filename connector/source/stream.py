@@ -56,9 +56,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Give how far the next micro-batch may read."""
-        if self._final is not None:
-            return self._final
-        self._seen = retrying(lambda: self._latest(start))
+        latest = self._final or retrying(self._latest)
+        self._seen = retrying(lambda: self._beyond(start, latest))
         return self._seen
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -71,7 +70,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of an `availableNow` run to what there is now."""
-        self._final = retrying(lambda: self._latest({}))
+        self._final = retrying(self._latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan what lies between two offsets."""
@@ -89,8 +88,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if known is None:
                 known = logs[name].log_start if name in logs else end_offset
             if known < end_offset:
-                stable = end_offset if self._options.committed_only else -1
-                pinned.append((name.topic, name.partition, known, end_offset, stable))
+                pinned.append((name.topic, name.partition, known, end_offset))
         return [InputPartition(task) for task in scan.slices(root, pinned, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -123,26 +121,26 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         within = {name: min(start, logs[name].log_end) for name, start in starts.items()}
         return _stated(within, root.topic_ids(logs, there))
 
-    def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
+    def _latest(self) -> dict[str, Any]:
         root = self._the_root()
         there = root.partitions()
         logs = root.open(subscribed(self._options, there), there)
-        latest = latest_offsets(root, logs, self._options)
-        ids = root.topic_ids(logs, there)
+        return _stated(latest_offsets(root, logs, self._options), root.topic_ids(logs, there))
+
+    def _beyond(self, start: dict[str, Any], latest: dict[str, Any]) -> dict[str, Any]:
+        """Check that the log still holds what the stream counts on; never go back."""
+        ids = latest.get(IDS, {})
         self._check_ids(start.get(IDS, {}), ids)
+        there, ends = self._the_root().partitions(), _parsed(latest)
         for name, offset in _parsed(start).items():
-            if ids.get(name.topic) != start.get(IDS, {}).get(name.topic, ids.get(name.topic)):
+            if start.get(IDS, {}).get(name.topic, ids.get(name.topic)) != ids.get(name.topic):
                 continue
-            if name not in latest:
+            if name not in ends:
                 self._lost(f"{name}: the partition was deleted while the stream was at {offset}")
-                latest[name] = offset
-            elif latest[name] < offset:
-                if not there[name][0].held:
-                    self._lost(
-                        f"{name}: the log ends at {latest[name]}, the stream was at {offset}"
-                    )
-                latest[name] = offset
-        return _stated(latest, ids)
+            elif ends[name] < offset and not (name in there and there[name][0].held):
+                self._lost(f"{name}: the log ends at {ends[name]}, the stream was at {offset}")
+            ends[name] = max(ends.get(name, 0), offset)
+        return _stated(ends, ids)
 
     def _check_ids(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
         for topic, topic_id in before.items():

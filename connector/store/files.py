@@ -19,13 +19,12 @@ from klog.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name in a directory: `path` is what `open` takes; `identity` changes with the bytes."""
+    """One name in a directory; `path` is what `open` takes."""
 
     name: str
     path: str
     size_bytes: int
     is_directory: bool
-    identity: str
 
 
 class File(Protocol):
@@ -92,7 +91,7 @@ class LocalStore:
                     stat = item.stat()
                 except FileNotFoundError:
                     continue
-                entry = Entry(item.name, item.path, stat.st_size, item.is_dir(), _inode(stat))
+                entry = Entry(item.name, item.path, stat.st_size, item.is_dir())
                 found.append(entry)
         return sorted(found, key=lambda entry: entry.name)
 
@@ -145,7 +144,7 @@ class FsspecStore:
             name = path.rsplit("/", 1)[-1]
             size = int(info.get("size") or 0)
             if name and path.strip("/") != directory.strip("/"):
-                found.append(Entry(name, path, size, info["type"] == "directory", _version(info)))
+                found.append(Entry(name, path, size, info["type"] == "directory"))
         return sorted(found, key=lambda entry: entry.name)
 
     def open(self, path: str) -> FsspecFile:

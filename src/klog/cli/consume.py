@@ -142,8 +142,7 @@ def _pin(root: RawRoot, options: ReadOptions, start: Position, end: Position) ->
         begins = offset_at(start, log, latest[name])
         ends = offset_at(end, log, latest[name])
         if begins < ends:
-            stable = latest[name] if options.committed_only else -1
-            pinned.append((name.topic, name.partition, begins, ends, stable))
+            pinned.append((name.topic, name.partition, begins, ends))
     return pinned
 
 

@@ -1,0 +1,139 @@
+"""Run the benchmarks and print a report in Markdown; progress goes to standard error.
+
+python -m benchmarks > benchmarks/RESULTS.md
+python -m benchmarks --tiny            # a few thousand records: that it runs, not how fast
+python -m benchmarks --only memory     # not part of the default: it writes 1 GiB twice
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benchmarks import decode, machine, memory, peers, report, spark_read
+from klog.logformat.codecs import NAMES
+
+PARTS = ("decode", "spark", "memory")
+DEFAULT_PARTS = PARTS[:2]
+RECORDS, TINY_RECORDS = 2_000_000, 4_000
+LONG_VALUE_SHARE = 0.15
+"""Of the records of 100 bytes, so many of 1 KiB: about as many bytes."""
+ROUNDS = 5
+
+HOW = {
+    "decode": """\
+One core, CPU time, logs in memory, CRC checked by all; each gives offset, timestamp, key and value
+of every record: klog as Arrow columns, the peers as Python objects and as they ship (aiokafka's CRC
+is in software, see machine). Batches of 16 KiB are as a producer fills them, by compressed size
+(records in a batch in brackets). A ratio is the median over rounds and its range; rates are million
+records a second.""",
+    "spark": """\
+`spark.read` to `noop` on local[2], wall time with planning. The ceiling is a Python data source
+that hands ready-made Arrow batches of klog's sizes to Spark; Parquet has the same rows and columns.
+The fixed time is that of one record a partition; taken off both, it leaves what a longer query
+would tell. Rates are million rows a second.""",
+    "memory": """\
+A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
+}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was asked for."""
+
+    parts: Sequence[str]
+    codecs: Sequence[str]
+    records: int
+    rounds: int
+    segment_bytes: int
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Give (value bytes, records) of each kind of record."""
+        return [(100, self.records), (1024, int(self.records * LONG_VALUE_SHARE))]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what was asked for; print the report and write the figures."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    given, wanted = _parse(arguments)
+    facts = machine.describe() | peers.implementations()
+    facts["load average before (1, 5, 15 min)"] = machine.load()
+    tables, figures = [], {}
+    for part in wanted.parts:
+        results = list(_shown(part, _RUN[part](wanted)))
+        figures[part] = [asdict(result) for result in results]
+        tables += [f"## {part}", HOW[part], _TABLE[part](results)]
+    facts["load average after"] = machine.load()
+    head = ["# Results", _asked(arguments, given, wanted)]
+    print("\n\n".join([*head, *tables, "## machine", report.listing(facts)]))
+    if given.json:
+        given.json.write_text(json.dumps({"machine": facts, **figures}, indent=1) + "\n")
+
+
+def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
+    parser = argparse.ArgumentParser("python -m benchmarks")
+    parser.add_argument("--tiny", action="store_true", help="few records, one round")
+    parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
+    parser.add_argument("--rounds", type=int, help=f"default {ROUNDS}")
+    parser.add_argument("--records", type=int, help=f"of 100 bytes; default {RECORDS:,}")
+    parser.add_argument("--codecs", default="none,lz4,zstd", help=f"of {','.join(NAMES)}")
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    given = parser.parse_args(arguments)
+    codecs = given.codecs.split(",")
+    if unknown := set(codecs) - set(NAMES):
+        parser.error(f"--codecs: no such codec: {', '.join(sorted(unknown))}")
+    wanted = Run(
+        parts=given.only or DEFAULT_PARTS,
+        codecs=codecs,
+        records=given.records or (TINY_RECORDS if given.tiny else RECORDS),
+        rounds=given.rounds or (1 if given.tiny else ROUNDS),
+        segment_bytes=memory.TINY_SEGMENT_BYTES if given.tiny else memory.SEGMENT_BYTES,
+    )
+    return given, wanted
+
+
+def _asked(arguments: Sequence[str], given: argparse.Namespace, wanted: Run) -> str:
+    """Repeat the command, without the name of a file on this machine."""
+    named = {"--json", str(given.json), f"--json={given.json}"}
+    command = ["python", "-m", "benchmarks", *(one for one in arguments if one not in named)]
+    sizes = " and ".join(f"{count:,} records of {size} B" for size, count in wanted.sizes)
+    return f"`{shlex.join(command)}`: {sizes}; rounds in turns: {wanted.rounds}."
+
+
+def _run_spark(wanted: Run) -> Iterator[spark_read.Result]:
+    spark = spark_read.session()
+    try:
+        yield from spark_read.run(spark, wanted.sizes[:1], wanted.codecs, wanted.rounds)
+    finally:
+        spark.stop()
+
+
+def _shown(part: str, results: Iterable[T]) -> Iterator[T]:
+    """Print each result as it comes, on standard error."""
+    for result in results:
+        print(f"{part}: {result}", file=sys.stderr, flush=True)
+        yield result
+
+
+_RUN: dict[str, Any] = {
+    "decode": lambda wanted: decode.run(wanted.sizes, wanted.codecs, wanted.rounds),
+    "spark": _run_spark,
+    "memory": lambda wanted: memory.run(wanted.segment_bytes),
+}
+_TABLE: dict[str, Any] = {
+    "decode": report.decode_table,
+    "spark": report.spark_table,
+    "memory": report.memory_table,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""The most memory a process needs to read a whole segment through klog, task by task.
+
+The rule: a segment of a broker's full size, read by a fresh process that does nothing else, and the
+kernel's own account of it. The segment is some batches again and again, each with its own offset,
+which lies outside the CRC.
+
+    python -m benchmarks.memory LOG_DIRECTORY     # the process that is measured
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.logs import Shape
+
+TARGET_MIB = 300
+SEGMENT_BYTES = 1 << 30
+TINY_SEGMENT_BYTES = 16 << 20
+VALUE_BYTES = 100
+REPEATED_RECORDS = 200_000
+CHILD_TIMEOUT_SECONDS = 1800
+
+_base_offset = struct.Struct(">q")
+_last_offset_delta = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the process that read one segment said of itself."""
+
+    codec: str
+    batch: str
+    segment_bytes: int
+    records: int
+    tasks: int
+    imported_mib: float
+    peak_mib: float
+
+
+def run(segment_bytes: int) -> Iterator[Result]:
+    """Measure small lz4 batches and large zstd batches."""
+    from benchmarks.logs import LARGE_BATCHES, SMALL_BATCHES, Shape
+
+    for codec, batch in (("lz4", SMALL_BATCHES), ("zstd", LARGE_BATCHES)):
+        shape = Shape(codec, batch, VALUE_BYTES, min(REPEATED_RECORDS, segment_bytes // 100))
+        with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
+            written = write_repeated(Path(made), shape, segment_bytes)
+            command = [sys.executable, "-m", __spec__.name, made]
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, check=True, timeout=CHILD_TIMEOUT_SECONDS
+            )
+        yield Result(codec, batch, written, **json.loads(done.stdout))
+
+
+def write_repeated(root: Path, shape: Shape, segment_bytes: int) -> int:
+    """Write one segment of nearly `segment_bytes`; give its size."""
+    from benchmarks.logs import TOPIC, batches, shape_records, write_segment
+
+    made = list(batches(shape, shape_records(shape)))
+    return write_segment(root / f"{TOPIC}-0", repeated(made, segment_bytes))
+
+
+def repeated(made: list[bytes], size_bytes: int) -> Iterator[bytes]:
+    """Repeat batches up to a size, offsets rising."""
+    offset = position = 0
+    while True:
+        for batch in made:
+            position += len(batch)
+            if position > size_bytes:
+                return
+            yield _base_offset.pack(offset) + batch[_base_offset.size :]
+            offset += _last_offset_delta.unpack_from(batch, 23)[0] + 1
+
+
+def read_all(log_directory: str) -> dict[str, float]:
+    """Read every task to its end, keeping nothing."""
+    from klog.connector.log.raw import RawRoot
+    from klog.connector.options import read_options
+    from klog.connector.source import scan
+
+    imported = peak_mib()
+    options = read_options({"subscribePattern": ".*", "startingOffsets": "earliest"})
+    root = RawRoot([log_directory])
+    reader = scan.reader([log_directory], options)
+    tasks = scan.slices(root, scan.pin(root, options), options)
+    records = sum(batch.num_rows for task in tasks for batch in reader.read(task))
+    return {
+        "records": records,
+        "tasks": len(tasks),
+        "imported_mib": imported,
+        "peak_mib": peak_mib(),
+    }
+
+
+def peak_mib() -> float:
+    """Give this program's peak resident memory.
+
+    Linux keeps `getrusage`'s figure across exec, where it tells of the parent; `VmHWM` starts anew.
+    """
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return round(int(line.split()[1]) / 1024, 1)
+    raise RuntimeError("the kernel does not say how much memory this process used")
+
+
+if __name__ == "__main__":
+    print(json.dumps(read_all(sys.argv[1])))

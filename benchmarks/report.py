@@ -1,0 +1,97 @@
+"""Print results as Markdown, ratios first.
+
+The rule: a figure stands beside its target, and a ratio shows its range over the rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from benchmarks import decode, memory, spark_read
+from benchmarks.logs import Shape
+from benchmarks.peers import AIOKAFKA, KAFKA_PYTHON
+
+MILLION = 1e6
+
+
+def decode_table(results: Iterable[decode.Result]) -> str:
+    """Tell klog's decoding against both peers'; rates are million records a second."""
+    header = (
+        "batch", "value", "codec", "klog / kafka-python", "target", "klog / aiokafka", "target",
+        "klog", "kafka-python", "aiokafka",
+    )  # fmt: skip
+    rows = []
+    for result in results:
+        target = decode.AIOKAFKA_TARGETS[result.shape.batch].get(result.shape.codec)
+        times = result.times
+        has_peer = KAFKA_PYTHON in times.seconds
+        rows.append(
+            (
+                *_shape(result.shape),
+                str(times.ratio(decode.KLOG, KAFKA_PYTHON)) if has_peer else "-",
+                f"{decode.KAFKA_PYTHON_TARGET:.0f}" if has_peer else "-",
+                str(times.ratio(decode.KLOG, AIOKAFKA)),
+                "-" if target is None else f"{target}",
+                f"{times.rate(decode.KLOG) / MILLION:.2f}",
+                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}" if has_peer else "-",
+                f"{times.rate(AIOKAFKA) / MILLION:.2f}",
+            )
+        )
+    return _table(header, rows)
+
+
+def spark_table(results: Iterable[spark_read.Result]) -> str:
+    """Tell klog's read against the ceiling and Parquet; rates are million rows a second."""
+    header = (
+        "batch", "value", "codec", "klog / ceiling", "target", "klog / Parquet",
+        "fixed time", "klog / ceiling without it", "klog", "ceiling", "Parquet",
+    )  # fmt: skip
+    names = (spark_read.KLOG, spark_read.CEILING, spark_read.PARQUET)
+    rows = []
+    for result in results:
+        times = result.times
+        rows.append(
+            (
+                *_shape(result.shape),
+                str(times.ratio(spark_read.KLOG, spark_read.CEILING)),
+                f"{spark_read.CEILING_TARGET}",
+                str(times.ratio(spark_read.KLOG, spark_read.PARQUET)),
+                f"{times.median_seconds(spark_read.FIXED):.2f} s",
+                str(times.ratio(spark_read.KLOG, spark_read.CEILING, spark_read.FIXED)),
+                *(f"{times.rate(name) / MILLION:.2f}" for name in names),
+            )
+        )
+    return _table(header, rows)
+
+
+def memory_table(results: Iterable[memory.Result]) -> str:
+    """Tell the peak of the reading process; the imports alone are part of it."""
+    header = ("batch", "codec", "segment", "records", "tasks", "peak", "target", "of it imports")
+    rows = [
+        (
+            result.batch,
+            result.codec,
+            f"{result.segment_bytes / (1 << 20):.0f} MiB",
+            f"{result.records:,}",
+            f"{result.tasks}",
+            f"{result.peak_mib:.0f} MiB",
+            f"{memory.TARGET_MIB} MiB",
+            f"{result.imported_mib:.0f} MiB",
+        )
+        for result in results
+    ]
+    return _table(header, rows)
+
+
+def listing(facts: dict[str, str]) -> str:
+    """Write facts as a list."""
+    return "\n".join(f"* {name}: {fact}" for name, fact in facts.items())
+
+
+def _shape(shape: Shape) -> tuple[str, str, str]:
+    return f"{shape.batch} ({shape.batch_records})", f"{shape.value_bytes} B", shape.codec
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

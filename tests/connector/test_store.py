@@ -1,0 +1,263 @@
+"""Stores: one contract for local disk, `memory:` and `zip:`, and a real log read through each."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from klog.connector.log.raw import RawRoot
+from klog.connector.options import read_options
+from klog.connector.source import scan
+from klog.connector.store.files import FsspecStore, LocalStore, Store, store_for
+from klog.errors import OptionError
+from tests.corpus import scene
+
+FILES = {"a/one": b"0123456789", "a/two": b"", "a/inner/three": b"3", "b/four": bytes(5000)}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A root with `FILES` in it: its store, its path there, and the URL it was given as."""
+
+    store: Store
+    path: str
+    url: str
+
+    def at(self, name: str) -> str:
+        return f"{self.path}/{name}".lstrip("/") if not self.path else f"{self.path}/{name}"
+
+
+def fill_local(root: Path) -> str:
+    for name, data in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return str(root)
+
+
+def fill_zip(root: Path) -> str:
+    archive = root / "files.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in FILES.items():
+            file.writestr(f"root/{name}", data)
+    return f"zip://root::{archive}"
+
+
+def fill_memory(root: Path) -> str:
+    system = fsspec.filesystem("memory")
+    for name, data in FILES.items():
+        system.pipe_file(f"/{root.name}/{name}", data)
+    return f"memory://{root.name}"
+
+
+FILLS = {"local": fill_local, "zip": fill_zip, "memory": fill_memory}
+
+
+@pytest.fixture(params=FILLS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    url = FILLS[request.param](tmp_path)
+    yield Place(*store_for(url), url)
+    forget_memory()
+
+
+def forget_memory() -> None:
+    fsspec.filesystem("memory").store.clear()
+
+
+def test_entries(place: Place) -> None:
+    found = place.store.entries(place.at("a"))
+    assert [(e.name, e.is_directory) for e in found] == [
+        ("inner", True),
+        ("one", False),
+        ("two", False),
+    ]
+    assert [e.size_bytes for e in found if not e.is_directory] == [10, 0]
+    assert [e.name for e in place.store.entries(place.path)] == ["a", "b"]
+
+
+def test_an_entrys_path_opens_it(place: Place) -> None:
+    (four,) = place.store.entries(place.at("b"))
+    assert place.store.read(four.path) == FILES["b/four"]
+    file = place.store.open(four.path)
+    assert file.read(0, 5000) == FILES["b/four"]
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "found"),
+    [
+        (0, 10, b"0123456789"),
+        (0, 3, b"012"),
+        (3, 7, b"3456"),
+        (7, 10, b"789"),
+        (7, 99, b"789"),
+        (10, 99, b""),
+        (50, 99, b""),
+        (4, 4, b""),
+        (0, 0, b""),
+    ],
+)
+def test_ranges(place: Place, begin: int, end: int, found: bytes) -> None:
+    file = place.store.open(place.at("a/one"))
+    assert file.size_bytes == 10
+    assert file.read(begin, end) == found
+    file.close()
+
+
+def test_an_empty_file(place: Place) -> None:
+    file = place.store.open(place.at("a/two"))
+    assert (file.size_bytes, file.read(0, 10), place.store.read(place.at("a/two"))) == (0, b"", b"")
+    file.close()
+
+
+@pytest.mark.parametrize("name", ["a/none", "none/none"])
+def test_a_missing_file(place: Place, name: str) -> None:
+    with pytest.raises(FileNotFoundError):
+        place.store.open(place.at(name))
+    with pytest.raises(FileNotFoundError):
+        place.store.read(place.at(name))
+
+
+def test_a_missing_directory(place: Place) -> None:
+    with pytest.raises(FileNotFoundError):
+        place.store.entries(place.at("none"))
+
+
+def test_a_missing_root_is_an_option_error(place: Place) -> None:
+    url = place.url.replace("zip://root", "zip://none") if "zip:" in place.url else place.url + "x"
+    with pytest.raises(OptionError, match="path: there is no directory"):
+        RawRoot([url]).partitions()
+
+
+def test_a_file_is_known_by_its_bytes_not_its_name(tmp_path: Path) -> None:
+    store = LocalStore()
+    path, other = tmp_path / "x", tmp_path / "y"
+    path.write_bytes(b"one")
+    file = store.open(str(path))
+    path.rename(other)
+    path.write_bytes(b"two")
+    assert file.read(0, 3) == b"one"
+    assert store.open(str(other)).identity == file.identity
+    assert store.open(str(path)).identity != file.identity
+    other.unlink()
+    assert file.read(0, 3) == b"one"
+    file.close()
+
+
+def test_a_file_that_grows_keeps_its_identity(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"one")
+    before = LocalStore().open(str(path))
+    with path.open("ab") as more:
+        more.write(b"two")
+    after = LocalStore().open(str(path))
+    assert (before.size_bytes, after.size_bytes) == (3, 6)
+    assert before.identity == after.identity
+
+
+def test_names_that_vanish_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"one")
+    (tmp_path / "y").symlink_to(tmp_path / "none")
+    assert [entry.name for entry in LocalStore().entries(str(tmp_path))] == ["x"]
+
+
+def test_a_listing_is_made_anew_each_time() -> None:
+    system = fsspec.filesystem("memory")
+    system.pipe_file("/anew/x", b"1")
+    store = FsspecStore(system)
+    assert [entry.size_bytes for entry in store.entries("/anew")] == [1]
+    first = store.open("/anew/x").identity
+    system.pipe_file("/anew/x", b"22")
+    system.pipe_file("/anew/y", b"")
+    assert [(e.name, e.size_bytes) for e in store.entries("/anew")] == [("x", 2), ("y", 0)]
+    assert store.open("/anew/x").identity != first
+    forget_memory()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("ETag", '"a"'), ("etag", "b"), ("version_id", "c"), ("mtime", 5.5), ("LastModified", 7)],
+)
+def test_identity_elsewhere_is_what_the_store_says(key: str, value: Any) -> None:
+    class System:
+        def __init__(self, said: Any) -> None:
+            self.said = said
+
+        def info(self, path: str) -> dict[str, Any]:
+            return {"name": path, "size": 4, "type": "file", key: self.said}
+
+    one, same, other = (FsspecStore(System(said)).open("x") for said in (value, value, "other"))
+    assert one.identity == same.identity != other.identity
+
+
+@pytest.mark.parametrize(
+    ("root", "path"),
+    [("/x/y", "/x/y"), ("file:///x/y", "/x/y"), ("file:/x/y/", "/x/y"), ("file:///x", "/x")],
+)
+def test_local_roots(root: str, path: str) -> None:
+    store, found = store_for(root)
+    assert isinstance(store, LocalStore)
+    assert found == path
+
+
+def test_a_relative_path_is_taken_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert store_for("x")[1] == str(tmp_path / "x")
+
+
+def test_a_scheme_nobody_knows() -> None:
+    with pytest.raises(OptionError, match="path: cannot read nosuch://"):
+        store_for("nosuch://x/y")
+
+
+def test_a_file_is_no_log_directory(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"")
+    with pytest.raises(OptionError, match="is a file"):
+        RawRoot([str(tmp_path / "x")]).partitions()
+
+
+# A real broker's log directory through each store.
+
+SCENE = scene("transactions")
+TOPICS = sorted({topic for topic, _ in SCENE.partitions()})
+
+
+def rows_of(url: str) -> list[tuple[Any, ...]]:
+    options = read_options({"subscribe": ",".join(TOPICS), "includeHeaders": "true"})
+    root = RawRoot([url])
+    found = []
+    for task in scan.slices(root, scan.pin(root, options), options):
+        for batch in scan.reader([url], options).read(task):
+            found += [tuple(map(str, row.values())) for row in batch.to_pylist()]
+    return found
+
+
+def test_a_corpus_scene_through_every_store(tmp_path: Path) -> None:
+    (log_dir,) = SCENE.log_dirs
+    files = [path for path in log_dir.rglob("*") if path.is_file()]
+    archive = tmp_path / "scene.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in files:
+            file.write(path, f"log/{path.relative_to(log_dir)}")
+    system = fsspec.filesystem("memory")
+    for path in files:
+        system.pipe_file(f"/scene/log/{path.relative_to(log_dir)}", path.read_bytes())
+    local = rows_of(str(log_dir))
+    assert len(local) == sum(one.read_committed for one in SCENE.records())
+    assert rows_of(f"file://{log_dir}") == local
+    assert rows_of(f"zip://log::{archive}") == local
+    assert rows_of("memory://scene/log") == local
+    forget_memory()
+
+
+def test_memory_is_refused_in_spark() -> None:
+    with pytest.raises(OptionError, match="memory://x lives in one process"):
+        scan.log_directories({"path": "memory://x"})

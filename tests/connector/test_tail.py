@@ -1,0 +1,198 @@
+"""Where a log ends: torn tails are left out, damage is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from klog.connector.log.tail import End, Flushed, find_end
+from klog.errors import CorruptRecordError, UnsupportedFormatError
+from tests.connector.logs import entries_of, many, offset_index, open_segment, write_log
+from tests.encode import Record, batch, plain
+from tests.logformat.golden import LEGACY
+
+BATCHES = many(10)
+SIZE = len(BATCHES[0])
+WHOLE = b"".join(BATCHES)
+
+
+def stopped(recovery_point: int, *, clean: bool = False) -> Flushed:
+    """Say that a broker stopped, having flushed all below this offset."""
+    return Flushed(recovery_point, clean=clean, held=False)
+
+
+CLEAN, UNCLEAN = stopped(10, clean=True), stopped(0)
+HELD = Flushed(0, clean=False, held=True)
+BAD = BATCHES[9][:-1] + b"!"
+
+
+def end_of(
+    root: Path, data: bytes, flushed: Flushed, index: bytes | None = None, hint: End | None = None
+) -> tuple[int, int]:
+    directory = write_log(root, {0: [data]})
+    path = directory / "00000000000000000000.index"
+    path.unlink(missing_ok=True)
+    if index is not None:
+        path.write_bytes(index)
+    reader = open_segment(directory)
+    try:
+        end = find_end(reader, flushed, hint)
+    finally:
+        reader.close()
+    return end.next_offset, end.position
+
+
+@pytest.mark.parametrize("flushed", [CLEAN, UNCLEAN, stopped(10), HELD])
+def test_a_whole_log(tmp_path: Path, flushed: Flushed) -> None:
+    assert end_of(tmp_path, WHOLE, flushed) == (10, 10 * SIZE)
+
+
+def test_the_end_is_behind_offsets_that_have_no_record(tmp_path: Path) -> None:
+    data = plain(0) + batch([Record(1, 0)], last_offset_delta=9)
+    assert end_of(tmp_path, data, CLEAN) == (11, len(data))
+
+
+@pytest.mark.parametrize("flushed", [stopped(8, clean=True), stopped(8), UNCLEAN, HELD])
+def test_a_cut_at_any_byte_leaves_the_batches_before_it(tmp_path: Path, flushed: Flushed) -> None:
+    for size in range(8 * SIZE, 9 * SIZE):
+        assert end_of(tmp_path, WHOLE[:size], flushed) == (8, 8 * SIZE)
+
+
+TAILS = [
+    pytest.param(BATCHES[8][:-1], id="cut short"),
+    pytest.param(BATCHES[8][:7], id="less than a header"),
+    pytest.param(bytes(1), id="a zero"),
+    pytest.param(bytes(60), id="zeros, less than a header"),
+    pytest.param(bytes(5000), id="zeros"),
+    pytest.param(b"\xff" * 200, id="ones"),
+    pytest.param(b"garbage" * 30, id="garbage"),
+    pytest.param(bytes(100) + b"\1", id="zeros and a one"),
+]
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("flushed", [stopped(8, clean=True), stopped(8), UNCLEAN, HELD])
+def test_a_torn_tail_is_left_out(tmp_path: Path, tail: bytes, flushed: Flushed) -> None:
+    assert end_of(tmp_path, WHOLE[: 8 * SIZE] + tail, flushed) == (8, 8 * SIZE)
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("flushed", [stopped(9), stopped(1 << 40)])
+def test_what_the_broker_had_flushed_is_no_torn_tail(
+    tmp_path: Path, tail: bytes, flushed: Flushed
+) -> None:
+    with pytest.raises(CorruptRecordError, match="had flushed") as caught:
+        end_of(tmp_path, WHOLE[: 8 * SIZE] + tail, flushed)
+    assert caught.value.position == 8 * SIZE
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_garbage_that_resembles_an_older_format_is_left_out(tmp_path: Path, magic: int) -> None:
+    # `kafka-seen.md` 30: garbage tails are cut; format notes 1.4: the CRC is over magic to end.
+    tail = b"\xaa" * 8 + (90).to_bytes(4, "big") + b"\xaa" * 4 + bytes([magic]) + b"\xaa" * 100
+    assert end_of(tmp_path, WHOLE + tail, UNCLEAN) == (10, 10 * SIZE)
+
+
+def test_a_log_of_zeros_only(tmp_path: Path) -> None:
+    assert end_of(tmp_path, bytes(5000), stopped(0, clean=True)) == (0, 0)
+
+
+def test_garbage_is_warned_of_and_padding_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    end_of(tmp_path, WHOLE + bytes(99), UNCLEAN)
+    assert caplog.messages == []
+    end_of(tmp_path, WHOLE + b"garbage", UNCLEAN)
+    (message,) = caplog.messages
+    assert f"7 bytes behind position {10 * SIZE} are a torn append" in message
+
+
+def test_a_last_batch_with_a_bad_crc(tmp_path: Path) -> None:
+    data = WHOLE[: 9 * SIZE] + BAD
+    assert end_of(tmp_path, data, UNCLEAN) == (9, 9 * SIZE)
+    assert end_of(tmp_path, data, HELD) == (10, 10 * SIZE)
+    for flushed in (CLEAN, stopped(10)):
+        with pytest.raises(CorruptRecordError, match="fails its CRC") as caught:
+            end_of(tmp_path, data, flushed)
+        assert caught.value.position == 9 * SIZE
+
+
+def test_several_torn_batches(tmp_path: Path) -> None:
+    torn = [one[:-1] + b"!" for one in BATCHES[6:]]
+    data = WHOLE[: 6 * SIZE] + b"".join(torn)
+    assert end_of(tmp_path, data, UNCLEAN) == (6, 6 * SIZE)
+    assert end_of(tmp_path, b"".join(torn), UNCLEAN) == (0, 0)
+
+
+@pytest.mark.parametrize("flushed", [CLEAN, UNCLEAN, stopped(100)])
+def test_an_intact_batch_behind_damage_makes_it_an_error(tmp_path: Path, flushed: Flushed) -> None:
+    for damage in (bytes(SIZE), b"\xff" * 77, BATCHES[5][:9] + b"\x7f" + BATCHES[5][10:]):
+        data = WHOLE[: 5 * SIZE] + damage + WHOLE[6 * SIZE :]
+        with pytest.raises(CorruptRecordError) as caught:
+            end_of(tmp_path, data, flushed)
+        assert caught.value.position == 5 * SIZE
+
+
+def test_a_batch_damaged_outside_its_crc_is_an_error(tmp_path: Path) -> None:
+    # `kafka-seen.md` 26.
+    for wrong in (batch([Record(9, 0)], magic=3), plain(3), plain(8)):
+        with pytest.raises(CorruptRecordError) as caught:
+            end_of(tmp_path, WHOLE[: 9 * SIZE] + wrong, UNCLEAN)
+        assert caught.value.position == 9 * SIZE
+
+
+def test_a_torn_batch_whose_length_still_leads_somewhere(tmp_path: Path) -> None:
+    # A page of zeros inside the header: the count and the offsets are wrong, the length is not.
+    torn = BATCHES[8][:12] + bytes(11) + b"\xff" * 4 + bytes(SIZE - 27)
+    torn = torn[:16] + b"\2" + torn[17:]
+    for data in (torn, torn + bytes(100)):
+        assert end_of(tmp_path, WHOLE[: 8 * SIZE] + data, UNCLEAN) == (8, 8 * SIZE)
+
+
+@pytest.mark.parametrize("base", [-5, 1 << 31, 1 << 50])
+def test_a_first_batch_outside_its_segment(tmp_path: Path, base: int) -> None:
+    one = plain(max(base, 0))
+    data = base.to_bytes(8, "big", signed=True) + one[8:]
+    with pytest.raises(CorruptRecordError):
+        end_of(tmp_path, data, CLEAN)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param(offset_index(entries_of(BATCHES, 3)), id="true"),
+        pytest.param(offset_index([(8, 8 * SIZE), (50, 90 * SIZE)]), id="past the end"),
+        pytest.param(offset_index([(8, 8 * SIZE + 1)]), id="no batch there"),
+        pytest.param(b"garbage", id="garbage"),
+        pytest.param(b"", id="empty"),
+    ],
+)
+def test_no_index_hides_the_end(tmp_path: Path, index: bytes) -> None:
+    # `kafka-seen.md` 28: a broker drops the tail; klog reads it.
+    assert end_of(tmp_path, WHOLE, CLEAN, index) == (10, 10 * SIZE)
+    assert end_of(tmp_path, WHOLE + bytes(99), CLEAN, index) == (10, 10 * SIZE)
+
+
+def test_a_hint_is_gone_on_from(tmp_path: Path) -> None:
+    hint = End(7, 7 * SIZE)
+    assert end_of(tmp_path, WHOLE, CLEAN, hint=hint) == (10, 10 * SIZE)
+    assert end_of(tmp_path, WHOLE[: 7 * SIZE], UNCLEAN, hint=hint) == (7, 7 * SIZE)
+    with pytest.raises(CorruptRecordError, match="behind offset 8"):
+        end_of(tmp_path, WHOLE, CLEAN, hint=End(9, 7 * SIZE))
+
+
+def test_another_message_format_is_named(tmp_path: Path) -> None:
+    for data in LEGACY.values():
+        if len(data) >= 61:
+            with pytest.raises(UnsupportedFormatError, match="position 0"):
+                end_of(tmp_path, data, CLEAN)
+
+
+@pytest.mark.parametrize("flushed", [CLEAN, UNCLEAN, stopped(100)])
+def test_a_tiny_log_of_another_message_format_is_named(tmp_path: Path, flushed: Flushed) -> None:
+    # `docs/reading.md`, Limits: message formats 0 and 1 are refused. 38 bytes, one record.
+    data = LEGACY["v1 LogAppendTime 777, offset 5 k1/v1"]
+    assert len(data) == 38
+    with pytest.raises(UnsupportedFormatError):
+        end_of(tmp_path, data, flushed)

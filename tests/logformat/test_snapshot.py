@@ -1,0 +1,87 @@
+"""Producer snapshots: which transactions were open (format notes 4.6 and 13.6)."""
+
+from __future__ import annotations
+
+import struct
+
+import google_crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from klog.logformat.snapshot import read_open_transactions
+
+TWO = bytes.fromhex(
+    "0001d9c5aebe000000020000000000000fa0000300000013000000000000006d0000000200000000000004d2"
+    "0000000900000000000000690000000000000fa10007ffffffffffffffffffffffff0000000000000000000005dc"
+    "00000005ffffffffffffffff"
+)
+EMPTY = bytes.fromhex("000148674bc700000000")
+DIRECTORY = bytes.fromhex(  # Format notes 13.7: four producers, one with a transaction open.
+    "00011df3cf6f00000004000000000000000a0000000000010000000000000006000000000000000000000"
+    "3f100000008ffffffffffffffff000000000000000b00000000000100000000000000040000000100000000"
+    "000003ef00000007ffffffffffffffff000000000000000c0000000000000000000000000008000000000000"
+    "0000000003f0ffffffffffffffffffffffff000000000000000d000200000000000000000000000a00000000"
+    "00000000000003f2ffffffff000000000000000a"
+)
+
+
+def snapshot(*opened: tuple[int, int], version: int = 1, count: int | None = None) -> bytes:
+    """Write a snapshot of (producer id, first offset of its open transaction or -1)."""
+    body = struct.pack(">i", len(opened) if count is None else count)
+    for producer, first in opened:
+        body += struct.pack(">qhiqiqiq", producer, 0, 5, 100, 1, 1000, 3, first)
+    return struct.pack(">hI", version, google_crc32c.value(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("data", "opened"),
+    [
+        pytest.param(TWO, {4000: 105}, id="golden"),
+        pytest.param(EMPTY, {}, id="golden, empty"),
+        pytest.param(DIRECTORY, {13: 10}, id="golden directory"),
+        pytest.param(snapshot((7, 0), (8, -1), (9, 44)), {7: 0, 9: 44}, id="several"),
+        pytest.param(snapshot((1 << 62, 1 << 61)), {1 << 62: 1 << 61}, id="large"),
+    ],
+)
+def test_open_transactions(data: bytes, opened: dict[int, int]) -> None:
+    assert read_open_transactions(data) == opened
+
+
+@pytest.mark.parametrize("data", [TWO, EMPTY, DIRECTORY])
+def test_every_cut_and_any_junk_is_none(data: bytes) -> None:
+    for size in range(len(data)):
+        assert read_open_transactions(data[:size]) is None
+    for junk in (b"\0", bytes(46), data):
+        assert read_open_transactions(data + junk) is None
+
+
+@pytest.mark.parametrize("data", [TWO, EMPTY])
+def test_every_flipped_bit_is_noticed(data: bytes) -> None:
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert read_open_transactions(bytes(flipped)) is None, bit
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(snapshot((7, 0), version=0), id="version 0"),
+        pytest.param(snapshot((7, 0), version=2), id="version 2"),
+        pytest.param(snapshot((7, 0), count=0), id="count too small"),
+        pytest.param(snapshot((7, 0), count=2), id="count too large"),
+        pytest.param(snapshot((7, 0), count=-1), id="negative count"),
+        pytest.param(snapshot((7, 0), count=(1 << 31) - 1), id="endless count"),
+    ],
+)
+def test_what_a_right_crc_does_not_excuse(data: bytes) -> None:
+    assert read_open_transactions(data) is None
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_read_or_none(data: bytes) -> None:
+    assert read_open_transactions(data) is None or len(data) >= 10
+    sealed = struct.pack(">hI", 1, google_crc32c.value(data)) + data
+    found = read_open_transactions(sealed)
+    assert found is None or all(first >= 0 for first in found.values())

@@ -1,0 +1,208 @@
+"""The benchmarks run, at a tiny size, and measure what they say; no figure is judged here.
+
+What must hold for a figure to mean something is tested: the records are those of every earlier
+figure, all readers see the same records in the same logs, and the peers run their fast code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from runpy import run_path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks import ceiling, decode, machine, memory, peers, report, spark_read
+from benchmarks.__main__ import main
+from benchmarks.logs import (
+    FIRST_TIMESTAMP_MS,
+    LARGE_BATCHES,
+    SMALL_BATCHES,
+    Shape,
+    partition_logs,
+    shape_records,
+    write_log_directory,
+)
+from benchmarks.records import CHUNK_RECORDS, KEY_BYTES, records
+from benchmarks.timing import interleaved
+from klog.connector.log.raw import RawRoot, TopicPartition
+from klog.connector.log.segment import chunks
+from klog.logformat import batch as v2
+from klog.logformat.codecs import NAMES
+from klog.logformat.columnar import decode as decode_columns
+
+ORIGINAL = Path(__file__).parents[2] / "shared" / "bench" / "records.py"
+"""The generator of the figures in the issues, where it is at hand."""
+
+CASES = {
+    (1000, 100, 1, None): "3eb6ae05bc614afcc8f8d92ddd1a436bf4356496ee3715352e4d126a73d9dedb",
+    (300, 1024, 1, None): "ec06c8b3e6c659ad9d5e39d969293d02e3fac9dc74ebf7a1e960f9b939e2305f",
+    (1000, 100, 7, 50): "53b5823a0f451c73b02296992c9581f779856cd9cf61cb5af3d701d27c70f6a3",
+}
+
+Record = tuple[int, int, bytes, bytes]
+
+
+def written(count: int, value_bytes: int, seed: int, unique_keys: int | None) -> bytes:
+    return b"".join(chunk.tobytes() for chunk in records(count, value_bytes, seed, unique_keys))
+
+
+@pytest.mark.parametrize(("case", "digest"), CASES.items())
+def test_records_are_those_of_earlier_figures(
+    case: tuple[int, int, int, int | None], digest: str
+) -> None:
+    assert sha256(written(*case)).hexdigest() == digest
+
+
+@pytest.mark.skipif(not ORIGINAL.exists(), reason="the original generator is not at hand")
+@pytest.mark.parametrize("case", [*CASES, (CHUNK_RECORDS + 7, 10, 1, None)])
+def test_records_are_the_original_generators(
+    case: tuple[int, int, int, int | None], tmp_path: Path
+) -> None:
+    flat = tmp_path / "records"
+    run_path(str(ORIGINAL))["gen"](flat, *case)
+    assert written(*case) == flat.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("codec", "value_bytes", "small", "large"),
+    [("none", 100, 126, 4161), ("lz4", 100, 189, 4161), ("zstd", 100, 217, 4161),
+     ("none", 1024, 15, 499), ("lz4", 1024, 22, 499), ("zstd", 1024, 26, 499)],
+)  # fmt: skip
+def test_batches_are_as_full_as_a_producers(
+    codec: str, value_bytes: int, small: int, large: int
+) -> None:
+    assert Shape(codec, SMALL_BATCHES, value_bytes, 1).batch_records == small
+    assert Shape(codec, LARGE_BATCHES, value_bytes, 1).batch_records == large
+
+
+@pytest.mark.parametrize("batch", [SMALL_BATCHES, LARGE_BATCHES])
+@pytest.mark.parametrize("codec", NAMES)
+def test_every_reader_sees_the_same_records(codec: str, batch: str) -> None:
+    shape = Shape(codec, batch, 100, 2000)
+    rows = shape_records(shape)
+    logs = list(partition_logs(shape, rows))
+    for log, part in zip(logs, np.array_split(rows, len(logs)), strict=True):
+        expected = [
+            (i, FIRST_TIMESTAMP_MS + i, row[:KEY_BYTES].tobytes(), row[KEY_BYTES:].tobytes())
+            for i, row in enumerate(part)
+        ]
+        assert list(seen_by_klog(log)) == expected
+        assert list(seen_by(peers.aiokafka_records(log))) == expected
+        if peers.kafka_python_reads(codec):  # snappy needs a library that is not in the lock
+            assert list(seen_by(peers.kafka_python_records(log))) == expected
+
+
+def seen_by_klog(log: bytes) -> Iterator[Record]:
+    for chunk in chunks(decode.BytesFile(log), 0, len(log)):
+        v2.check_crcs(chunk.data, chunk.batches)
+        columns = decode_columns(chunk.data, chunk.batches, decode.COLUMNS)
+        assert columns.timestamp_ms is not None
+        assert columns.key is not None
+        assert columns.value is not None
+        fields = (columns.offset.tolist(), columns.timestamp_ms.tolist())
+        yield from zip(*fields, columns.key.to_pylist(), columns.value.to_pylist(), strict=True)
+
+
+def seen_by(found: Iterator[Any]) -> Iterator[Record]:
+    for record in found:
+        yield record.offset, record.timestamp, bytes(record.key), bytes(record.value)
+
+
+@pytest.mark.parametrize("read", [decode.read_klog, peers.read_kafka_python, peers.read_aiokafka])
+def test_every_reader_checks_the_crc(read: Any) -> None:
+    shape = Shape("none", SMALL_BATCHES, 100, 400)
+    logs = list(partition_logs(shape, shape_records(shape)))
+    assert read(logs) == 400
+    logs[0] = logs[0][:-20] + bytes([logs[0][-20] ^ 1]) + logs[0][-19:]
+    with pytest.raises(Exception, match="CRC"):
+        read(logs)
+
+
+def test_the_peers_run_their_fast_code() -> None:
+    said = peers.implementations()
+    assert set(said) == {peers.KAFKA_PYTHON, peers.AIOKAFKA, "klog"}
+    assert all(one.endswith(" GB/s") for one in said.values())
+
+
+def test_the_offset_index_fits_its_log(tmp_path: Path) -> None:
+    shape = Shape("lz4", SMALL_BATCHES, 100, 4000)
+    write_log_directory(tmp_path, shape, shape_records(shape))
+    name = TopicPartition("records", 3)
+    log = RawRoot([str(tmp_path)]).open([name])[name]
+    assert (log.log_start, log.log_end) == (0, 1000)
+    reader = log.open(log.segments[0])
+    kept, made_anew = reader.index(), reader.replace_index()
+    reader.close()
+    assert len(kept.offsets) == 5
+    assert set(kept.positions.tolist()) <= set(made_anew.positions.tolist())
+    at = dict(zip(made_anew.positions.tolist(), made_anew.offsets.tolist(), strict=True))
+    assert [at[position] for position in kept.positions.tolist()] == kept.offsets.tolist()
+
+
+def test_turns_are_taken_and_compared_within_a_round() -> None:
+    ran: list[str] = []
+    ticks = iter([0, 1, 10, 12, 20, 20.5, 100, 103, 110, 112, 120, 120.5])
+
+    def work(name: str, count: int) -> int:
+        ran.append(name)
+        return count
+
+    times = interleaved(
+        {"a": lambda: work("a", 8), "b": lambda: work("b", 8), "fixed": lambda: work("fixed", 0)},
+        2,
+        lambda: next(ticks),
+    )
+    assert ran == ["a", "b", "fixed"] * 3
+    assert times.seconds == {"a": [1, 3], "b": [2, 2], "fixed": [0.5, 0.5]}
+    assert times.rate("b") == 4
+    assert str(times.ratio("a", "b")) == "1.33 (0.67 to 2.00)"
+    assert str(times.ratio("a", "b", "fixed")) == "1.80 (0.60 to 3.00)"
+
+
+def test_decode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    main(["--tiny", "--only", "decode", "--records", "400", "--json", str(figures)])
+    printed = capsys.readouterr().out
+    assert "`python -m benchmarks --tiny --only decode --records 400`" in printed
+    assert str(tmp_path) not in printed
+    assert printed.count("| 16 KiB (126) | 100 B | none |") == 1
+    assert len(json.loads(figures.read_text())["decode"]) == 12
+
+
+def test_a_codec_without_a_peer_has_no_ratio_to_it() -> None:
+    (small, _) = decode.run([(100, 400)], ["snappy"], 1)
+    assert "| snappy | - | - |" in report.decode_table([small])
+
+
+def test_memory_of_a_small_segment() -> None:
+    small, large = memory.run(1 << 20)
+    for result in (small, large):
+        assert (1 << 19) < result.segment_bytes <= 1 << 20
+        assert result.records > 5000
+        assert 0 < result.imported_mib <= result.peak_mib
+    assert report.memory_table([small, large]).count("300 MiB") == 2
+
+
+def test_the_machine_is_described_without_its_name() -> None:
+    said = machine.describe() | {"load": machine.load()}
+    assert all(said.values())
+    assert not [one for one in said.values() if str(Path.home()) in one]
+
+
+def test_ready_batches_have_klogs_columns() -> None:
+    batch = ceiling.ready_batch(10, 100)
+    assert batch.num_rows == 10
+    assert [len(value) for value in batch["value"].to_pylist()] == [100] * 10
+
+
+@pytest.mark.spark
+def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
+    (result,) = spark_read.run(spark, [(100, 400)], ["lz4"], 1)
+    assert result.times.records == {"klog": 400, "Parquet": 400, "ceiling": 400, "fixed": 4}
+    assert "| 16 KiB (189) | 100 B | lz4 |" in report.spark_table([result])
