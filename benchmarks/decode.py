@@ -44,7 +44,7 @@ class Result:
 class BytesFile:
     """A file of klog's store that lies in memory."""
 
-    identity = "memory"
+    identity = stamp = "memory"
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes = len(data)

@@ -106,7 +106,9 @@ def _gzip(data: memoryview, limit: int) -> list[bytes | memoryview]:
                 raise ValueError("stream ends early")
             out.add(member.decompress(piece, out.left + 1))
             position += len(piece) - len(member.unused_data)
-        if position == len(data) or not bytes(data[position:]).strip(b"\0"):
+        if position == len(data) or data[position] == 0:
+            if bytes(data[position:]).strip(b"\0"):
+                raise ValueError("bytes follow the padding")
             return out.pieces
 
 

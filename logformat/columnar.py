@@ -28,6 +28,9 @@ from klog.logformat.walk import Sections, record_bounds
 
 MAX_BUFFER_BYTES = (1 << 31) - 1 - PADDING
 """Arrow's `binary` counts in 32 bits."""
+MAX_BATCH_RECORDS = 1 << 22
+"""The most records that one batch may have: where each begins is held for all of them at once."""
+PART_RECORDS = 1 << 18
 PART_BYTES = 8 << 20
 """Enough records to decode side by side, few enough to stay in the processor's caches."""
 
@@ -66,25 +69,39 @@ class Columns:
 
 def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
     """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`."""
-    (whole,) = decode_parts(data, batches, columns, MAX_BUFFER_BYTES)
+    (whole,) = decode_parts(data, batches, columns, MAX_BUFFER_BYTES, MAX_BATCH_RECORDS)
     return whole
 
 
 def decode_parts(
-    data: bytes, batches: v2.Batches, columns: Collection[str], part_bytes: int = PART_BYTES
+    data: bytes,
+    batches: v2.Batches,
+    columns: Collection[str],
+    part_bytes: int = PART_BYTES,
+    part_records: int = PART_RECORDS,
 ) -> Iterator[Columns]:
     """Decode the records of `batches`, which lie in `data`; CRCs are the caller's to check.
 
     `columns` are names of `Columns`; offsets come always. A part is as many batches as decompress
-    to about `part_bytes`, so memory does not follow how well they compressed. Raises
-    `CorruptRecordError` with the position of the batch in `data`.
+    to about `part_bytes`, and `part_records` of their records at the most, so memory does not
+    follow how well they compressed. Raises `CorruptRecordError`, its position that of the batch.
     """
     for part, sections in _sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
         counts = part.headers["count"].astype(np.int64)
+        if (counts > MAX_BATCH_RECORDS).any():
+            first = int(np.argmax(counts > MAX_BATCH_RECORDS))
+            raise CorruptRecordError(
+                f"a batch of {counts[first]} records is refused, the limit is {MAX_BATCH_RECORDS}",
+                int(part.starts[first]),
+            )
         starts, ends, batch_of = record_bounds(buffer, sections, counts)
         try:
-            yield _fields(sections.data, buffer, starts, ends, batch_of, part, columns)
+            for begin in range(0, max(len(starts), 1), part_records):
+                some = slice(begin, begin + part_records)
+                yield _fields(
+                    sections.data, buffer, starts[some], ends[some], batch_of[some], part, columns
+                )
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
 

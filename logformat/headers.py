@@ -12,6 +12,8 @@ import pyarrow as pa
 from klog.errors import CorruptRecordError
 from klog.logformat.varint import Bytes, Longs, read_varints
 
+MAX_HEADERS = 1 << 16
+"""The most headers that one record may have: each is a step of its own."""
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
 
@@ -21,6 +23,7 @@ def read_headers(data: bytes, at: Longs, ends: Longs, counts: Longs) -> pa.ListA
 
     Raises `CorruptRecordError` if a name is null or not UTF-8, or a length leaves its record.
     """
+    _check(counts > MAX_HEADERS, at, f"more than {MAX_HEADERS} headers on a record are refused")
     first = np.cumsum(counts) - counts
     total = int(counts.sum())
     bounds = np.zeros((4, total), np.int64)

@@ -71,26 +71,26 @@ EMPTY_OFFSET_INDEX = OffsetIndex(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def read_offset_index(data: bytes, base_offset: int, log_bytes: int) -> OffsetIndex | None:
-    """Decode a `.index`; None if it is malformed or points past the end of its log.
+    """Decode a `.index`; None if it is malformed.
 
-    The zeros that a broker preallocates behind the last entry are not entries.
+    The zeros that a broker preallocates behind the last entry are not entries, and those that point
+    past the end of the log are left out: the log may have been opened before they were written.
     """
     if len(data) % _OFFSET_ENTRY.itemsize:
         return None
     entries = np.frombuffer(data, _OFFSET_ENTRY)
+    entries = entries[: _used(entries["position"])]
     offsets = entries["offset"].astype(np.int64)
     positions = entries["position"].astype(np.int64)
-    used = _used(positions)
-    offsets, positions = offsets[:used], positions[:used]
-    if used and (
+    if len(positions) and (
         int(offsets[0]) < 0
         or int(positions[0]) < 0
         or (np.diff(offsets) <= 0).any()
         or (np.diff(positions) <= 0).any()
-        or int(positions[-1]) >= log_bytes
     ):
         return None
-    return OffsetIndex(offsets + base_offset, positions)
+    inside = int(np.searchsorted(positions, log_bytes))
+    return OffsetIndex(offsets[:inside] + base_offset, positions[:inside])
 
 
 def read_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
@@ -98,11 +98,10 @@ def read_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
     if len(data) % _TIME_ENTRY.itemsize:
         return None
     entries = np.frombuffer(data, _TIME_ENTRY)
+    entries = entries[: _used(entries["timestamp"])]
     timestamps = entries["timestamp"].astype(np.int64)
     offsets = entries["offset"].astype(np.int64)
-    used = _used(timestamps | offsets)
-    timestamps, offsets = timestamps[:used], offsets[:used]
-    if used and (
+    if len(offsets) and (
         int(offsets[0]) < 0 or (np.diff(timestamps) <= 0).any() or (np.diff(offsets) < 0).any()
     ):
         return None
@@ -133,6 +132,14 @@ def read_aborted(data: bytes, base_offset: int, end_offset: int) -> AbortedTrans
 
 
 def _used(values: Longs) -> int:
-    """Count the entries up to the last that is not zero."""
-    nonzero = np.flatnonzero(values)
-    return int(nonzero[-1]) + 1 if len(nonzero) else 0
+    """Count the entries before the zeros that fill the rest, looking at few of them.
+
+    A zero among the entries is no filling: the checks of order find it.
+    """
+    if not len(values) or values[-1] != 0:
+        return len(values)
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if values[middle] == 0 else (middle + 1, high)
+    return low

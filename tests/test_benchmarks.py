@@ -30,7 +30,8 @@ from benchmarks.logs import (
 )
 from benchmarks.records import CHUNK_RECORDS, KEY_BYTES, records
 from benchmarks.timing import interleaved
-from klog.connector.log.raw import RawRoot, TopicPartition
+from klog.connector.log.partition import TopicPartition
+from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import chunks
 from klog.logformat import batch as v2
 from klog.logformat.codecs import NAMES

@@ -56,11 +56,10 @@ def read_directory(
             cleaned.append(moving[0])
     finished = {k: e for k, e in swaps.items() if not cleaned or k[0] < min(cleaned)}
     files = _replaced(files, finished, next_offset)
-    segments = [
-        Segment(base, entry, {s: e for (b, s), e in files.items() if b == base and s != "log"})
-        for (base, suffix), entry in sorted(files.items())
-        if suffix == "log"
-    ]
+    by_base: dict[int, dict[str, Entry]] = {}
+    for (base, suffix), entry in sorted(files.items()):
+        by_base.setdefault(base, {})[suffix] = entry
+    segments = [Segment(base, s.pop("log"), s) for base, s in by_base.items() if "log" in s]
     return Directory(path, tuple(segments), snapshots)
 
 

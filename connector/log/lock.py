@@ -1,7 +1,7 @@
 """Whether a broker holds a log directory: it locks `.lock` there for as long as it runs.
 
-The lock is asked about, never taken. Only local disk can tell; a copy on another store is held by
-nobody.
+The lock is asked about, never taken. Only local disk on Linux can tell; a copy on another store is
+held by nobody, and elsewhere a broker's directory is read as if none held it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import sys
 
 _FLOCK = struct.Struct("hhqqi4x")
 """Linux's `struct flock` on 64 bits: type, whence, start, length, process."""
@@ -16,6 +17,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 def is_held(directory: str) -> bool:
     """Tell whether another process has locked `<directory>/.lock`."""
+    if sys.platform != "linux":
+        return False
     try:
         descriptor = os.open(f"{directory}/.lock", os.O_RDONLY)
     except OSError:

@@ -9,12 +9,13 @@ directories are one broker's `log.dirs`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from klog.connector.log import stable
-from klog.connector.log.directory import Directory, Segment, read_directory
+from klog.connector.log.directory import Directory, read_directory
 from klog.connector.log.lock import is_held
+from klog.connector.log.partition import PartitionLog, TopicPartition
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.tail import End, Flushed, find_end
 from klog.connector.store.files import Entry, LocalStore, Store, store_for
@@ -33,18 +34,6 @@ LISTING_TRIES = 5
 """A broker renames and deletes while it is read; a listing that went stale is made anew."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
-    """A topic's partition, printed as its directory is named."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        """Give `<topic>-<partition>`."""
-        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +59,19 @@ class LogDirectory:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLog:
-    """One partition as of one listing: where it begins and ends, and its segments.
+class Remembered:
+    """What a long-lived root knows of a partition, and what it must still be to be believed.
 
-    `log_end` is exclusive and bounded by the high watermark while a broker runs; `end` is where the
-    active segment's readable bytes end, whatever the high watermark.
+    `identity` and `stamp` are those of the active segment's file when its `end` was found, `held`
+    whether a broker held it then; `opened` are the transactions that were open there.
     """
 
-    name: TopicPartition
-    root: str
-    store: Store
-    directory: Directory
-    log_start: int
-    log_end: int
+    topic_id: str
+    identity: str
+    stamp: str
+    held: bool
     end: End
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """Give the segments in order of base offset, those without bytes left out."""
-        return tuple(s for s in self.directory.segments if s.log.size_bytes)
-
-    def readable_bytes(self, segment: Segment) -> int:
-        """Give how many bytes of a segment may be read."""
-        active = segment is self.directory.segments[-1]
-        return self.end.position if active else segment.log.size_bytes
-
-    def open(self, segment: Segment) -> SegmentReader:
-        """Open one of the segments."""
-        return SegmentReader(self.store, segment)
+    opened: stable.OpenTransactions | None = None
 
 
 Partitions: TypeAlias = dict[TopicPartition, tuple[LogDirectory, Entry]]
@@ -113,8 +87,7 @@ class RawRoot:
     def __init__(self, paths: Iterable[str]) -> None:
         """Look at each path; raises `OptionError` for one that is no directory."""
         self._roots = [(path, *store_for(path)) for path in paths]
-        self._ends: dict[TopicPartition, tuple[str, End]] = {}
-        self._open: dict[TopicPartition, stable.OpenTransactions] = {}
+        self._remembered: dict[TopicPartition, Remembered] = {}
 
     def partitions(self) -> Partitions:
         """List every partition with its log directory and its own directory.
@@ -146,18 +119,10 @@ class RawRoot:
         """Read the id of each topic that has one, from its first partition named."""
         ids: dict[str, str] = {}
         for name in names:
-            if name.topic in ids or name not in there:
-                continue
-            log_directory, entry = there[name]
-            try:
-                topic_id = read_topic_id(
-                    log_directory.store.read(f"{entry.path}/partition.metadata")
-                )
-            except FileNotFoundError:
-                continue
-            if topic_id is not None:
-                ids[name.topic] = topic_id
-        return ids
+            if name.topic not in ids and name in there:
+                log_directory, entry = there[name]
+                ids[name.topic] = read_topic_id_of(log_directory.store, entry.path)
+        return {topic: topic_id for topic, topic_id in ids.items() if topic_id}
 
     def open(
         self, names: Iterable[TopicPartition], there: Partitions | None = None
@@ -177,25 +142,13 @@ class RawRoot:
 
     def last_stable_offset(self, log: PartitionLog) -> int:
         """Give the last stable offset of a partition: its log end if no transaction is open."""
-        known = self._open.get(log.name)
+        remembered = self._remembered.get(log.name)
+        known = remembered.opened if remembered is not None else None
         if known is None or not log.log_start <= known.offset <= log.log_end:
             known = stable.newest_snapshot(log.store, log.directory, log.log_end)
-        if known is None:
-            known = stable.OpenTransactions(log.log_start)
-        readers: list[SegmentReader] = []
-
-        def opened(segment: Segment) -> SegmentReader:
-            readers.append(log.open(segment))
-            return readers[-1]
-
-        try:
-            now = stable.follow(known, log.log_end, log.segments, log.readable_bytes, opened)
-        except (CorruptRecordError, UnsupportedFormatError) as exc:
-            raise exc.in_file(readers[-1].segment.log.path, str(log.name)) from exc
-        finally:
-            for reader in readers:
-                reader.close()
-        self._open[log.name] = now
+        now = stable.follow(known or stable.OpenTransactions(log.log_start), log)
+        if remembered is not None:
+            self._remembered[log.name] = replace(remembered, opened=now)
         return max(now.last_stable_offset, log.log_start)
 
     def _open_one(
@@ -209,45 +162,59 @@ class RawRoot:
         store, key = log_directory.store, (name.topic, name.partition)
         listing = store.entries(entry.path)
         directory = read_directory(entry.path, listing, lambda swap: _next_offset(store, swap))
-        checkpoint = log_directory.log_starts.get(key, 0)
-        if not directory.segments:
-            return PartitionLog(
-                name,
-                log_directory.root,
-                store,
-                directory,
-                checkpoint,
-                checkpoint,
-                End(checkpoint, 0),
-            )
-        end = self._find_end(name, store, directory, log_directory.flushed(key))
-        start = max(checkpoint, directory.segments[0].base_offset)
+        topic_id = read_topic_id_of(store, entry.path)
+        start = log_directory.log_starts.get(key, 0)
+        end = End(start, 0)
+        if directory.segments:
+            end = self._find_end(name, topic_id, store, directory, log_directory.flushed(key))
+            start = max(start, directory.segments[0].base_offset)
         # A broker that finds its log end below the checkpointed start drops the log (notes 0.7).
         log_end = max(end.next_offset, start)
         if log_directory.held:
             log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)
-        return PartitionLog(name, log_directory.root, store, directory, start, log_end, end)
+        return PartitionLog(
+            name, topic_id, log_directory.root, store, directory, start, log_end, end
+        )
 
     def _find_end(
-        self, name: TopicPartition, store: Store, directory: Directory, flushed: Flushed
+        self,
+        name: TopicPartition,
+        topic_id: str,
+        store: Store,
+        directory: Directory,
+        flushed: Flushed,
     ) -> End:
         segment = directory.segments[-1]
         if not segment.log.size_bytes:
             return End(segment.base_offset, 0)
+        known = self._remembered.get(name)
+        if known is not None and known.topic_id != topic_id:
+            known = None
         reader = SegmentReader(store, segment)
+        file = reader.file
         try:
-            identity, hint = self._ends.get(name, ("", None))
-            if identity != reader.file.identity or (
-                hint is not None and hint.position > reader.file.size_bytes
-            ):
-                hint = None
-            end = find_end(reader, flushed, hint)
-            self._ends[name] = (reader.file.identity, end)
+            same = known is not None and known.identity == file.identity
+            if known and same and (known.stamp, known.held) == (file.stamp, flushed.held):
+                return known.end
+            end = find_end(reader, flushed, known.end if known and same else None)
         except (CorruptRecordError, UnsupportedFormatError) as exc:
             raise exc.in_file(segment.log.path, str(name)) from exc
         finally:
             reader.close()
+        grown = known is not None and end.next_offset >= known.end.next_offset
+        opened = known.opened if known and grown else None
+        self._remembered[name] = Remembered(
+            topic_id, file.identity, file.stamp, flushed.held, end, opened
+        )
         return end
+
+
+def read_topic_id_of(store: Store, partition: str) -> str:
+    """Read the topic's id from a partition's directory; empty where it names none."""
+    try:
+        return read_topic_id(store.read(f"{partition}/partition.metadata")) or ""
+    except FileNotFoundError:
+        return ""
 
 
 def retrying(read: Callable[[], T]) -> T:

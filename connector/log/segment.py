@@ -139,7 +139,7 @@ class SegmentReader:
 
     def cut_at(self, position: int) -> int | None:
         """Give the base offset of the batch that begins at `position`; None if none does."""
-        header = self._header(position)
+        header = self.header(position)
         return None if header is None else int(header["base_offset"])
 
     def is_batch(self, position: int, reached: int) -> bool:
@@ -198,7 +198,8 @@ class SegmentReader:
             return EMPTY_OFFSET_INDEX
         return OffsetIndex(np.concatenate(offsets), np.concatenate(positions))
 
-    def _header(self, position: int) -> v2.Headers | None:
+    def header(self, position: int) -> v2.Headers | None:
+        """Give the header of the batch that begins at `position`; None if none of this segment."""
         data = self.file.read(position, position + v2.HEADER_BYTES)
         if len(data) < v2.HEADER_BYTES:
             return None

@@ -7,14 +7,15 @@ than forget a transaction as a broker would (format notes 0.5, 6.5).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from klog.connector.log.directory import Directory, Segment
+from klog.connector.log.directory import Directory
+from klog.connector.log.partition import PartitionLog
 from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.connector.store.files import Store
+from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.snapshot import read_open_transactions
@@ -54,24 +55,25 @@ def newest_snapshot(store: Store, directory: Directory, end: int) -> OpenTransac
     return None
 
 
-def follow(
-    known: OpenTransactions,
-    end: int,
-    segments: tuple[Segment, ...],
-    readable_bytes: Callable[[Segment], int],
-    open_segment: Callable[[Segment], SegmentReader],
-) -> OpenTransactions:
-    """Carry what was open at one offset on to offset `end`, by the headers between."""
+def follow(known: OpenTransactions, log: PartitionLog) -> OpenTransactions:
+    """Carry what was open at one offset on to the log's end, by the headers between.
+
+    Raises `CorruptFileError` at damage.
+    """
     now = known
-    for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
-        if segment.base_offset >= end:
+    for segment, behind in log.bounded_segments():
+        if segment.base_offset >= log.log_end:
             break
-        if not last and segments[index + 1].base_offset <= known.offset:
+        if behind <= known.offset and not log.is_active(segment):
             continue
-        reader = open_segment(segment)
-        now = _through(reader, now, end, readable_bytes(segment))
-    return replace(now, offset=end)
+        reader = log.open(segment)
+        try:
+            now = _through(reader, now, log.log_end, log.readable_bytes(reader))
+        except (CorruptRecordError, UnsupportedFormatError) as exc:
+            raise exc.in_file(segment.log.path, str(log.name)) from exc
+        finally:
+            reader.close()
+    return replace(now, offset=log.log_end)
 
 
 def _through(
@@ -83,7 +85,7 @@ def _through(
         position = reader.position_before(now.offset)
     for chunk in chunks(file, position, end_position):
         bases = chunk.batches.base_offsets
-        wanted = chunk.batches.where((bases >= now.offset) & (bases < end))
+        wanted = chunk.batches.where((chunk.batches.next_offsets > now.offset) & (bases < end))
         with located(chunk.position):
             v2.check_crcs(chunk.data, wanted.where(transactions.is_control(wanted)))
             opened = transactions.follow(now.first_offsets, chunk.data, wanted)

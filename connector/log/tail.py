@@ -20,18 +20,24 @@ from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader, chunk
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
+from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.recovery import is_padding, plausible_starts
 
 _SEARCH_BYTES = 4 << 20
+_SEARCH_FACTOR = 4
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a log: the offset behind its last record, the position behind its last batch."""
+    """The end of a log: the offset behind its last record, the position behind its last batch.
+
+    `last_batch` is where that batch begins, -1 where that is not known.
+    """
 
     next_offset: int
     position: int
+    last_batch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -
     position in the file.
     """
     file, base = reader.file, reader.segment.base_offset
-    end = hint or _last_indexed(reader)
+    end = hint if hint is not None and _still_ends(reader, hint) else _last_indexed(reader)
     last_batch: tuple[int, int] | None = None
     damage: CorruptRecordError | None = None
     try:
@@ -63,7 +69,7 @@ def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -
             if len(inside):
                 ends = chunk.position + inside.ends
                 last_batch = (chunk.position + int(inside.starts[-1]), int(ends[-1]))
-                end = End(int(inside.next_offsets[-1]), int(ends[-1]))
+                end = End(int(inside.next_offsets[-1]), *reversed(last_batch))
             if len(inside) < len(chunk.batches):
                 reason = f"a batch's offsets leave the segment of offset {base}"
                 raise CorruptRecordError(reason, end.position)
@@ -78,6 +84,19 @@ def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -
     if last_batch is not None and not _is_intact(file, *last_batch):
         return _without_torn_batches(reader, end, flushed)
     return end
+
+
+def _still_ends(reader: SegmentReader, hint: End) -> bool:
+    """Tell whether the batch that ended the log when the hint was made still lies there.
+
+    A file system gives an inode's number to another file as soon as it is free.
+    """
+    header = reader.header(hint.last_batch) if hint.last_batch >= 0 else None
+    if header is None:
+        return False
+    next_offset = int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
+    behind = hint.last_batch + v2.FRAME_BYTES + int(header["length"])
+    return (next_offset, behind) == (hint.next_offset, hint.position)
 
 
 def _last_indexed(reader: SegmentReader) -> End:
@@ -109,7 +128,7 @@ def _judge_tail(
     reason = damage.reason if damage is not None else "a batch is cut short"
     if behind is not None:
         raise CorruptRecordError(
-            f"{reason}, but an intact batch follows at position {behind}", end.position
+            f"{reason}, but a batch seems to follow at position {behind}", end.position
         )
     head = file.read(end.position, min(end.position + _SEARCH_BYTES, file.size_bytes))
     if _keeps_crc(head):
@@ -135,15 +154,20 @@ def _keeps_crc(head: bytes) -> bool:
 
 
 def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
-    """Search the bytes behind `end` for a whole batch whose CRC holds; give its position."""
+    """Search the bytes behind `end` for a whole batch whose CRC holds; give its position.
+
+    What is summed up is bounded: bytes made to look like many batches inside each other are damage.
+    """
     file = reader.file
     position = end.position + 1
+    budget = _SEARCH_FACTOR * (file.size_bytes - end.position) + _SEARCH_BYTES
     while position + v2.HEADER_BYTES <= file.size_bytes:
         data = file.read(position, min(position + _SEARCH_BYTES, file.size_bytes))
-        room = file.size_bytes - position
+        room = min(file.size_bytes - position, len(data) + MAX_BATCH_BYTES)
         for start in plausible_starts(data, end.next_offset, room).tolist():
             size = v2.FRAME_BYTES + int.from_bytes(data[start + 8 : start + 12], "big")
-            if _is_intact(file, position + start, position + start + size):
+            budget -= size
+            if budget < 0 or _is_intact(file, position + start, position + start + size):
                 return int(position + start)
         position += max(len(data) - v2.HEADER_BYTES + 1, 1)
     return None

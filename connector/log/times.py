@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from klog.connector.log.raw import PartitionLog
+from klog.connector.log.partition import PartitionLog
 from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
@@ -44,7 +44,7 @@ def _in_segment(log: PartitionLog, reader: SegmentReader, timestamp_ms: int) -> 
     position = _position_before(
         reader, max(log.log_start, reader.segment.base_offset), timestamp_ms
     )
-    for chunk in chunks(reader.file, position, log.readable_bytes(reader.segment)):
+    for chunk in chunks(reader.file, position, log.readable_bytes(reader)):
         late = chunk.batches.headers["max_timestamp"] >= timestamp_ms
         late &= chunk.batches.next_offsets > log.log_start
         for number in np.flatnonzero(late).tolist():

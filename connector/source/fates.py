@@ -14,12 +14,15 @@ import numpy as np
 
 from klog.connector.log.directory import read_directory
 from klog.connector.log.segment import Chunk, chunks, located
-from klog.connector.source.plan import Slice
+from klog.connector.source.plan import ChangedError, Slice
 from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.transactions import Mask
+
+_AHEAD_BYTES = 256 << 10
+"""Most transactions end soon: what is read ahead is read again when its turn comes."""
 
 
 class Fates:
@@ -72,13 +75,24 @@ class Fates:
                     unknown.discard(producer)
             if not unknown:
                 break
+        if unknown and not self._is_in_place():
+            raise ChangedError("the log was cleaned, and with it the marker of a transaction")
         return {p: self._ahead[p][1] for p in producers if p in self._ahead and p not in unknown}
+
+    def _is_in_place(self) -> bool:
+        """Tell whether the slice's file still has its name: then no marker is missing."""
+        try:
+            file = self._store.open(self._slice["path"])
+        except FileNotFoundError:
+            return False
+        file.close()
+        return file.identity == self._file.identity
 
     def _scan(self, position: int) -> Iterator[list[tuple[int, int, int]]]:
         """Give the markers behind a position, chunk by chunk, up to the log end."""
         for file, path, begin in self._files(position):
             try:
-                for chunk in chunks(file, begin, file.size_bytes):
+                for chunk in chunks(file, begin, file.size_bytes, chunk_bytes=_AHEAD_BYTES):
                     yield self._markers(chunk, path)
                     if int(chunk.batches.next_offsets[-1]) >= self._slice["markers_until"]:
                         return

@@ -3,8 +3,8 @@
 A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
 
     topic, partition           of the records
-    root                       the log directory, as it was given
-    path, identity, size_bytes of the file the slice lies in, as planned
+    root, topic_id             the log directory, as it was given, and whose topic it is
+    path, identity, stamp      of the file the slice lies in, as planned; no stamp while it grows
     base_offset                of the segment
     begin, end                 positions: the bytes to read
     first_offset               base offset of the batch at `begin`, -1 where that is unknown
@@ -41,13 +41,17 @@ WHOLE_BYTES = 256 << 10
 """Up to here a segment is read whole rather than looked up in its index."""
 
 
+class ChangedError(Exception):
+    """The bytes under a slice are no longer those that were planned."""
+
+
 def plan(ranges: list[OffsetRange], min_tasks: int = 0) -> list[list[Slice]]:
     """Give the tasks of a read: each a list of slices of one partition, in order.
 
     At least `min_tasks` of them, unless there are fewer offsets. Raises `CorruptFileError` where a
     segment cannot be planned, `FileNotFoundError` where one has gone.
     """
-    total = sum(r.log.readable_bytes(segment) for r in ranges for segment, _ in _overlapping(r))
+    total = sum(segment.log.size_bytes for r in ranges for segment, _ in _overlapping(r))
     target = TARGET_BYTES
     if min_tasks > len(ranges):
         target = max(min(target, -(-total // min_tasks)), 1)
@@ -65,12 +69,10 @@ def plan(ranges: list[OffsetRange], min_tasks: int = 0) -> list[list[Slice]]:
 
 def _overlapping(r: OffsetRange) -> list[tuple[Segment, int]]:
     """Give the segments that may hold wanted offsets, each with the offset behind it."""
-    segments = r.log.segments
-    behind = [segment.base_offset for segment in segments[1:]] + [r.log.log_end]
     return [
-        (segment, end)
-        for segment, end in zip(segments, behind, strict=True)
-        if segment.base_offset < r.end and end > r.start
+        (segment, behind)
+        for segment, behind in r.log.bounded_segments()
+        if segment.base_offset < r.end and behind > r.start
     ]
 
 
@@ -79,20 +81,19 @@ def _cut(
 ) -> Iterator[Slice]:
     reader = r.log.open(segment)
     try:
-        readable = min(r.log.readable_bytes(segment), reader.file.size_bytes)
+        readable = r.log.readable_bytes(reader)
         common = {
             "topic": r.log.name.topic,
             "partition": r.log.name.partition,
             "root": r.log.root,
             "path": segment.log.path,
+            "topic_id": r.log.topic_id,
             "identity": reader.file.identity,
-            "size_bytes": reader.file.size_bytes,
+            "stamp": "" if r.log.is_active(segment) else reader.file.stamp,
             "base_offset": segment.base_offset,
-            "markers_until": r.log.log_end if r.committed_only else -1,
-            "aborted": [entry for entry in aborted if entry[2] >= segment.base_offset],
+            "markers_until": max(r.log.log_end, r.end) if r.committed_only else -1,
+            "aborted": [a for a in aborted if a[2] >= segment.base_offset and a[1] < next_base],
         }
-        active = segment is r.log.directory.segments[-1]
-        limit = r.log.end.next_offset if active else next_base
         for (begin, first), (end, behind) in pairwise(_cuts(reader, r, readable, target)):
             yield common | {
                 "begin": begin,
@@ -100,7 +101,7 @@ def _cut(
                 "first_offset": first,
                 "start_offset": max(r.start, first, segment.base_offset),
                 "end_offset": min(r.end, next_base if behind < 0 else behind),
-                "limit_offset": limit if behind < 0 else behind,
+                "limit_offset": next_base if behind < 0 else behind,
             }
     except CorruptRecordError as exc:
         raise exc.in_file(segment.log.path, str(r.log.name)) from exc
@@ -132,7 +133,7 @@ def _cuts(
 ) -> list[tuple[int, int]]:
     """Give (position, base offset there) of each cut, from the first byte wanted to the last."""
     base = reader.segment.base_offset
-    whole = r.start <= base and r.end >= r.log.log_end and readable <= target
+    whole = r.start <= base and r.end >= r.log.end.next_offset and readable <= target
     if whole or readable <= min(WHOLE_BYTES, target):
         return [(0, -1), (readable, -1)]
     cuts = _indexed_cuts(reader, r, readable, target)
@@ -183,9 +184,9 @@ def _end_position(reader: SegmentReader, end_offset: int, readable: int) -> int 
 def _aborted(r: OffsetRange) -> list[list[int]]:
     """Read what the transaction indexes say of the range; a malformed one says nothing."""
     found: list[list[int]] = []
-    segments = r.log.directory.segments
-    behind = [segment.base_offset for segment in segments[1:]] + [r.log.end.next_offset]
-    for segment, end in zip(segments, behind, strict=True):
+    for segment, end in r.log.bounded_segments():
+        if end <= r.start:
+            continue
         entry = segment.indexes.get("txnindex")
         if entry is None:
             continue

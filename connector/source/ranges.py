@@ -11,7 +11,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.connector.log.raw import PartitionLog, RawRoot, TopicPartition
+from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.raw import RawRoot
 from klog.connector.log.times import offset_for_time
 from klog.connector.options import EARLIEST, LATEST, Offsets, ReadOptions
 from klog.errors import OffsetOutOfRangeError, OptionError

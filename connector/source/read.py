@@ -16,9 +16,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from klog.connector.log.raw import read_topic_id_of
 from klog.connector.log.segment import Chunk, chunks, located
 from klog.connector.source.fates import Fates
-from klog.connector.source.plan import Slice
+from klog.connector.source.plan import ChangedError, Slice
 from klog.connector.source.rows import decoded, rows, schema
 from klog.connector.store.files import File, Store, store_for
 from klog.errors import CorruptRecordError, DataLossError, UnsupportedFormatError
@@ -36,10 +37,6 @@ MAX_ROWS = 1 << 20
 """Rows of one Arrow batch: as many topic names stay within Arrow's 32-bit offsets."""
 TRIES = 5
 """A log that changes under its reader more often than this is not settling."""
-
-
-class ChangedError(Exception):
-    """The bytes under a slice are no longer those that were planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +127,15 @@ def _unsettled(piece: Slice, exc: Exception) -> CorruptRecordError:
 def _open(store: Store, piece: Slice) -> File:
     """Open the file that was planned, under its name or behind `.deleted`."""
     path = piece["path"]
+    if read_topic_id_of(store, path.rpartition("/")[0]) != piece["topic_id"]:
+        raise ChangedError("the topic was deleted")
     for candidate in (path, f"{path}.deleted"):
         try:
             file = store.open(candidate)
         except FileNotFoundError:
             continue
-        if file.identity == piece["identity"] and file.size_bytes >= piece["end"]:
+        same = file.identity == piece["identity"] and piece["stamp"] in ("", file.stamp)
+        if same and file.size_bytes >= piece["end"]:
             return file
         file.close()
     raise ChangedError(f"{path} is another file now")

@@ -5,12 +5,14 @@ Spark's batch source, the command line and tests are thin over this.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from klog.connector.log.raw import PartitionLog, RawRoot, TopicPartition, retrying
+from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.raw import RawRoot, retrying
 from klog.connector.options import ReadOptions, paths
 from klog.connector.source.plan import Slice, plan
 from klog.connector.source.ranges import OffsetRange, batch_ranges
@@ -18,8 +20,10 @@ from klog.connector.source.read import Reader
 from klog.connector.source.subscription import subscribed
 from klog.errors import DataLossError, KlogError, OptionError
 
-Pinned: TypeAlias = list[tuple[str, int, int, int]]
-"""Topic, partition, start and end of each range: what a DataFrame keeps of its `load()`."""
+_log = logging.getLogger(__name__)
+
+Pinned: TypeAlias = list[tuple[str, int, str, int, int]]
+"""Topic, partition, topic id, start and end of each range: what is kept of a `load()`."""
 
 
 def log_directories(given: Mapping[str, str]) -> list[str]:
@@ -41,7 +45,10 @@ def pin(root: RawRoot, options: ReadOptions) -> Pinned:
         logs = root.open(subscribed(options, there), there)
         return batch_ranges(root, logs, options)
 
-    return [(r.log.name.topic, r.log.name.partition, r.start, r.end) for r in retrying(resolve)]
+    ranges = retrying(resolve)
+    return [
+        (r.log.name.topic, r.log.name.partition, r.log.topic_id, r.start, r.end) for r in ranges
+    ]
 
 
 def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
@@ -50,10 +57,10 @@ def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
     What is wrong for both (no such directory, no such topic) is raised as `OptionError`; what only
     a batch would mind is left for its reader, and None given.
     """
+    root = RawRoot(log_directories(given))
+    subscribed(options, root.partitions())
     try:
-        return pin(RawRoot(log_directories(given)), options)
-    except OptionError:
-        raise
+        return pin(root, options)
     except (KlogError, OSError):
         return None
 
@@ -81,23 +88,35 @@ def slices(root: RawRoot, pinned: Pinned, options: ReadOptions) -> list[list[Sli
 def _range(
     name: TopicPartition,
     log: PartitionLog | None,
-    row: tuple[str, int, int, int],
+    row: tuple[str, int, str, int, int],
     options: ReadOptions,
 ) -> OffsetRange | None:
-    _, _, start, end = row
-    if log is None:
+    _, _, topic_id, start, end = row
+    lost = _lost(log, topic_id, start, end)
+    if lost:
+        said = f"{name}: {lost} since the read was planned"
         if options.fail_on_data_loss:
             raise DataLossError(
-                f"{name}: the partition was deleted; read again, or set failOnDataLoss=false"
+                f"{said}; read again, or set failOnDataLoss=false to go on with what there is"
             )
+        _log.warning("%s; failOnDataLoss=false, going on with what there is", said)
+    if log is None or (topic_id and log.topic_id != topic_id):
         return None
-    if log.log_start > start and options.fail_on_data_loss:
-        raise DataLossError(
-            f"{name}: offsets {start} to {min(log.log_start, end) - 1} were deleted; read again "
-            "from earliest, or set failOnDataLoss=false to go on with what there is"
-        )
-    start = max(start, log.log_start)
+    start, end = max(start, log.log_start), min(end, log.end.next_offset)
     return OffsetRange(log, start, end, options.committed_only) if start < end else None
+
+
+def _lost(log: PartitionLog | None, topic_id: str, start: int, end: int) -> str:
+    """Say what of a pinned range is gone; nothing if it is all there."""
+    if log is None:
+        return "the partition was deleted"
+    if topic_id and log.topic_id != topic_id:
+        return "the topic was deleted and made anew"
+    if log.log_start > start:
+        return f"offsets {start} to {min(log.log_start, end) - 1} were deleted"
+    if log.end.next_offset < end:
+        return f"offsets {log.end.next_offset} to {end - 1} were cut off"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +132,9 @@ class Replanner:
 
         def planned() -> tuple[int, list[Slice]]:
             there = root.partitions()
-            if name not in there:
+            log = root.open([name], there)[name] if name in there else None
+            if log is None or log.topic_id != piece["topic_id"]:
                 return piece["end_offset"], []
-            log = root.open([name], there)[name]
             start, end = max(piece["start_offset"], log.log_start), piece["end_offset"]
             if start >= end:
                 return log.log_start, []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -19,7 +20,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from klog.connector.log.raw import PartitionLog, RawRoot, TopicPartition, retrying
+from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.raw import RawRoot, retrying
 from klog.connector.options import read_options
 from klog.connector.source import scan
 from klog.connector.source.ranges import latest_offsets, starting_offsets
@@ -34,6 +36,14 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Log ends as the checkpoint states them, and the partitions that a broker held then."""
+
+    stated: dict[str, Any]
+    held: set[TopicPartition]
+
+
 class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream over a raw root; long-lived in the driver, where it remembers where logs end."""
 
@@ -43,7 +53,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._directories = scan.log_directories(given)
         self._reader = scan.reader(self._directories, self._options)
         self._root: RawRoot | None = None
-        self._final: dict[str, Any] | None = None
+        self._final: Latest | None = None
         self._seen: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -56,8 +66,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Give how far the next micro-batch may read."""
-        latest = self._final or retrying(self._latest)
-        self._seen = retrying(lambda: self._beyond(start, latest))
+        self._seen = self._beyond(start, self._final or retrying(self._latest))
         return self._seen
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -75,20 +84,18 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan what lies between two offsets."""
         begins, ends = _parsed(start), _parsed(end)
-        anew = {
-            topic
-            for topic, topic_id in start.get(IDS, {}).items()
-            if end.get(IDS, {}).get(topic, topic_id) != topic_id
-        }
+        before, ids = start.get(IDS, {}), end.get(IDS, {})
         root = self._the_root()
         logs = retrying(lambda: self._logs(root, ends))
         pinned: scan.Pinned = []
         for name, end_offset in ends.items():
-            known = begins.get(name) if name.topic not in anew else None
-            if known is None:
-                known = logs[name].log_start if name in logs else end_offset
-            if known < end_offset:
-                pinned.append((name.topic, name.partition, known, end_offset))
+            anew = name.topic in before and ids.get(name.topic) not in (None, before[name.topic])
+            begin = None if anew else begins.get(name)
+            if begin is None:
+                begin = logs[name].log_start if name in logs else end_offset
+            if begin < end_offset:
+                row = (name.topic, name.partition, ids.get(name.topic, ""), begin, end_offset)
+                pinned.append(row)
         return [InputPartition(task) for task in scan.slices(root, pinned, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -118,29 +125,29 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = root.open(subscribed(self._options, there), there)
         latest = latest_offsets(root, logs, self._options)
         starts = starting_offsets(logs, latest, self._options)
-        within = {name: min(start, logs[name].log_end) for name, start in starts.items()}
-        return _stated(within, root.topic_ids(logs, there))
+        return _stated({name: min(at, logs[name].log_end) for name, at in starts.items()}, logs)
 
-    def _latest(self) -> dict[str, Any]:
+    def _latest(self) -> Latest:
         root = self._the_root()
         there = root.partitions()
         logs = root.open(subscribed(self._options, there), there)
-        return _stated(latest_offsets(root, logs, self._options), root.topic_ids(logs, there))
+        held = {name for name in logs if there[name][0].held}
+        return Latest(_stated(latest_offsets(root, logs, self._options), logs), held)
 
-    def _beyond(self, start: dict[str, Any], latest: dict[str, Any]) -> dict[str, Any]:
+    def _beyond(self, start: dict[str, Any], latest: Latest) -> dict[str, Any]:
         """Check that the log still holds what the stream counts on; never go back."""
-        ids = latest.get(IDS, {})
-        self._check_ids(start.get(IDS, {}), ids)
-        there, ends = self._the_root().partitions(), _parsed(latest)
+        before, ids = start.get(IDS, {}), latest.stated.get(IDS, {})
+        self._check_ids(before, ids)
+        ends = _parsed(latest.stated)
         for name, offset in _parsed(start).items():
-            if start.get(IDS, {}).get(name.topic, ids.get(name.topic)) != ids.get(name.topic):
+            if name.topic in ids and ids[name.topic] != before.get(name.topic, ids[name.topic]):
                 continue
             if name not in ends:
                 self._lost(f"{name}: the partition was deleted while the stream was at {offset}")
-            elif ends[name] < offset and not (name in there and there[name][0].held):
+            elif ends[name] < offset and name not in latest.held:
                 self._lost(f"{name}: the log ends at {ends[name]}, the stream was at {offset}")
             ends[name] = max(ends.get(name, 0), offset)
-        return _stated(ends, ids)
+        return _joined(ends, {**before, **ids})
 
     def _check_ids(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
         for topic, topic_id in before.items():
@@ -156,9 +163,15 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         _log.warning("%s; failOnDataLoss=false, going on", what)
 
 
-def _stated(offsets: Offsets, ids: Mapping[str, str]) -> dict[str, Any]:
+def _stated(offsets: Offsets, logs: Mapping[TopicPartition, PartitionLog]) -> dict[str, Any]:
     """Write offsets as the checkpoint holds them."""
-    stated: dict[str, Any] = {IDS: dict(sorted(ids.items()))} if ids else {}
+    return _joined(offsets, {n.topic: log.topic_id for n, log in logs.items() if log.topic_id})
+
+
+def _joined(offsets: Offsets, ids: Mapping[str, str]) -> dict[str, Any]:
+    topics = {name.topic for name in offsets}
+    known = {topic: ids[topic] for topic in sorted(ids) if topic in topics}
+    stated: dict[str, Any] = {IDS: known} if known else {}
     for name, offset in sorted(offsets.items()):
         stated.setdefault(name.topic, {})[str(name.partition)] = offset
     return stated

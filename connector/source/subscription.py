@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from klog.connector.log.raw import TopicPartition
+from klog.connector.log.partition import TopicPartition
 from klog.connector.options import ReadOptions
 from klog.errors import OptionError
 

@@ -28,10 +28,14 @@ class Entry:
 
 
 class File(Protocol):
-    """An open file. `size_bytes` and `identity` are those of the bytes that `read` gives."""
+    """An open file, as of its opening.
+
+    `identity` is the same for as long as the file is; `stamp` changes when its bytes do.
+    """
 
     size_bytes: int
     identity: str
+    stamp: str
 
     def read(self, begin: int, end: int) -> bytes:
         """Read from `begin` to before `end`; fewer bytes only at the end of the file."""
@@ -61,7 +65,8 @@ class LocalFile:
         self._descriptor = os.open(path, os.O_RDONLY)
         stat = os.fstat(self._descriptor)
         self.size_bytes = stat.st_size
-        self.identity = _inode(stat)
+        self.identity = f"{stat.st_dev:x}-{stat.st_ino:x}"
+        self.stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
 
     def read(self, begin: int, end: int) -> bytes:
         """Read from `begin` to before `end`."""
@@ -104,10 +109,6 @@ class LocalStore:
         return Path(path).read_bytes()
 
 
-def _inode(stat: os.stat_result) -> str:
-    return f"{stat.st_dev:x}-{stat.st_ino:x}"
-
-
 class FsspecFile:
     """A file of any fsspec file system, read by ranges."""
 
@@ -116,7 +117,7 @@ class FsspecFile:
         info = system.info(path)
         self._system, self._path = system, path
         self.size_bytes = int(info["size"])
-        self.identity = _version(info)
+        self.identity = self.stamp = _version(info)
 
     def read(self, begin: int, end: int) -> bytes:
         """Read from `begin` to before `end`."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from klog.connector.log.directory import Segment, read_directory
-from klog.connector.log.raw import PartitionLog, RawRoot, TopicPartition
+from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import SegmentReader
 from klog.connector.options import read_options
 from klog.connector.source import scan

@@ -22,7 +22,7 @@ SIZE = len(BATCHES[0])
 class Bytes:
     """A file in memory that counts what is read."""
 
-    identity = "bytes"
+    identity = stamp = "bytes"
 
     def __init__(self, data: bytes) -> None:
         self.data, self.size_bytes = data, len(data)

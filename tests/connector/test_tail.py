@@ -175,11 +175,17 @@ def test_no_index_hides_the_end(tmp_path: Path, index: bytes) -> None:
 
 
 def test_a_hint_is_gone_on_from(tmp_path: Path) -> None:
-    hint = End(7, 7 * SIZE)
+    hint = End(7, 7 * SIZE, 6 * SIZE)
     assert end_of(tmp_path, WHOLE, CLEAN, hint=hint) == (10, 10 * SIZE)
     assert end_of(tmp_path, WHOLE[: 7 * SIZE], UNCLEAN, hint=hint) == (7, 7 * SIZE)
-    with pytest.raises(CorruptRecordError, match="behind offset 8"):
-        end_of(tmp_path, WHOLE, CLEAN, hint=End(9, 7 * SIZE))
+    # What lies before the hint is not looked at again.
+    assert end_of(tmp_path, bytes(6 * SIZE) + WHOLE[6 * SIZE :], CLEAN, hint=hint)[0] == 10
+
+
+@pytest.mark.parametrize("hint", [End(9, 7 * SIZE, 6 * SIZE), End(7, 7 * SIZE, 6 * SIZE - 1)])
+def test_a_hint_that_the_batch_there_denies_is_dropped(tmp_path: Path, hint: End) -> None:
+    """Another file may have the number of an inode that is free again."""
+    assert end_of(tmp_path, WHOLE, CLEAN, hint=hint) == (10, 10 * SIZE)
 
 
 def test_another_message_format_is_named(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def _pin(root: RawRoot, options: ReadOptions, start: Position, end: Position) ->
         begins = offset_at(start, log, latest[name])
         ends = offset_at(end, log, latest[name])
         if begins < ends:
-            pinned.append((name.topic, name.partition, begins, ends))
+            pinned.append((name.topic, name.partition, log.topic_id, begins, ends))
     return pinned
 
 

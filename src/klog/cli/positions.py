@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from klog.connector.log.raw import PartitionLog
+from klog.connector.log.partition import PartitionLog
 from klog.connector.log.times import offset_for_time
 from klog.errors import OffsetOutOfRangeError
 

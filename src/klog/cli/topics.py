@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
 from klog.cli.roots import directories
-from klog.connector.log.raw import PartitionLog, Partitions, RawRoot, TopicPartition, retrying
+from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.raw import Partitions, RawRoot, retrying
 from klog.connector.source.subscription import INTERNAL_TOPICS
 from klog.errors import KlogError, OptionError
 
@@ -148,8 +149,11 @@ def _facts(root: RawRoot, log: PartitionLog) -> Facts:
         "logStartOffset": log.log_start,
         "logEndOffset": log.log_end,
         "lastStableOffset": root.last_stable_offset(log),
-        "segments": len(log.segments),
-        "bytes": sum(log.readable_bytes(segment) for segment in log.segments),
+        "segments": sum(segment.log.size_bytes > 0 for segment in log.segments),
+        "bytes": sum(
+            log.end.position if log.is_active(segment) else segment.log.size_bytes
+            for segment in log.segments
+        ),
     }
 
 
