@@ -19,6 +19,7 @@ from tests.connector.logs import (
     plan_tasks,
     read,
     read_tasks,
+    set_checkpoint,
     write_log,
 )
 from tests.encode import (
@@ -330,3 +331,12 @@ def test_an_index_that_lies_loses_nothing_in_a_small_segment(tmp_path: Path) -> 
         offset_index([(5, 10 * len(batches[0]))])
     )
     assert offsets(read(tmp_path, **between(6, 20))) == list(range(6, 20))
+
+
+def test_an_open_transaction_across_the_log_start(tmp_path: Path) -> None:
+    """DeleteRecords moved the log start into its only batch: it stays undecided."""
+    write_log(tmp_path, {0: [plain(0), transactional(1, 5, [b"v"] * 9), plain(10)]})
+    assert offsets(read(tmp_path)) == [0]
+    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 0): 5})
+    assert offsets(read(tmp_path)) == []
+    assert offsets(read(tmp_path, isolationLevel="read_uncommitted")) == [5, 6, 7, 8, 9, 10]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from klog.connector.options import read_options
+from klog.connector.source import scan
 from klog.connector.source.stream import KlogStreamReader
 from klog.errors import DataLossError, OffsetOutOfRangeError, OptionError
 from tests.connector.logs import many, offsets, set_checkpoint, write_log
@@ -300,3 +302,28 @@ def test_progress_reports_what_was_last_seen(tmp_path: Path) -> None:
     (directory / "00000000000000000000.log").write_bytes(b"".join(many(8)))
     assert reader.reportLatestOffset() == end
     assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
+
+
+def test_a_deleted_partition_is_noticed_where_topics_have_ids(tmp_path: Path) -> None:
+    for partition in ("t-0", "u-0"):
+        write_log(tmp_path, {0: many(10)}, partition)
+        name_topic(tmp_path, ID, partition)
+    reader = stream(tmp_path, subscribePattern="t|u")
+    start = reader.initialOffset()
+    shutil.rmtree(tmp_path / "u-0")
+    with pytest.raises(DataLossError, match="u-0: the partition was deleted"):
+        latest(reader, start)
+    lossy = latest(stream(tmp_path, subscribePattern="t|u", **LOSSY), start)
+    assert lossy["u"] == {"0": 0}, "the checkpoint never goes back"
+
+
+def test_offsets_by_partition_do_not_bind_a_restart(tmp_path: Path) -> None:
+    """A partition that came since: the checkpoint decides, and `load()` must not refuse it."""
+    write_log(tmp_path, {0: many(10)})
+    write_log(tmp_path, {0: many(4)}, "t-1")
+    given = {"subscribe": "t", "path": str(tmp_path), "startingOffsets": '{"t":{"0":5}}'}
+    assert scan.try_pin(given, read_options(given)) is None
+    reader = stream(tmp_path, startingOffsets=given["startingOffsets"])
+    end = latest(reader, {"t": {"0": 5}})
+    found = [(row["partition"], row["offset"]) for row in rows(reader, {"t": {"0": 5}}, end)]
+    assert found == [(0, offset) for offset in range(5, 10)] + [(1, o) for o in range(4)]

@@ -1,0 +1,92 @@
+"""A log directory that a broker holds: the high watermark bounds it, and rolls do not break it.
+
+The holder is a process that locks `.lock` as a broker's Java does, by POSIX record lock.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klog.connector.log.lock import is_held
+from klog.errors import CorruptFileError
+from tests.connector.logs import many, offsets, read, set_checkpoint, write_log
+from tests.encode import COMMIT, marker, plain, transactional
+
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Path]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / ".lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        yield tmp_path
+        process.stdin.close()
+
+
+def high_watermark(root: Path, offset: int) -> None:
+    set_checkpoint(root, "replication-offset-checkpoint", {("t", 0): offset})
+
+
+def test_the_lock_tells(held: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert is_held(str(held))
+    free = tmp_path_factory.mktemp("free")
+    assert not is_held(str(free))
+    (free / ".lock").touch()
+    assert not is_held(str(free))
+
+
+def test_the_high_watermark_is_the_end(held: Path) -> None:
+    write_log(held, {0: many(10)})
+    assert offsets(read(held)) == [], "no checkpoint yet"
+    high_watermark(held, 7)
+    for level in ("read_committed", "read_uncommitted"):
+        assert offsets(read(held, isolationLevel=level)) == list(range(7))
+    high_watermark(held, 99)
+    assert offsets(read(held)) == list(range(10))
+
+
+def test_a_batch_under_way_is_not_looked_at(held: Path) -> None:
+    write_log(held, {0: [*many(10), plain(10)[:-3]]})
+    high_watermark(held, 10)
+    assert offsets(read(held)) == list(range(10))
+
+
+def test_damage_below_the_high_watermark_is_an_error(held: Path) -> None:
+    batches = many(10)
+    batches[5] = bytes(len(batches[5]))
+    write_log(held, {0: batches})
+    high_watermark(held, 10)
+    with pytest.raises(CorruptFileError, match="below the high watermark"):
+        read(held)
+
+
+def test_a_new_segment_that_is_still_empty(held: Path) -> None:
+    write_log(held, {0: many(10), 10: []})
+    high_watermark(held, 5)
+    assert offsets(read(held)) == list(range(5))
+
+
+def test_a_marker_above_the_high_watermark_decides_nothing(held: Path) -> None:
+    log = [plain(0), transactional(1, 5), plain(2), marker(3, 5, COMMIT)]
+    write_log(held, {0: log})
+    high_watermark(held, 3)
+    assert offsets(read(held)) == [0]
+    high_watermark(held, 4)
+    assert offsets(read(held)) == [0, 1, 2]
