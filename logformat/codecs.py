@@ -32,8 +32,10 @@ _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 _LZ4_MAGIC = 0x184D2204
 _LZ4_BLOCK_BYTES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
-_STEP_BYTES = 4096
-"""zstd expands at most some 32,700 times: a step of compressed input stays within the limit."""
+_STEP_BYTES = 8192
+"""zstd expands at most some 32,700 times: one step of compressed input stays within 256 MiB."""
+_ZSTD_OUTPUT_BYTES = 64 << 10
+"""What the library allocates for each piece: small enough to come from memory used before."""
 
 _be_int = struct.Struct(">i").unpack_from
 _le_uint = struct.Struct("<I").unpack_from
@@ -183,7 +185,7 @@ def _zstd(data: memoryview, limit: int) -> list[bytes | memoryview]:
     out = _Output(limit)
     position = 0
     while True:
-        frame = _zstd_decompressor().decompressobj()
+        frame = _zstd_decompressor().decompressobj(write_size=_ZSTD_OUTPUT_BYTES)
         while not frame.eof:
             piece = data[position : position + _STEP_BYTES]
             if not piece:

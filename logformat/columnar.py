@@ -31,7 +31,7 @@ MAX_BUFFER_BYTES = (1 << 31) - 1 - PADDING
 MAX_BATCH_RECORDS = 1 << 22
 """The most records that one batch may have: where each begins is held for all of them at once."""
 PART_RECORDS = 1 << 18
-PART_BYTES = 8 << 20
+PART_BYTES = 4 << 20
 """Enough records to decode side by side, few enough to stay in the processor's caches."""
 
 
