@@ -1,7 +1,7 @@
 """What klog answers to a damaged log directory: the rows that are right, or an error that helps.
 
 The rule: each damage is done to a copy of what a real broker left, mostly a row of the tables in
-`damage_cases.py`; the answer is compared with what the consumer read before the damage.
+`damage_tables.py`; the answer is compared with what the consumer read before the damage.
 """
 
 from __future__ import annotations
@@ -22,30 +22,23 @@ from klog.errors import CorruptFileError, KlogError, OptionError
 from tests.corpus import damage, hostile, scene
 from tests.corpus.damage import Spot, batches, segments
 from tests.damage_cases import (
-    ANSWERED,
-    DAMAGED_BATCHES,
-    LENGTH,
     LEVELS,
     LOG_START,
     MARKER,
     RECOVERY_POINT,
-    REFUSED,
     Case,
     Hurt,
     Refused,
     by_partition,
     check_refused,
     copied,
-    fill_with_zeros,
-    flip,
     nothing,
     read,
     read_both,
-    remove,
-    shorten,
-    take_from,
     truth,
 )
+from tests.damage_kinds import fill_with_zeros, flip, remove, shorten, take_from
+from tests.damage_tables import ANSWERED, DAMAGED_BATCHES, LENGTH, REFUSED
 
 
 def of(cases: list[Case]) -> pytest.MarkDecorator:

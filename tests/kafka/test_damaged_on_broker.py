@@ -23,17 +23,12 @@ from tests.corpus import damage, leftovers, scene
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
 from tests.corpus.damage import Spot
 from tests.damage_cases import (
-    COMPACTED,
-    KILLED,
     LEVELS,
-    SEGMENTS,
     Case,
     Levels,
     Refused,
     below,
     check_refused,
-    flip,
-    later_scene,
     read,
     read_both,
     replaced,
@@ -41,8 +36,9 @@ from tests.damage_cases import (
     truth,
     whole,
     without,
-    zero,
 )
+from tests.damage_kinds import KILLED, SEGMENTS, flip, later_scene, zero
+from tests.damage_tables import COMPACTED
 
 pytestmark = pytest.mark.kafka
 
