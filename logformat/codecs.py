@@ -33,7 +33,8 @@ _XERIAL_HEADER_BYTES = 16
 _LZ4_MAGIC = 0x184D2204
 _LZ4_BLOCK_BYTES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _STEP_BYTES = 8192
-"""zstd expands at most some 32,700 times: one step of compressed input stays within 256 MiB."""
+_ZSTD_STEP_BYTES = 1024
+"""zstd expands at most some 32,700 times: one step of compressed input stays within 32 MiB."""
 _ZSTD_OUTPUT_BYTES = 64 << 10
 """What the library allocates for each piece: small enough to come from memory used before."""
 
@@ -211,7 +212,7 @@ def _zstd(data: memoryview, limit: int) -> list[bytes | memoryview]:
     while True:
         frame = _zstd_decompressor().decompressobj(write_size=_ZSTD_OUTPUT_BYTES)
         while not frame.eof:
-            piece = data[position : position + _STEP_BYTES]
+            piece = data[position : position + _ZSTD_STEP_BYTES]
             if not piece:
                 raise ValueError("frame ends early")
             out.add(frame.decompress(piece))
