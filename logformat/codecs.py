@@ -33,7 +33,8 @@ _XERIAL_HEADER_BYTES = 16
 _LZ4_MAGIC = 0x184D2204
 _LZ4_BLOCK_BYTES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _STEP_BYTES = 8192
-"""zstd expands at most some 32,700 times: one step of compressed input stays within 256 MiB."""
+_ZSTD_STEP_BYTES = 1024
+"""zstd expands at most some 32,700 times: one step of compressed input stays within 32 MiB."""
 _ZSTD_OUTPUT_BYTES = 64 << 10
 """What the library allocates for each piece: small enough to come from memory used before."""
 
@@ -69,6 +70,30 @@ def decompress_pieces(
         ValueError,
     ) as exc:
         raise CorruptRecordError(f"{NAMES[codec]} data is damaged: {exc}") from exc
+
+
+def decompress_into(codec: int, data: memoryview, out: memoryview) -> int | None:
+    """Decompress the records of a batch to the start of `out`, and give their size.
+
+    Memory that was written before costs far less than new memory: zstd takes half as long again to
+    write to the latter. None says that they do not fit, or are damaged: `decompress_pieces` tells.
+    """
+    if codec == ZSTD:
+        try:
+            return int(cramjam.zstd.decompress_into(data, out))
+        except cramjam.DecompressionError:
+            return None
+    try:
+        pieces = decompress_pieces(codec, data, len(out))
+    except CorruptRecordError:
+        return None
+    if sum(map(len, pieces)) > len(out):
+        return None
+    position = 0
+    for piece in pieces:
+        out[position : position + len(piece)] = piece
+        position += len(piece)
+    return position
 
 
 class _Output:
@@ -187,7 +212,7 @@ def _zstd(data: memoryview, limit: int) -> list[bytes | memoryview]:
     while True:
         frame = _zstd_decompressor().decompressobj(write_size=_ZSTD_OUTPUT_BYTES)
         while not frame.eof:
-            piece = data[position : position + _STEP_BYTES]
+            piece = data[position : position + _ZSTD_STEP_BYTES]
             if not piece:
                 raise ValueError("frame ends early")
             out.add(frame.decompress(piece))

@@ -11,8 +11,10 @@ length is checked against its record before it is used, and a record must end wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -21,13 +23,11 @@ import pyarrow as pa
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat.codecs import decompress_pieces
+from klog.logformat.codecs import decompress_into, decompress_pieces
 from klog.logformat.headers import read_headers
 from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, Longs, read_varints
 from klog.logformat.walk import Sections, record_bounds
 
-MAX_BUFFER_BYTES = (1 << 31) - 1 - PADDING
-"""Arrow's `binary` counts in 32 bits."""
 MAX_BATCH_RECORDS = 1 << 22
 """The most records that one batch may have: where each begins is held for all of them at once."""
 PART_RECORDS = 1 << 18
@@ -66,11 +66,24 @@ class Columns:
             cut(self.headers),
         )
 
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        """Put parts of the same columns one behind the other."""
+
+        def join(name: str) -> Any:
+            columns = [getattr(part, name) for part in parts]
+            if columns[0] is None:
+                return None
+            arrow = isinstance(columns[0], pa.Array)
+            return pa.concat_arrays(columns) if arrow else np.concatenate(columns)
+
+        return Columns(*(join(field.name) for field in fields(Columns)))
+
 
 def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
     """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`."""
-    (whole,) = decode_parts(data, batches, columns, MAX_BUFFER_BYTES, MAX_BATCH_RECORDS)
-    return whole
+    parts = list(decode_parts(data, batches, columns))
+    return parts[0] if len(parts) == 1 else Columns.joined(parts)
 
 
 def decode_parts(
@@ -111,7 +124,8 @@ def _sections(
 ) -> Iterator[tuple[v2.Batches, Sections]]:
     """Lay the records of some batches after others in one buffer, uncompressed.
 
-    Batches that are all uncompressed stay where they are.
+    Batches that are all uncompressed stay where they are. Else the buffer holds what was yielded
+    only until the next is asked for.
     """
     codecs = batches.attributes & v2.CODEC_MASK
     starts, ends = batches.starts + v2.HEADER_BYTES, batches.ends
@@ -119,35 +133,65 @@ def _sections(
         yield batches, Sections(data, starts, ends, batches.starts)
         return
     view = memoryview(data)
-    pieces: list[bytes | memoryview] = []
-    sizes: list[int] = []
-    begin = held = 0
     spans = zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    for number, (codec, start, end) in enumerate(spans):
-        try:
-            more = decompress_pieces(codec, view[start:end])
-        except CorruptRecordError as exc:
-            raise CorruptRecordError(exc.reason, start - v2.HEADER_BYTES) from exc
-        size = sum(map(len, more))
-        if pieces and held + size > part_bytes:
-            part = batches.part(begin, number)
-            yield part, _joined(pieces, sizes, part.starts)
-            pieces, sizes, begin, held = [], [], number, 0
-        pieces += more
-        sizes.append(size)
-        held += size
-    part = batches.part(begin, len(batches))
-    yield part, _joined(pieces, sizes, part.starts)
+    room_bytes = part_bytes + part_bytes // 4
+    with _lent_buffer(room_bytes + PADDING) as buffer:
+        out = memoryview(buffer)[:room_bytes]
+        sizes: list[int] = []
+        begin = held = 0
+        for number, (codec, start, end) in enumerate(spans):
+            # The one before is the best guess of how large this one is.
+            size = None
+            if not sizes or held + sizes[-1] <= part_bytes:
+                size = decompress_into(codec, view[start:end], out[held:])
+            if size is None and sizes:
+                part = batches.part(begin, number)
+                yield part, _laid_out(buffer, sizes, part.starts)
+                sizes, begin, held = [], number, 0
+                size = decompress_into(codec, view[start:end], out)
+            if size is None:
+                yield _lone(codec, view, batches.part(number, number + 1))
+                begin = number + 1
+            else:
+                sizes.append(size)
+                held += size
+        if sizes or begin == 0:
+            part = batches.part(begin, len(batches))
+            yield part, _laid_out(buffer, sizes, part.starts)
 
 
-def _joined(pieces: list[bytes | memoryview], sizes: list[int], origins: Longs) -> Sections:
-    behind = np.cumsum(np.array(sizes, np.int64))
+def _lone(codec: int, view: memoryview, batch: v2.Batches) -> tuple[v2.Batches, Sections]:
+    """Give a batch that is larger than a part a buffer of its own."""
+    start = int(batch.starts[0])
+    try:
+        pieces = decompress_pieces(codec, view[start + v2.HEADER_BYTES : int(batch.ends[0])])
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, start) from exc
     data = b"".join([*pieces, bytes(PADDING)])
+    return batch, _laid_out(data, [len(data) - PADDING], batch.starts)
+
+
+def _laid_out(data: bytes | bytearray, sizes: list[int], origins: Longs) -> Sections:
+    behind = np.cumsum(np.array(sizes, np.int64))
     return Sections(data, behind - np.array(sizes, np.int64), behind, origins)
 
 
+@contextmanager
+def _lent_buffer(size: int) -> Iterator[bytearray]:
+    """Lend a buffer that was written before; who asks while it is lent gets one of their own."""
+    free: list[bytearray] = _threads.__dict__.setdefault("free", [])
+    buffer = free.pop() if free and len(free[-1]) >= size else bytearray(size)
+    try:
+        yield buffer
+    finally:
+        free[:] = [buffer]
+
+
+_threads = threading.local()
+
+
 def _fields(
-    data: bytes,
+    data: bytes | bytearray,
     buffer: Bytes,
     starts: Longs,
     ends: Longs,
@@ -228,7 +272,9 @@ def _check_offsets(
         )
 
 
-def _gather(data: bytes, start: Longs, end: Longs, null: npt.NDArray[np.bool_]) -> pa.BinaryArray:
+def _gather(
+    data: bytes | bytearray, start: Longs, end: Longs, null: npt.NDArray[np.bool_]
+) -> pa.BinaryArray:
     """Copy `data[start[i]:end[i]]` of all records into one Arrow array, by Arrow's own take.
 
     Starts and ends rise, so they are the offsets of an array over `data` in which every second

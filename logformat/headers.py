@@ -18,7 +18,7 @@ HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.bina
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
 
 
-def read_headers(data: bytes, at: Longs, ends: Longs, counts: Longs) -> pa.ListArray:
+def read_headers(data: bytes | bytearray, at: Longs, ends: Longs, counts: Longs) -> pa.ListArray:
     """Decode the headers that begin at `at[i]`, `counts[i]` of them, and must end at `ends[i]`.
 
     Raises `CorruptRecordError` if a name is null or not UTF-8, or a length leaves its record.
@@ -56,7 +56,7 @@ def _check(wrong: np.ndarray[tuple[int], np.dtype[np.bool_]], at: Longs, reason:
 
 
 def _list_array(
-    data: bytes,
+    data: bytes | bytearray,
     buffer: Bytes,
     bounds: np.ndarray[tuple[int, int], np.dtype[np.int64]],
     null: np.ndarray[tuple[int], np.dtype[np.bool_]],

@@ -39,7 +39,7 @@ class Sections:
     where the batch began in what was read, for messages.
     """
 
-    data: bytes
+    data: bytes | bytearray
     starts: Longs
     ends: Longs
     origins: Longs
@@ -210,9 +210,12 @@ def _guess(buffer: Bytes, targets: Longs, window: int) -> Longs:
     """
     words = pairs(buffer)
     limit = len(buffer) - 2
-    zeros = [t + np.flatnonzero(buffer[t : t + window] == 0) for t in targets.tolist()]
-    owner = np.repeat(np.arange(len(targets)), [len(some) for some in zeros])
-    attributes = np.concatenate(zeros)
+    windows: npt.NDArray[np.void] = np.ndarray(
+        (len(buffer) - window + 1,), f"V{window}", buffer.data, 0, (1,)
+    )
+    zeros = np.flatnonzero(windows[targets].view(np.uint8) == 0)
+    owner = zeros // window
+    attributes = targets[owner] + zeros % window
     at = np.concatenate((attributes - 2, attributes - 1))
     owner = np.concatenate((owner, owner))
     like = at >= targets[owner]
