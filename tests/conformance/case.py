@@ -1,4 +1,4 @@
-"""What a row of a table is: a case with its input and its answer, or the reason why there is none."""
+"""What a row of a table is: a case with its input and answer, or the reason why there is none."""
 
 from __future__ import annotations
 
