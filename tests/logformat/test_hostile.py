@@ -59,8 +59,8 @@ def test_every_flipped_bit_of_a_log_is_caught_cuts_it_or_lies_outside_the_crc() 
 
 def _field(at: int) -> str:
     names = v2.HEADER.names or ()
-    starts = [int((v2.HEADER.fields or {})[name][1]) for name in names]
-    return names[int(np.searchsorted(starts, at, "right")) - 1] if at < v2.HEADER_BYTES else "body"
+    starts = np.cumsum([0, *(v2.HEADER[name].itemsize for name in names)])
+    return [*names, "body"][int(np.searchsorted(starts, at, "right")) - 1]
 
 
 @st.composite
