@@ -8,8 +8,8 @@ two independent readers exist, what both accept must say the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,12 +49,24 @@ def segment(data: bytes) -> None:
 def _decode(data: bytes) -> None:
     batches = v2.scan(data, 0, len(data))
     _check_tiles(batches, len(data))
-    v2.check_crcs(data, batches)
     rows = 0
-    for part in columnar.decode_parts(data, batches, ALL):
-        assert len(records(part)) == len(part.offset)
-        rows += len(part.offset)
+    with _named(batches):
+        v2.check_crcs(data, batches)
+        for part in columnar.decode_parts(data, batches, ALL):
+            assert len(records(part)) == len(part.offset)
+            rows += len(part.offset)
     assert rows == int(batches.headers["count"].astype(np.int64).sum())
+
+
+@contextmanager
+def _named(batches: v2.Batches) -> Iterator[None]:
+    """What is refused is named by the position of its batch."""
+    try:
+        yield
+    except CorruptRecordError as exc:
+        if exc.position not in batches.starts.tolist():
+            raise AssertionError(f"no batch begins where {exc} says") from exc
+        raise
 
 
 def _check_tiles(batches: v2.Batches, size_bytes: int) -> None:
@@ -123,8 +135,9 @@ def control(data: bytes) -> None:
     """Look for transactions and their fates in a log of control batches and data."""
     data = sealed_log(data)
     batches = v2.scan(data, 0, len(data))
-    decided = txn.markers(data, batches)
-    txn.follow({}, data, batches)
+    with _named(batches):
+        decided = txn.markers(data, batches)
+        txn.follow({}, data, batches)
     later = dict.fromkeys(txn.undecided(batches, decided), txn.ABORT)
     by_markers = txn.aborted(batches, decided, later)
     assert not (by_markers & txn.is_control(batches)).any()
