@@ -60,6 +60,12 @@ def _payloads() -> Iterator[bytes]:
                 yield bytes([some[-1].offset - 1000, count, codec]) + plain
 
 
+def _record_bodies() -> Iterator[bytes]:
+    for codec, one in enumerate(_RECORDS):
+        # In all of them the length takes one byte, or two in the last.
+        yield bytes([codec]) + encode.record(one, 1000, 1000)[1 + (len(one.value or b"") > 60) :]
+
+
 def _compressed() -> Iterator[bytes]:
     for codec in range(len(encode.CODECS)):
         for plain in (b"", b"abc", b"0123456789" * 20, bytes(70_000)):
@@ -93,6 +99,7 @@ def _texts() -> Iterator[bytes]:
 SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "segment": _logs,
     "payload": _payloads,
+    "record": _record_bodies,
     "codec": _compressed,
     "control": _control,
     "tail": _junk,

@@ -79,31 +79,40 @@ def _check_tiles(batches: v2.Batches, size_bytes: int) -> None:
 
 
 def payload(data: bytes) -> None:
-    """Take bytes as the records of a batch, bare and in a codec: both give what they hold.
+    """Take bytes as the records of a batch.
 
     Byte 0 is the last offset delta, byte 1 the count, byte 2 the codec and the timestamp type.
     """
-    if len(data) < 3:
-        return
-    flags = data[2] & encode.LOG_APPEND_TIME
-    bare = _batch(data, encode.NONE | flags)
+    if len(data) >= 3:
+        _check_records(data[3:], count=data[1], last_offset_delta=data[0], flags=data[2])
+
+
+def record(data: bytes) -> None:
+    """Take bytes as one record behind its length, which is right whatever was put in or out."""
+    if data:
+        whole = encode.varint(len(data) - 1) + data[1:]
+        _check_records(whole, count=1, last_offset_delta=9, flags=data[0])
+
+
+def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int) -> None:
+    """Decode records bare, in a codec and by a plain reader: all that accept them must agree."""
+    codec, kind = flags % len(encode.CODECS), flags & encode.LOG_APPEND_TIME
+    bare, packed = (
+        encode.batch(
+            payload=encode.compress(each, plain),
+            attributes=each | kind,
+            count=count,
+            base_offset=1000,
+            base_timestamp=1000,
+            max_timestamp=5000,
+            last_offset_delta=last_offset_delta,
+        )
+        for each in (encode.NONE, codec)
+    )
     found = _decoded(bare)
     if found is not None:
         _check_same(found, by_hand(bare))
-    codec = data[2] % len(encode.CODECS)
-    assert _decoded(_batch(data, codec | flags)) == found, codecs.NAMES[codec]
-
-
-def _batch(data: bytes, attributes: int) -> bytes:
-    return encode.batch(
-        payload=encode.compress(attributes & v2.CODEC_MASK, data[3:]),
-        attributes=attributes,
-        count=data[1],
-        base_offset=1000,
-        base_timestamp=1000,
-        max_timestamp=5000,
-        last_offset_delta=data[0],
-    )
+    assert _decoded(packed) == found, codecs.NAMES[codec]
 
 
 def _decoded(one: bytes) -> list[encode.Record] | None:
@@ -198,7 +207,8 @@ _LOG = (CorruptRecordError, UnsupportedFormatError)
 
 TARGETS = {
     "segment": Target(segment, 2048, 5, _LOG),
-    "payload": Target(payload, 512, 4),
+    "payload": Target(payload, 512, 3),
+    "record": Target(record, 200, 3),
     "codec": Target(codec, 512, 3),
     "control": Target(control, 1024, 2, _LOG),
     "tail": Target(tail, 1024, 1, _LOG),
