@@ -49,12 +49,14 @@ def segment(data: bytes) -> None:
 def _decode(data: bytes) -> None:
     batches = v2.scan(data, 0, len(data))
     _check_tiles(batches, len(data))
-    rows = 0
+    rows, last = 0, -1
     with _named(batches):
         v2.check_crcs(data, batches)
         for part in columnar.decode_parts(data, batches, ALL):
             assert len(records(part)) == len(part.offset)
             rows += len(part.offset)
+            assert (np.diff(part.offset, prepend=last) > 0).all(), "offsets do not rise"
+            last = int(part.offset[-1]) if len(part.offset) else last
     assert rows == int(batches.headers["count"].astype(np.int64).sum())
 
 
@@ -112,6 +114,9 @@ def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int)
     found = _decoded(bare)
     if found is not None:
         _check_same(found, by_hand(bare))
+        offsets = [one.offset for one in found]
+        assert offsets == sorted(set(offsets))
+        assert all(1000 <= offset <= 1000 + last_offset_delta for offset in offsets)
     assert _decoded(packed) == found, codecs.NAMES[codec]
 
 
