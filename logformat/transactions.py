@@ -46,12 +46,14 @@ def control_type(data: bytes, start: int, end: int) -> int | None:
     if end - start == v2.HEADER_BYTES:
         return None
     record = np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
-    at = np.zeros(1, np.int64)
-    length, at = read_varints(record, at)
-    stop = at + length
-    _, at = read_varints(record, at + 1, VARLONG_BYTES)
-    _, at = read_varints(record, at)
-    key_length, at = read_varints(record, at)
+    try:
+        length, at = read_varints(record, np.zeros(1, np.int64))
+        stop = at + length
+        _, at = read_varints(record, at + 1, VARLONG_BYTES)
+        _, at = read_varints(record, at)
+        key_length, at = read_varints(record, at)
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, start) from exc
     if key_length[0] < MIN_KEY_BYTES or at[0] + key_length[0] > min(stop[0], len(record) - PADDING):
         raise CorruptRecordError("a control record without a key", start)
     version, kind = struct.unpack_from(">hh", record.data, int(at[0]))

@@ -108,9 +108,17 @@ def test_control_records_that_cannot_be(data: bytes, reason: str) -> None:
         kind_of(data)
 
 
-def test_a_damaged_control_record_names_its_batch() -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        control(1, 0, producer_id=5, key=b""),
+        batch(base_offset=1, payload=b"\xff" * 20, count=1, attributes=CONTROL, producer_id=5),
+    ],
+    ids=["no key", "a length that does not end"],
+)
+def test_a_damaged_control_record_names_its_batch(damaged: bytes) -> None:
     before = plain(0)
-    data = before + control(1, 0, producer_id=5, key=b"")
+    data = before + damaged
     with pytest.raises(CorruptRecordError) as caught:
         tx.markers(data, scan(data))
     assert caught.value.position == len(before)
