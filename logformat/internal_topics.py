@@ -87,7 +87,10 @@ TRANSACTION_LOG_VALUE = Schema(
     1,
     (
         Field("producerId", "int64"),
+        Field("previousProducerId", "int64", since=1, tag=0, default=-1),
+        Field("nextProducerId", "int64", since=1, tag=1, default=-1),
         Field("producerEpoch", "int16"),
+        Field("nextProducerEpoch", "int16", since=1, tag=3, default=-1),
         Field("transactionTimeoutMs", "int32"),
         Field("transactionStatus", "int8"),
         Field(
@@ -97,10 +100,7 @@ TRANSACTION_LOG_VALUE = Schema(
         ),
         Field("transactionLastUpdateTimestampMs", "int64"),
         Field("transactionStartTimestampMs", "int64"),
-        Field("previousProducerId", "int64", since=1, tag=0, default=-1),
-        Field("nextProducerId", "int64", since=1, tag=1, default=-1),
         Field("clientTransactionVersion", "int16", since=1, tag=2, default=0),
-        Field("nextProducerEpoch", "int16", since=1, tag=3, default=-1),
     ),
     flexible=1,
 )

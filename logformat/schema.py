@@ -5,8 +5,8 @@ value that is not written. From its first flexible version on, a message has com
 buffer of tagged fields at the end of itself and of each structure in it; tags that a table does not
 name are stepped over, so that a newer writer is understood (Kafka's message generator).
 
-A message is a dict by Kafka's names: int, str, bytes, None, lists and dicts of them. A tagged field
-that holds its default is left out, as Kafka's own JSON leaves it out.
+A message is a dict by Kafka's names, in the order of the table: int, str, bytes, None, lists and
+dicts of them. A tagged field that holds its default is left out, as Kafka's own JSON leaves it out.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _read_fields(
                 value = _read_value(one.type, one.nullable, version, flexible, data)
                 if value != one.default:
                     found[one.name] = value
-    return found
+    return {one.name: found[one.name] for one in fields if one.name in found}
 
 
 def _read_value(
