@@ -156,8 +156,8 @@ GROUP_RECORDS = {
 class InternalRecord:
     """One record of an internal topic.
 
-    `name` is empty for a kind that is not known. `key` is None where only the name is known, then
-    `value` is None too. `value_version` is None for a tombstone; a value of a version that these
+    `name` is empty for a kind that is not known, and nothing but `key_version` is read of it. `key`
+    is None where only the name is known, then `value` is None too. `value_version` is None for a tombstone; a value of a version that these
     tables do not have is None with its `value_version` given.
     """
 
@@ -219,6 +219,8 @@ def write_transaction_state(fields: Fields, transaction_version: int) -> bytes:
 def _read(
     name: str, schemas: tuple[Schema, Schema] | None, key: bytes, value: bytes | None
 ) -> InternalRecord:
+    if not name:
+        return InternalRecord(name, version_of(key), None, None, None)
     value_version = None if value is None else version_of(value)
     if schemas is None:
         return InternalRecord(name, version_of(key), None, value_version, None)

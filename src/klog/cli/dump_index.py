@@ -174,13 +174,13 @@ def _entries(file: File, dtype: np.dtype[np.void]) -> Iterator[npt.NDArray[np.vo
     Where all are zeros there is none, unless it is a single one: that can be an entry.
     """
     size = dtype.itemsize
+    if file.size_bytes >= 2 * size and not any(file.read(0, 2 * size)):
+        return
     first = True
     for begin in range(0, file.size_bytes - size + 1, size * ENTRIES):
         data = file.read(begin, min(begin + size * ENTRIES, file.size_bytes))
         entries = np.frombuffer(data, dtype, len(data) // size)
         unused = entries["offset"] == 0
-        if first and len(entries) > 1 and not any(data[: 2 * size]):
-            return
         unused[0] &= not first
         first = False
         if unused.any():
