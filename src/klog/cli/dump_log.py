@@ -12,24 +12,43 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from klog.cli.dump_lines import Printer
-from klog.cli.dump_records import Batch, Show, next_sequence, shown_records
+from klog.cli.dump_records import Batch, Row, Show, next_sequence, rows_of, shown_records
 from klog.cli.dump_walk import Fault, Rest, last_offsets, walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import NAMES
-from klog.logformat.columnar import Columns, decode, decode_parts
+from klog.logformat.columnar import decode, decode_parts
 from klog.logformat.schema import Fields
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
 DELETE_HORIZON = 0x40
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})")
 _BOOTSTRAP = "bootstrap"
+
+
+class _Header(NamedTuple):
+    """The header of one batch, in the order of `HEADER`."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +103,7 @@ def _tell_rest(printer: Printer, log: Log, rest: Rest) -> None:
 
 def _checked(printer: Printer, path: str, chunk: Chunk) -> Iterator[Fields]:
     """Give the line of each batch, and tell of those that are damaged."""
-    for number in range(len(chunk.batches)):
-        fields = _batch_line(chunk, number)
+    for fields in _batch_lines(chunk):
         if not fields["isvalid"]:
             _tell(printer, path, fields["position"], "its CRC does not fit")
         if fields["compresscodec"] not in NAMES:
@@ -97,44 +115,39 @@ def _dump_deep(
     printer: Printer, path: str, chunk: Chunk, show: Show, last_offset: int | None
 ) -> int | None:
     """Print batches with their records; give the offset of the last one."""
+
+    def wrong(offset: int, reason: str) -> None:
+        text = f"offset {offset}: {reason}"
+        printer.finding("Records that cannot be decoded", text, path, offset=offset)
+
     lines = _checked(printer, path, chunk)
+    headers = chunk.batches.headers.tolist()
     printed, fields = -1, Fields()
-    for number, records in _decoded(chunk):
+    for number, rows in _decoded(chunk):
         if number > printed:
             printed, fields = number, next(lines)
             printer.line("batch", fields)
-        position = int(chunk.batches.starts[number]) + chunk.position
-        if isinstance(records, CorruptRecordError):
-            _tell(printer, path, position, f"its records cannot be read: {records.reason}")
+        if isinstance(rows, CorruptRecordError):
+            text = f"its records cannot be read: {rows.reason}"
+            _tell(printer, path, fields["position"], text)
             continue
-
-        def wrong(offset: int, reason: str) -> None:
-            text = f"offset {offset}: {reason}"
-            printer.finding("Records that cannot be decoded", text, path, offset=offset)
-
-        batch = _record_batch(chunk, number, fields)
-        printer.records(shown_records(records, batch, show, wrong))
-        last_offset = _tell_gaps(printer, path, records, last_offset)
+        batch = _record_batch(_Header(*headers[number]), fields)
+        printer.records(shown_records(rows, batch, show, wrong))
+        last_offset = _tell_gaps(printer, path, rows, last_offset)
     return last_offset
 
 
-def _tell_gaps(
-    printer: Printer, path: str, records: Columns, last_offset: int | None
-) -> int | None:
-    offsets = records.offset
-    if not len(offsets):
-        return last_offset
-    before = np.empty_like(offsets)
-    before[1:] = offsets[:-1]
-    before[0] = int(offsets[0]) - 1 if last_offset is None else last_offset
-    for at in np.flatnonzero(offsets != before + 1).tolist():
-        first, second = int(before[at]), int(offsets[at])
-        text = f"{first} is followed by {second}"
-        printer.notice("Non-consecutive offsets", text, path, first=first, second=second)
-    return int(offsets[-1])
+def _tell_gaps(printer: Printer, path: str, rows: list[Row], last_offset: int | None) -> int | None:
+    for offset, *_ in rows:
+        if last_offset is not None and offset != last_offset + 1:
+            text = f"{last_offset} is followed by {offset}"
+            gap = "Non-consecutive offsets"
+            printer.notice(gap, text, path, first=last_offset, second=offset)
+        last_offset = offset
+    return last_offset
 
 
-def _decoded(chunk: Chunk) -> Iterator[tuple[int, Columns | CorruptRecordError]]:
+def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
     """Decode the batches in order: each one's number with its records, in parts, or what is wrong.
 
     Runs of uncompressed batches are decoded together and parted again; a compressed batch may be
@@ -156,22 +169,19 @@ def _decoded(chunk: Chunk) -> Iterator[tuple[int, Columns | CorruptRecordError]]
             begin += max(run, 1)
 
 
-def _together(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, Columns]] | None:
+def _together(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, list[Row]]] | None:
     """Decode a run of batches at once; None if one of them is damaged."""
     batches = chunk.batches.part(begin, end)
     try:
-        records = decode(chunk.data, batches, COLUMNS)
+        rows = rows_of(decode(chunk.data, batches, COLUMNS))
     except CorruptRecordError:
         return None
     stops = np.cumsum(batches.headers["count"].astype(np.int64)).tolist()
-    starts = [0, *stops[:-1]]
-    return (
-        (begin + i, records.part(start, stop))
-        for i, (start, stop) in enumerate(zip(starts, stops, strict=True))
-    )
+    spans = zip([0, *stops[:-1]], stops, strict=True)
+    return ((begin + i, rows[start:stop]) for i, (start, stop) in enumerate(spans))
 
 
-def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, Columns | CorruptRecordError]]:
+def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
     batches = chunk.batches.part(number, number + 1)
     count = int(batches.headers["count"][0])
     if count < 0 and int(batches.headers["magic"][0]) >= 2:
@@ -179,66 +189,66 @@ def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, Columns | CorruptRe
         return
     try:
         for part in decode_parts(chunk.data, batches, COLUMNS):
-            yield number, part
+            yield number, rows_of(part)
     except CorruptRecordError as exc:
         yield number, exc
 
 
-def _record_batch(chunk: Chunk, number: int, fields: Fields) -> Batch:
-    header = chunk.batches.headers[number]
-    legacy = int(header["magic"]) < 2
-    plain = int(header["attributes"]) & v2.CODEC_MASK == 0
+def _record_batch(header: _Header, fields: Fields) -> Batch:
+    legacy = header.magic < 2
+    plain = header.attributes & v2.CODEC_MASK == 0
     valid = "true" if fields["isvalid"] else "false"
     return Batch(
-        magic=int(header["magic"]),
-        base_offset=int(header["base_offset"]),
-        base_sequence=int(header["base_sequence"]),
+        magic=header.magic,
+        base_offset=header.base_offset,
+        base_sequence=header.base_sequence,
         timestamp_type=fields["timestampType"],
-        is_control=not legacy and bool(int(header["attributes"]) & v2.CONTROL),
+        is_control=not legacy and bool(header.attributes & v2.CONTROL),
         check=f" isValid: {valid} crc: {fields['crc']}}}" if legacy and plain else "",
     )
 
 
-def _batch_line(chunk: Chunk, number: int) -> Fields:
-    header = chunk.batches.headers[number]
-    start, end = int(chunk.batches.starts[number]), int(chunk.batches.ends[number])
-    magic, attributes = int(header["magic"]), int(header["attributes"])
-    codec = attributes & v2.CODEC_MASK
-    fields: Fields = {"offset": int(last_offsets(chunk.batches.part(number, number + 1))[0])}
-    kind = "LogAppendTime" if attributes & v2.LOG_APPEND_TIME else "CreateTime"
-    if magic > 1:
-        fields = _producer_fields(header, attributes)
-    bytes_ = chunk.data[start:end]
-    crc, valid = _checksum(bytes_, magic)
-    return {
-        **fields,
-        "position": start + chunk.position,
-        "timestampType": kind if magic else "NoTimestampType",
-        "maxTimestamp": int(header["max_timestamp"]) if magic else -1,
-        "size": end - start,
-        "magic": magic,
-        "compresscodec": NAMES[codec] if codec < len(NAMES) else f"unknown({codec})",
-        "crc": crc,
-        "isvalid": valid,
-    }
+def _batch_lines(chunk: Chunk) -> Iterator[Fields]:
+    batches = chunk.batches
+    rows = zip(
+        batches.starts.tolist(),
+        batches.ends.tolist(),
+        last_offsets(batches).tolist(),
+        batches.headers.tolist(),
+        strict=True,
+    )
+    for start, end, last_offset, row in rows:
+        header = _Header(*row)
+        codec = header.attributes & v2.CODEC_MASK
+        kind = "LogAppendTime" if header.attributes & v2.LOG_APPEND_TIME else "CreateTime"
+        crc, valid = _checksum(chunk.data[start:end], header.magic)
+        yield {
+            **(_producer_fields(header) if header.magic > 1 else {"offset": last_offset}),
+            "position": start + chunk.position,
+            "timestampType": kind if header.magic else "NoTimestampType",
+            "maxTimestamp": header.max_timestamp if header.magic else -1,
+            "size": end - start,
+            "magic": header.magic,
+            "compresscodec": NAMES[codec] if codec < len(NAMES) else f"unknown({codec})",
+            "crc": crc,
+            "isvalid": valid,
+        }
 
 
-def _producer_fields(header: np.void, attributes: int) -> Fields:
-    base, delta = int(header["base_offset"]), int(header["last_offset_delta"])
-    sequence = int(header["base_sequence"])
-    horizon = int(header["base_timestamp"]) if attributes & DELETE_HORIZON else None
+def _producer_fields(header: _Header) -> Fields:
+    attributes = header.attributes
     return {
-        "baseOffset": base,
-        "lastOffset": base + delta,
-        "count": int(header["count"]),
-        "baseSequence": sequence,
-        "lastSequence": next_sequence(sequence, delta),
-        "producerId": int(header["producer_id"]),
-        "producerEpoch": int(header["producer_epoch"]),
-        "partitionLeaderEpoch": int(header["leader_epoch"]),
+        "baseOffset": header.base_offset,
+        "lastOffset": header.base_offset + header.last_offset_delta,
+        "count": header.records,
+        "baseSequence": header.base_sequence,
+        "lastSequence": next_sequence(header.base_sequence, header.last_offset_delta),
+        "producerId": header.producer_id,
+        "producerEpoch": header.producer_epoch,
+        "partitionLeaderEpoch": header.leader_epoch,
         "isTransactional": bool(attributes & v2.TRANSACTIONAL),
         "isControl": bool(attributes & v2.CONTROL),
-        "deleteHorizonMs": horizon,
+        "deleteHorizonMs": header.base_timestamp if attributes & DELETE_HORIZON else None,
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,6 +29,9 @@ from klog.logformat.schema import Fields
 Shown: TypeAlias = "bytes | str | Fields | None"
 Decoder: TypeAlias = Callable[[int, "bytes | None", "bytes | None"], tuple[Shown, Shown]]
 """(offset, key, value) to what is shown of key and payload; None where nothing is."""
+
+Row: TypeAlias = "tuple[int, int, bytes | None, bytes | None, list[dict[str, Any]] | None]"
+"""Offset, timestamp in ms, key, value and headers of a record."""
 
 DELETED = "<DELETE>"
 MAX_SEQUENCE = (1 << 31) - 1
@@ -65,24 +68,17 @@ class Show:
     decoder: Decoder
 
 
-def shown_records(
-    records: Columns, batch: Batch, show: Show, wrong: Callable[[int, str], None]
-) -> Iterator[tuple[str, Fields]]:
-    """Give each record of a batch as text and as values; `wrong` is told of what has no meaning.
+def rows_of(records: Columns) -> list[Row]:
+    """Give decoded records, all columns of them, as rows."""
+    columns = (records.timestamp_ms, records.key, records.value, records.headers)
+    lists = [[] if column is None else column.tolist() for column in columns]
+    return list(zip(records.offset.tolist(), *lists, strict=True))
 
-    All columns have to be decoded.
-    """
-    count = len(records.offset)
-    timestamps, keys, values, headers = (
-        [None] * count if column is None else column.tolist()
-        for column in (
-            records.timestamp_ms,
-            records.key,
-            records.value,
-            records.headers,
-        )
-    )
-    rows = zip(records.offset.tolist(), timestamps, keys, values, headers, strict=True)
+
+def shown_records(
+    rows: Iterable[Row], batch: Batch, show: Show, wrong: Callable[[int, str], None]
+) -> Iterator[tuple[str, Fields]]:
+    """Give each record of a batch as text and as values; `wrong` is told of what has no meaning."""
     for offset, timestamp, key, value, named in rows:
         fields: Fields = {}
         text = ""
