@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from klog.cli import dump_index
+from klog.cli import dump_index, dump_walk
 from klog.connector.log import segment
 from tests.cli.conftest import Klog, Said
 from tests.corpus import SCENES, scene
@@ -32,7 +32,7 @@ from tests.encode import (
     plain,
     transactional,
 )
-from tests.logformat.golden import DIRECTORY
+from tests.logformat.golden import DIRECTORY, LEGACY
 
 NAME = f"{0:020}"
 PLAIN_BYTES = len(plain(0))
@@ -140,8 +140,7 @@ DAMAGED_LOGS = [
     ),
     pytest.param(
         plain(0),
-        [("Corrupt batches", "position 70: batch of 1 records at offset 0 and 0 more behind"
-          " offset 0")],
+        [("Corrupt batches", "position 70: batch at offset 0 behind offset 0")],
         id="offsets that do not rise",
     ),
     pytest.param(
@@ -151,8 +150,7 @@ DAMAGED_LOGS = [
     ),
     pytest.param(
         batch([Record(1, 1)], count=-3),
-        [("Corrupt batches", "position 70: batch of -3 records at offset 1 and 0 more behind"
-          " offset 0"),
+        [("Corrupt batches", "position 70: batch of -3 records at offset 1 and 0 more"),
          ("Corrupt batches", "position 70: its records cannot be read: a batch of -3 records")],
         id="negative count",
     ),
@@ -561,3 +559,25 @@ def test_any_bytes_end_in_an_exit_code(klog: Klog, suffix: str, data: bytes) -> 
         for flags in (("--offsets-decoder",), ("--transaction-log-decoder", "--json")):
             said = dump(klog, path, flags=flags)
             assert said.code in (0, 1)
+
+
+def test_what_is_good_before_a_message_of_an_old_format_is_shown(
+    klog: Klog, tmp_path: Path
+) -> None:
+    log = written(tmp_path, plain(0) + plain(1) + LEGACY["v1 gzip (CreateTime)"])
+    said = dump(klog, log, flags=("--json",))
+    assert [one["position"] for one in objects(said) if one["kind"] == "batch"][:2] == [0, 70]
+    assert [one["position"] for one in objects(said) if one["kind"] == "finding"][:1] in ([], [140])
+
+
+def test_offsets_that_fall_are_told_across_chunks(
+    klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch out of order is told of, and not those that follow it in order."""
+    monkeypatch.setattr(dump_walk, "CHUNK_BYTES", PLAIN_BYTES)
+    log = written(tmp_path, plain(5) + plain(3) + plain(6) + plain(7))
+    said = dump(klog, log, flags=("--json",))
+    assert [text for _, text in findings(said)] == [
+        "position 70: batch at offset 3 behind offset 5"
+    ]
+    assert [one["baseOffset"] for one in objects(said) if one["kind"] == "batch"] == [5, 3, 6, 7]

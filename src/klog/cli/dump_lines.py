@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, BinaryIO
 
 from klog.cli.formats import json_bytes
 
 MOST_TOLD = 1000
 """Findings that are kept under one heading; of more only the number is."""
+ROWS = 1 << 12
+"""How many rows are made to text at a time."""
 
 _OPTIONAL = {"deleteHorizonMs", "currentTxnFirstOffset"}
 _LABEL = "timestampType"
@@ -44,13 +47,18 @@ class Printer:
     def lines(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print many rows of values."""
         form = (lambda row: self._object(kind, row)) if self._json else text_of
-        self._out.write("".join([f"{form(row)}\n" for row in rows]).encode(errors="replace"))
+        left = iter(rows)
+        while some := list(islice(left, ROWS)):
+            self._out.write("".join([f"{form(row)}\n" for row in some]).encode(errors="replace"))
 
     def records(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """Print records, each given as its text and as its values; an empty text is no line."""
         form = self._object
-        texts = [form("record", row) if self._json else text for text, row in rows]
-        self._out.write("".join([f"{text}\n" for text in texts if text]).encode(errors="replace"))
+        left = iter(rows)
+        while some := list(islice(left, ROWS)):
+            texts = [form("record", row) if self._json else text for text, row in some]
+            lines = "".join([f"{text}\n" for text in texts if text])
+            self._out.write(lines.encode(errors="replace"))
 
     def finding(self, heading: str, text: str, file: str, **values: object) -> None:
         """Keep something that is wrong, under a heading; in JSON print it."""
@@ -65,11 +73,11 @@ class Printer:
             told = {"file": file, "what": heading, "text": text}
             self._write(self._object(kind, told | values))
             return
-        lines = self._told.setdefault(f"{heading} in {file}", [])
+        where = f"{heading} in {file}"
+        lines = self._told.setdefault(where, [])
         if len(lines) < MOST_TOLD:
             lines.append(text)
         else:
-            where = f"{heading} in {file}"
             self._untold[where] = self._untold.get(where, 0) + 1
 
     def tell(self) -> None:

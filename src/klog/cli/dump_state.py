@@ -6,8 +6,11 @@ is refused above a size that none of them reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from klog.cli.dump_lines import Printer
 from klog.cli.dump_records import MAX_SEQUENCE
@@ -27,8 +30,12 @@ def dump_snapshot(printer: Printer, path: str, data: bytes) -> None:
     if entries is None:
         printer.finding("Damaged snapshot", "its version, length or CRC does not fit", path)
         return
-    rows = []
-    for producer, epoch, last, offset, delta, timestamp, coordinator, first in entries.tolist():
+    printer.lines("producer", _producers(entries))
+
+
+def _producers(entries: npt.NDArray[np.void]) -> Iterator[Fields]:
+    for entry in entries:
+        producer, epoch, last, offset, delta, timestamp, coordinator, first = entry.tolist()
         row: Fields = {
             "producerId": producer,
             "producerEpoch": epoch,
@@ -44,8 +51,7 @@ def dump_snapshot(printer: Printer, path: str, data: bytes) -> None:
                 "offsetDelta": delta,
                 "timestamp": timestamp,
             }
-        rows.append(row)
-    printer.lines("producer", rows)
+        yield row
 
 
 def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:

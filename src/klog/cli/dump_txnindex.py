@@ -12,7 +12,7 @@ away makes no entry wrong.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,12 @@ from klog.cli.dump_index import Index, Jobs
 from klog.cli.dump_lines import Printer
 from klog.cli.dump_walk import walk
 from klog.connector.log.segment import Chunk
-from klog.errors import CorruptRecordError
+from klog.connector.store.files import File
+from klog.errors import CorruptRecordError, KlogError
 from klog.logformat import batch as v2
 from klog.logformat import transactions as tx
 from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.schema import Fields
+from klog.logformat.names import MAX_OFFSET
 
 ABORTED_ENTRY = np.dtype(
     [
@@ -36,8 +37,13 @@ ABORTED_ENTRY = np.dtype(
         ("lastStableOffset", ">i8"),
     ]
 )
-MAX_ENTRIES = 1 << 20
-"""More aborted transactions than that in one segment are printed and not compared."""
+_NAMES = ABORTED_ENTRY.names or ()
+MAX_BYTES = 256 << 20
+"""Nearly eight million aborted transactions in one segment: larger files are not read."""
+PRINTED = 1 << 16
+"""How many entries are printed at a time."""
+
+Entries: TypeAlias = npt.NDArray[np.void]
 
 
 def dump_transaction_index(
@@ -46,10 +52,10 @@ def dump_transaction_index(
     """Print the entries and tell of what does not fit the log.
 
     `opened` are the transactions open at the segment's start, producer id to first offset, as far
-    as they are known.
+    as they are known. Raises `KlogError` for a file of more than `MAX_BYTES`.
     """
-    rows = _rows(index)
-    fault = transaction_index_fault(rows, index)
+    entries = _entries(index)
+    fault = transaction_index_fault(entries, index)
     if fault is not None:
         printer.finding("Failed sanity check", fault, index.path)
     elif jobs.sanity_only:
@@ -57,55 +63,60 @@ def dump_transaction_index(
     if jobs.sanity_only:
         return
     if not jobs.verify_only:
-        printer.lines("abortedTransaction", rows)
+        for begin in range(0, len(entries), PRINTED):
+            rows = entries[begin : begin + PRINTED].tolist()
+            printer.lines(
+                "abortedTransaction", (dict(zip(_NAMES, row, strict=True)) for row in rows)
+            )
     if index.log is None:
         printer.finding("Missing log", "no .log of this name to compare the index with", index.path)
     else:
-        _Comparison(printer, index.path, rows, opened).run(index)
+        _Comparison(printer, index.path, entries, opened).run(index.log)
 
 
-def transaction_index_fault(rows: list[Fields], index: Index) -> str | None:
+def transaction_index_fault(entries: Entries, index: Index) -> str | None:
     """Say what no broker writes, None if nothing."""
+    lasts = entries["lastOffset"].astype(np.int64)
     if index.file.size_bytes % ABORTED_ENTRY.itemsize:
         return f"its size {index.file.size_bytes} is no multiple of {ABORTED_ENTRY.itemsize}"
-    if any(row["version"] != 0 for row in rows):
+    if (entries["version"] != 0).any():
         return "an entry is of another version than 0"
-    lasts = [row["lastOffset"] for row in rows]
-    if any(last < index.base_offset for last in lasts):
+    if (lasts < index.base_offset).any():
         return f"a last offset is below its base offset {index.base_offset}"
-    if any(second <= first for first, second in pairwise(lasts)):
+    if (lasts[1:] <= lasts[:-1]).any():
         return "last offsets do not rise"
     return None
 
 
-def _rows(index: Index) -> list[Fields]:
-    size = ABORTED_ENTRY.itemsize
-    data = index.file.read(0, min(index.file.size_bytes, MAX_ENTRIES * size))
-    entries: npt.NDArray[np.void] = np.frombuffer(data, ABORTED_ENTRY, len(data) // size)
-    names = ABORTED_ENTRY.names or ()
-    return [dict(zip(names, row, strict=True)) for row in entries.tolist()]
+def _entries(index: Index) -> Entries:
+    if index.file.size_bytes > MAX_BYTES:
+        raise KlogError(f"{index.file.size_bytes} bytes, the limit is {MAX_BYTES}")
+    data = index.file.read(0, index.file.size_bytes)
+    return np.frombuffer(data, ABORTED_ENTRY, len(data) // ABORTED_ENTRY.itemsize)
 
 
 class _Comparison:
-    """The transactions of a log as they open and close, against the entries of its index."""
+    """The transactions of a log as they open and close, against the entries of its index.
+
+    Entries are taken in the order of their markers, as the log is walked.
+    """
 
     def __init__(
-        self, printer: Printer, path: str, rows: list[Fields], opened: dict[int, int]
+        self, printer: Printer, path: str, entries: Entries, opened: dict[int, int]
     ) -> None:
         self._printer = printer
         self._path = path
-        self._left = {row["lastOffset"]: row for row in rows}
+        self._entries = entries[np.argsort(entries["lastOffset"], kind="stable")]
+        self._next = 0
         self._opened = dict(opened)
         self._with_data: set[int] = set()
 
-    def run(self, index: Index) -> None:
+    def run(self, log: File) -> None:
         """Walk the log and tell of what differs."""
-        assert index.log is not None
-        for part in walk(index.log, index.log.size_bytes):
+        for part in walk(log, log.size_bytes):
             if isinstance(part, Chunk):
                 self._follow(part)
-        for row in self._left.values():
-            self._tell(row["lastOffset"], f"producer {row['producerId']} has no ABORT marker there")
+        self._take_before(MAX_OFFSET + 1)
 
     def _follow(self, chunk: Chunk) -> None:
         relevant = chunk.batches.where((chunk.batches.attributes & v2.TRANSACTIONAL) != 0)
@@ -133,21 +144,40 @@ class _Comparison:
         first = self._opened.pop(producer, None)
         has_data = producer in self._with_data
         self._with_data.discard(producer)
-        row = self._left.get(offset) if kind == ABORT else None
-        if row is not None and row["producerId"] == producer:
-            del self._left[offset]
-            self._compare(row, first)
+        self._take_before(offset)
+        found = self._take(offset, producer) if kind == ABORT else None
+        if found is not None:
+            self._compare(found, first)
         elif kind == ABORT and has_data:
             self._tell(offset, f"ABORT of producer {producer} with data from {first} has no entry")
 
-    def _compare(self, row: Fields, first: int | None) -> None:
-        offset = row["lastOffset"]
-        if first is not None and row["firstOffset"] > first:
-            self._tell(offset, f"first offset {row['firstOffset']}, the data begin at {first}")
+    def _take_before(self, offset: int) -> None:
+        """Step over the entries of markers below an offset: there was none for them."""
+        while self._next < len(self._entries):
+            entry = self._entries[self._next]
+            if int(entry["lastOffset"]) >= offset:
+                return
+            text = f"producer {entry['producerId']} has no ABORT marker there"
+            self._tell(int(entry["lastOffset"]), text)
+            self._next += 1
+
+    def _take(self, offset: int, producer: int) -> np.void | None:
+        """Take the next entry if it is that of a marker."""
+        if self._next == len(self._entries):
+            return None
+        entry: np.void = self._entries[self._next]
+        if (int(entry["lastOffset"]), int(entry["producerId"])) != (offset, producer):
+            return None
+        self._next += 1
+        return entry
+
+    def _compare(self, entry: np.void, first: int | None) -> None:
+        offset = int(entry["lastOffset"])
+        if first is not None and int(entry["firstOffset"]) > first:
+            self._tell(offset, f"first offset {entry['firstOffset']}, the data begin at {first}")
         stable = min(self._opened.values(), default=offset + 1)
-        if row["lastStableOffset"] > stable:
-            text = f"last stable offset {row['lastStableOffset']}, it was {stable}"
-            self._tell(offset, text)
+        if int(entry["lastStableOffset"]) > stable:
+            self._tell(offset, f"last stable offset {entry['lastStableOffset']}, it was {stable}")
 
     def _tell(self, offset: int, text: str) -> None:
         heading = "Transactions that do not fit their log"

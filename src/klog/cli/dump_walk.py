@@ -20,6 +20,9 @@ from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.recovery import is_padding
 from klog.logformat.varint import Longs
 
+NEAR_BYTES = 4096
+"""How much is read behind a fault: where one is, the next is near."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -39,22 +42,26 @@ class Rest:
 
 def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
     """Give the batches before `end` in chunks, with what is wrong between them, and the rest."""
-    position = 0
+    position = first_offset = 0
+    size, stop = CHUNK_BYTES, end
     while position < end:
         try:
-            for chunk in chunks(file, position, end):
-                yield chunk
-                position = chunk.end
-            break
+            chunk = next(chunks(file, position, stop, first_offset, size), None)
+            size, stop, odd = CHUNK_BYTES, end, False
         except (CorruptRecordError, UnsupportedFormatError) as exc:
-            position = exc.position or 0
-            odd = _as_it_stands(file, position, end)
-            if odd is not None or not _is_padded(file, position, end):
+            if (exc.position or 0) > position:
+                stop = exc.position or end  # What is good before it comes first.
+                continue
+            chunk = _as_it_stands(file, position, end)
+            if chunk is not None or not _is_padded(file, position, end):
                 yield Fault(position, exc.reason)
-            if odd is None:
-                break
-            yield odd
-            position = odd.end
+            size, stop, odd = NEAR_BYTES, end, True
+        if chunk is None:
+            break
+        yield chunk
+        position = chunk.end
+        # What an odd batch says of its offset is no measure for those behind it.
+        first_offset = 0 if odd else int(chunk.batches.next_offsets[-1])
     if position < end:
         yield Rest(position, end - position)
 
