@@ -157,8 +157,9 @@ class InternalRecord:
     """One record of an internal topic.
 
     `name` is empty for a kind that is not known, and nothing but `key_version` is read of it. `key`
-    is None where only the name is known, then `value` is None too. `value_version` is None for a tombstone; a value of a version that these
-    tables do not have is None with its `value_version` given.
+    is None where only the name is known, then `value` is None too. `value_version` is None for a
+    tombstone; a value of a version that these tables do not have is None with its `value_version`
+    given.
     """
 
     name: str
