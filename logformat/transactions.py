@@ -8,7 +8,6 @@ nothing.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect
 from collections.abc import Iterable, Mapping
 
@@ -17,10 +16,9 @@ import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
+from klog.logformat import control
+from klog.logformat.control import ABORT, COMMIT
 from klog.logformat.varint import PADDING, VARLONG_BYTES, read_varints
-
-ABORT, COMMIT = 0, 1
-MIN_KEY_BYTES = 4
 
 Mask = npt.NDArray[np.bool_]
 
@@ -52,14 +50,12 @@ def control_type(data: bytes, start: int, end: int) -> int | None:
         _, at = read_varints(record, at + 1, VARLONG_BYTES)
         _, at = read_varints(record, at)
         key_length, at = read_varints(record, at)
+        begin, behind = int(at[0]), int(at[0]) + int(key_length[0])
+        if behind < begin or behind > min(int(stop[0]), len(record) - PADDING):
+            raise CorruptRecordError("a control record without a key")
+        return control.read_type(record[begin:behind].tobytes())
     except CorruptRecordError as exc:
         raise CorruptRecordError(exc.reason, start) from exc
-    if key_length[0] < MIN_KEY_BYTES or at[0] + key_length[0] > min(stop[0], len(record) - PADDING):
-        raise CorruptRecordError("a control record without a key", start)
-    version, kind = struct.unpack_from(">hh", record.data, int(at[0]))
-    if version < 0:
-        raise CorruptRecordError(f"a control record of version {version}", start)
-    return int(kind)
 
 
 def markers(data: bytes, batches: v2.Batches) -> list[tuple[int, int, int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import secrets
 import signal
 import socket
@@ -206,14 +207,26 @@ class Broker:
 
 def kafka_tool(main_class: str, *arguments: str, stdin: bytes = b"") -> str:
     """Run one of Kafka's own command-line classes, with or without a broker; see Broker.tool."""
-    done = subprocess.run(
-        _command(main_class, *arguments), input=stdin, capture_output=True, timeout=300, check=False
-    )
+    done = kafka_process(main_class, *arguments, stdin=stdin)
     printed = done.stdout.decode(errors="replace")
     if done.returncode != 0:
         told = printed + done.stderr.decode(errors="replace")
         raise BrokerError(f"{main_class} failed: {told[-4000:]}")
     return printed
+
+
+def kafka_process(
+    main_class: str, *arguments: str, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run one of Kafka's own command-line classes to its end, however it ends."""
+    return subprocess.run(
+        _command(main_class, *arguments),
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},  # what is printed is UTF-8 everywhere
+        timeout=300,
+        check=False,
+    )
 
 
 def _command(main_class: str, *arguments: str) -> list[str]:

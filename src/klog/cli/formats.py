@@ -189,10 +189,10 @@ def _json_lines(batch: pa.RecordBatch) -> Texts:
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"}
     columns["timestamp"] = _milliseconds(batch)
     columns["timestampType"] = [TIMESTAMP_TYPES[kind] for kind in columns["timestampType"]]
-    columns["key"] = list(map(_json_bytes, columns["key"]))
-    columns["value"] = list(map(_json_bytes, columns["value"]))
+    columns["key"] = list(map(json_bytes, columns["key"]))
+    columns["value"] = list(map(json_bytes, columns["value"]))
     columns["headers"] = [
-        [{"key": h["key"], "value": _json_bytes(h["value"])} for h in headers or ()]
+        [{"key": h["key"], "value": json_bytes(h["value"])} for h in headers or ()]
         for headers in columns["headers"]
     ]
     names = (
@@ -212,7 +212,8 @@ def _json_lines(batch: pa.RecordBatch) -> Texts:
     ]
 
 
-def _json_bytes(value: bytes | None) -> str | dict[str, str] | None:
+def json_bytes(value: bytes | None) -> str | dict[str, str] | None:
+    """Give bytes as text, or as an object with their base64 where they are not UTF-8."""
     if value is None:
         return None
     try:

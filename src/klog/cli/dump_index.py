@@ -1,0 +1,268 @@
+"""`klog dump` of `.index` and `.timeindex`: their entries, held to the log beside them.
+
+An offset index entry has to point at a batch, and that batch has to end with the entry's offset. A
+time index entry has to name the last offset of a batch whose largest timestamp is the entry's, and
+timestamps have to rise (kafka-dump-log's checks). The log is walked once for each `ENTRIES` of
+them. The zeros that a broker preallocates end the entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from klog.cli.dump_lines import Printer
+from klog.cli.dump_walk import last_offsets, walk
+from klog.connector.log.segment import Chunk
+from klog.connector.store.files import File
+from klog.logformat.varint import Longs
+
+OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
+TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+ENTRIES = 1 << 20
+"""How many entries are looked up in one walk of the log."""
+NOT_FOUND = -1
+NO_TIMESTAMP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index to dump: its path as given, base offset, open file, and its log, None if missing."""
+
+    path: str
+    base_offset: int
+    file: File
+    log: File | None
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """What to do with an index: print entries, compare them with the log, or check sanity alone."""
+
+    sanity_only: bool
+    verify_only: bool
+    max_message_bytes: int | None
+
+
+def dump_offset_index(printer: Printer, index: Index, jobs: Jobs) -> None:
+    """Print the entries of a `.index` and tell of those that do not fit the log."""
+    if _is_empty(printer, index, OFFSET_ENTRY):
+        return
+    if jobs.sanity_only:
+        _say_sanity(printer, index, offset_index_fault(index.file, index.base_offset))
+        return
+    _tell_no_log(printer, index)
+    for entries in _entries(index.file, OFFSET_ENTRY):
+        offsets = entries["offset"].astype(np.int64) + index.base_offset
+        positions = entries["position"].astype(np.int64)
+        if not jobs.verify_only:
+            rows = zip(offsets.tolist(), positions.tolist(), strict=True)
+            printer.lines("offsetIndex", ({"offset": o, "position": p} for o, p in rows))
+        if index.log is not None:
+            lasts, sizes = look_up_positions(index.log, positions)
+            _tell_mismatches(printer, index.path, offsets, positions, lasts)
+            if jobs.max_message_bytes is not None:
+                large = sizes > jobs.max_message_bytes
+                _tell_large(printer, index.path, positions[large], sizes[large])
+
+
+def dump_time_index(printer: Printer, index: Index, jobs: Jobs) -> None:
+    """Print the entries of a `.timeindex` and tell of those that do not fit the log."""
+    if jobs.sanity_only:
+        _say_sanity(printer, index, time_index_fault(index.file, index.base_offset))
+        return
+    _tell_no_log(printer, index)
+    before = NO_TIMESTAMP
+    for entries in _entries(index.file, TIME_ENTRY):
+        offsets = entries["offset"].astype(np.int64) + index.base_offset
+        timestamps = entries["timestamp"].astype(np.int64)
+        if not jobs.verify_only:
+            rows = zip(timestamps.tolist(), offsets.tolist(), strict=True)
+            printer.lines("timeIndex", ({"timestamp": t, "offset": o} for t, o in rows))
+        if index.log is not None:
+            lasts, largest = look_up_offsets(index.log, offsets)
+            _tell_not_found(printer, index.path, offsets, lasts)
+            found = lasts == offsets
+            _tell_timestamps(printer, index.path, timestamps[found], largest[found])
+        before = _tell_order(printer, index.path, timestamps, before)
+
+
+def look_up_positions(log: File, positions: Longs) -> tuple[Longs, Longs]:
+    """Give last offset and size in bytes of the batch at each position, -1 where none begins."""
+
+    def at(chunk: Chunk, wanted: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+        starts = chunk.batches.starts + chunk.position
+        number = np.searchsorted(starts, wanted).clip(max=len(starts) - 1)
+        return number, starts[number] == wanted
+
+    def values(chunk: Chunk) -> tuple[Longs, Longs]:
+        return last_offsets(chunk.batches), chunk.batches.ends - chunk.batches.starts
+
+    return _look_up(log, positions, lambda chunk: chunk.end - 1, at, values)
+
+
+def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs]:
+    """Give last offset and largest timestamp of the first batch to reach each offset, else -1."""
+
+    def at(chunk: Chunk, wanted: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+        lasts = last_offsets(chunk.batches)
+        number = np.searchsorted(lasts, wanted).clip(max=len(lasts) - 1)
+        return number, lasts[number] >= wanted
+
+    def values(chunk: Chunk) -> tuple[Longs, Longs]:
+        largest = chunk.batches.headers["max_timestamp"].astype(np.int64)
+        return last_offsets(chunk.batches), largest
+
+    return _look_up(log, offsets, lambda chunk: int(last_offsets(chunk.batches)[-1]), at, values)
+
+
+def offset_index_fault(file: File, base_offset: int) -> str | None:
+    """Say what fails a broker's check at start, None if nothing (format notes 4.3)."""
+    last = _entry(file, OFFSET_ENTRY, -1)
+    if last is not None and int(last["offset"]) < 0:
+        offset = base_offset + int(last["offset"])
+        return f"its last offset {offset} is below its base offset {base_offset}"
+    return _size_fault(file, OFFSET_ENTRY)
+
+
+def time_index_fault(file: File, base_offset: int) -> str | None:
+    """Say what fails a broker's check at start, None if nothing (format notes 4.4)."""
+    first, last = _entry(file, TIME_ENTRY, 0), _entry(file, TIME_ENTRY, -1)
+    if first is not None and last is not None:
+        if int(last["timestamp"]) < int(first["timestamp"]):
+            return f"its last timestamp {last['timestamp']} is below its first {first['timestamp']}"
+        if int(last["offset"]) < 0:
+            offset = base_offset + int(last["offset"])
+            return f"its last offset {offset} is below its base offset {base_offset}"
+    return _size_fault(file, TIME_ENTRY)
+
+
+def _look_up(
+    log: File,
+    keys: Longs,
+    reach: Callable[[Chunk], int],
+    at: Callable[[Chunk, Longs], tuple[Longs, npt.NDArray[np.bool_]]],
+    values: Callable[[Chunk], tuple[Longs, Longs]],
+) -> tuple[Longs, Longs]:
+    """Walk the log once and give two values of the batch of each key; the keys need not rise.
+
+    `reach` is the largest key that a chunk may hold, `at` finds the batch of each.
+    """
+    order = np.argsort(keys, kind="stable")
+    rising = keys[order]
+    found = np.full((2, len(keys)), NOT_FOUND, np.int64)
+    begin = 0
+    for chunk in walk(log, log.size_bytes):
+        if not isinstance(chunk, Chunk):
+            continue
+        end = max(int(np.searchsorted(rising, reach(chunk), "right")), begin)
+        number, there = at(chunk, rising[begin:end])
+        for row, column in zip(found, values(chunk), strict=True):
+            row[order[begin:end]] = np.where(there, column[number], NOT_FOUND)
+        begin = end
+        if begin == len(rising):
+            break
+    return found[0], found[1]
+
+
+def _entries(file: File, dtype: np.dtype[np.void]) -> Iterator[npt.NDArray[np.void]]:
+    """Read the entries, as far as they are used: a relative offset of 0 behind the first ends them.
+
+    Where all are zeros there is none, unless it is a single one: that can be an entry.
+    """
+    size = dtype.itemsize
+    if file.size_bytes >= 2 * size and not any(file.read(0, 2 * size)):
+        return
+    first = True
+    for begin in range(0, file.size_bytes - size + 1, size * ENTRIES):
+        data = file.read(begin, min(begin + size * ENTRIES, file.size_bytes))
+        entries = np.frombuffer(data, dtype, len(data) // size)
+        unused = entries["offset"] == 0
+        unused[0] &= not first
+        first = False
+        if unused.any():
+            yield entries[: int(np.argmax(unused))]
+            return
+        yield entries
+
+
+def _entry(file: File, dtype: np.dtype[np.void], number: int) -> np.void | None:
+    """Read the first (0) or the last (-1) whole entry, preallocated or not; None without one."""
+    whole = file.size_bytes // dtype.itemsize
+    if not whole:
+        return None
+    begin = (number % whole) * dtype.itemsize
+    entry: np.void = np.frombuffer(file.read(begin, begin + dtype.itemsize), dtype)[0]
+    return entry
+
+
+def _size_fault(file: File, dtype: np.dtype[np.void]) -> str | None:
+    left = file.size_bytes % dtype.itemsize
+    return f"its size {file.size_bytes} is no multiple of {dtype.itemsize}" if left else None
+
+
+def _is_empty(printer: Printer, index: Index, dtype: np.dtype[np.void]) -> bool:
+    empty = next(_entries(index.file, dtype), None) is None
+    if empty:
+        printer.say(f"{index.path} is empty.", "empty", file=index.path)
+    return empty
+
+
+def _say_sanity(printer: Printer, index: Index, fault: str | None) -> None:
+    if fault is None:
+        printer.say(f"{index.path} passed sanity check.", "sane", file=index.path)
+    else:
+        printer.finding("Failed sanity check", fault, index.path)
+
+
+def _tell_no_log(printer: Printer, index: Index) -> None:
+    if index.log is None:
+        printer.finding("Missing log", "no .log of this name to compare the index with", index.path)
+
+
+def _tell_mismatches(
+    printer: Printer, path: str, offsets: Longs, positions: Longs, lasts: Longs
+) -> None:
+    for at in np.flatnonzero(offsets != lasts).tolist():
+        offset, last, position = int(offsets[at]), int(lasts[at]), int(positions[at])
+        text = f"Index offset: {offset}, log offset: {last}"
+        if last == NOT_FOUND:
+            text += f", no batch begins at position {position}"
+        told = {"indexOffset": offset, "logOffset": last, "position": position}
+        printer.finding("Mismatches", text, path, **told)
+
+
+def _tell_large(printer: Printer, path: str, positions: Longs, sizes: Longs) -> None:
+    for position, size in zip(positions.tolist(), sizes.tolist(), strict=True):
+        text = f"a batch of {size} bytes at position {position}"
+        printer.finding("Batches over --max-message-size", text, path, position=position, size=size)
+
+
+def _tell_not_found(printer: Printer, path: str, offsets: Longs, lasts: Longs) -> None:
+    for at in np.flatnonzero(offsets != lasts).tolist():
+        offset, last = int(offsets[at]), int(lasts[at])
+        text = f"Indexed offset: {offset}, found log offset: {last}"
+        heading = "The following indexed offsets are not found in the log"
+        printer.finding(heading, text, path, indexOffset=offset, logOffset=last)
+
+
+def _tell_timestamps(printer: Printer, path: str, timestamps: Longs, largest: Longs) -> None:
+    for at in np.flatnonzero(timestamps != largest).tolist():
+        index, log = int(timestamps[at]), int(largest[at])
+        text = f"Index timestamp: {index}, log timestamp: {log}"
+        told = {"indexTimestamp": index, "logTimestamp": log}
+        printer.finding("Found timestamp mismatch", text, path, **told)
+
+
+def _tell_order(printer: Printer, path: str, timestamps: Longs, before: int) -> int:
+    """Tell of timestamps that do not rise; give the last one."""
+    earlier = np.concatenate((np.array([before], np.int64), timestamps))
+    for at in np.flatnonzero(earlier[1:] <= earlier[:-1]).tolist():
+        index, previous = int(earlier[at + 1]), int(earlier[at])
+        text = f"Index timestamp: {index}, Previously indexed timestamp: {previous}"
+        told = {"indexTimestamp": index, "previousTimestamp": previous}
+        printer.finding("Found out of order timestamp", text, path, **told)
+    return int(earlier[-1])
