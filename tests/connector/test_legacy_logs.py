@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from tests.encode import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, Record, batch
 from tests.encode_legacy import Seen, plain, seen, wrapper
 
 COUNT, PER_ENTRY = 400, 10
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 INDEX, TIME_INDEX = "00000000000000000000.index", "00000000000000000000.timeindex"
 CODECS = (GZIP, SNAPPY, LZ4)
 
@@ -92,11 +92,10 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan as if a few kilobytes were much."""
     monkeypatch.setattr(plan_module, "WHOLE_BYTES", 64)
     monkeypatch.setattr(plan_module, "TARGET_BYTES", 500)
-    yield
 
 
 def index_of(partition: int, every: int = 1) -> list[tuple[int, int]]:
