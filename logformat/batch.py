@@ -86,7 +86,7 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 _NONE = ("leader_epoch", "producer_id", "producer_epoch", "base_sequence")
 """Fields that formats v0 and v1 do not have; -1 in v2 where there is none."""
 
-_frame = struct.Struct(">i4xB").unpack_from
+_length = struct.Struct(">i").unpack_from
 _crc = struct.Struct(">I").unpack_from
 
 
@@ -154,32 +154,49 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     Raises `CorruptRecordError` at a magic that does not exist, at a length that no batch can have
     or at offsets that do not rise.
 
-    The loop takes 0.1 µs a batch, which matters only where a batch is one record (plain v0 and v1):
-    there it is a sixth of what reading a record costs.
+    The loop is a step a batch, which matters only where a batch is one record (plain v0 and v1):
+    0.2 of the 0.6 µs that reading such a record takes, and a seventh of what kafka-python takes.
     """
     starts: list[int] = []
-    position = begin
-    while position + MIN_FRAME_BYTES <= end:
-        length, magic = _frame(data, position + 8)
-        behind = position + FRAME_BYTES + length
-        if magic > MAGIC or length < MIN_LENGTHS[magic]:
-            raise CorruptRecordError(_fault(data[position:behind], length, magic), position)
-        if behind > end:
+    add, least = starts.append, MIN_LENGTHS[0]
+    position, last, length = begin, end - MIN_FRAME_BYTES, 0
+    while position <= last:
+        (length,) = _length(data, position + 8)
+        if length < least:
             break
-        starts.append(position)
-        position = behind
+        add(position)
+        position += FRAME_BYTES + length
     at = np.array(starts, np.int64)
-    batches = Batches(at, np.append(at[1:], position) if starts else at, _headers(data, at))
+    ends = np.append(at[1:], position) if starts else at
+    _check_frames(data, at, ends)
+    if position <= last:
+        raise CorruptRecordError(_fault(data, position, position + FRAME_BYTES + length), position)
+    if starts and position > end:
+        at, ends = at[:-1], ends[:-1]
+    batches = Batches(at, ends, _headers(data, at))
     check_offsets(batches)
     return batches
+
+
+def _check_frames(data: bytes, starts: Longs, ends: Longs) -> None:
+    """Refuse a magic that does not exist, and a length that is too short for its magic."""
+    if not len(starts):
+        return
+    magics = np.frombuffer(data, np.uint8)[starts + MAGIC_AT]
+    wrong = ends - starts < FRAME_BYTES + np.array(MIN_LENGTHS)[np.minimum(magics, MAGIC)]
+    wrong |= magics > MAGIC
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        start = int(starts[first])
+        raise CorruptRecordError(_fault(data, start, int(ends[first])), start)
 
 
 def header_of(data: bytes) -> Headers | None:
     """Give the header of the batch whose first bytes `data` has, None if no batch begins so."""
     if len(data) < MIN_FRAME_BYTES:
         return None
-    length, magic = _frame(data, 8)
-    if magic > MAGIC or length < MIN_LENGTHS[magic]:
+    magic = data[MAGIC_AT]
+    if magic > MAGIC or _length(data, 8)[0] < MIN_LENGTHS[magic]:
         return None
     if len(data) < (HEADER_BYTES if magic == MAGIC else legacy.FRAME_BYTES):
         return None
@@ -187,11 +204,12 @@ def header_of(data: bytes) -> Headers | None:
     return header
 
 
-def _fault(batch: bytes, length: int, magic: int) -> str:
+def _fault(data: bytes, start: int, end: int) -> str:
     """Say what is wrong with a frame that no batch can have."""
+    magic = data[start + MAGIC_AT]
     if magic <= MAGIC:
-        return f"batch length {length} is below {MIN_LENGTHS[magic]}"
-    if len(batch) >= HEADER_BYTES and keeps_crc32c(batch):
+        return f"batch length {end - start - FRAME_BYTES} is below {MIN_LENGTHS[magic]}"
+    if end - start >= HEADER_BYTES and end <= len(data) and keeps_crc32c(data[start:end]):
         return f"magic {magic} on a batch of format v2"
     return f"magic {magic}, but no message of such a format"
 
@@ -203,9 +221,12 @@ def _headers(data: bytes, starts: Longs) -> Headers:
     is_legacy = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] < MAGIC
     if not is_legacy.any():
         return _headers_of_v2(data, starts)
+    made = _headers_of_legacy(legacy.frames(data, starts[is_legacy]))
+    if is_legacy.all():
+        return made
     headers = np.empty(len(starts), HEADER)
     headers[~is_legacy] = _headers_of_v2(data, starts[~is_legacy])
-    headers[is_legacy] = _headers_of_legacy(legacy.frames(data, starts[is_legacy]))
+    headers[is_legacy] = made
     return headers
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,11 @@ from klog.logformat.walk import Sections
 
 MAX_MESSAGES = 1 << 22
 """The most messages that one wrapper may hold: where each begins is held for all of them."""
+
+_LANES = 16
+"""Walking fewer than this side by side costs more for calling numpy than for walking."""
+_TOO_SHORT = "a message shorter than its fields in a wrapper"
+_CUT_SHORT = "a message in a wrapper is cut short"
 
 _length = struct.Struct(">i").unpack_from
 
@@ -78,10 +84,8 @@ def _plain(data: bytes, batches: v2.Batches) -> Messages:
     """Take entries that are one message each as they lie."""
     sections = Sections(data, batches.starts, batches.ends, batches.starts)
     magics = batches.headers["magic"]
-    try:
+    with _of_entry(batches.starts):
         keys, values = legacy.keys_and_values(data, batches.starts, batches.ends, magics)
-    except CorruptRecordError as exc:
-        raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
     types = ((batches.attributes & v2.LOG_APPEND_TIME) != 0).astype(np.int8)
     return Messages(
         sections,
@@ -91,6 +95,16 @@ def _plain(data: bytes, batches: v2.Batches) -> Messages:
         keys,
         values,
     )
+
+
+@contextmanager
+def _of_entry(starts: Longs) -> Iterator[None]:
+    """Restate what is wrong at a position by where the entry there begins."""
+    try:
+        yield
+    except CorruptRecordError as exc:
+        entry = int(np.searchsorted(starts, exc.position, "right")) - 1
+        raise CorruptRecordError(exc.reason, int(starts[entry])) from exc
 
 
 def _sections(
@@ -106,22 +120,40 @@ def _sections(
     begins[0] = True
     begins[1:] |= wrapped[:-1] | (batches.starts[1:] != batches.ends[:-1])
     runs = np.flatnonzero(begins)
-    behind = batches.ends[np.append(runs[1:], len(batches)) - 1]
+    origins, wrapped = batches.starts[runs], wrapped[runs]
+    starts, ends = origins.copy(), batches.ends[np.append(runs[1:], len(batches)) - 1]
+    starts[wrapped], ends[wrapped] = _values(data, batches.where(_is_wrapper(batches)))
+    codecs, magics = (batches.attributes & v2.CODEC_MASK)[runs], batches.headers["magic"][runs]
     view = memoryview(data)
     pieces: list[bytes | memoryview] = []
     sizes: list[int] = []
     first = held = 0
-    spans = zip(runs.tolist(), batches.starts[runs].tolist(), behind.tolist(), strict=True)
-    for number, (entry, start, end) in enumerate(spans):
-        more = _payload(view[start:end], start) if wrapped[entry] else [view[start:end]]
+    spans = zip(starts.tolist(), ends.tolist(), codecs.tolist(), magics.tolist(), strict=True)
+    for number, (start, end, codec, magic) in enumerate(spans):
+        try:
+            more = decompress_pieces(codec, view[start:end], magic=magic)
+        except CorruptRecordError as exc:
+            raise CorruptRecordError(exc.reason, int(origins[number])) from exc
         size = sum(map(len, more))
+        if not size:
+            raise CorruptRecordError("a wrapper without messages", int(origins[number]))
         if pieces and held + size > part_bytes:
-            yield _joined(pieces, sizes, batches.starts[runs[first:number]]), runs[first:number]
+            yield _joined(pieces, sizes, origins[first:number]), runs[first:number]
             pieces, sizes, first, held = [], [], number, 0
         pieces += more
         sizes.append(size)
         held += size
-    yield _joined(pieces, sizes, batches.starts[runs[first:]]), runs[first:]
+    yield _joined(pieces, sizes, origins[first:]), runs[first:]
+
+
+def _values(data: bytes, wrappers: v2.Batches) -> tuple[Longs, Longs]:
+    """Find the values of wrappers, which hold their messages: (starts, ends)."""
+    codecs, magics = wrappers.attributes & v2.CODEC_MASK, wrappers.headers["magic"]
+    _check(codecs == ZSTD, wrappers.starts, "zstd is no codec of message formats v0 and v1")
+    with _of_entry(wrappers.starts):
+        _, values = legacy.keys_and_values(data, wrappers.starts, wrappers.ends, magics)
+    _check(values.null, wrappers.starts, "a compressed message without a value")
+    return values.starts, values.ends
 
 
 def _joined(pieces: list[bytes | memoryview], sizes: list[int], origins: Longs) -> Sections:
@@ -130,47 +162,50 @@ def _joined(pieces: list[bytes | memoryview], sizes: list[int], origins: Longs) 
     return Sections(data, behind - np.array(sizes, np.int64), behind, origins)
 
 
-def _payload(entry: memoryview, origin: int) -> list[bytes | memoryview]:
-    """Decompress what a wrapper holds."""
-    magic, codec = entry[v2.MAGIC_AT], entry[v2.MAGIC_AT + 1] & v2.CODEC_MASK
-    try:
-        if codec == ZSTD:
-            raise CorruptRecordError(f"zstd is no codec of message format v{magic}")
-        _, values = legacy.keys_and_values(
-            bytes(entry), np.zeros(1, np.int64), np.full(1, len(entry)), np.full(1, magic, np.int8)
-        )
-        if values.null[0]:
-            raise CorruptRecordError("a compressed message without a value")
-        return decompress_pieces(
-            codec, entry[int(values.starts[0]) : int(values.ends[0])], magic=magic
-        )
-    except CorruptRecordError as exc:
-        raise CorruptRecordError(exc.reason, origin) from exc
-
-
 def _starts(sections: Sections) -> tuple[Longs, Longs]:
     """Find where each entry begins, and how many each section holds.
 
-    The loop does a look, a comparison and an append for each entry, 0.08 µs of the 0.6 µs that a
-    message takes in all: walking many wrappers side by side would save half of that.
+    Sections are walked side by side, an entry of each in a step, as long as there are enough.
     """
-    data, least = sections.data, legacy.MIN_LENGTHS[0]
+    found: list[Longs] = []
+    here, ends = sections.starts, sections.ends
+    view = np.ndarray((len(sections.data) - 3,), ">i4", sections.data, 0, (1,))
+    while len(here) >= _LANES:
+        found.append(here)
+        lengths = view[here + 8].astype(np.int64)
+        _check(lengths < legacy.MIN_LENGTHS[0], here, _TOO_SHORT)
+        here = here + v2.FRAME_BYTES + lengths
+        inside = here < ends
+        if np.count_nonzero(inside) < len(inside):
+            _check(here > ends, ends - 1, _CUT_SHORT)
+            here, ends = here[inside], ends[inside]
+    for position, end in zip(here.tolist(), ends.tolist(), strict=True):
+        found.append(_walk(sections.data, position, end))
+    starts = np.sort(np.concatenate(found))
+    counts = np.diff(np.searchsorted(starts, np.append(sections.starts, sections.ends[-1])))
+    many = f"a wrapper of more than {MAX_MESSAGES} messages is refused"
+    _check(counts > MAX_MESSAGES, sections.starts, many)
+    return starts, counts
+
+
+def _walk(data: bytes, position: int, end: int) -> Longs:
+    """Find where the entries between two positions begin, one after the other."""
     starts: list[int] = []
-    counts: list[int] = []
-    for begin, end in zip(sections.starts.tolist(), sections.ends.tolist(), strict=True):
-        before, position = len(starts), begin
-        while position < end:
-            (length,) = _length(data, position + 8)
-            if length < least:
-                raise CorruptRecordError(f"a message of length {length} in a wrapper", position)
-            starts.append(position)
-            position += v2.FRAME_BYTES + length
-        if position != end:
-            raise CorruptRecordError("a compressed message is cut short", starts[-1])
-        if not 0 < len(starts) - before <= MAX_MESSAGES:
-            raise CorruptRecordError(f"{len(starts) - before} messages in a wrapper", begin)
-        counts.append(len(starts) - before)
-    return np.array(starts, np.int64), np.array(counts, np.int64)
+    add, least = starts.append, legacy.MIN_LENGTHS[0]
+    while position < end:
+        (length,) = _length(data, position + 8)
+        if length < least:
+            raise CorruptRecordError(_TOO_SHORT, position)
+        add(position)
+        position += v2.FRAME_BYTES + length
+    if position > end:
+        raise CorruptRecordError(_CUT_SHORT, end - 1)
+    return np.array(starts, np.int64)
+
+
+def _check(wrong: legacy.Mask, at: Longs, reason: str) -> None:
+    if np.count_nonzero(wrong):
+        raise CorruptRecordError(reason, int(at[int(np.argmax(wrong))]))
 
 
 def _opened(
@@ -204,11 +239,10 @@ def _check_frames(
     nested = wrapped & ((frames["attributes"] & v2.CODEC_MASK) != 0)
     for wrong, reason in (
         (unknown, "a message of another format inside a wrapper"),
-        (sizes < least, "a message shorter than its fields"),
+        (sizes < least, _TOO_SHORT),
         (nested, "a compressed message inside another"),
     ):
-        if wrong.any():
-            raise CorruptRecordError(reason, int(starts[int(np.argmax(wrong))]))
+        _check(wrong, starts, reason)
     legacy.check_crcs(data, starts[wrapped], ends[wrapped], frames["crc"][wrapped].astype(np.int64))
 
 

@@ -132,14 +132,14 @@ def test_both_inside_one() -> None:
 @pytest.mark.parametrize(
     ("inner", "reason"),
     [
-        pytest.param(b"", "0 messages in a wrapper", id="nothing"),
+        pytest.param(b"", "a wrapper without messages", id="nothing"),
         pytest.param(plain(THREE, 1)[:-1], "cut short", id="cut"),
-        pytest.param(plain(THREE, 1) + b"\0", "of length 0", id="a byte more"),
+        pytest.param(plain(THREE, 1) + b"\0", "shorter than", id="a byte more"),
         pytest.param(wrapper(THREE, 1, GZIP), "inside another", id="nested"),
         pytest.param(encode.plain(0), "another format", id="v2"),
-        pytest.param(message(Record(0, 0), 1, length=13), "of length 13", id="short"),
-        pytest.param(message(Record(0, 0), 1, length=-1), "of length -1", id="negative"),
-        pytest.param(message(Record(0, 0), 1, length=-12), "of length -12", id="standing still"),
+        pytest.param(message(Record(0, 0), 1, length=13), "shorter than", id="short"),
+        pytest.param(message(Record(0, 0), 1, length=-1), "shorter than", id="negative"),
+        pytest.param(message(Record(0, 0), 1, length=-12), "shorter than", id="standing still"),
         pytest.param(message(Record(0, 0), 1, crc=1),
                      "CRC-32 is", id="crc"),
         pytest.param(sealed(message(Record(0, 0), 0)[:16] + b"\1" + bytes(9)), "shorter than",
@@ -164,7 +164,7 @@ def test_what_no_wrapper_holds(magic: int, codec: int, inner: bytes, reason: str
         (GZIP, b"\0", "gzip data is damaged"),
         (SNAPPY, b"\xff", "snappy data is damaged"),
         (LZ4, b"\4\x22", "lz4 data is damaged"),
-        (ZSTD, encode.compress(ZSTD, plain(THREE, 1)), "zstd is no codec of message format"),
+        (ZSTD, encode.compress(ZSTD, plain(THREE, 1)), "zstd is no codec"),
         (5, b"x", "codec 5 does not exist"),
         (7, b"x", "codec 7 does not exist"),
     ],
@@ -175,6 +175,15 @@ def test_values_that_cannot_be_opened(
     good = encode.plain(0)
     data = good + message(Record(9, 0, None, value), magic, attributes=codec)
     with pytest.raises(CorruptRecordError, match=reason) as caught:
+        by_klog(data)
+    assert caught.value.position == len(good)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_wrapper_whose_key_reaches_past_it(magic: int) -> None:
+    good = encode.plain(0)
+    data = good + message(Record(9, 0), magic, attributes=GZIP, fields=b"\0\1\0\0" + bytes(9))
+    with pytest.raises(CorruptRecordError, match="a key reaches past its message") as caught:
         by_klog(data)
     assert caught.value.position == len(good)
 
@@ -208,7 +217,7 @@ def test_what_lies_between_chosen_entries_is_not_read() -> None:
 def test_the_limits_hold_for_wrappers(monkeypatch: pytest.MonkeyPatch) -> None:
     data = wrapper(THREE, 1, GZIP)
     monkeypatch.setattr(wrappers, "MAX_MESSAGES", 2)
-    with pytest.raises(CorruptRecordError, match="3 messages in a wrapper"):
+    with pytest.raises(CorruptRecordError, match="more than 2 messages"):
         by_klog(data)
     bomb = message(Record(9, 0, None, encode.compress(GZIP, bytes(129 << 20))), 1, attributes=GZIP)
     with pytest.raises(CorruptRecordError, match="decompresses to more than"):
