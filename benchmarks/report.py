@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks import decode, memory, spark_read
+from benchmarks import decode, legacy, memory, spark_read
 from benchmarks.logs import Shape
 from benchmarks.peers import AIOKAFKA, KAFKA_PYTHON
 
@@ -35,6 +35,26 @@ def decode_table(results: Iterable[decode.Result]) -> str:
                 f"{times.rate(decode.KLOG) / MILLION:.2f}",
                 f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}" if has_peer else "-",
                 f"{times.rate(AIOKAFKA) / MILLION:.2f}",
+            )
+        )
+    return _table(header, rows)
+
+
+def legacy_table(results: Iterable[legacy.Result]) -> str:
+    """Tell klog's decoding of formats v0 and v1 against kafka-python's, in million records/s."""
+    header = ("format", "entries", "value", "klog / kafka-python", "target", "klog", "kafka-python")
+    rows = []
+    for result in results:
+        times, shape = result.times, result.shape
+        rows.append(
+            (
+                f"v{result.magic}",
+                "plain" if shape.codec == "none" else f"{shape.codec} ({shape.batch_records})",
+                f"{shape.value_bytes} B",
+                str(times.ratio(decode.KLOG, KAFKA_PYTHON)),
+                f"{legacy.KAFKA_PYTHON_TARGET:.0f}",
+                f"{times.rate(decode.KLOG) / MILLION:.2f}",
+                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}",
             )
         )
     return _table(header, rows)

@@ -4,7 +4,8 @@ Nothing is decompressed past `limit` bytes: a batch that claims or turns out to 
 refused, and memory stays within the limit and one step of the codec. Framings are Kafka's (format
 notes 2.1 to 2.4): gzip may have several members and trailing zeros; snappy is xerial's stream, one
 or several, or a bare block; lz4 is the frame format with independent blocks only, its header
-checksum as in v2, and what follows the end mark is ignored; zstd may be several frames.
+checksum as in v2 (in messages of magic 0 it is wrong, and not looked at), and what follows the end
+mark is ignored; zstd may be several frames.
 """
 
 from __future__ import annotations
@@ -48,16 +49,19 @@ def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
 
 
 def decompress_pieces(
-    codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES
+    codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES, magic: int = 2
 ) -> list[bytes | memoryview]:
     """Decompress the records of a batch with codec number `codec` (attributes, bits 0 to 2).
 
-    The pieces are as the codec gave them: the caller joins those of many batches at once. Raises
-    `CorruptRecordError` if the bytes are not of that codec, or hold more than `limit` bytes.
+    `magic` is the format of the batch that the data lies in. The pieces are as the codec gave them:
+    the caller joins those of many batches at once. Raises `CorruptRecordError` if the bytes are not
+    of that codec, or hold more than `limit` bytes.
     """
     decoder = _DECODERS.get(codec)
     if decoder is None:
         raise CorruptRecordError(f"compression codec {codec} does not exist")
+    if codec == LZ4 and magic == 0:
+        decoder = _lz4_of_magic_0
     try:
         return decoder(data, limit)
     except (
@@ -173,6 +177,19 @@ def _snappy_block(block: memoryview, out: _Output) -> bytes:
 
 def _lz4(data: memoryview, limit: int) -> list[bytes | memoryview]:
     position, block_bytes, block_checksums = _lz4_frame(data)
+    if data[position - 1] != (xxhash.xxh32_intdigest(data[4 : position - 1]) >> 8) & 0xFF:
+        raise ValueError("frame header checksum differs")
+    return _lz4_blocks(data, position, block_bytes, block_checksums, limit)
+
+
+def _lz4_of_magic_0(data: memoryview, limit: int) -> list[bytes | memoryview]:
+    """Decompress a frame whose header checksum was summed over the wrong bytes (notes 2.3)."""
+    return _lz4_blocks(data, *_lz4_frame(data), limit)
+
+
+def _lz4_blocks(
+    data: memoryview, position: int, block_bytes: int, block_checksums: bool, limit: int
+) -> list[bytes | memoryview]:
     out = _Output(limit)
     while True:
         (word,) = _le_uint(data, position)
@@ -201,8 +218,6 @@ def _lz4_frame(data: memoryview) -> tuple[int, int, bool]:
     if size_code >> 4 not in _LZ4_BLOCK_BYTES:
         raise ValueError(f"block size code {size_code >> 4} does not exist")
     header_end = 6 + (8 if flags & 0x08 else 0)
-    if data[header_end] != (xxhash.xxh32_intdigest(data[4:header_end]) >> 8) & 0xFF:
-        raise ValueError("frame header checksum differs")
     return header_end + 1, _LZ4_BLOCK_BYTES[size_code >> 4], bool(flags & 0x10)
 
 

@@ -7,6 +7,7 @@
 `walk` finds where the records of all batches at hand begin and end. Then each field is decoded for
 all records at once, and keys and values are gathered by Arrow out of the buffer they lie in. Every
 length is checked against its record before it is used, and a record must end where its length says.
+What entries of message formats v0 and v1 hold is found by `wrappers`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,11 @@ import pyarrow as pa
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import decompress_into, decompress_pieces
-from klog.logformat.headers import read_headers
+from klog.logformat.headers import HEADERS_TYPE, read_headers
+from klog.logformat.legacy import Fields
 from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, Longs, read_varints
 from klog.logformat.walk import Sections, record_bounds
+from klog.logformat.wrappers import Messages, messages
 
 MAX_BATCH_RECORDS = 1 << 22
 """The most records that one batch may have: where each begins is held for all of them at once."""
@@ -39,9 +43,9 @@ PART_BYTES = 4 << 20
 class Columns:
     """Decoded records, a row each.
 
-    `offset` and `timestamp_ms` int64, `timestamp_type` int8 (0
-    CreateTime, 1 LogAppendTime); `key`, `value` Arrow binary, null where the record has null;
-    `headers` Arrow list, null where the record has none. What was not asked for is None.
+    `offset` and `timestamp_ms` int64, `timestamp_type` int8 (0 CreateTime, 1 LogAppendTime, -1
+    none, as in v0); `key`, `value` Arrow binary, null where the record has null; `headers` Arrow
+    list, null where the record has none. What was not asked for is None.
     """
 
     offset: Longs
@@ -97,8 +101,49 @@ def decode_parts(
 
     `columns` are names of `Columns`; offsets come always. A part is as many batches as decompress
     to about `part_bytes`, and `part_records` of their records at the most, so memory does not
-    follow how well they compressed. Raises `CorruptRecordError`, its position that of the batch.
+    follow how well they compressed; formats v0 and v1 share no part with v2. Raises
+    `CorruptRecordError`, its position that of the batch.
     """
+    is_legacy = batches.is_legacy
+    changes = np.flatnonzero(is_legacy[1:] != is_legacy[:-1]) + 1
+    for begin, end in pairwise([0, *changes.tolist(), len(batches)]):
+        some = batches.part(begin, end)
+        if begin < end and is_legacy[begin]:
+            for found in messages(data, some, part_bytes):
+                yield from _message_parts(found, columns, part_records)
+        else:
+            yield from _record_parts(data, some, columns, part_bytes, part_records)
+
+
+def _message_parts(
+    found: Messages, columns: Collection[str], part_records: int
+) -> Iterator[Columns]:
+    """Make columns of messages of formats v0 and v1, which have no headers."""
+    for begin in range(0, len(found.offsets), part_records):
+        some = slice(begin, begin + part_records)
+        count = len(found.offsets[some])
+
+        def gathered(of: Fields, some: slice = some) -> pa.BinaryArray:
+            return _gather(found.sections.data, of.starts[some], of.ends[some], of.null[some])
+
+        yield Columns(
+            offset=found.offsets[some],
+            timestamp_ms=found.timestamps[some] if "timestamp_ms" in columns else None,
+            timestamp_type=found.timestamp_types[some] if "timestamp_type" in columns else None,
+            key=gathered(found.keys) if "key" in columns else None,
+            value=gathered(found.values) if "value" in columns else None,
+            headers=pa.nulls(count, HEADERS_TYPE) if "headers" in columns else None,
+        )
+
+
+def _record_parts(
+    data: bytes,
+    batches: v2.Batches,
+    columns: Collection[str],
+    part_bytes: int,
+    part_records: int,
+) -> Iterator[Columns]:
+    """Decode records of batches that are all of format v2."""
     for part, sections in _sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
         counts = part.headers["count"].astype(np.int64)

@@ -197,7 +197,7 @@ class RawRoot:
             if known and same and (known.stamp, known.held) == (file.stamp, flushed.held):
                 return known.end
             end = find_end(reader, flushed, known.end if known and same else None)
-        except (CorruptRecordError, UnsupportedFormatError) as exc:
+        except CorruptRecordError as exc:
             raise exc.in_file(segment.log.path, str(name)) from exc
         finally:
             reader.close()

@@ -15,9 +15,10 @@ import numpy as np
 
 from klog.connector.log.directory import Segment
 from klog.connector.store.files import File, Store
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.columnar import decode
 from klog.logformat.index import MAX_RELATIVE_OFFSET
 from klog.logformat.indexing import appends_of, no_entries
 from klog.logformat.offset_index import OffsetIndex, read_offset_index
@@ -65,8 +66,6 @@ def chunks(
             if len(intact):
                 yield Chunk(data, position, intact)
             raise CorruptRecordError(first.reason, position + first.position) from exc
-        except UnsupportedFormatError as exc:
-            raise UnsupportedFormatError(exc.reason, position + (exc.position or 0)) from exc
         if len(batches):
             yield Chunk(data, position, batches)
             position += int(batches.ends[-1])
@@ -81,6 +80,13 @@ def chunks(
                     f"a batch of {wanted} bytes is refused, the limit is {MAX_BATCH_BYTES}",
                     position,
                 )
+
+
+def first_offset(entry: bytes) -> int:
+    """Give the first offset of one whole message of format v0 or v1, once its CRC holds."""
+    batches = v2.scan(entry, 0, len(entry))
+    v2.check_crcs(entry, batches)
+    return int(decode(entry, batches, ()).offset[0])
 
 
 @contextmanager
@@ -133,14 +139,27 @@ class SegmentReader:
         return position
 
     def cut_at(self, position: int) -> int | None:
-        """Give the base offset of the batch that begins at `position`; None if none does."""
+        """Give the first offset of the batch that begins at `position`; None if none does.
+
+        A message of format v0 or v1 is read for it: a wrapper's offset is that of its last message.
+        """
         header = self.header(position)
-        return None if header is None else int(header["base_offset"])
+        if header is None:
+            return None
+        if int(header["magic"]) == v2.MAGIC:
+            return int(header["base_offset"])
+        size = v2.FRAME_BYTES + int(header["length"])
+        if size > MAX_BATCH_BYTES:
+            return None
+        try:
+            return first_offset(self.file.read(position, position + size))
+        except CorruptRecordError:
+            return None
 
     def is_batch(self, position: int, reached: int) -> bool:
         """Tell whether a batch begins at `position` whose offset is at most `reached`."""
-        base = self.cut_at(position)
-        return base is not None and base <= reached
+        header = self.header(position)
+        return header is not None and int(header["base_offset"]) <= reached
 
     def index(self) -> OffsetIndex:
         """Give the offset index: the file's if it is well-formed, else one made from the log."""
@@ -184,20 +203,18 @@ class SegmentReader:
         try:
             for chunk in chunks(self.file, 0, self.file.size_bytes):
                 indexes = indexes.with_appends(appends_of(chunk.batches))
-        except (CorruptRecordError, UnsupportedFormatError):
+        except CorruptRecordError:
             pass
         return indexes.offset_index
 
     def header(self, position: int) -> v2.Headers | None:
         """Give the header of the batch that begins at `position`; None if none of this segment."""
         data = self.file.read(position, position + v2.HEADER_BYTES)
-        if len(data) < v2.HEADER_BYTES:
+        header = v2.header_of(data)
+        if header is None:
             return None
-        header: v2.Headers = np.frombuffer(data, v2.HEADER, 1)[0]
         base = int(header["base_offset"]) - self.segment.base_offset
         behind = position + v2.FRAME_BYTES + int(header["length"])
-        if int(header["magic"]) != 2 or int(header["length"]) < v2.MIN_LENGTH:
-            return None
         if not 0 <= base <= MAX_RELATIVE_OFFSET or behind > self.file.size_bytes:
             return None
         return header

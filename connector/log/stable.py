@@ -15,7 +15,7 @@ from klog.connector.log.directory import Directory
 from klog.connector.log.partition import PartitionLog
 from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.connector.store.files import Store
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.snapshot import read_open_transactions
@@ -69,7 +69,7 @@ def follow(known: OpenTransactions, log: PartitionLog) -> OpenTransactions:
         reader = log.open(segment)
         try:
             now = _through(reader, now, log.log_end, log.readable_bytes(reader))
-        except (CorruptRecordError, UnsupportedFormatError) as exc:
+        except CorruptRecordError as exc:
             raise exc.in_file(segment.log.path, str(log.name)) from exc
         finally:
             reader.close()

@@ -148,10 +148,15 @@ def _judge_tail(
 
 def _keeps_crc(head: bytes) -> bool:
     """Tell whether a whole batch begins here whose CRC holds: its damage lies outside the CRC."""
-    if len(head) < v2.HEADER_BYTES:
-        return False
     size = v2.FRAME_BYTES + int.from_bytes(head[8:12], "big", signed=True)
-    return v2.HEADER_BYTES <= size <= len(head) and v2.is_intact(head[:size])
+    if not v2.MIN_BATCH_BYTES <= size <= len(head):
+        return False
+    return v2.is_intact(head[:size]) or _is_v2(head[:size])
+
+
+def _is_v2(batch: bytes) -> bool:
+    """Tell whether a batch keeps the CRC of format v2, which does not cover the magic."""
+    return len(batch) >= v2.HEADER_BYTES and v2.keeps_crc32c(batch)
 
 
 def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
@@ -162,7 +167,7 @@ def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
     file = reader.file
     position = end.position + 1
     budget = _SEARCH_FACTOR * (file.size_bytes - end.position) + _SEARCH_BYTES
-    while position + v2.HEADER_BYTES <= file.size_bytes:
+    while position + v2.MIN_BATCH_BYTES <= file.size_bytes:
         data = file.read(position, min(position + _SEARCH_BYTES, file.size_bytes))
         room = min(file.size_bytes - position, len(data) + MAX_BATCH_BYTES)
         for start in plausible_starts(data, end.next_offset, room).tolist():
@@ -170,6 +175,8 @@ def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
             budget -= size
             if budget < 0 or _is_intact(file, position + start, position + start + size):
                 return int(position + start)
+        if position + len(data) >= file.size_bytes:
+            break
         position += max(len(data) - v2.HEADER_BYTES + 1, 1)
     return None
 
@@ -185,8 +192,12 @@ def _without_torn_batches(reader: SegmentReader, end: End, flushed: Flushed) -> 
             chunk.batches.next_offsets.tolist(),
             strict=True,
         ):
-            if v2.is_intact(chunk.data[start:behind]):
+            one = chunk.data[start:behind]
+            if v2.is_intact(one):
                 kept = End(next_offset, chunk.position + behind)
+            elif one[v2.MAGIC_AT] < v2.MAGIC and _is_v2(one):
+                reason = f"magic {one[v2.MAGIC_AT]} on a batch of format v2"
+                raise CorruptRecordError(reason, chunk.position + start)
     if flushed.clean or kept.next_offset < flushed.offset:
         raise CorruptRecordError(
             "the last batch fails its CRC, in bytes that the broker had flushed", kept.position

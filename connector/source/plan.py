@@ -7,7 +7,7 @@ A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
     path, identity, stamp      of the file the slice lies in, as planned; no stamp while it grows
     base_offset                of the segment
     begin, end                 positions: the bytes to read
-    first_offset               base offset of the batch at `begin`, -1 where that is unknown
+    first_offset               first offset of the batch at `begin`, -1 where that is unknown
     start_offset, end_offset   the records wanted, end exclusive
     limit_offset               behind every offset that may stand in these bytes
     aborted                    transactions that a `.txnindex` calls aborted, each a list:

@@ -24,7 +24,7 @@ from klog.connector.options import COLUMNS
 
 Texts: TypeAlias = list[bytes]
 KCAT_NULL = b"NULL"
-TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
@@ -180,7 +180,7 @@ def _milliseconds(batch: pa.RecordBatch) -> list[int]:
 def _console_timestamps(batch: pa.RecordBatch) -> Texts:
     kinds = batch.column("timestampType").to_pylist()
     return [
-        f"{TIMESTAMP_TYPES[kind]}:{ms}".encode()
+        b"NO_TIMESTAMP" if kind < 0 else f"{TIMESTAMP_TYPES[kind]}:{ms}".encode()
         for kind, ms in zip(kinds, _milliseconds(batch), strict=True)
     ]
 

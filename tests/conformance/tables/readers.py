@@ -1,0 +1,319 @@
+"""Sections 8, 10 (lz4's framing) and 13.3 (v2): readers of files, and what they refuse."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from klog.errors import CorruptRecordError
+from klog.logformat.codecs import MAX_BATCH_BYTES
+from tests.conformance.case import Case, NotApplicable, Refused
+from tests.conformance.legacy_runs import headers, offsets, read, written
+from tests.conformance.readers_runs import (
+    batches_of,
+    decompressed,
+    end_on_disk,
+    first_of,
+    lasts,
+    lasts_before_damage,
+    searched,
+    searched_by_time,
+)
+from tests.encode import GZIP, LZ4, NONE, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
+from tests.encode_legacy import packed
+from tests.logformat.golden import COMPRESSED
+
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+FORMATS = [
+    (m, c) for m in (0, 1, 2) for c in (NONE, GZIP, SNAPPY, LZ4, ZSTD) if m == 2 or c != ZSTD
+]
+INT_MAX, LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
+
+
+def _two(magic: int, codec: int = GZIP) -> tuple[bytes, bytes]:
+    """Write two batches of two records each: last offsets 1 and 3."""
+    first = [Record(0, 15, b"a", b"1"), Record(1, 20, b"b", b"2")]
+    second = [Record(2, 30, b"c", b"3"), Record(3, 40, b"d", b"4")]
+    return written(magic, codec, first), written(magic, codec, second)
+
+
+def _with(data: bytes, at: int, value: bytes) -> bytes:
+    return data[:at] + value + data[at + len(value) :]
+
+
+_INCOMPLETE = [
+    case
+    for magic, codec in FORMATS
+    for first, second in [_two(magic, codec)]
+    for label in [f"v{magic} {NAMES[codec]}"]
+    # A plain message of v0 or v1 is a batch of its own: of the second two, one is whole.
+    for whole in [[0, 1, 2] if magic < 2 and codec == NONE else [1]]
+    for case in (
+        Case("8 iteratorIgnoresIncompleteEntries", lasts, ((first + second)[:-5],), whole, label),
+        Case(
+            "8 FileLogInputStream testBatchIterationIncompleteBatch",
+            lasts,
+            ((first + second)[:-13],),
+            whole,
+            label,
+        ),
+        Case(
+            "8 testIteratorWithLimits",
+            lasts,
+            (first, 0, len(first) - 1),
+            whole[:-2],
+            label,
+        ),
+    )
+]
+
+_REFUSED = [
+    case
+    for magic in (0, 1, 2)
+    for first, second in [_two(magic)]
+    for case in (
+        Case(
+            "8 iteratorRaisesOnTooSmallRecords",
+            lasts_before_damage,
+            (first + _with(second, 8, (9).to_bytes(4, "big")),),
+            ([1], True),
+            f"v{magic}",
+        ),
+        Case(
+            "8 iteratorRaisesOnTooSmallRecords",
+            lasts,
+            (first + _with(second, 8, (9).to_bytes(4, "big")),),
+            Refused(CorruptRecordError, "batch length 9 is below"),
+            f"v{magic}, why",
+        ),
+        Case(
+            "8 iteratorRaisesOnInvalidMagic",
+            lasts_before_damage,
+            (first + _with(second, 16, b"\x25"),),
+            ([1], True),
+            f"v{magic}",
+        ),
+        Case(
+            "8 iteratorRaisesOnInvalidMagic",
+            lasts,
+            (first + _with(second, 16, b"\x25"),),
+            Refused(CorruptRecordError, "magic 37"),
+            f"v{magic}, why",
+        ),
+        # Kafka's limit is a consumer's `max.message.bytes`; klog has one of its own for all.
+        Case(
+            "8 iteratorRaisesOnTooLargeRecords",
+            lasts,
+            (
+                _with(second, 8, MAX_BATCH_BYTES.to_bytes(4, "big")) + bytes(100),
+                0,
+                2 * MAX_BATCH_BYTES,
+            ),
+            Refused(CorruptRecordError, f"the limit is {MAX_BATCH_BYTES}"),
+            f"v{magic}",
+        ),
+    )
+]
+
+_SEVERAL = [
+    Record(0, 3241324, b"a", b"1"), Record(1, 234280, b"b", b"2"), Record(2, 238423489, b"c", None),
+    Record(3, 897839, None, b"4"), Record(4, 8234020, b"e", None),
+]  # fmt: skip
+_PER_BATCH = [
+    Case(
+        "8 testBatchIterationWithMultipleRecordsPerBatch",
+        batches_of,
+        (written(magic, codec, _SEVERAL[:2]) + written(magic, codec, _SEVERAL[2:]),),
+        [(one.offset, one.timestamp if magic else -1) for one in _SEVERAL]
+        if magic < 2 and codec == NONE
+        else [(1, 3241324 if magic else -1), (4, 238423489 if magic else -1)],
+        f"v{magic} {NAMES[codec]}",
+    )
+    for magic, codec in FORMATS
+]
+
+_V2 = [
+    Case(
+        "8 testBatchIterationV2",
+        headers,
+        (
+            batch(
+                [Record(15, 3241324, b"a", b"1"), Record(16, 234280, b"b", b"2")],
+                attributes=codec,
+                leader_epoch=9832,
+                producer_id=83843,
+                producer_epoch=15,
+                base_sequence=234,
+            )
+            + batch(
+                [Record(27, 238423489, b"c", b"3"), Record(28, 897839, None, b"4"),
+                 Record(29, 8234020, b"e")],
+                attributes=codec | TRANSACTIONAL,
+                leader_epoch=9832,
+                producer_id=83843,
+                producer_epoch=15,
+                base_sequence=236,
+            ),
+            ("base_offset", "last_offset", "max_timestamp", "leader_epoch", "producer_id",
+             "producer_epoch", "base_sequence", "count", "codec", "attributes"),
+        ),
+        [
+            (15, 16, 3241324, 9832, 83843, 15, 234, 2, codec, codec),
+            (27, 29, 238423489, 9832, 83843, 15, 236, 3, codec, codec | TRANSACTIONAL),
+        ],
+        NAMES[codec],
+    )
+    for codec in (NONE, GZIP, SNAPPY, LZ4, ZSTD)
+]  # fmt: skip
+
+ONES = [batch([Record(n, 0, b"", b"%d" % n)]) for n in range(3)]
+FIFTY = batch([Record(50, 0, b"", b"50")])
+LOG, SIZE = b"".join(ONES) + FIFTY, len(ONES[0])
+
+_FILES = [
+    *(
+        Case(
+            "8 testNextBatchSelectionWithMaxed/ZeroedParams",
+            lasts,
+            (LOG, at, at),
+            [],
+            f"at {at}",
+        )
+        for at in (0, LONG_MAX)
+    ),
+    # Kafka refuses a file beyond 2 GiB; klog's positions are 64 bits wide, so it reads on.
+    Case("8 testOpenOversizeFile", first_of, (LOG, INT_MAX + 5), 0),
+    *(
+        Case(
+            "8 testIterationOverPartialAndTruncation",
+            lasts,
+            (LOG + bytes(zeros),),
+            [0, 1, 2, 50],
+            f"{zeros} zeros",
+        )
+        for zeros in range(7)
+    ),
+    Case("8 testRead", lasts, (LOG, 0, len(LOG)), [0, 1, 2, 50], "whole"),
+    Case("8 testRead", lasts, (LOG, 0, 10 * len(LOG)), [0, 1, 2, 50], "beyond the end"),
+    Case("8 testRead", lasts, (LOG, SIZE, len(LOG)), [1, 2, 50], "from the second"),
+    Case("8 testRead", lasts, (LOG, SIZE, 10 * len(LOG)), [1, 2, 50], "from the second, beyond"),
+    Case("8 testRead", lasts, (LOG, SIZE, 2 * SIZE), [1], "the second only"),
+    *(
+        Case("8 testSearch", searched, (LOG, offset), found, f"{offset}")
+        for offset, found in (
+            (0, (0, 0)),
+            (1, (SIZE, 1)),
+            (2, (2 * SIZE, 2)),
+            (3, (3 * SIZE, 50)),
+            (50, (3 * SIZE, 50)),
+        )
+    ),
+    # The zeros of a preallocated file are no log; what klog finds is what Kafka trims it to.
+    Case("8 testPreallocateTrue / ClearShutdown", end_on_disk, (bytes(1 << 20),), (0, 0), "empty"),
+    Case(
+        "8 testPreallocateTrue / ClearShutdown",
+        end_on_disk,
+        (LOG + bytes((1 << 20) - len(LOG)),),
+        (51, len(LOG)),
+        "with data",
+    ),
+]
+
+_BY_TIME = [
+    Case(
+        "8 testSearchForTimestamp",
+        searched_by_time,
+        (
+            written(magic, codec, [Record(5, 10, b"k", b"v")])
+            + written(magic, codec, [Record(6, 11, b"k", b"v")]),
+            timestamp,
+        ),
+        offset if magic else None,
+        f"v{magic} {NAMES[codec]} at {timestamp}",
+    )
+    for magic, codec in product((0, 1, 2), (NONE, GZIP))
+    for timestamp, offset in ((9, 5), (10, 5), (11, 6), (12, None))
+]
+"""klog gives the offset; the leader epoch, which Kafka adds for v2, is in the batch's header."""
+
+_MIXED = [(0, (0, 2, 3)), (1, (9, 11, 15)), (2, (16, 17, 22, 24))]
+_CONVERSION = [
+    Case(
+        "8 testConversion",
+        offsets,
+        (
+            b"".join(
+                written(magic, codec, [Record(n, n, b"k%d" % n, b"hello %d" % n) for n in some])
+                for magic, some in _MIXED
+            ),
+        ),
+        [n for _, some in _MIXED for n in some],
+        # klog converts nothing down: it gives the records of a mixed log, gaps and all.
+        f"read, {NAMES[codec]}",
+    )
+    for codec in (NONE, GZIP, SNAPPY, LZ4)
+]
+
+DATA = b"data" * 256
+RIGHT, WRONG = packed(DATA, 1, LZ4), packed(DATA, 0, LZ4)
+_LZ4 = [
+    Case("10 Lz4 testLz4FramingMagicV0", decompressed, (LZ4, WRONG, 0), DATA, "wrong"),
+    Case("10 Lz4 testLz4FramingMagicV0", decompressed, (LZ4, RIGHT, 0), DATA, "right"),
+    Case("10 Lz4 testLz4FramingMagicV1", decompressed, (LZ4, RIGHT, 1), DATA, "right"),
+    Case(
+        "10 Lz4 testLz4FramingMagicV1",
+        decompressed,
+        (LZ4, WRONG, 1),
+        Refused(CorruptRecordError, "header checksum"),
+        "wrong",
+    ),
+    *(
+        Case(f"10 Lz4 {name}", decompressed, (LZ4, data, magic), answer, f"v{magic}")
+        for magic in (0, 1, 2)
+        for name, data, answer in (
+            (
+                "testHeaderPrematureEnd",
+                bytes(2),
+                Refused(CorruptRecordError, "lz4 data is damaged"),
+            ),
+            (
+                "testNotSupported",
+                b"\0" + RIGHT[1:],
+                Refused(CorruptRecordError, "not an lz4 frame"),
+            ),
+            (
+                "testBadFrameChecksum",
+                _with(RIGHT, 6, b"\xff"),
+                Refused(CorruptRecordError, "header checksum") if magic else DATA,
+            ),
+            (
+                "testBadBlockSize",
+                _with(RIGHT, 7, (1 << 24).to_bytes(4, "little")),
+                Refused(CorruptRecordError, "larger than the frame allows"),
+            ),
+        )
+    ),
+]
+
+_THREE = [
+    (5, 1000, 0, b"k1", b"v1"),
+    (6, 1001, 0, b"k2", b"v2"),
+    (7, 999, 0, b"k3", b"v3"),
+]
+_GOLDEN = [
+    Case(f"13.3 v2 {NAMES[codec]}", read, (data,), _THREE) for codec, data in COMPRESSED.items()
+]
+
+CASES: list[Case] = [
+    *_INCOMPLETE, *_REFUSED, *_PER_BATCH, *_V2, *_FILES, *_BY_TIME, *_CONVERSION, *_LZ4, *_GOLDEN,
+]  # fmt: skip
+
+NOT_APPLICABLE: list[NotApplicable] = [
+    NotApplicable(
+        "8 FileRecords testAppendProtectsFromOverflow",
+        "It appends to an open file up to 2 GiB; klog writes no segment in place.",
+    ),
+    NotApplicable(
+        "8 testTruncate / …SizeIsBiggerThanTargetSize",
+        "It cuts an open file; klog leaves a broker's files as they are.",
+    ),
+]
