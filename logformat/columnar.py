@@ -12,9 +12,7 @@ What entries of message formats v0 and v1 hold is found by `wrappers`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -25,11 +23,11 @@ import pyarrow as pa
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat.codecs import decompress_into, decompress_pieces
 from klog.logformat.headers import HEADERS_TYPE, read_headers
 from klog.logformat.legacy import Fields
-from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, Longs, read_varints
-from klog.logformat.walk import Sections, record_bounds
+from klog.logformat.sections import record_sections
+from klog.logformat.varint import VARLONG_BYTES, Bytes, Longs, read_varints
+from klog.logformat.walk import record_bounds
 from klog.logformat.wrappers import Messages, messages
 
 MAX_BATCH_RECORDS = 1 << 22
@@ -144,7 +142,7 @@ def _record_parts(
     part_records: int,
 ) -> Iterator[Columns]:
     """Decode records of batches that are all of format v2."""
-    for part, sections in _sections(data, batches, part_bytes):
+    for part, sections in record_sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
         counts = part.headers["count"].astype(np.int64)
         if (counts > MAX_BATCH_RECORDS).any():
@@ -162,77 +160,6 @@ def _record_parts(
                 )
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
-
-
-def _sections(
-    data: bytes, batches: v2.Batches, part_bytes: int
-) -> Iterator[tuple[v2.Batches, Sections]]:
-    """Lay the records of some batches after others in one buffer, uncompressed.
-
-    Batches that are all uncompressed stay where they are. Else the buffer holds what was yielded
-    only until the next is asked for.
-    """
-    codecs = batches.attributes & v2.CODEC_MASK
-    starts, ends = batches.starts + v2.HEADER_BYTES, batches.ends
-    if not codecs.any() and len(data) - int(ends.max(initial=0)) >= PADDING:
-        yield batches, Sections(data, starts, ends, batches.starts)
-        return
-    view = memoryview(data)
-    spans = zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    room_bytes = part_bytes + part_bytes // 4
-    with _lent_buffer(room_bytes + PADDING) as buffer:
-        out = memoryview(buffer)[:room_bytes]
-        sizes: list[int] = []
-        begin = held = 0
-        for number, (codec, start, end) in enumerate(spans):
-            # The one before is the best guess of how large this one is.
-            size = None
-            if not sizes or held + sizes[-1] <= part_bytes:
-                size = decompress_into(codec, view[start:end], out[held:])
-            if size is None and sizes:
-                part = batches.part(begin, number)
-                yield part, _laid_out(buffer, sizes, part.starts)
-                sizes, begin, held = [], number, 0
-                size = decompress_into(codec, view[start:end], out)
-            if size is None:
-                yield _lone(codec, view, batches.part(number, number + 1))
-                begin = number + 1
-            else:
-                sizes.append(size)
-                held += size
-        if sizes or begin == 0:
-            part = batches.part(begin, len(batches))
-            yield part, _laid_out(buffer, sizes, part.starts)
-
-
-def _lone(codec: int, view: memoryview, batch: v2.Batches) -> tuple[v2.Batches, Sections]:
-    """Give a batch that is larger than a part a buffer of its own."""
-    start = int(batch.starts[0])
-    try:
-        pieces = decompress_pieces(codec, view[start + v2.HEADER_BYTES : int(batch.ends[0])])
-    except CorruptRecordError as exc:
-        raise CorruptRecordError(exc.reason, start) from exc
-    data = b"".join([*pieces, bytes(PADDING)])
-    return batch, _laid_out(data, [len(data) - PADDING], batch.starts)
-
-
-def _laid_out(data: bytes | bytearray, sizes: list[int], origins: Longs) -> Sections:
-    behind = np.cumsum(np.array(sizes, np.int64))
-    return Sections(data, behind - np.array(sizes, np.int64), behind, origins)
-
-
-@contextmanager
-def _lent_buffer(size: int) -> Iterator[bytearray]:
-    """Lend a buffer that was written before; who asks while it is lent gets one of their own."""
-    free: list[bytearray] = _threads.__dict__.setdefault("free", [])
-    buffer = free.pop() if free and len(free[-1]) >= size else bytearray(size)
-    try:
-        yield buffer
-    finally:
-        free[:] = [buffer]
-
-
-_threads = threading.local()
 
 
 def _fields(

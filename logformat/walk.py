@@ -10,13 +10,13 @@ the walk from before it arrives exactly there; else the batches are walked from 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
+from klog.logformat.sections import Sections
 from klog.logformat.varint import TWO_BYTES, Bytes, Longs, pairs, read_varints
 
 MIN_RECORD_BYTES = 7
@@ -29,24 +29,6 @@ _LONG_BATCH = 256
 _HOPS = 3
 _WINDOW_RECORDS = 3
 _MAX_WINDOW_BYTES = 16384
-
-
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """The records of several batches, uncompressed, in one buffer.
-
-    `data` ends in padding; batch i's records are `data[starts[i]:ends[i]]`, and `origins[i]` is
-    where the batch began in what was read, for messages.
-    """
-
-    data: bytes | bytearray
-    starts: Longs
-    ends: Longs
-    origins: Longs
-
-    def origin_of(self, position: int) -> int:
-        """Give the origin of the batch whose records hold a position in `data`."""
-        return int(self.origins[max(int(np.searchsorted(self.starts, position, "right")) - 1, 0)])
 
 
 def record_bounds(

@@ -25,8 +25,8 @@ from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import legacy
 from klog.logformat.codecs import ZSTD, decompress_pieces
+from klog.logformat.sections import Sections, laid_out
 from klog.logformat.varint import PADDING, Longs
-from klog.logformat.walk import Sections
 
 MAX_MESSAGES = 1 << 22
 """The most messages that one wrapper may hold: where each begins is held for all of them."""
@@ -157,9 +157,7 @@ def _values(data: bytes, wrappers: v2.Batches) -> tuple[Longs, Longs]:
 
 
 def _joined(pieces: list[bytes | memoryview], sizes: list[int], origins: Longs) -> Sections:
-    behind = np.cumsum(np.array(sizes, np.int64))
-    data = b"".join([*pieces, bytes(PADDING)])
-    return Sections(data, behind - np.array(sizes, np.int64), behind, origins)
+    return laid_out(b"".join([*pieces, bytes(PADDING)]), sizes, origins)
 
 
 def _starts(sections: Sections) -> tuple[Longs, Longs]:
@@ -188,7 +186,7 @@ def _starts(sections: Sections) -> tuple[Longs, Longs]:
     return starts, counts
 
 
-def _walk(data: bytes, position: int, end: int) -> Longs:
+def _walk(data: bytes | bytearray, position: int, end: int) -> Longs:
     """Find where the entries between two positions begin, one after the other."""
     starts: list[int] = []
     add, least = starts.append, legacy.MIN_LENGTHS[0]
@@ -230,7 +228,7 @@ def _opened(
 
 
 def _check_frames(
-    data: bytes, starts: Longs, ends: Longs, frames: legacy.Frames, wrapped: legacy.Mask
+    data: bytes | bytearray, starts: Longs, ends: Longs, frames: legacy.Frames, wrapped: legacy.Mask
 ) -> None:
     """Refuse what no message of v0 or v1 can be, and inside wrappers what fails its CRC."""
     magics, sizes = frames["magic"], ends - starts

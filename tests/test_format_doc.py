@@ -16,11 +16,15 @@ from pathlib import Path
 import pytest
 
 from klog.logformat import batch as v2
-from klog.logformat import index, snapshot
+from klog.logformat import offset_index as offsets
+from klog.logformat import snapshot
+from klog.logformat import time_index as times
+from klog.logformat import transaction_index as aborted
 from klog.logformat import transactions as txn
 from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
+from klog.logformat.control import COMMIT
 from klog.logformat.headers import MAX_HEADERS
 from tests.encode import Record, varint
 from tests.logformat.decoding import by_hand, by_klog
@@ -92,7 +96,7 @@ def empty() -> None:
 def marker() -> None:
     data, batches = scanned("marker")
     assert len(data) == 78
-    assert txn.markers(data, batches) == [(12, 4000, txn.COMMIT)]
+    assert txn.markers(data, batches) == [(12, 4000, COMMIT)]
 
 
 def lz4() -> None:
@@ -155,21 +159,21 @@ def wrapper_v1() -> None:
 
 
 def offset_index() -> None:
-    found = index.read_offset_index(whole("offset-index"), 100, 1 << 31)
+    found = offsets.read_offset_index(whole("offset-index"), 100, 1 << 31)
     assert found is not None
     assert found.offsets.tolist() == [105, 120, 2147483747]
     assert found.positions.tolist() == [0, 4200, 2147483000]
 
 
 def time_index() -> None:
-    found = index.read_time_index(whole("time-index"), 100)
+    found = times.read_time_index(whole("time-index"), 100)
     assert found is not None
     assert found.timestamps.tolist() == [1000, 2000]
     assert found.offsets.tolist() == [105, 120]
 
 
 def transaction_index() -> None:
-    found = index.read_aborted(whole("transaction-index"), 100, 200)
+    found = aborted.read_aborted(whole("transaction-index"), 100, 200)
     assert found is not None
     assert found.producer_ids.tolist() == [4000]
     assert (found.first_offsets.tolist(), found.last_offsets.tolist()) == ([101], [110])

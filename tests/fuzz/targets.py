@@ -16,8 +16,12 @@ import numpy as np
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
-from klog.logformat import checkpoint, codecs, columnar, index, names, recovery, snapshot
+from klog.logformat import checkpoint, codecs, columnar, names, recovery, snapshot
+from klog.logformat import offset_index as offsets
+from klog.logformat import time_index as times
+from klog.logformat import transaction_index as aborted
 from klog.logformat import transactions as txn
+from klog.logformat.control import ABORT
 from tests import encode
 from tests.fuzz.seal import sealed_log, sealed_snapshot
 from tests.logformat.decoding import ALL, by_hand, records
@@ -152,7 +156,7 @@ def control(data: bytes) -> None:
     with _named(batches):
         decided = txn.markers(data, batches)
         txn.follow({}, data, batches)
-    later = dict.fromkeys(txn.undecided(batches, decided), txn.ABORT)
+    later = dict.fromkeys(txn.undecided(batches, decided), ABORT)
     by_markers = txn.aborted(batches, decided, later)
     assert not (by_markers & txn.is_control(batches)).any()
 
@@ -168,21 +172,21 @@ def tail(data: bytes) -> None:
 
 def offset_index(data: bytes) -> None:
     """Look up in an offset index."""
-    found = index.read_offset_index(data, _BASE, _LOG_BYTES)
+    found = offsets.read_offset_index(data, _BASE, _LOG_BYTES)
     if found is not None:
         assert 0 <= found.position_before(_BASE + 5) < _LOG_BYTES
 
 
 def time_index(data: bytes) -> None:
     """Look up in a time index."""
-    found = index.read_time_index(data, _BASE)
+    found = times.read_time_index(data, _BASE)
     if found is not None:
         assert -1 <= found.entry_before(1000) < len(found.timestamps)
 
 
 def transaction_index(data: bytes) -> None:
     """Read a transaction index."""
-    found = index.read_aborted(data, _BASE, _END)
+    found = aborted.read_aborted(data, _BASE, _END)
     if found is not None:
         assert (found.first_offsets < found.last_offsets).all()
 

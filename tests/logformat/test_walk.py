@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError
 from klog.logformat import walk
+from klog.logformat.sections import Sections
 from klog.logformat.varint import PADDING, Bytes, Longs
-from klog.logformat.walk import Sections, record_bounds
+from klog.logformat.walk import record_bounds
 from tests.encode import Record, record, varint
 from tests.logformat.decoding import Plodder
 

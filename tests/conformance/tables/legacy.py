@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 from klog.errors import CorruptRecordError
-from klog.logformat.transactions import COMMIT
+from klog.logformat.control import COMMIT
 from tests import encode
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.legacy_runs import (
