@@ -1,4 +1,4 @@
-"""Zig-zag varints, many at a time: every position in an array is decoded by the same few kernels.
+"""Zig-zag varints, many at a time: every position in an array is read or written by a few kernels.
 
 A varint is at most 5 bytes and a varlong at most 10; surplus high bits in the last byte are
 dropped, a continuation bit in it is an error (format notes 1.3, Kafka's `ByteUtils`). One and two
@@ -22,6 +22,8 @@ VARLONG_BYTES = 10
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Raw = npt.NDArray[np.uint64]
+"""Numbers as they lie in varints: unsigned, by zig-zag where they have a sign."""
 
 
 def _two_byte_table() -> npt.NDArray[np.int32]:
@@ -84,3 +86,34 @@ def _read_long(data: Bytes, at: Longs, limit: int) -> tuple[Longs, Longs]:
 def _unzigzag(raw: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> Longs:
     """Undo zig-zag: even is n/2, odd is -(n+1)/2."""
     return (raw >> 1).astype(np.int64) ^ -(raw & 1).astype(np.int64)
+
+
+def zigzag(values: Longs) -> Raw:
+    """Fold the sign into the lowest bit: n >= 0 is 2n, n < 0 is -2n-1."""
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def varint_sizes(raw: Raw) -> Longs:
+    """Give the bytes that each number takes, seven bits a byte."""
+    sizes = np.ones(len(raw), np.int64)
+    largest = int(raw.max(initial=0))
+    bound = 0x80
+    while bound <= largest:
+        sizes += raw >= np.uint64(bound)
+        bound <<= 7
+    return sizes
+
+
+def write_varints(out: Bytes, at: Longs, raw: Raw) -> Longs:
+    """Write one varint at each position of `out`, which has the room; give positions behind them.
+
+    One byte of all of them at a time, so no more steps than the longest has bytes.
+    """
+    behind = at + varint_sizes(raw)
+    while len(at):
+        more = raw >= 0x80
+        out[at] = (raw.astype(np.uint8) & 0x7F) | (more.view(np.uint8) << 7)
+        if not more.all():
+            at, raw = at[more], raw[more]
+        at, raw = at + 1, raw >> np.uint64(7)
+    return behind
