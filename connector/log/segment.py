@@ -18,18 +18,13 @@ from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
-from klog.logformat.index import (
-    EMPTY_OFFSET_INDEX,
-    OffsetIndex,
-    TimeIndex,
-    read_offset_index,
-    read_time_index,
-)
+from klog.logformat.index import MAX_RELATIVE_OFFSET
+from klog.logformat.indexing import appends_of, no_entries
+from klog.logformat.offset_index import OffsetIndex, read_offset_index
+from klog.logformat.time_index import TimeIndex, read_time_index
 
 CHUNK_BYTES = 4 << 20
 """How much is read at a time: enough batches to decode side by side, little enough to hold."""
-INDEX_INTERVAL_BYTES = 4096
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +179,14 @@ class SegmentReader:
         return found if self.is_batch(last, int(found.offsets[-1])) else None
 
     def _rebuilt(self) -> OffsetIndex:
-        """Index the log by its headers, an entry a few kilobytes, as far as it is readable."""
-        offsets, positions = [], []
+        """Index the log by its headers as a broker's recovery does, as far as it is readable."""
+        indexes = no_entries(self.segment.base_offset)
         try:
             for chunk in chunks(self.file, 0, self.file.size_bytes):
-                starts = chunk.batches.starts + chunk.position
-                step = np.flatnonzero(np.diff(starts // INDEX_INTERVAL_BYTES, prepend=-1))
-                offsets.append(chunk.batches.next_offsets[step] - 1)
-                positions.append(starts[step])
+                indexes = indexes.with_appends(appends_of(chunk.batches))
         except (CorruptRecordError, UnsupportedFormatError):
             pass
-        if not offsets:
-            return EMPTY_OFFSET_INDEX
-        return OffsetIndex(np.concatenate(offsets), np.concatenate(positions))
+        return indexes.offset_index
 
     def header(self, position: int) -> v2.Headers | None:
         """Give the header of the batch that begins at `position`; None if none of this segment."""

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader, chunks
+from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.index import MAX_RELATIVE_OFFSET
 from klog.logformat.recovery import is_padding, plausible_starts
 
 _SEARCH_BYTES = 4 << 20

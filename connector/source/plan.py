@@ -31,7 +31,7 @@ from klog.connector.log.directory import Segment
 from klog.connector.log.segment import SegmentReader
 from klog.connector.source.ranges import OffsetRange
 from klog.errors import CorruptRecordError
-from klog.logformat.index import read_aborted
+from klog.logformat.transaction_index import read_aborted
 
 Slice: TypeAlias = dict[str, Any]
 
