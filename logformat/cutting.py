@@ -37,9 +37,8 @@ def position_before(batches: v2.Batches, offset: int) -> int:
 
 
 def overflows(batches: v2.Batches, base_offset: int) -> bool:
-    """Tell whether a segment of this base has a batch that it cannot hold."""
-    relative = batches.next_offsets - 1 - base_offset
-    return bool(((relative > MAX_RELATIVE_OFFSET) | (batches.base_offsets < base_offset)).any())
+    """Tell whether a segment of this base has a batch whose offsets are too large for it."""
+    return bool((batches.next_offsets - 1 - base_offset > MAX_RELATIVE_OFFSET).any())
 
 
 def split(batches: v2.Batches, base_offset: int) -> list[Part]:

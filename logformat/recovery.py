@@ -37,9 +37,9 @@ class Recovered:
     """A segment as recovery leaves it: its log up to `position`, and what is made from that.
 
     `next_offset` is the offset behind the last batch kept. `index`, `time_index` and
-    `transaction_index` are the files' bytes, trimmed. `reason` says why bytes were cut, empty where
-    none were; `leaves_segment` that what follows is intact, but has offsets that no segment of this
-    base can hold, and must be split off first (format notes 4.11, step 10).
+    `transaction_index` are the files' bytes, trimmed. `reason` says why bytes were cut, and is
+    empty where none were. With `leaves_segment` what follows is intact, but its offsets are too
+    large for a segment of this base, which must be split first (format notes 4.11, step 10).
     """
 
     position: int
@@ -152,7 +152,7 @@ class Recovery:
     def _intact(self, data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
         """Find the batches before the first fault, and that fault."""
         try:
-            batches, fault = _scan(data)
+            batches, fault = scan_to_fault(data)
         except UnsupportedFormatError as exc:
             position = self._position + (exc.position or 0)
             raise UnsupportedFormatError(exc.reason, position) from exc
@@ -179,16 +179,15 @@ class Recovery:
             )
 
     def _check_segment(self, _: bytes, batches: v2.Batches) -> None:
-        self._leaves_segment = False
-        relative = batches.next_offsets - 1 - self._base_offset
-        outside = (batches.base_offsets < self._base_offset) | (relative > MAX_RELATIVE_OFFSET)
-        if outside.any():
-            first = int(np.argmax(outside))
-            self._leaves_segment = True
+        below = batches.base_offsets < self._base_offset
+        beyond = batches.next_offsets - 1 - self._base_offset > MAX_RELATIVE_OFFSET
+        outside = np.flatnonzero(below | beyond)
+        self._leaves_segment = bool(len(outside) and not below[outside[0]])
+        if len(outside):
             raise CorruptRecordError(
-                f"a batch up to offset {int(batches.next_offsets[first]) - 1} in the segment of "
-                f"offset {self._base_offset}; split the segment there",
-                int(batches.starts[first]),
+                f"a batch at offset {int(batches.base_offsets[outside[0]])} in the segment of "
+                f"offset {self._base_offset}",
+                int(batches.starts[outside[0]]),
             )
 
     def _take(self, data: bytes, batches: v2.Batches) -> None:
@@ -220,7 +219,7 @@ def aborted_entry(transaction: CompletedTransaction) -> bytes:
     )
 
 
-def _scan(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
+def scan_to_fault(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
     """Find the batches before the first place that is none, and what is wrong there."""
     fault: CorruptRecordError | None = None
     while True:
