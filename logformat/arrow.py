@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klog.logformat.varint import Bytes, Longs, Raw, varint_sizes, write_varints, zigzag
+from klog.logformat.varint import Bytes, Longs, Raw, Sizes, varint_sizes, write_varints, zigzag
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -32,7 +32,9 @@ def byte_lengths(column: Column) -> Longs:
 
 def field_sizes(lengths: Longs) -> Longs:
     """Give the bytes that fields of these lengths take, each with its varint before it."""
-    return varint_sizes(zigzag(lengths)) + np.maximum(lengths, 0)
+    sizes: Longs = np.maximum(lengths, 0)
+    sizes += varint_sizes(zigzag(lengths))
+    return sizes
 
 
 def varints(raw: Raw) -> pa.BinaryArray:
@@ -43,7 +45,7 @@ def varints(raw: Raw) -> pa.BinaryArray:
     return binary_array(out, bounds)
 
 
-def bounds_of(sizes: Longs) -> Longs:
+def bounds_of(sizes: Longs | Sizes) -> Longs:
     """Give where elements of these sizes begin, and behind them where the last one ends."""
     bounds = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])

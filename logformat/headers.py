@@ -152,7 +152,9 @@ def _sizes(headers: pa.ListArray, first_row: int) -> Longs:
         nameless = np.repeat(np.arange(len(counts)), counts)[lengths < 0]
         raise ValueError(f"row {first_row + int(nameless[0])}: a header without a name")
     behind = bounds_of(field_sizes(lengths) + field_sizes(byte_lengths(values)))[bounds_of(counts)]
-    return varint_sizes(zigzag(counts)) + np.diff(behind)
+    sizes: Longs = np.diff(behind)
+    sizes += varint_sizes(zigzag(counts))
+    return sizes
 
 
 def _fields(headers: pa.ListArray) -> tuple[Longs, pa.StringArray, pa.BinaryArray]:

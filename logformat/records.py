@@ -14,7 +14,7 @@ is the records. No step is taken for one record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +33,13 @@ from klog.logformat.arrow import (
 from klog.logformat.batch import MAX_OFFSET, MAX_OFFSET_DELTA
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE, header_sizes, is_headers_type, write_headers
-from klog.logformat.varint import Bytes, Longs, Raw, varint_sizes, write_varints, zigzag
+from klog.logformat.varint import Bytes, Longs, Raw, Sizes, varint_sizes, write_varints, zigzag
 
 NO_TIMESTAMP = -1
 MAX_FIRST_OFFSET = MAX_OFFSET - MAX_OFFSET_DELTA
 """The highest offset that a batch may begin at: all that it may hold is an offset still."""
-LEAST_DELTA_BYTES = 2
-"""A timestamp delta and an offset delta, a byte each."""
+LEAST_FRONT_BYTES = 4
+"""Length, attributes and two deltas, a byte each."""
 
 
 _TYPES = {"timestamp_ms": pa.int64(), "key": pa.binary(), "value": pa.binary()}
@@ -94,14 +94,14 @@ class Records:
 class Measured:
     """Some rows, by what of them does not depend on their batch.
 
-    `keys`, `values` are lengths, -1 for null; `rest` is the bytes of a record behind its offset
-    delta and the length of its key.
+    `keys`, `values` are lengths by zig-zag, that of null is -1; `rest` is the bytes of a record
+    from its key's length to its end.
     """
 
     timestamps: Longs
     offsets: Longs
-    keys: Longs
-    values: Longs
+    keys: Raw
+    values: Raw
     rest: Longs
 
     def __len__(self) -> int:
@@ -121,18 +121,23 @@ class Measured:
 
     @property
     def least(self) -> Longs:
-        """Give the fewest bytes that each record takes, in whatever batch."""
-        body = 1 + LEAST_DELTA_BYTES + varint_sizes(zigzag(self.keys)) + self.rest
-        return body + varint_sizes(zigzag(body))
+        """Give fewer bytes than each record takes in any batch, or just as many."""
+        return self.rest + LEAST_FRONT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """The rows of one batch: the varints before each key, by zig-zag, and the bytes of a record."""
+    """The rows of one batch: the numbers before each key, and the bytes of each record.
+
+    `lengths` and the deltas are by zig-zag; `timestamp_sizes` and `offset_sizes` are the bytes of
+    the deltas as varints, `sizes` of the records, the length before them included.
+    """
 
     lengths: Raw
     timestamp_deltas: Raw
+    timestamp_sizes: Sizes
     offset_deltas: Raw
+    offset_sizes: Sizes
     sizes: Longs
 
     def first(self, count: int) -> Laid:
@@ -140,7 +145,9 @@ class Laid:
         return Laid(
             self.lengths[:count],
             self.timestamp_deltas[:count],
+            self.timestamp_sizes[:count],
             self.offset_deltas[:count],
+            self.offset_sizes[:count],
             self.sizes[:count],
         )
 
@@ -157,23 +164,30 @@ def measure(records: Records, begin: int, end: int) -> Measured:
     _check_offsets(records, offsets, begin)
     keys = byte_lengths(records.key.slice(begin, end - begin))
     values = byte_lengths(records.value.slice(begin, end - begin))
-    rest = np.maximum(keys, 0) + field_sizes(values)
+    rest = field_sizes(keys) + field_sizes(values)
     if records.headers is None:
         rest += 1
     else:
         rest += header_sizes(records.headers.slice(begin, end - begin), begin)
     refuse(rest > MAX_BATCH_BYTES, begin, f"the record has more than {MAX_BATCH_BYTES} bytes")
-    return Measured(timestamps, offsets, keys, values, rest)
+    return Measured(timestamps, offsets, zigzag(keys), zigzag(values), rest)
 
 
 def lay(rows: Measured, begin: int, end: int, base_timestamp: int, base_offset: int) -> Laid:
     """Lay measured rows against the base of their batch; deltas wrap as Java's longs do."""
     timestamp_deltas = zigzag(rows.timestamps[begin:end] - np.int64(base_timestamp))
-    offset_deltas = zigzag(rows.offsets[begin:end] - base_offset)
-    body = 1 + varint_sizes(timestamp_deltas) + varint_sizes(offset_deltas)
-    body += varint_sizes(zigzag(rows.keys[begin:end])) + rows.rest[begin:end]
-    lengths = zigzag(body)
-    return Laid(lengths, timestamp_deltas, offset_deltas, varint_sizes(lengths) + body)
+    offset_deltas = (rows.offsets[begin:end] - base_offset).view(np.uint64) << np.uint64(1)
+    timestamp_sizes, offset_sizes = varint_sizes(timestamp_deltas), varint_sizes(offset_deltas)
+    body = rows.rest[begin:end] + (timestamp_sizes + offset_sizes + np.int8(1))
+    lengths = body.view(np.uint64) << np.uint64(1)
+    return Laid(
+        lengths=lengths,
+        timestamp_deltas=timestamp_deltas,
+        timestamp_sizes=timestamp_sizes,
+        offset_deltas=offset_deltas,
+        offset_sizes=offset_sizes,
+        sizes=body + varint_sizes(lengths),
+    )
 
 
 def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) -> Bytes:
@@ -182,18 +196,17 @@ def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) ->
     `rows` are the rows of these batches and of no others.
     """
     end = begin + len(rows)
-    sizes = np.concatenate([one.sizes for one in laid])
     pieces = [
-        _prefixes(rows, laid, sizes - rows.rest),
+        _prefixes(rows, laid),
         in_one_piece(records.key, begin, end),
-        varints(zigzag(rows.values)),
+        varints(rows.values),
         in_one_piece(records.value, begin, end),
     ]
     if records.headers is None:
         pieces.append(_NO_HEADERS)
     else:
         pieces += write_headers(in_one_piece(records.headers, begin, end))
-    return np.frombuffer(joined(pieces).buffers()[2], np.uint8, int(sizes.sum()))
+    return np.frombuffer(joined(pieces).buffers()[2], np.uint8)
 
 
 def _timestamps(records: Records, begin: int, end: int) -> Longs:
@@ -217,12 +230,19 @@ def _check_offsets(records: Records, offsets: Longs, begin: int) -> None:
     refuse(falls, before + 1, "the offset is not above that of the row before")
 
 
-def _prefixes(rows: Measured, laid: Sequence[Laid], sizes: Longs) -> pa.BinaryArray:
+def _prefixes(rows: Measured, laid: Sequence[Laid]) -> pa.BinaryArray:
     """Write what stands before each key: four varints, and the attributes, which are zero."""
-    bounds = bounds_of(sizes)
+    whole = Laid(*(np.concatenate([getattr(one, name) for one in laid]) for name in _LAID))
+    key_sizes = varint_sizes(rows.keys)
+    bounds = bounds_of(whole.sizes - rows.rest + key_sizes)
     out = np.zeros(int(bounds[-1]), np.uint8)
-    at = write_varints(out, bounds[:-1], np.concatenate([one.lengths for one in laid])) + 1
-    at = write_varints(out, at, np.concatenate([one.timestamp_deltas for one in laid]))
-    at = write_varints(out, at, np.concatenate([one.offset_deltas for one in laid]))
-    write_varints(out, at, zigzag(rows.keys))
+    write_varints(out, bounds[:-1], whole.lengths)
+    at = bounds[1:] - key_sizes
+    write_varints(out, at, rows.keys)
+    at = at - whole.offset_sizes
+    write_varints(out, at, whole.offset_deltas)
+    write_varints(out, at - whole.timestamp_sizes, whole.timestamp_deltas)
     return binary_array(out, bounds)
+
+
+_LAID = [field.name for field in fields(Laid)]

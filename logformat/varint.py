@@ -24,6 +24,8 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Raw = npt.NDArray[np.uint64]
 """Numbers as they lie in varints: unsigned, by zig-zag where they have a sign."""
+Sizes = npt.NDArray[np.int8]
+"""Bytes of varints: a few of them still add up in 8 bits, at an eighth of the memory."""
 
 
 def _two_byte_table() -> npt.NDArray[np.int32]:
@@ -93,27 +95,25 @@ def zigzag(values: Longs) -> Raw:
     return ((values << 1) ^ (values >> 63)).view(np.uint64)
 
 
-def varint_sizes(raw: Raw) -> Longs:
+def varint_sizes(raw: Raw) -> Sizes:
     """Give the bytes that each number takes, seven bits a byte."""
-    sizes = np.ones(len(raw), np.int64)
     largest = int(raw.max(initial=0))
-    bound = 0x80
+    sizes: Sizes = (raw >= 0x80).view(np.int8) + np.int8(1)
+    bound = 1 << 14
     while bound <= largest:
-        sizes += raw >= np.uint64(bound)
+        sizes += (raw >= np.uint64(bound)).view(np.int8)
         bound <<= 7
     return sizes
 
 
-def write_varints(out: Bytes, at: Longs, raw: Raw) -> Longs:
-    """Write one varint at each position of `out`, which has the room; give positions behind them.
+def write_varints(out: Bytes, at: Longs, raw: Raw) -> None:
+    """Write one varint at each position of `out`, which has the room.
 
     One byte of all of them at a time, so no more steps than the longest has bytes.
     """
-    behind = at + varint_sizes(raw)
     while len(at):
         more = raw >= 0x80
         out[at] = (raw.astype(np.uint8) & 0x7F) | (more.view(np.uint8) << 7)
         if not more.all():
             at, raw = at[more], raw[more]
         at, raw = at + 1, raw >> np.uint64(7)
-    return behind
