@@ -222,6 +222,14 @@ def kafka_tool(
     main_class: str, *arguments: str, stdin: bytes = b"", component: str = "kafka"
 ) -> str:
     """Run one of Kafka's own command-line classes, with or without a broker; see Broker.tool."""
+    printed, _ = kafka_tool_output(main_class, *arguments, stdin=stdin, component=component)
+    return printed
+
+
+def kafka_tool_output(
+    main_class: str, *arguments: str, stdin: bytes = b"", component: str = "kafka"
+) -> tuple[str, str]:
+    """Run a class as kafka_tool does and return its standard output and its standard error."""
     done = subprocess.run(
         _command(component, main_class, *arguments),
         input=stdin,
@@ -229,11 +237,10 @@ def kafka_tool(
         timeout=300,
         check=False,
     )
-    printed = done.stdout.decode(errors="replace")
+    printed, told = (one.decode(errors="replace") for one in (done.stdout, done.stderr))
     if done.returncode != 0:
-        told = printed + done.stderr.decode(errors="replace")
-        raise BrokerError(f"{main_class} failed: {told[-4000:]}")
-    return printed
+        raise BrokerError(f"{main_class} failed: {(printed + told)[-4000:]}")
+    return printed, told
 
 
 def _command(component: str, main_class: str, *arguments: str) -> list[str]:

@@ -37,8 +37,9 @@ COORDINATOR_EPOCH = 7
 class Written:
     """A partition in the making; `limits` are those of its topic's config.
 
-    `records` is the consumer's account, `aborted` what the transaction indexes must say, as
-    (producer id, first offset, marker offset, last stable offset).
+    `records` is the consumer's account, `markers` gives the kind of each marker by its offset,
+    `aborted` what the transaction indexes must say, as (producer id, first offset, marker offset,
+    last stable offset).
     """
 
     topic: str
@@ -47,6 +48,7 @@ class Written:
     next_offset: int = 0
     appends: list[list[bytes]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
+    markers: dict[int, str] = field(default_factory=dict)
     aborted: list[tuple[int, int, int, int]] = field(default_factory=list)
     _open: dict[int, int] = field(default_factory=dict)
     _undecided: dict[int, list[int]] = field(default_factory=dict)
@@ -54,7 +56,7 @@ class Written:
     def append(self, rows: Sequence[Sent], form: Form) -> None:
         """Append records, cut into batches as `form` has it; all of them are one append."""
         offsets = range(self.next_offset, self.next_offset + len(rows))
-        self._add(list(encode(_columns(rows, self.next_offset), form)))
+        self.appends.append(list(encode(_columns(rows, self.next_offset), form)))
         self._tell(zip(offsets, rows, strict=True), form)
         self.next_offset += len(rows)
 
@@ -66,20 +68,21 @@ class Written:
         base = self.next_offset
         records = _columns([sent for _, sent in rows], base)
         at = np.array([base + delta for delta, _ in rows], np.int64)
-        self._add([encode_one(replace(records, offset=at), form, base, offsets - 1)])
+        self.appends.append([encode_one(replace(records, offset=at), form, base, offsets - 1)])
         self._tell([(base + delta, sent) for delta, sent in rows], form)
         self.next_offset += offsets
 
     def append_empty(self, form: Form, offsets: int, max_timestamp: int) -> None:
         """Append a batch without records."""
-        self._add([empty_batch(form, self.next_offset, offsets - 1, max_timestamp)])
+        self.appends.append([empty_batch(form, self.next_offset, offsets - 1, max_timestamp)])
         self.next_offset += offsets
 
     def end(self, producer_id: int, epoch: int, timestamp_ms: int, *, commit: bool) -> None:
         """Append the marker of a producer's transaction."""
         at = At(self.next_offset, timestamp_ms, leader_epoch=0)
         kind = COMMIT if commit else ABORT
-        self._add([end_transaction(at, kind, producer_id, epoch, COORDINATOR_EPOCH)])
+        self.appends.append([end_transaction(at, kind, producer_id, epoch, COORDINATOR_EPOCH)])
+        self.markers[self.next_offset] = "COMMIT" if commit else "ABORT"
         first = self._open.pop(producer_id)
         if not commit:
             stable = min(self._open.values(), default=self.next_offset + 1)
@@ -129,9 +132,6 @@ class Written:
         if aborted:
             made[f"{base:020}.txnindex"] = encode_aborted(decode_aborted(b"").with_entries(aborted))
         return made
-
-    def _add(self, batches: list[bytes]) -> None:
-        self.appends.append(batches)
 
     def _tell(self, rows: Iterable[tuple[int, Sent]], form: Form) -> None:
         if form.transactional:

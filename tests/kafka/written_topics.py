@@ -84,9 +84,7 @@ def write_times(now: int) -> list[Written]:
 
 def write_index_full(now: int) -> list[Written]:
     """Roll segments because their indexes are full."""
-    limits = replace(
-        SMALL, segment_bytes=1 << 20, segment_index_bytes=48, index_interval_bytes=0
-    )
+    limits = replace(SMALL, segment_bytes=1 << 20, segment_index_bytes=48, index_interval_bytes=0)
     log = Written("written.full", limits)
     for step in range(20):
         log.append(rows(step * 3, 3, now), Form(leader_epoch=0))
@@ -150,22 +148,17 @@ def write_gaps(now: int) -> list[Written]:
     """Write what a cleaner leaves: gaps, batches without records, a delete horizon."""
     log = Written("written.gaps", SMALL)
     sequence = 0
+    emptied = Form(leader_epoch=0, producer_id=FIRST_PRODUCER_ID, producer_epoch=0, base_sequence=0)
     for step in range(15):
-        form = Form(
-            codec=step % len(CODECS),
-            leader_epoch=0,
-            producer_id=FIRST_PRODUCER_ID,
-            producer_epoch=0,
-            base_sequence=sequence,
-        )
+        form = replace(emptied, codec=step % len(CODECS), base_sequence=sequence)
         one, two, three = rows(step * 10, 3, now)
         log.append_with_gaps([(1, one), (4, two), (5, three)], form, 9)
-        log.append_empty(replace(form, codec=0, base_sequence=sequence + 9), 6, now + step)
+        log.append_empty(replace(emptied, base_sequence=sequence + 9), 6, now + step)
         tombstones = [(0, one._replace(value=None)), (3, two._replace(value=None))]
         horizon = Form(leader_epoch=0, delete_horizon_ms=now + 86_400_000)
         log.append_with_gaps(tombstones, horizon, 4)
         sequence += 15
-    log.append_empty(replace(form, codec=0, base_sequence=sequence), 2, now)
+    log.append_empty(replace(emptied, base_sequence=sequence), 2, now)
     return [log]
 
 
@@ -191,6 +184,4 @@ TOPICS: tuple[Callable[[int], list[Written]], ...] = (
 
 def write_all(now: int) -> dict[tuple[str, int], Written]:
     """Write every partition; `now` is in ms."""
-    return {
-        (log.topic, log.partition): log for write in TOPICS for log in write(now - 3_600_000)
-    }
+    return {(log.topic, log.partition): log for write in TOPICS for log in write(now - 3_600_000)}
