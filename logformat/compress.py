@@ -81,7 +81,8 @@ def compress(codec: int, data: memoryview, level: int | None = None) -> bytes | 
 
     Raises `ValueError` as `check_level`.
     """
-    return _ENCODERS[codec](data, check_level(codec, level))
+    checked = check_level(codec, level)
+    return _ENCODERS[codec](data, checked)
 
 
 def _none(data: memoryview, level: int) -> memoryview:

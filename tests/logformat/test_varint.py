@@ -15,6 +15,9 @@ from klog.logformat.varint import (
     VARLONG_BYTES,
     pairs,
     read_varints,
+    varint_sizes,
+    write_varints,
+    zigzag,
 )
 from tests.encode import varint
 
@@ -149,3 +152,31 @@ def test_the_table_knows_every_pair_of_bytes() -> None:
 def test_pairs_are_little_endian_at_every_byte() -> None:
     data = np.array([1, 2, 3, 4], np.uint8)
     assert pairs(data).tolist() == [0x0201, 0x0302, 0x0403]
+
+
+def test_written_as_the_table_says() -> None:
+    """All at once, side by side in one buffer."""
+    numbers = np.array([number for number, _ in BOTH + LONG_ONLY], np.int64)
+    expected = [bytes.fromhex(text) for _, text in BOTH + LONG_ONLY]
+    raw = zigzag(numbers)
+    assert varint_sizes(raw).tolist() == [len(one) for one in expected]
+    ends = np.cumsum(varint_sizes(raw))
+    out = np.full(int(ends[-1]), 0xAA, np.uint8)
+    write_varints(out, ends - varint_sizes(raw), raw)
+    assert out.tobytes() == b"".join(expected)
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=30))
+def test_written_and_read_back(numbers: list[int]) -> None:
+    raw = zigzag(np.array(numbers, np.int64))
+    bounds = np.concatenate(([0], np.cumsum(varint_sizes(raw), dtype=np.int64)))
+    out = np.zeros(int(bounds[-1]) + PADDING, np.uint8)
+    write_varints(out, bounds[:-1], raw)
+    values, behind = read_varints(out, bounds[:-1], VARLONG_BYTES)
+    assert (values.tolist(), behind.tolist()) == (numbers, bounds[1:].tolist())
+
+
+def test_nothing_to_write() -> None:
+    none = np.empty(0, np.int64)
+    assert len(varint_sizes(zigzag(none))) == 0
+    write_varints(np.empty(0, np.uint8), none, zigzag(none))
