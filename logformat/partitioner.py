@@ -8,6 +8,7 @@ seeded with 0x9747b28c xor the length, over little-endian words and a tail of up
     the tail    h = (h ^ tail) * M             only where there is one
     at last     h ^= h >>> 13;  h *= M;  h ^= h >>> 15
 
+Records without a key stick to one partition until a batch is full, and then go to another.
 Groups and transactional ids find their coordinator's partition by Java's hash of a string instead.
 
 Keys are hashed side by side, a word of each at a time, longest first, so that those that still
@@ -23,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from klog.logformat.index import Longs
+from klog.logformat.indexing import entry_rows
 
 Words = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.int32]
@@ -55,6 +57,20 @@ def to_positive(hashes: Ints) -> Ints:
     """Clear the sign bit, as Kafka's `Utils.toPositive` does: not the absolute value."""
     positive: Ints = hashes & np.int32(0x7FFFFFFF)
     return positive
+
+
+def sticky_runs(size_bytes: Longs, batch_bytes: int) -> Longs:
+    """Give the run of each record without a key: a run goes to one partition, whichever it is.
+
+    A run ends with the record at which it reaches `batch.size`, which is when a producer looks for
+    another partition. `size_bytes` are those of each record, at least 1. `ValueError` for a batch
+    of less than a byte.
+    """
+    if batch_bytes < 1:
+        raise ValueError(f"batch.size {batch_bytes} lets no record stick to a partition")
+    begins = np.zeros(len(size_bytes), np.int64)
+    begins[entry_rows(np.cumsum(size_bytes) - size_bytes, batch_bytes - 1)] = 1
+    return np.cumsum(begins)
 
 
 def coordinator_partition(name: str, partitions: int) -> int:

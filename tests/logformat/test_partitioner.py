@@ -13,6 +13,7 @@ from klog.logformat.partitioner import (
     java_hash,
     key_partitions,
     murmur2,
+    sticky_runs,
     to_positive,
 )
 
@@ -151,3 +152,20 @@ def test_java_hashes_utf_16_code_units(text: str) -> None:
 def test_coordinators(name: str, hashed: int, partition: int) -> None:
     assert java_hash(name) == hashed
     assert coordinator_partition(name, 50) == partition
+
+
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 120))
+def test_a_run_is_full_with_its_last_record(sizes: list[int], batch_bytes: int) -> None:
+    runs = sticky_runs(np.array(sizes, np.int64), batch_bytes).tolist()
+    expected, run, filled = [], 0, 0
+    for size in sizes:
+        if filled >= batch_bytes:
+            run, filled = run + 1, 0
+        expected.append(run)
+        filled += size
+    assert runs == expected
+
+
+def test_a_batch_has_room() -> None:
+    with pytest.raises(ValueError, match=r"batch\.size 0"):
+        sticky_runs(np.array([1]), 0)
