@@ -223,10 +223,10 @@ NOT_APPLICABLE = [
     NotApplicable("24 testIsStrayKraftReplica*", NO_IMAGE),
     NotApplicable(
         "24 testCheckpointLogStartOffsetForNormalTopic",
-        "When a broker's scheduler writes its checkpoint is the broker's; klog reads what it wrote.",
+        "When a running broker writes its checkpoint is the broker's; klog reads what it wrote.",
     ),
     NotApplicable(
         "24 testGetOffsetsAfterDeleteRecords",
-        "The old OffsetRequest lists segments' bases to clients; no interface of klog's gives them.",
+        "The old OffsetRequest lists segments' bases to clients; klog has no such interface.",
     ),
 ]
