@@ -21,9 +21,9 @@ from klog.logformat.epochs import NO_EPOCHS, LeaderEpochs
 from klog.logformat.listing import LOG, arrange
 from klog.logformat.names import MAX_OFFSET
 from klog.logformat.producers import ProducerState
-from klog.logformat.recovery import recover, scan_to_fault
 from klog.logformat.reindex import INDEX_INTERVAL_BYTES
 from klog.logformat.replay import reload_producers, stray_snapshots
+from klog.logformat.segment_recovery import recover, scan_to_fault
 from klog.logformat.snapshot import encode_snapshot
 
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from klog.errors import CorruptRecordError
 from klog.logformat.producers import ProducerState
-from klog.logformat.recovery import scan_to_fault
+from klog.logformat.segment_recovery import scan_to_fault
 from klog.logformat.snapshot import decode_snapshot, encode_snapshot
 
 SNAPSHOT_SEGMENTS = 2

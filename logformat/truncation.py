@@ -16,8 +16,8 @@ from klog.logformat.epochs import NO_EPOCHS
 from klog.logformat.listing import LOG
 from klog.logformat.partition import INDEX, TIME_INDEX, TRANSACTION_INDEX, Partition
 from klog.logformat.producers import ProducerState
-from klog.logformat.recovery import scan_to_fault
 from klog.logformat.replay import reload_producers
+from klog.logformat.segment_recovery import scan_to_fault
 
 _ENTRIES = {
     INDEX: np.dtype([("offset", ">i4"), ("", "V4")]),
