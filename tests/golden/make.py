@@ -31,6 +31,7 @@ from tests.golden.topics import (
     write_compacted,
     write_groups,
     write_idempotent,
+    write_kafka_python,
     write_mixed,
     write_shapes,
     write_transactions,
@@ -53,6 +54,7 @@ def write_28(client: Client, gateway: Any) -> list[Any]:
         write_shapes(client, gateway, topic, version)
     for topic, version in (("v1.append", V1), ("v2.append", V2)):
         write_append_time(client, topic, version)
+    write_kafka_python(client)
     write_mixed(client)
     write_idempotent(client, gateway)
     held = write_transactions(client, gateway, SMALL)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,27 @@ def write_shapes(client: Client, gateway: Any, topic: str, version: str | None) 
         if with_headers:
             java.batch(topic, number, [SHAPES[0]._replace(headers=HEADERS), SHAPES[1]])
         java.close()
+
+
+def write_kafka_python(client: Client) -> None:
+    """Write v1 as a client of its time sends it: the broker keeps its wrappers as they come."""
+    kafka = import_module("kafka")  # untyped, and only `make golden` needs it
+    codecs = ("none", "gzip", "lz4")  # its snappy wants a package more
+    topic = client.create("v1.kafka-python", "wrappers that a client made; partition 2 is lz4",
+                          format_config(V1), len(codecs))  # fmt: skip
+    for number, codec in enumerate(codecs):
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=client.broker.bootstrap,
+            api_version=(0, 10),
+            compression_type=None if codec == "none" else codec,
+            linger_ms=500,
+        )
+        for start in (0, 20):
+            for sent in numbered(6, start, 60):
+                producer.send(topic, value=sent.value, key=sent.key, partition=number,
+                              timestamp_ms=sent.timestamp)  # fmt: skip
+            producer.flush()
+        producer.close()
 
 
 def write_append_time(client: Client, topic: str, version: str | None) -> None:

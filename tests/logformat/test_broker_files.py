@@ -40,15 +40,15 @@ def _is_v2(directory: Path) -> bool:
     return all(log[16] == 2 for log in _logs(directory).values() if log)
 
 
-PARTITIONS = [
-    pytest.param(told, topic, partition, id=f"{name}-{topic[:40]}-{partition}")
+PARTITIONS = {
+    f"{name}-{topic[:40]}-{partition}": (told, topic, partition)
     for name, told in SCENES.items()
     for topic, partition in told.partitions()
     if not any(word in topic for word in CHANGED)
     and _is_v2(told.partition_dir(topic, partition))
     and any(_logs(told.partition_dir(topic, partition)).values())
-]
-EVERY = pytest.mark.parametrize(("told", "topic", "partition"), PARTITIONS)
+}
+EVERY = pytest.mark.parametrize(("told", "topic", "partition"), PARTITIONS.values(), ids=PARTITIONS)
 
 
 def _limits(told: Scene, topic: str) -> RollLimits:
@@ -108,6 +108,6 @@ def test_where_the_log_rolled(told: Scene, topic: str, partition: int) -> None:
 
 def test_they_show_something() -> None:
     """Several segments, indexes with entries, aborted transactions, producers."""
-    directories = [one.values[0].partition_dir(*one.values[1:]) for one in PARTITIONS]
+    directories = [told.partition_dir(topic, p) for told, topic, p in PARTITIONS.values()]
     for pattern, count in (("*.log", 3), ("*.txnindex", 3), ("*.snapshot", 3)):
         assert sum(len(list(path.glob(pattern))) >= count for path in directories) > 3

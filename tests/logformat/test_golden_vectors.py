@@ -29,7 +29,7 @@ PARTITIONS = [
 FORMATS: dict[str, dict[str, tuple[int, ...]]] = {
     "2.8.2": {
         "v0": (0,), "v0.compacted": (0,), "v1": (1,), "v1.append": (1,), "v1.compacted": (1,),
-        "v2": (2,), "v2.append": (2,), "mixed": (0, 1, 2), "txn": (2,),
+        "v1.kafka-python": (1,), "v2": (2,), "v2.append": (2,), "mixed": (0, 1, 2), "txn": (2,),
         "__consumer_offsets": (2,), "__transaction_state": (2,),
     },
     "3.9.1": {"v2": (2,), "txn": (2,), "__consumer_offsets": (2,)},
