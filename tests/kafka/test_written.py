@@ -1,4 +1,4 @@
-"""What klog writes, put before Kafka's own tools: dump tool, broker, Java consumer and producers.
+"""What klog writes, put before a broker, and before Java's consumer and producers.
 
 The rule: one broker, one Java process. Its topics are made first, so that their ids are known; then
 klog's directories take the place of its empty ones, once as after a kill and once as after a clean
@@ -7,7 +7,6 @@ stop, and producers go on behind them. Numbers are lines of `kafka-seen.md`.
 
 from __future__ import annotations
 
-import re
 import shutil
 import struct
 import time
@@ -22,11 +21,10 @@ from klog.logformat.metadata import decode_partition_metadata, encode_partition_
 from klog.logformat.names import segment_name
 from klog.logformat.partition import load
 from klog.logformat.snapshot import decode_snapshot
-from tests.broker import Broker, kafka_tool_output
+from tests.broker import Broker
 from tests.corpus import Record, damage
 from tests.corpus.clients import Client, numbered
 from tests.java import JavaProducer, consume, java_process
-from tests.kafka.written import COORDINATOR_EPOCH
 from tests.kafka.written_topics import config_of, write_all
 from tests.reading import LEVELS, read_partition, told_at
 
@@ -264,106 +262,3 @@ def test_the_leader_epochs(judged: Judged, where: Where) -> None:
 def test_klog_reads_its_own(judged: Judged, where: Where, level: str) -> None:
     wanted = told_at(WRITTEN[where].records, level)
     assert read_partition([judged.written], *where, level) == wanted
-
-
-DUMPED = re.compile(r"^Dumping (\S+)$", re.MULTILINE)
-RECORD = re.compile(
-    r"^\| offset: (\d+) (CreateTime|LogAppendTime): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)"
-    r".*?(?: endTxnMarker: (\w+) coordinatorEpoch: (\d+))?$",
-    re.MULTILINE,
-)
-FAULTS = re.compile("isvalid: false|Found|[Ii]nvalid|not found|out of order")
-
-
-def dumped(paths: list[Path], *options: str) -> tuple[dict[Path, str], str]:
-    """Run the dump tool over files; give what it said of each, and what it complains of at last.
-
-    It names mismatches only on standard error, and ends with success all the same.
-    """
-    given = ",".join(map(str, paths))
-    said, told = kafka_tool_output("kafka.tools.DumpLogSegments", *options, "--files", given)
-    _, *parts = DUMPED.split(said)
-    complaints = [line for line in told.splitlines() if not line.startswith(("SLF4J", "WARNING"))]
-    found = {Path(parts[i]): parts[i + 1] for i in range(0, len(parts), 2)}
-    return found, "\n".join([*complaints, *FAULTS.findall(said)])
-
-
-def checked(paths: list[Path], *options: str) -> dict[Path, str]:
-    """Run it and see that it came to the end of the list and found nothing."""
-    found, complaints = dumped(paths, *options)
-    assert complaints == ""
-    assert sorted(found) == sorted(paths), "the tool stops at the first file it cannot read"
-    return found
-
-
-def written_files(judged: Judged, *suffixes: str, but: str = "") -> list[Path]:
-    every = judged.written.glob("*/*")
-    return sorted(path for path in every if path.suffix in suffixes and path.parent.name != but)
-
-
-GAPS, GROUPED = "written.gaps-0", "written.grouped-0"
-
-
-def test_the_dump_tool_finds_every_record_and_no_fault(judged: Judged) -> None:
-    found = checked(written_files(judged, ".log", but=GAPS), "--deep-iteration")
-    gaps, complaints = dumped(sorted((judged.written / GAPS).glob("*.log")), "--deep-iteration")
-    # It misses the offsets that have no record, as it does in any log that a broker has cleaned.
-    offsets = re.compile(r"Non-consecutive offsets in \S+|  \d+ is followed by \d+")
-    assert [line for line in complaints.splitlines() if not offsets.fullmatch(line)] == []
-    found |= gaps
-    for where, log in WRITTEN.items():
-        name = f"{where[0]}-{where[1]}"
-        text = "".join(text for path, text in found.items() if path.parent.name == name)
-        assert text.count("baseOffset: ") == sum(len(append) for append in log.appends)
-        told = RECORD.findall(text)
-        data = [one[:5] for one in told if not one[5]]
-        assert data == [_as_dumped(one) for one in log.records]
-        markers = {int(offset): kind for offset, *_, kind, _ in told if kind}
-        assert markers == log.markers
-        assert {epoch for *_, epoch in told} <= {"", str(COORDINATOR_EPOCH)}
-
-
-def _as_dumped(one: Record) -> tuple[str, ...]:
-    def size(content: Any) -> str:
-        return "-1" if content is None else str(len(content))
-
-    kind = ("CreateTime", "LogAppendTime")[one.timestamp_type]
-    return (str(one.offset), kind, str(one.timestamp), size(one.key), size(one.value))
-
-
-@pytest.mark.parametrize("option", ["--index-sanity-check", "--verify-index-only", None])
-def test_the_dump_tool_finds_no_fault_in_an_index(judged: Judged, option: str | None) -> None:
-    paths = written_files(judged, ".index", ".timeindex", but=GROUPED)
-    found = checked(paths, *([option] if option else []))
-    if option == "--index-sanity-check":
-        for path, text in found.items():
-            good = "passed sanity check." if path.stat().st_size else "is empty."
-            assert text.strip() == f"{path} {good}"
-
-
-def test_the_dump_tool_takes_the_first_batch_of_an_append_for_all_of_it(judged: Judged) -> None:
-    """So an entry of many batches, which is what a broker writes as well, looks wrong to it."""
-    paths = sorted((judged.written / GROUPED).glob("*.index"))
-    found, complaints = dumped(paths)
-    assert complaints.startswith("Mismatches in")
-    assert sorted(found) == paths
-
-
-@pytest.mark.parametrize(("suffix", "position"), [(".log", 99), (".index", 3), (".timeindex", 6)])
-def test_the_dump_tool_would_have_found_a_fault(
-    judged: Judged, tmp_path: Path, suffix: str, position: int
-) -> None:
-    name = f"{0:020}{suffix}"
-    shutil.copytree(judged.written / "written.txn-0", tmp_path / "hurt")
-    hurt = tmp_path / "hurt" / name
-    content = bytearray(hurt.read_bytes())
-    content[position] ^= 1
-    hurt.write_bytes(content)
-    assert dumped([hurt])[1] != ""
-
-
-def test_the_dump_tool_reads_snapshots_and_transaction_indexes(judged: Judged) -> None:
-    for path, text in checked(written_files(judged, ".snapshot", ".txnindex")).items():
-        content = path.read_bytes()
-        entries = len(content) // 34 if path.suffix == ".txnindex" else (len(content) - 10) // 46
-        assert text.lower().count("producerid: ") == entries, path
