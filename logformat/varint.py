@@ -11,6 +11,8 @@ that no gather needs a bound of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -106,14 +108,25 @@ def varint_sizes(raw: Raw) -> Sizes:
     return sizes
 
 
-def write_varints(out: Bytes, at: Longs, raw: Raw) -> None:
-    """Write one varint at each position of `out`, which has the room.
+def write_varints(columns: Sequence[Raw]) -> tuple[Bytes, Sizes]:
+    """Write the varints of each row side by side, one row behind the other: (bytes, sizes of rows).
 
-    One byte of all of them at a time, so no more steps than the longest has bytes.
+    Every column gets as many bytes as its largest number needs; then those not used fall out.
     """
-    while len(at):
-        more = raw >= 0x80
-        out[at] = (raw.astype(np.uint8) & 0x7F) | (more.view(np.uint8) << 7)
-        if not more.all():
-            at, raw = at[more], raw[more]
-        at, raw = at + 1, raw >> np.uint64(7)
+    widths = [int(varint_sizes(raw.max(initial=0, keepdims=True))[0]) for raw in columns]
+    out = np.empty((len(columns[0]), sum(widths)), np.uint8)
+    used = np.ones(out.shape, np.bool_)
+    sizes = np.full(len(out), len(columns), np.int8)
+    at = 0
+    for raw, width in zip(columns, widths, strict=True):
+        for index in range(at, at + width - 1):
+            rest = raw >> np.uint64(7)
+            more = rest > 0
+            low = raw.astype(np.uint8) & 0x7F
+            out[:, index] = low | (more.view(np.uint8) << 7)
+            used[:, index + 1] = more
+            sizes += more.view(np.int8)
+            raw = rest
+        at += width
+        out[:, at - 1] = raw
+    return out[used], sizes
