@@ -40,6 +40,7 @@ LEAST_FRONT_BYTES = 4
 """Length, attributes and two deltas, a byte each."""
 
 
+_ATTRIBUTES_BYTES, _ONE_BIT = np.int8(1), np.uint64(1)
 _TYPES = {"timestamp_ms": pa.int64(), "key": pa.binary(), "value": pa.binary()}
 _NO_HEADERS = pa.scalar(b"\0", pa.binary())
 
@@ -182,10 +183,10 @@ def measure(records: Records, begin: int, end: int) -> Measured:
 def lay(rows: Measured, begin: int, end: int, base_timestamp: int, base_offset: int) -> Laid:
     """Lay measured rows against the base of their batch; deltas wrap as Java's longs do."""
     timestamp_deltas = zigzag(rows.timestamps[begin:end] - np.int64(base_timestamp))
-    offset_deltas = (rows.offsets[begin:end] - base_offset).view(np.uint64) << np.uint64(1)
-    front = varint_sizes(timestamp_deltas) + varint_sizes(offset_deltas) + np.int8(1)
+    offset_deltas = _doubled(rows.offsets[begin:end] - np.int64(base_offset))
+    front = varint_sizes(timestamp_deltas) + varint_sizes(offset_deltas) + _ATTRIBUTES_BYTES
     body = rows.rest[begin:end] + front
-    lengths = body.view(np.uint64) << np.uint64(1)
+    lengths = _doubled(body)
     return Laid(lengths, timestamp_deltas, offset_deltas, body + varint_sizes(lengths))
 
 
@@ -213,6 +214,12 @@ def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) ->
     else:
         pieces += write_headers(in_one_piece(records.headers, begin, end))
     return np.frombuffer(joined(pieces).buffers()[2], np.uint8)
+
+
+def _doubled(numbers: Longs) -> Raw:
+    """Fold numbers that have no sign as `zigzag` does, in one step."""
+    raw: Raw = numbers.view(np.uint64) << _ONE_BIT
+    return raw
 
 
 def _timestamps(records: Records, begin: int, end: int) -> Longs:
