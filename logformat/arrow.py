@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klog.logformat.varint import Bytes, Longs, Raw, Sizes, varint_sizes, write_varints, zigzag
+from klog.logformat.varint import Bytes, Longs, Raw, Sizes, varint_sizes, write_varints
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -30,19 +30,17 @@ def byte_lengths(column: Column) -> Longs:
     return numbers
 
 
-def field_sizes(lengths: Longs) -> Longs:
-    """Give the bytes that fields of these lengths take, each with its varint before it."""
+def field_sizes(lengths: Longs, raw: Raw) -> Longs:
+    """Give the bytes of fields with their varints; `raw` are the same lengths by zig-zag."""
     sizes: Longs = np.maximum(lengths, 0)
-    sizes += varint_sizes(zigzag(lengths))
+    sizes += varint_sizes(raw)
     return sizes
 
 
-def varints(raw: Raw) -> pa.BinaryArray:
-    """Write each number as a varint, an element of its own."""
-    bounds = bounds_of(varint_sizes(raw))
-    out = np.empty(int(bounds[-1]), np.uint8)
-    write_varints(out, bounds[:-1], raw)
-    return binary_array(out, bounds)
+def varints(*columns: Raw) -> pa.BinaryArray:
+    """Write the varints of each row side by side, each row an element."""
+    data, sizes = write_varints(columns)
+    return binary_array(data, bounds_of(sizes))
 
 
 def bounds_of(sizes: Longs | Sizes) -> Longs:

@@ -243,12 +243,12 @@ def _cuts(window: Measured, form: Form, is_last: bool) -> list[_Cut]:
     begin = 0
     while begin < len(window) and len(cuts) < _batches_of_group(form):
         base = int(window.offsets[begin])
-        end = max(int(np.searchsorted(least, least[begin] + room, "right")) - 1, begin + 1)
+        end = max(int(least.searchsorted(least[begin] + room, "right")) - 1, begin + 1)
         end = min(end, begin + MAX_BATCH_RECORDS)
         if int(window.offsets[end - 1]) - base > v2.MAX_OFFSET_DELTA:
-            end = int(np.searchsorted(window.offsets, base + v2.MAX_OFFSET_DELTA, "right"))
+            end = int(window.offsets.searchsorted(base + v2.MAX_OFFSET_DELTA, "right"))
         laid = lay(window, begin, end, _base_timestamp(window, begin, form), base)
-        fitting = int(np.searchsorted(np.cumsum(laid.sizes), room, "right"))
+        fitting = int(laid.sizes.cumsum().searchsorted(room, "right"))
         count = max(fitting, 1)
         if begin + count == len(window) and cuts and not is_last:
             break

@@ -131,15 +131,11 @@ def write_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
     """Encode the headers of each record: two columns to join, the count and the headers."""
     counts, names, values = _fields(headers)
     name_lengths, value_lengths = byte_lengths(names), byte_lengths(values)
-    entries = joined(
-        [
-            varints(zigzag(name_lengths)),
-            names.cast(pa.binary()),
-            varints(zigzag(value_lengths)),
-            values,
-        ]
+    raw_names, raw_values = zigzag(name_lengths), zigzag(value_lengths)
+    entries = joined([varints(raw_names), names.cast(pa.binary()), varints(raw_values), values])
+    entry_bounds = bounds_of(
+        field_sizes(name_lengths, raw_names) + field_sizes(value_lengths, raw_values)
     )
-    entry_bounds = bounds_of(field_sizes(name_lengths) + field_sizes(value_lengths))
     bounds = entry_bounds[bounds_of(counts)]
     return [varints(zigzag(counts)), binary_array(entries.buffers()[2], bounds)]
 
@@ -147,14 +143,14 @@ def write_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
 def _sizes(headers: pa.ListArray, first_row: int) -> Longs:
     counts, names, values = _fields(headers)
     refuse(counts > MAX_HEADERS, first_row, f"the record has more than {MAX_HEADERS} headers")
-    lengths = byte_lengths(names)
-    if (lengths < 0).any():
-        nameless = np.repeat(np.arange(len(counts)), counts)[lengths < 0]
+    name_lengths, value_lengths = byte_lengths(names), byte_lengths(values)
+    if (name_lengths < 0).any():
+        nameless = np.repeat(np.arange(len(counts)), counts)[name_lengths < 0]
         raise ValueError(f"row {first_row + int(nameless[0])}: a header without a name")
-    behind = bounds_of(field_sizes(lengths) + field_sizes(byte_lengths(values)))[bounds_of(counts)]
-    sizes: Longs = np.diff(behind)
-    sizes += varint_sizes(zigzag(counts))
-    return sizes
+    sizes = field_sizes(name_lengths, zigzag(name_lengths))
+    sizes += field_sizes(value_lengths, zigzag(value_lengths))
+    behind = bounds_of(sizes)[bounds_of(counts)]
+    return np.diff(behind) + varint_sizes(zigzag(counts)).astype(np.int64)
 
 
 def _fields(headers: pa.ListArray) -> tuple[Longs, pa.StringArray, pa.BinaryArray]:

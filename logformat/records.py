@@ -14,15 +14,13 @@ is the records. No step is taken for one record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from klog.logformat.arrow import (
     Column,
-    binary_array,
-    bounds_of,
     byte_lengths,
     field_sizes,
     in_one_piece,
@@ -33,7 +31,7 @@ from klog.logformat.arrow import (
 from klog.logformat.batch import MAX_OFFSET, MAX_OFFSET_DELTA
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE, header_sizes, is_headers_type, write_headers
-from klog.logformat.varint import Bytes, Longs, Raw, Sizes, varint_sizes, write_varints, zigzag
+from klog.logformat.varint import Bytes, Longs, Raw, varint_sizes, zigzag
 
 NO_TIMESTAMP = -1
 MAX_FIRST_OFFSET = MAX_OFFSET - MAX_OFFSET_DELTA
@@ -42,6 +40,7 @@ LEAST_FRONT_BYTES = 4
 """Length, attributes and two deltas, a byte each."""
 
 
+_ATTRIBUTES_BYTES, _ONE_BIT = np.int8(1), np.uint64(1)
 _TYPES = {"timestamp_ms": pa.int64(), "key": pa.binary(), "value": pa.binary()}
 _NO_HEADERS = pa.scalar(b"\0", pa.binary())
 
@@ -82,6 +81,18 @@ class Records:
     def __len__(self) -> int:
         """Give the number of records."""
         return len(self.timestamp_ms)
+
+    def part(self, begin: int, end: int) -> Records:
+        """Keep the rows from `begin` to before `end`."""
+        count = end - begin
+        headers = None if self.headers is None else self.headers.slice(begin, count)
+        return Records(
+            self.timestamp_ms.slice(begin, count),
+            self.key.slice(begin, count),
+            self.value.slice(begin, count),
+            headers,
+            self.offset + begin if isinstance(self.offset, int) else self.offset[begin:end],
+        )
 
     def offsets(self, begin: int, end: int) -> Longs:
         """Give the offsets of the rows from `begin` to before `end`."""
@@ -127,17 +138,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """The rows of one batch: the numbers before each key, and the bytes of each record.
+    """The rows of one batch: what stands before each key, by zig-zag, and the bytes of a record.
 
-    `lengths` and the deltas are by zig-zag; `timestamp_sizes` and `offset_sizes` are the bytes of
-    the deltas as varints, `sizes` of the records, the length before them included.
+    `sizes` include the length that stands before a record.
     """
 
     lengths: Raw
     timestamp_deltas: Raw
-    timestamp_sizes: Sizes
     offset_deltas: Raw
-    offset_sizes: Sizes
     sizes: Longs
 
     def first(self, count: int) -> Laid:
@@ -145,9 +153,7 @@ class Laid:
         return Laid(
             self.lengths[:count],
             self.timestamp_deltas[:count],
-            self.timestamp_sizes[:count],
             self.offset_deltas[:count],
-            self.offset_sizes[:count],
             self.sizes[:count],
         )
 
@@ -164,30 +170,24 @@ def measure(records: Records, begin: int, end: int) -> Measured:
     _check_offsets(records, offsets, begin)
     keys = byte_lengths(records.key.slice(begin, end - begin))
     values = byte_lengths(records.value.slice(begin, end - begin))
-    rest = field_sizes(keys) + field_sizes(values)
+    raw_keys, raw_values = zigzag(keys), zigzag(values)
+    rest = field_sizes(keys, raw_keys) + field_sizes(values, raw_values)
     if records.headers is None:
         rest += 1
     else:
         rest += header_sizes(records.headers.slice(begin, end - begin), begin)
     refuse(rest > MAX_BATCH_BYTES, begin, f"the record has more than {MAX_BATCH_BYTES} bytes")
-    return Measured(timestamps, offsets, zigzag(keys), zigzag(values), rest)
+    return Measured(timestamps, offsets, raw_keys, raw_values, rest)
 
 
 def lay(rows: Measured, begin: int, end: int, base_timestamp: int, base_offset: int) -> Laid:
     """Lay measured rows against the base of their batch; deltas wrap as Java's longs do."""
     timestamp_deltas = zigzag(rows.timestamps[begin:end] - np.int64(base_timestamp))
-    offset_deltas = (rows.offsets[begin:end] - base_offset).view(np.uint64) << np.uint64(1)
-    timestamp_sizes, offset_sizes = varint_sizes(timestamp_deltas), varint_sizes(offset_deltas)
-    body = rows.rest[begin:end] + (timestamp_sizes + offset_sizes + np.int8(1))
-    lengths = body.view(np.uint64) << np.uint64(1)
-    return Laid(
-        lengths=lengths,
-        timestamp_deltas=timestamp_deltas,
-        timestamp_sizes=timestamp_sizes,
-        offset_deltas=offset_deltas,
-        offset_sizes=offset_sizes,
-        sizes=body + varint_sizes(lengths),
-    )
+    offset_deltas = _doubled(rows.offsets[begin:end] - np.int64(base_offset))
+    front = varint_sizes(timestamp_deltas) + varint_sizes(offset_deltas) + _ATTRIBUTES_BYTES
+    body = rows.rest[begin:end] + front
+    lengths = _doubled(body)
+    return Laid(lengths, timestamp_deltas, offset_deltas, body + varint_sizes(lengths))
 
 
 def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) -> Bytes:
@@ -196,8 +196,15 @@ def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) ->
     `rows` are the rows of these batches and of no others.
     """
     end = begin + len(rows)
+    attributes = np.zeros(len(rows), np.uint64)
     pieces = [
-        _prefixes(rows, laid),
+        varints(
+            np.concatenate([one.lengths for one in laid]),
+            attributes,
+            np.concatenate([one.timestamp_deltas for one in laid]),
+            np.concatenate([one.offset_deltas for one in laid]),
+            rows.keys,
+        ),
         in_one_piece(records.key, begin, end),
         varints(rows.values),
         in_one_piece(records.value, begin, end),
@@ -207,6 +214,12 @@ def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) ->
     else:
         pieces += write_headers(in_one_piece(records.headers, begin, end))
     return np.frombuffer(joined(pieces).buffers()[2], np.uint8)
+
+
+def _doubled(numbers: Longs) -> Raw:
+    """Fold numbers that have no sign as `zigzag` does, in one step."""
+    raw: Raw = numbers.view(np.uint64) << _ONE_BIT
+    return raw
 
 
 def _timestamps(records: Records, begin: int, end: int) -> Longs:
@@ -228,21 +241,3 @@ def _check_offsets(records: Records, offsets: Longs, begin: int) -> None:
     before = max(begin - 1, 0)
     falls = np.diff(records.offset[before : begin + len(offsets)]) <= 0
     refuse(falls, before + 1, "the offset is not above that of the row before")
-
-
-def _prefixes(rows: Measured, laid: Sequence[Laid]) -> pa.BinaryArray:
-    """Write what stands before each key: four varints, and the attributes, which are zero."""
-    whole = Laid(*(np.concatenate([getattr(one, name) for one in laid]) for name in _LAID))
-    key_sizes = varint_sizes(rows.keys)
-    bounds = bounds_of(whole.sizes - rows.rest + key_sizes)
-    out = np.zeros(int(bounds[-1]), np.uint8)
-    write_varints(out, bounds[:-1], whole.lengths)
-    at = bounds[1:] - key_sizes
-    write_varints(out, at, rows.keys)
-    at = at - whole.offset_sizes
-    write_varints(out, at, whole.offset_deltas)
-    write_varints(out, at - whole.timestamp_sizes, whole.timestamp_deltas)
-    return binary_array(out, bounds)
-
-
-_LAID = [field.name for field in fields(Laid)]

@@ -155,28 +155,20 @@ def test_pairs_are_little_endian_at_every_byte() -> None:
 
 
 def test_written_as_the_table_says() -> None:
-    """All at once, side by side in one buffer."""
+    """A row is its varints side by side; here every number stands between two others."""
     numbers = np.array([number for number, _ in BOTH + LONG_ONLY], np.int64)
     expected = [bytes.fromhex(text) for _, text in BOTH + LONG_ONLY]
     raw = zigzag(numbers)
     assert varint_sizes(raw).tolist() == [len(one) for one in expected]
-    ends = np.cumsum(varint_sizes(raw))
-    out = np.full(int(ends[-1]), 0xAA, np.uint8)
-    write_varints(out, ends - varint_sizes(raw), raw)
-    assert out.tobytes() == b"".join(expected)
+    data, sizes = write_varints([zigzag(numbers * 0), raw, zigzag(numbers[::-1])])
+    rows = [b"\0" + one + other for one, other in zip(expected, expected[::-1], strict=True)]
+    assert (data.tobytes(), sizes.tolist()) == (b"".join(rows), [len(row) for row in rows])
 
 
 @given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=30))
 def test_written_and_read_back(numbers: list[int]) -> None:
-    raw = zigzag(np.array(numbers, np.int64))
-    bounds = np.concatenate(([0], np.cumsum(varint_sizes(raw), dtype=np.int64)))
-    out = np.zeros(int(bounds[-1]) + PADDING, np.uint8)
-    write_varints(out, bounds[:-1], raw)
-    values, behind = read_varints(out, bounds[:-1], VARLONG_BYTES)
-    assert (values.tolist(), behind.tolist()) == (numbers, bounds[1:].tolist())
-
-
-def test_nothing_to_write() -> None:
-    none = np.empty(0, np.int64)
-    assert len(varint_sizes(zigzag(none))) == 0
-    write_varints(np.empty(0, np.uint8), none, zigzag(none))
+    data, sizes = write_varints([zigzag(np.array(numbers, np.int64))])
+    ends = np.cumsum(sizes, dtype=np.int64)
+    padded = np.concatenate((data, np.zeros(PADDING, np.uint8)))
+    values, behind = read_varints(padded, ends - sizes, VARLONG_BYTES)
+    assert (values.tolist(), behind.tolist()) == (numbers, ends.tolist())
