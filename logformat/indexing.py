@@ -96,7 +96,7 @@ class OpenIndexes:
     def with_appends(
         self, appends: Appends, interval_bytes: int = INDEX_INTERVAL_BYTES
     ) -> OpenIndexes:
-        """Add the entries of the next appends."""
+        """Add the entries of the next appends; the roll sees to it that they have room."""
         if not len(appends):
             return self
         positions = appends.positions

@@ -22,6 +22,7 @@ from klog.logformat.indexing import (
 from klog.logformat.offset_index import OffsetIndex, encode_offset_index
 from klog.logformat.time_index import TimeIndex, TimestampOffset, encode_time_index
 from tests.encode import LOG_APPEND_TIME, Record, batch, plain
+from tests.logformat.golden import DIRECTORY
 
 BASE = 100
 
@@ -190,6 +191,42 @@ def test_recovery_goes_by_batches() -> None:
     assert entries(offset_index) == [(2, starts[1]), (5, starts[2]), (6, starts[3])]
     assert entries(time_index) == [(1500, 2)]
     assert appends_of(found).size_bytes.tolist() == (found.ends - found.starts).tolist()
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 90), st.integers(-1, 50)), max_size=12),
+    st.integers(0, 400),
+)
+def test_recovery_as_the_rule_says_it(shapes: list[tuple[int, int, int]], interval: int) -> None:
+    data, offset = b"", BASE
+    for count, size, timestamp in shapes:
+        records = [Record(offset + n, timestamp, None, b"v" * size) for n in range(count)]
+        data, offset = data + batch(records), offset + count + 2
+    offsets: list[tuple[int, int]] = []
+    times: list[tuple[int, int]] = []
+    valid = last_indexed = 0
+    largest = (-1, BASE)
+    found = v2.scan(data, 0, len(data))
+    for end, last, header in zip(found.ends, found.next_offsets - 1, found.headers, strict=True):
+        if header["max_timestamp"] > largest[0]:
+            largest = (int(header["max_timestamp"]), int(last))
+        if valid - last_indexed > interval:
+            offsets.append((int(last), valid))
+            if largest[0] > (times[-1][0] if times else -1):
+                times.append(largest)
+            last_indexed = valid
+        valid = int(end)
+    if largest[0] > (times[-1][0] if times else -1):
+        times.append(largest)
+    offset_index, time_index = index_batches(found, BASE, interval)
+    assert (entries(offset_index), entries(time_index)) == (offsets, times)
+
+
+def test_the_directory_of_the_notes() -> None:
+    data = b"".join(DIRECTORY)
+    offset_index, time_index = index_batches(v2.scan(data, 0, len(data)), 0)
+    assert encode_offset_index(offset_index) == b""
+    assert encode_time_index(time_index).hex() == "00000000000003f20000000a"
 
 
 def test_records_without_timestamps_make_no_time_entry() -> None:
