@@ -12,6 +12,7 @@ import json
 import struct
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from klog.logformat.checkpoint import encode_epoch_checkpoint
 from klog.logformat.cutting import split
 from klog.logformat.names import segment_name
 from klog.logformat.partition import EPOCH_CHECKPOINT, Partition, load
+from klog.logformat.producers import ProducerState
 from klog.logformat.transactions import ABORT, COMMIT
-from klog.logformat.truncation import truncate
+from klog.logformat.truncation import emptied, truncate
 from tests.conformance.state_runs import Step
-from tests.connector.logs import offsets, open_log, open_segment, read
+from tests.connector.logs import offsets, open_log, open_segment, plan_tasks, read
 from tests.encode import CONTROL, TRANSACTIONAL, Record, batch
 
 FIRST_TIMESTAMP_MS = 1000
@@ -141,6 +143,16 @@ class _Directory:
         self._now(truncate(self.partition, offset))
         self.writer.offset = offset
 
+    def start_at(self, offset: int) -> None:
+        """Empty the partition; it begins anew at an offset."""
+        self._now(emptied(offset))
+        self.writer.offset = offset
+
+    def assign(self, epoch: int, offset: int) -> None:
+        """Let a leader epoch begin."""
+        assert self.partition is not None
+        self._now(replace(self.partition, epochs=self.partition.epochs.assign(epoch, offset)))
+
     def _now(self, partition: Partition) -> None:
         self.partition = partition
         self.files = encoded(partition)
@@ -194,16 +206,18 @@ def _producers(partition: Partition) -> dict[int, tuple[int, int, int]]:
     }
 
 
-def _unstable(partition: Partition, high_watermark: int | None = None) -> int | None:
-    state = partition.producers.copy()
-    state.raise_high_watermark(partition.log_end if high_watermark is None else high_watermark)
-    return state.first_unstable_offset(partition.log_start)
+def _unstable(partition: Partition) -> int | None:
+    """Give the first unstable offset as loaded, all that is complete being below the watermark."""
+    return partition.producers.first_unstable_offset(partition.log_start)
 
 
-def _lso(partition: Partition, high_watermark: int) -> int:
-    state = partition.producers.copy()
+def _running(partition: Partition, high_watermark: int) -> ProducerState:
+    """Follow the log as a running broker did, up to a high watermark below its end."""
+    state = ProducerState(partition.log_start)
+    for log in partition.logs.values():
+        state.replay(log, v2.scan(log, 0, len(log)))
     state.raise_high_watermark(high_watermark)
-    return state.last_stable_offset(high_watermark, partition.log_start)
+    return state
 
 
 def _kept(partition: Partition) -> list[int]:
@@ -229,6 +243,19 @@ def _read(
             return offsets(read(root, **options))
         except OffsetOutOfRangeError as exc:
             return type(exc).__name__
+
+
+def _segments_read(partition: Partition, start: int, end: int) -> list[int] | str:
+    """List the base offsets of the segments that a plan reads, or the error's name."""
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        _put(partition, Path(root))
+        bounds = {"startingOffsets": start, "endingOffsets": end}
+        options = {name: json.dumps({"t": {"0": offset}}) for name, offset in bounds.items()}
+        try:
+            tasks = plan_tasks([root], isolationLevel="read_uncommitted", **options)
+        except OffsetOutOfRangeError as exc:
+            return type(exc).__name__
+        return sorted({piece["base_offset"] for task in tasks for piece in task})
 
 
 def _at_time(partition: Partition, timestamp_ms: int) -> tuple[int, int] | None:
@@ -275,9 +302,11 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     },
     "map end": lambda p: p.producers.end_offset,
     "unstable": _unstable,
-    "lso": _lso,
+    "running unstable": lambda p, watermark: _running(p, watermark).first_unstable_offset(),
+    "lso": lambda p, watermark: _running(p, watermark).last_stable_offset(watermark, p.log_start),
     "offsets": _kept,
     "read": _read,
+    "segments read": _segments_read,
     "at time": _at_time,
     "position": _position,
 }
@@ -302,12 +331,3 @@ def scanned(*steps: Step) -> list[int]:
     """Find batches: their base offsets. Raises `CorruptRecordError` where offsets do not rise."""
     log = b"".join(Writer().write(*steps))
     return list(v2.scan(log, 0, len(log)).base_offsets.tolist())
-
-
-def headers(*steps: Step) -> list[tuple[int, int, int, int]]:
-    """Give each batch's base offset, last offset, producer id and base sequence."""
-    log = b"".join(Writer().write(*steps))
-    batches = v2.scan(log, 0, len(log))
-    fields = (batches.base_offsets, batches.next_offsets - 1)
-    columns = (batches.headers["producer_id"], batches.headers["base_sequence"])
-    return list(zip(*(column.tolist() for column in (*fields, *columns)), strict=True))
