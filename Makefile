@@ -35,8 +35,8 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 	&& PATH="$$JAVA_HOME/bin:$$PATH" &&
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 
-.PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus fuzz \
-	fuzz-keep bench bench-tiny smoke-next pyfiles wheel clean
+.PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus golden \
+	fuzz fuzz-keep bench bench-tiny smoke-next pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -84,6 +84,9 @@ format: $(READY) ## Rewrite the sources as ruff wants them
 
 corpus: $(READY) ## Make tests/corpus anew with a real broker
 	$(WITH_JAVA) $(BIN)/python -m tests.corpus.make
+
+golden: $(READY) ## Make tests/golden anew with brokers of three versions
+	$(WITH_JAVA) $(BIN)/python -m tests.golden.make
 
 fuzz: $(FUZZ_READY) ## The decoders under a fuzzer, for FUZZ_SECONDS (120)
 	$(BIN)/python -m tests.fuzz run --seconds $(FUZZ_SECONDS)

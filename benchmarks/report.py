@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks import decode, legacy, memory, spark_read
+from benchmarks import decode, encode, legacy, memory, spark_read
 from benchmarks.logs import Shape
 from benchmarks.peers import AIOKAFKA, KAFKA_PYTHON
 
@@ -55,6 +55,33 @@ def legacy_table(results: Iterable[legacy.Result]) -> str:
                 f"{legacy.KAFKA_PYTHON_TARGET:.0f}",
                 f"{times.rate(decode.KLOG) / MILLION:.2f}",
                 f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}",
+            )
+        )
+    return _table(header, rows)
+
+
+def encode_table(results: Iterable[encode.Result]) -> str:
+    """Tell klog's encoding against kafka-python's; rates are million records a second."""
+    header = (
+        "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
+        "kafka-python",
+    )  # fmt: skip
+    rows = []
+    for result in results:
+        times = result.times
+        has_peer = KAFKA_PYTHON in times.seconds
+        targets = encode.TARGETS.get((result.batch, result.value_bytes, result.codec))
+        ratio, rate = ("-", "-") if targets is None else targets
+        rows.append(
+            (
+                f"{result.batch} ({result.batch_records})",
+                f"{result.value_bytes} B",
+                result.codec,
+                str(times.ratio(encode.KLOG, KAFKA_PYTHON)) if has_peer else "-",
+                ratio,
+                f"{times.rate(encode.KLOG) / MILLION:.2f}",
+                rate,
+                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}" if has_peer else "-",
             )
         )
     return _table(header, rows)

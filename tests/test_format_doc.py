@@ -21,11 +21,12 @@ from klog.logformat import snapshot
 from klog.logformat import time_index as times
 from klog.logformat import transaction_index as aborted
 from klog.logformat import transactions as txn
-from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
+from klog.logformat.checkpoint import read_offset_checkpoint
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
 from klog.logformat.control import COMMIT
 from klog.logformat.headers import MAX_HEADERS
+from klog.logformat.metadata import read_topic_id
 from tests.encode import Record, varint
 from tests.logformat.decoding import by_hand, by_klog
 

@@ -26,7 +26,8 @@ from klog.errors import (
     OptionError,
     UnsupportedFormatError,
 )
-from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
+from klog.logformat.checkpoint import read_offset_checkpoint
+from klog.logformat.metadata import read_topic_id
 from klog.logformat.names import partition_of_directory
 
 KLOG_STATE = "_klog"

@@ -16,7 +16,7 @@ import numpy as np
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
-from klog.logformat import checkpoint, codecs, columnar, names, recovery, snapshot
+from klog.logformat import checkpoint, codecs, columnar, metadata, names, recovery, snapshot
 from klog.logformat import offset_index as offsets
 from klog.logformat import time_index as times
 from klog.logformat import transaction_index as aborted
@@ -202,7 +202,7 @@ def producer_snapshot(data: bytes) -> None:
 def text(data: bytes) -> None:
     """Read checkpoint files, and names of files and directories."""
     checkpoint.read_offset_checkpoint(data)
-    topic_id = checkpoint.read_topic_id(data)
+    topic_id = metadata.read_topic_id(data)
     assert topic_id is None or len(topic_id) == 22
     name = data.decode("utf-8", "surrogateescape")
     names.partition_of_directory(name)

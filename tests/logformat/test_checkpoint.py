@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
+from klog.logformat.checkpoint import read_offset_checkpoint
+from klog.logformat.metadata import read_topic_id
 
 TOPIC_ID = "ASNFZ4mrze_-3LqYdlQyEA"
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from klog.cli.dump_lines import Printer
-from klog.cli.dump_records import Batch, Row, Show, next_sequence, rows_of, shown_records
+from klog.cli.dump_records import Batch, Row, Show, rows_of, shown_records
 from klog.cli.dump_walk import Fault, Rest, last_offsets, walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
@@ -26,6 +26,7 @@ from klog.logformat import batch as v2
 from klog.logformat.codecs import NAMES
 from klog.logformat.columnar import decode, decode_parts
 from klog.logformat.schema import Fields
+from klog.logformat.sequence import advance
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
 DELETE_HORIZON = 0x40
@@ -242,7 +243,7 @@ def _producer_fields(header: _Header) -> Fields:
         "lastOffset": header.base_offset + header.last_offset_delta,
         "count": header.records,
         "baseSequence": header.base_sequence,
-        "lastSequence": next_sequence(header.base_sequence, header.last_offset_delta),
+        "lastSequence": advance(header.base_sequence, header.last_offset_delta),
         "producerId": header.producer_id,
         "producerEpoch": header.producer_epoch,
         "partitionLeaderEpoch": header.leader_epoch,

@@ -25,6 +25,7 @@ from klog.logformat.internal_topics import (
     read_versioned,
 )
 from klog.logformat.schema import Fields
+from klog.logformat.sequence import advance
 
 Shown: TypeAlias = "bytes | str | Fields | None"
 Decoder: TypeAlias = Callable[[int, "bytes | None", "bytes | None"], tuple[Shown, Shown]]
@@ -34,7 +35,6 @@ Row: TypeAlias = "tuple[int, int, bytes | None, bytes | None, list[dict[str, Any
 """Offset, timestamp in ms, key, value and headers of a record."""
 
 DELETED = "<DELETE>"
-MAX_SEQUENCE = (1 << 31) - 1
 _CONTROL_TITLES = {
     control.LEADER_CHANGE: "LeaderChange:",
     control.SNAPSHOT_HEADER: "SnapshotHeader",
@@ -127,11 +127,6 @@ def transaction_record(offset: int, key: bytes | None, value: bytes | None) -> t
     return _key(record, key), _payload(record, value)
 
 
-def next_sequence(sequence: int, steps: int) -> int:
-    """Advance a sequence number, which wraps from 2147483647 to 0; -1 stays -1."""
-    return sequence if sequence < 0 else (sequence + steps) & MAX_SEQUENCE
-
-
 def _metadata(
     offset: int,
     timestamp: int,
@@ -148,7 +143,7 @@ def _metadata(
         "valueSize": -1 if value is None else len(value),
     }
     if batch.magic > 1:
-        fields["sequence"] = next_sequence(batch.base_sequence, offset - batch.base_offset)
+        fields["sequence"] = advance(batch.base_sequence, offset - batch.base_offset)
         fields["headerKeys"] = HeaderKeys(one["key"] for one in headers or ())
     return fields
 

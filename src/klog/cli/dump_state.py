@@ -6,18 +6,17 @@ is refused above a size that none of them reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from klog.cli.dump_lines import Printer
-from klog.cli.dump_records import MAX_SEQUENCE
 from klog.errors import CorruptRecordError
-from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
+from klog.logformat.checkpoint import decode_epoch_checkpoint, decode_offset_checkpoint
+from klog.logformat.metadata import decode_meta_properties, decode_partition_metadata
+from klog.logformat.properties import decode_properties
 from klog.logformat.schema import Fields
-from klog.logformat.snapshot import read_entries
+from klog.logformat.sequence import advance
+from klog.logformat.snapshot import SnapshotEntry, decode_snapshot
 
 MAX_FILE_BYTES = 256 << 20
 
@@ -26,32 +25,32 @@ Rows: TypeAlias = list[Fields]
 
 def dump_snapshot(printer: Printer, path: str, data: bytes) -> None:
     """Print what a producer snapshot says of each producer."""
-    entries = read_entries(data)
-    if entries is None:
-        printer.finding("Damaged snapshot", "its version, length or CRC does not fit", path)
+    try:
+        entries = decode_snapshot(data)
+    except CorruptRecordError as exc:
+        printer.finding("Damaged snapshot", exc.reason, path)
         return
-    printer.lines("producer", _producers(entries))
+    printer.lines("producer", map(_producer, entries))
 
 
-def _producers(entries: npt.NDArray[np.void]) -> Iterator[Fields]:
-    for entry in entries:
-        producer, epoch, last, offset, delta, timestamp, coordinator, first = entry.tolist()
-        row: Fields = {
-            "producerId": producer,
-            "producerEpoch": epoch,
-            "coordinatorEpoch": coordinator,
-            "currentTxnFirstOffset": first if first >= 0 else None,
-            "lastTimestamp": timestamp,
+def _producer(entry: SnapshotEntry) -> Fields:
+    first = entry.transaction_first_offset
+    row: Fields = {
+        "producerId": entry.producer_id,
+        "producerEpoch": entry.epoch,
+        "coordinatorEpoch": entry.coordinator_epoch,
+        "currentTxnFirstOffset": first if first >= 0 else None,
+        "lastTimestamp": entry.timestamp_ms,
+    }
+    if entry.last_offset >= 0:
+        row |= {
+            "firstSequence": advance(entry.last_sequence, -entry.offset_delta),
+            "lastSequence": entry.last_sequence,
+            "lastOffset": entry.last_offset,
+            "offsetDelta": entry.offset_delta,
+            "timestamp": entry.timestamp_ms,
         }
-        if offset >= 0:
-            row |= {
-                "firstSequence": _sequence_before(last, delta),
-                "lastSequence": last,
-                "lastOffset": offset,
-                "offsetDelta": delta,
-                "timestamp": timestamp,
-            }
-        yield row
+    return row
 
 
 def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
@@ -64,17 +63,8 @@ def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
     printer.lines("entry", rows)
 
 
-def _sequence_before(sequence: int, steps: int) -> int:
-    """Step back from a sequence number; 0 follows 2147483647."""
-    return (sequence - steps) & MAX_SEQUENCE if sequence >= 0 else sequence
-
-
 def _offsets(data: bytes) -> Rows:
-    found = read_offset_checkpoint(data)
-    if found is None:
-        raise CorruptRecordError(
-            "not an offset checkpoint of version 0; a broker takes it as empty"
-        )
+    found = decode_offset_checkpoint(data)
     return [
         {"topic": topic, "partition": partition, "offset": offset}
         for (topic, partition), offset in found.items()
@@ -82,32 +72,17 @@ def _offsets(data: bytes) -> Rows:
 
 
 def _leader_epochs(data: bytes) -> Rows:
-    try:
-        lines = data.decode("ascii").splitlines()
-        if not lines:
-            return []
-        if int(lines[0]) != 0 or int(lines[1]) != len(lines) - 2:
-            raise ValueError(lines[0])
-        fields = [line.split() for line in lines[2:]]
-        return [{"epoch": int(epoch), "startOffset": int(offset)} for epoch, offset in fields]
-    except (ValueError, IndexError) as exc:
-        raise CorruptRecordError("not a leader epoch checkpoint of version 0") from exc
+    entries = decode_epoch_checkpoint(data).entries
+    return [{"epoch": one.epoch, "startOffset": one.start_offset} for one in entries]
 
 
 def _partition_metadata(data: bytes) -> Rows:
-    topic_id = read_topic_id(data)
-    if topic_id is None:
-        raise CorruptRecordError("it names no topic id")
-    return [{"topic_id": topic_id}]
+    return [{"topic_id": decode_partition_metadata(data)}]
 
 
 def _properties(data: bytes) -> Rows:
-    lines = data.decode(errors="replace").splitlines()
-    pairs = [line.partition("=") for line in lines if line.strip() and line.strip()[0] not in "#!"]
-    found: Fields = {name.strip(): value.strip() for name, equals, value in pairs if equals}
-    if "version" not in found:
-        raise CorruptRecordError("it has no version")
-    return [found]
+    decode_meta_properties(data)
+    return [dict(decode_properties(data))]
 
 
 TEXT_FILES: dict[str, Callable[[bytes], Rows]] = {
