@@ -186,6 +186,13 @@ def test_a_null_list_hides_headers_that_lie_under_it() -> None:
     assert by_klog(made) == [Record(0, 1), Record(1, 2, headers=(("b", None),))]
 
 
+def test_a_column_of_headers_may_be_empty_of_them() -> None:
+    plain = columns([Record(0, 1), Record(1, 2)])
+    for none in (pa.nulls(2, HEADERS_TYPE), pa.array([[], None], HEADERS_TYPE)):
+        made = encode_one(Records(plain.timestamp_ms, plain.key, plain.value, none), Form())
+        assert made == encode_one(plain, Form())
+
+
 def test_bytes_under_a_null_are_not_written() -> None:
     buffers = pa.array([b"abc", b"de"], pa.binary()).buffers()
     mask = pa.py_buffer(b"\x02")
