@@ -50,20 +50,21 @@ def bounds_of(sizes: Longs | Sizes) -> Longs:
     return bounds
 
 
-def binary_array(data: Bytes | pa.Buffer, bounds: Longs) -> pa.BinaryArray:
+def binary_array(data: Bytes, bounds: Longs) -> pa.BinaryArray:
     """Take bytes and the bounds of elements in them for an Arrow array; nothing is copied."""
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
 
 
-def joined(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.BinaryArray:
-    """Join the elements of several columns row by row; null is nothing.
-
-    The data of what comes back is one row behind the other, without gaps.
-    """
-    return pc.binary_join_element_wise(
+def joined(pieces: Sequence[pa.Array]) -> Bytes:
+    """Join the elements of several columns row by row, without gaps; null is nothing."""
+    whole = pc.binary_join_element_wise(
         *pieces, _EMPTY, null_handling="replace", null_replacement=b""
     )
+    if not len(whole):
+        return np.empty(0, np.uint8)
+    _, bounds, data = whole.buffers()
+    return np.frombuffer(data, np.uint8, int(np.frombuffer(bounds, np.int32)[len(whole)]))
 
 
 def in_one_piece(column: Column, begin: int, end: int) -> pa.Array:

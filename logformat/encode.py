@@ -219,11 +219,10 @@ def _window(records: Records, row: int, rows: int, form: Form) -> Measured:
     while True:
         end = min(row + min(max(rows, 2), MAX_BATCH_RECORDS + 1), len(records))
         window = measure(records, row, end)
-        if end == len(records) or end - row > MAX_BATCH_RECORDS:
+        found = int(window.least.sum())
+        if found > wanted or end == len(records) or end - row > MAX_BATCH_RECORDS:
             return window
-        if int(window.least.sum()) > wanted:
-            return window
-        rows *= 2
+        rows = (end - row) * (wanted + wanted // 8) // found + 2
 
 
 def _cuts(window: Measured, form: Form, is_last: bool) -> list[_Cut]:

@@ -137,7 +137,7 @@ def write_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
         field_sizes(name_lengths, raw_names) + field_sizes(value_lengths, raw_values)
     )
     bounds = entry_bounds[bounds_of(counts)]
-    return [varints(zigzag(counts)), binary_array(entries.buffers()[2], bounds)]
+    return [varints(zigzag(counts)), binary_array(entries, bounds)]
 
 
 def _sizes(headers: pa.ListArray, first_row: int) -> Longs:

@@ -42,7 +42,6 @@ LEAST_FRONT_BYTES = 4
 
 _ATTRIBUTES_BYTES, _ONE_BIT = np.int8(1), np.uint64(1)
 _TYPES = {"timestamp_ms": pa.int64(), "key": pa.binary(), "value": pa.binary()}
-_NO_HEADERS = pa.scalar(b"\0", pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,24 +195,21 @@ def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) ->
     `rows` are the rows of these batches and of no others.
     """
     end = begin + len(rows)
-    attributes = np.zeros(len(rows), np.uint64)
-    pieces = [
-        varints(
-            np.concatenate([one.lengths for one in laid]),
-            attributes,
-            np.concatenate([one.timestamp_deltas for one in laid]),
-            np.concatenate([one.offset_deltas for one in laid]),
-            rows.keys,
-        ),
-        in_one_piece(records.key, begin, end),
-        varints(rows.values),
-        in_one_piece(records.value, begin, end),
+    zeros = np.zeros(len(rows), np.uint64)
+    front = [
+        np.concatenate([one.lengths for one in laid]),
+        zeros,
+        np.concatenate([one.timestamp_deltas for one in laid]),
+        np.concatenate([one.offset_deltas for one in laid]),
+        rows.keys,
     ]
+    key, value = in_one_piece(records.key, begin, end), in_one_piece(records.value, begin, end)
     if records.headers is None:
-        pieces.append(_NO_HEADERS)
-    else:
-        pieces += write_headers(in_one_piece(records.headers, begin, end))
-    return np.frombuffer(joined(pieces).buffers()[2], np.uint8)
+        # One column less to join: the count of headers, 0, goes before the next record's length.
+        data = joined([varints(zeros, *front), key, varints(rows.values), value])
+        return np.append(data[1:], np.uint8(0))
+    headers = write_headers(in_one_piece(records.headers, begin, end))
+    return joined([varints(*front), key, varints(rows.values), value, *headers])
 
 
 def _doubled(numbers: Longs) -> Raw:

@@ -17,7 +17,17 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks import ceiling, decode, legacy, machine, memory, peers, report, spark_read
+from benchmarks import (
+    ceiling,
+    decode,
+    encode,
+    legacy,
+    machine,
+    memory,
+    peers,
+    report,
+    spark_read,
+)
 from benchmarks.__main__ import main
 from benchmarks.logs import (
     FIRST_TIMESTAMP_MS,
@@ -34,8 +44,10 @@ from klog.connector.log.partition import TopicPartition
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import chunks
 from klog.logformat import batch as v2
-from klog.logformat.codecs import NAMES
+from klog.logformat.codecs import NAMES, decompress
 from klog.logformat.columnar import decode as decode_columns
+from klog.logformat.encode import Form
+from klog.logformat.encode import encode as write_batches
 
 ORIGINAL = Path(__file__).parents[2] / "shared" / "bench" / "records.py"
 """The generator of the figures in the issues, where it is at hand."""
@@ -212,6 +224,29 @@ def test_older_formats_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> Non
     printed = capsys.readouterr().out
     assert printed.count("| v0 | plain | 100 B |") == 1
     assert printed.count("| v1 | lz4 (189) | 100 B |") == 1
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "zstd"])
+def test_both_writers_write_the_same_batches(codec: str) -> None:
+    rows = shape_records(Shape("none", SMALL_BATCHES, 100, 500))
+    columns, pairs = encode.arrow_columns(rows), encode.python_pairs(rows)
+    form = Form(batch_bytes=encode.small_batch_bytes(columns), codec=NAMES.index(codec))
+    assert encode.records_in_a_batch(columns, form) == encode.SMALL_RECORDS
+    ours = list(write_batches(columns, form))
+    theirs = [bytes(one) for one in encode.kafka_python(pairs, form.codec, encode.SMALL_RECORDS)]
+    assert len(ours) == len(theirs) == 4
+    for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+        assert our[21:61] == their[21:61]  # Producers count from 0, and leaders stamp offsets.
+        assert int.from_bytes(our[:8], "big") == encode.SMALL_RECORDS * number
+        assert decompress(form.codec, our[61:]) == decompress(form.codec, their[61:])
+
+
+def test_encode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    main(["--tiny", "--only", "encode", "--records", "400", "--json", str(figures)])
+    printed = capsys.readouterr().out
+    assert printed.count("| 150 records (150) | 100 B | zstd 1 | - |") == 1
+    assert len(json.loads(figures.read_text())["encode"]) == 16
 
 
 def test_a_codec_without_a_peer_has_no_ratio_to_it() -> None:

@@ -1,0 +1,288 @@
+"""Kafka's DefaultRecordBatchTest and DefaultRecordTest (sections 3 and 4)."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from klog.errors import CorruptRecordError
+from klog.logformat.encode import advance_sequence
+from klog.logformat.transactions import COMMIT
+from tests.conformance.case import Case, NotApplicable, Refused
+from tests.conformance.encode_runs import (
+    marker_read,
+    read,
+    read_record,
+    read_unchecked,
+    record_sizes,
+    restamped,
+    round_trip,
+    size_difference,
+    told,
+    told_empty,
+    written,
+)
+from tests.encode import CODECS, GZIP, NONE, Record, batch, nullable, plain, varint
+from tests.encode import record as record_bytes
+
+MAX = (1 << 31) - 1
+CORRUPT = Refused(CorruptRecordError)
+PRODUCER: dict[str, Any] = {"producer_id": 23423, "producer_epoch": 145, "base_sequence": 983}
+BATCH = 1234567
+TWO = [(BATCH, 1, b"a", b"v"), (BATCH + 1, 2, b"b", b"v")]
+THREE = [(0, 1, b"a", b"1"), (1, 2, b"b", b"2"), (2, 3, b"c", b"3")]
+THREE_RECORDS = [Record(*row) for row in THREE]
+
+
+def overwritten(data: bytes, at: int, new: bytes) -> bytes:
+    """Put other bytes into a batch, and leave its CRC as it is."""
+    return data[:at] + new + data[at + len(new) :]
+
+
+WRITTEN_EMPTY = [
+    Case(
+        "3 testWriteEmptyHeader",
+        told_empty,
+        (
+            {
+                **PRODUCER,
+                "leader_epoch": 15,
+                "append_time_ms": 9999 if append_time else None,
+                "transactional": transactional,
+                "control": control,
+            },
+            15,
+            22,
+            9999,
+            "base_offset last_offset leader_epoch producer_id producer_epoch base_sequence"
+            " last_sequence base_timestamp max_timestamp count attributes",
+        ),
+        (15, 37, 15, 23423, 145, 983, 983 + 22, -1, 9999, 0,
+         8 * append_time + 16 * transactional + 32 * control),
+        label=f"append time {append_time} transactional {transactional} control {control}",
+    )
+    for append_time, transactional, control in product((False, True), repeat=3)
+]  # fmt: skip
+
+BUILT = [
+    Case(
+        "3 buildDefaultRecordBatch",
+        told,
+        (TWO, {}, "base_offset last_offset max_timestamp producer_id producer_epoch base_sequence"
+         " last_sequence count"),
+        (BATCH, BATCH + 1, 2, -1, -1, -1, -1, 2),
+    ),
+    Case(
+        "3 buildDefaultRecordBatchWithProducerId",
+        told,
+        (TWO, PRODUCER, "producer_id producer_epoch base_sequence last_sequence"),
+        (23423, 145, 983, 984),
+    ),
+    Case(
+        "3 buildDefaultRecordBatchWithSequenceWrapAround",
+        told,
+        (THREE, {**PRODUCER, "base_sequence": MAX - 1}, "sequences last_sequence"),
+        ([MAX - 1, MAX, 0], 0),
+    ),
+    Case(
+        "3 testSizeInBytes",
+        size_difference,
+        ([
+            (0, 10, b"foo", b"value"),
+            (1, 11, None, b"value"),
+            (2, 12, b"key", None),
+            (3, 13, b"key", b"v", (("a", b"1"), ("b", None))),
+        ],),
+        0,
+    ),
+    Case(
+        "3 testSkipKeyValueIteratorCorrectness",
+        record_sizes,
+        ([
+            (0, 1, b"a", b"1"),
+            (1, 2, b"b", None),
+            (2, 3, None, b"3"),
+            (3, 4, None, None),
+            (4, 1000, b"abc", bytes(200 << 10)),
+            (5, 9999, b"abc", b"0", (("k1", b"v1"), ("k2", None))),
+        ],),
+        [9, 8, 8, 7, 15 + 204800, 23],
+    ),
+    Case("3 testIncrementSequence", advance_sequence, (5, 5), 10, label="5 and 5"),
+    Case("3 testIncrementSequence", advance_sequence, (MAX, 1), 0, label="MAX and 1"),
+    Case("3 testIncrementSequence", advance_sequence, (MAX - 5, 10), 4, label="MAX-5 and 10"),
+    Case("3 testDecrementSequence", advance_sequence, (5, -5), 0, label="5 and 5"),
+    Case("3 testDecrementSequence", advance_sequence, (0, -1), MAX, label="0 and 1"),
+]  # fmt: skip
+
+DAMAGED = [
+    Case(
+        "3 testInvalidRecordSize",
+        read,
+        (overwritten(plain(0), 8, (10).to_bytes(4, "big")),),
+        Refused(CorruptRecordError, "batch length 10 is below 49"),
+    ),
+    Case(
+        "3 testInvalidCrc",
+        read,
+        (overwritten(batch(THREE_RECORDS), 23, (23).to_bytes(4, "big")),),
+        Refused(CorruptRecordError, "CRC-32C"),
+    ),
+    *[
+        Case(
+            "3 testInvalidRecordCountTooMany/TooLittle (NonCompressed, Compressed)",
+            read_unchecked,
+            (batch(THREE_RECORDS, count=count, last_offset_delta=9, attributes=codec),),
+            CORRUPT,
+            label=f"{count} of 3, codec {codec}",
+        )
+        for count in (5, 2)
+        for codec in (NONE, GZIP)
+    ],
+]
+
+CHANGED = [
+    Case(
+        "3 testSetLastOffset",
+        restamped,
+        (THREE, {}, 500 - 2, None, "base_offset last_offset offsets"),
+        (498, 500, [498, 499, 500]),
+    ),
+    Case(
+        "3 testSetPartitionLeaderEpoch",
+        restamped,
+        (THREE, {}, None, 500, "leader_epoch base_offset"),
+        (500, 0),
+    ),
+    # klog knows the append time when it writes, and changes nobody's batch to it.
+    Case(
+        "3 testSetLogAppendTime",
+        told,
+        (THREE, {"append_time_ms": 15}, "max_timestamp timestamps types"),
+        (15, [15] * 3, [1] * 3),
+    ),
+    # There are two types of timestamp to ask for; what comes next to none is an append time of -1.
+    Case(
+        "3 testSetNoTimestampTypeNotAllowed",
+        written,
+        (THREE, {"append_time_ms": -1}),
+        Refused(ValueError, "append_time_ms is -1"),
+    ),
+    Case(
+        "3 testReadAndWriteControlBatch",
+        marker_read,
+        (COMMIT, 15),
+        ([(0, 10, COMMIT)], 0x30, 15),
+    ),
+]
+
+MANY = [(i, 1000 + i % 3, b"k%d" % i if i % 4 else None, b"v" * i, ()) for i in range(40)]
+ITERATED = [
+    Case(
+        "3 testStreamingIteratorConsistency",
+        round_trip,
+        (MANY, {"codec": codec}),
+        MANY,
+        label=f"codec {codec}",
+    )
+    for codec in CODECS
+]
+
+HEADERS = (("foo", b"value"), ("bar", None), ('"A\u00ea\u00f1\u00fcC"', b"value"))
+SERDE = {
+    "hi there": (47, 1323, b"hi", b"there", ()),
+    "null there": (47, 1323, None, b"there", ()),
+    "hi null": (47, 1323, b"hi", None, ()),
+    "null null": (47, 1323, None, None, ()),
+    "headers": (47, 1323, b"hi", b"there", HEADERS),
+}
+FIRST = (37, 1000, None, None, ())
+HEADER_COUNT_AT = 14
+
+
+def with_header_count(count: int) -> bytes:
+    """Write a record with three headers that says it has another number of them."""
+    whole = record_bytes(Record(*SERDE["headers"]), 37, 1000)
+    assert whole[HEADER_COUNT_AT : HEADER_COUNT_AT + 1] == varint(3)
+    length_bytes = 1
+    return overwritten(whole, HEADER_COUNT_AT, varint(count))[length_bytes:]
+
+
+def body(*fields: bytes, size: int = 100) -> bytes:
+    """Write the body of a record: attributes and two deltas of 0, what is given, and zeros."""
+    return (b"\0\0\0" + b"".join(fields)).ljust(size, b"\0")
+
+
+NULLS = nullable(None) * 2
+RECORDS = [
+    *[
+        Case("4 testBasicSerde", round_trip, ([FIRST, row], {}), [FIRST, row], label=name)
+        for name, row in SERDE.items()
+    ],
+    *[
+        Case(
+            "4 testBasicSerde",
+            told,
+            ([FIRST, row], {**PRODUCER, "base_sequence": 723}, "offsets timestamps sequences"),
+            ([37, 47], [1000, 1323], [723, 733]),
+            label=f"{name}, numbers",
+        )
+        for name, row in SERDE.items()
+    ],
+    *[
+        Case("4 testBasicSerde", size_difference, ([row],), 0, label=f"{name}, size")
+        for name, row in SERDE.items()
+    ],
+    Case("4 testSerdeNoSequence", told, ([FIRST], {}, "sequences"), ([-1],)),
+    Case(
+        "4 testBasicSerdeInvalidHeaderCountTooHigh", read_record, (with_header_count(4),), CORRUPT
+    ),
+    Case("4 testBasicSerdeInvalidHeaderCountTooLow", read_record, (with_header_count(2),), CORRUPT),
+    Case("4 testInvalidKeySize(+Partial)", read_record, (body(varint(105)),), CORRUPT),
+    Case(
+        "4 testInvalidValueSize(+Partial)",
+        read_record,
+        (body(nullable(None), varint(105)),),
+        CORRUPT,
+    ),
+    *[
+        Case(
+            "4 testInvalidNumHeaders(+Partial)",
+            read_record,
+            (body(NULLS, varint(count), size=0),),
+            CORRUPT,
+            label=f"{count}",
+        )
+        for count in (-1, 100)
+    ],
+    Case(
+        "4 testInvalidHeaderKey(+Partial)",
+        read_record,
+        (body(NULLS, varint(1), varint(105)),),
+        CORRUPT,
+    ),
+    Case(
+        "4 testNullHeaderKey(+Partial)",
+        read_record,
+        (body(NULLS, varint(1), varint(-1)),),
+        Refused(CorruptRecordError, "a header without a name"),
+    ),
+    Case(
+        "4 testInvalidHeaderValue(+Partial)",
+        read_record,
+        (body(NULLS, varint(1), nullable(b"a"), varint(105)),),
+        CORRUPT,
+    ),
+    Case("4 testUnderflowReadingTimestamp", read_record, (b"\0",), CORRUPT),
+    Case("4 testUnderflowReadingVarlong", read_record, (b"\0\x80",), CORRUPT),
+    Case("4 testInvalidVarlong", read_record, (b"\0" + b"\xff" * 9 + b"\x80",), CORRUPT),
+    Case(
+        "4 testInvalidSizeOfBodyInBytes",
+        read_record,
+        (body(NULLS, varint(0), size=0), 10),
+        CORRUPT,
+    ),
+]
+
+CASES = [*WRITTEN_EMPTY, *BUILT, *DAMAGED, *CHANGED, *ITERATED, *RECORDS]
+NOT_APPLICABLE: list[NotApplicable] = []
