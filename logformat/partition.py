@@ -118,7 +118,10 @@ class _Loading:
         self._interval_bytes = interval_bytes
 
     def complete_segments(self) -> None:
-        """Recover the segments that lack what a broker needs; add an empty time index."""
+        """Recover the segments that lack what a broker needs; add an empty time index.
+
+        One that is cut here leaves a gap before the next; `recover_from` drops what follows a cut.
+        """
         for base in sorted(self._segments):
             if recovery_reason(self._segments[base], base) is None:
                 self._segments[base].setdefault(TIME_INDEX, b"")
