@@ -151,12 +151,7 @@ def _keeps_crc(head: bytes) -> bool:
     size = v2.FRAME_BYTES + int.from_bytes(head[8:12], "big", signed=True)
     if not v2.MIN_BATCH_BYTES <= size <= len(head):
         return False
-    return v2.is_intact(head[:size]) or _is_v2(head[:size])
-
-
-def _is_v2(batch: bytes) -> bool:
-    """Tell whether a batch keeps the CRC of format v2, which does not cover the magic."""
-    return len(batch) >= v2.HEADER_BYTES and v2.keeps_crc32c(batch)
+    return v2.is_intact(head[:size])
 
 
 def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
@@ -195,7 +190,7 @@ def _without_torn_batches(reader: SegmentReader, end: End, flushed: Flushed) -> 
             one = chunk.data[start:behind]
             if v2.is_intact(one):
                 kept = End(next_offset, chunk.position + behind)
-            elif one[v2.MAGIC_AT] < v2.MAGIC and _is_v2(one):
+            elif len(one) >= v2.HEADER_BYTES and v2.keeps_crc32c(one):
                 reason = f"magic {one[v2.MAGIC_AT]} on a batch of format v2"
                 raise CorruptRecordError(reason, chunk.position + start)
     if flushed.clean or kept.next_offset < flushed.offset:

@@ -47,7 +47,7 @@ def _in_segment(log: PartitionLog, reader: SegmentReader, timestamp_ms: int) -> 
     )
     for chunk in chunks(reader.file, position, log.readable_bytes(reader)):
         late = chunk.batches.headers["max_timestamp"] >= timestamp_ms
-        late &= (chunk.batches.next_offsets > log.log_start) & (chunk.batches.headers["magic"] > 0)
+        late &= chunk.batches.next_offsets > log.log_start
         for number in np.flatnonzero(late).tolist():
             one = chunk.batches.part(number, number + 1)
             with located(chunk.position):

@@ -19,6 +19,11 @@ from tests.logformat.decoding_legacy import ALL, LEGACY_CODECS, by_klog
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, None, b"v2"), Record(7, 999, b"k3", None)]
 
 
+@pytest.fixture(params=[1, 1000], ids=["side by side", "one by one"], autouse=True)
+def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrappers, "_LANES", request.param)
+
+
 @pytest.mark.parametrize("codec", LEGACY_CODECS)
 @pytest.mark.parametrize("magic", [0, 1])
 def test_every_codec(magic: int, codec: int) -> None:
@@ -222,3 +227,14 @@ def test_the_limits_hold_for_wrappers(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = message(Record(9, 0, None, encode.compress(GZIP, bytes(129 << 20))), 1, attributes=GZIP)
     with pytest.raises(CorruptRecordError, match="decompresses to more than"):
         by_klog(bomb)
+
+
+def test_wrappers_of_different_lengths_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrappers, "_LANES", 4)
+    data, expected, offset = b"", [], 0
+    for number in range(40):
+        some = [Record(offset + n, n, b"k" * (n % 5), b"v" * n) for n in range(number * 7 % 23 + 1)]
+        data += wrapper(some, number % 2, LEGACY_CODECS[number % 3])
+        expected += seen(some, number % 2)
+        offset += len(some)
+    assert by_klog(data) == expected
