@@ -18,7 +18,6 @@ from klog.logformat.columnar import decode, decode_parts
 from klog.logformat.compress import check_level, compress
 from klog.logformat.encode import (
     Form,
-    advance_sequence,
     empty_batch,
     encode,
     encode_one,
@@ -27,6 +26,7 @@ from klog.logformat.encode import (
 from klog.logformat.markers import At
 from klog.logformat.records import lay, measure
 from klog.logformat.restamp import restamp
+from klog.logformat.sequence import advance
 from klog.logformat.transactions import markers as transaction_markers
 from tests.encode import Record, batch, varint
 from tests.logformat.decoding import ALL, by_klog, records
@@ -83,16 +83,13 @@ def _tell(data: bytes, names: str) -> tuple[Any, ...]:
     facts = {name: int(header[name]) for name in v2.HEADER.names or ()}
     facts |= {
         "last_offset": base + delta,
-        "last_sequence": sequence if sequence < 0 else advance_sequence(sequence, delta),
+        "last_sequence": advance(sequence, delta),
     }
     lists: dict[str, Any] = {
         "offsets": columns.offset.tolist(),
         "timestamps": columns.timestamp_ms.tolist() if columns.timestamp_ms is not None else None,
         "types": columns.timestamp_type.tolist() if columns.timestamp_type is not None else None,
-        "sequences": [
-            sequence if sequence < 0 else advance_sequence(sequence, offset - base)
-            for offset in columns.offset.tolist()
-        ],
+        "sequences": [advance(sequence, offset - base) for offset in columns.offset.tolist()],
     }
     return tuple((facts | lists)[name] for name in names.split())
 

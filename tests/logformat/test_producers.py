@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError, OutOfOrderSequenceError, ProducerFencedError
 from klog.logformat import batch as v2
-from klog.logformat.producer_batch import MAX_SEQUENCE, Marker, ProducerBatch, producer_batches
+from klog.logformat.producer_batch import Marker, ProducerBatch, producer_batches
 from klog.logformat.producers import (
     CACHED_BATCHES,
     CompletedTransaction,
@@ -16,6 +16,7 @@ from klog.logformat.producers import (
     Producer,
     ProducerState,
 )
+from klog.logformat.sequence import MAX_SEQUENCE
 from klog.logformat.snapshot import SnapshotEntry
 from tests.encode import (
     CONTROL,

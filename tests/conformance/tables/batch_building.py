@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from klog.logformat.transactions import ABORT, COMMIT
+from klog.logformat.control import ABORT, COMMIT
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import (
     compressed_and_back,

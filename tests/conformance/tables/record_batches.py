@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any
 
 from klog.errors import CorruptRecordError
-from klog.logformat.encode import advance_sequence
-from klog.logformat.transactions import COMMIT
+from klog.logformat.control import COMMIT
+from klog.logformat.sequence import advance
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import (
     marker_read,
@@ -108,11 +108,11 @@ BUILT = [
         ],),
         [9, 8, 8, 7, 15 + 204800, 23],
     ),
-    Case("3 testIncrementSequence", advance_sequence, (5, 5), 10, label="5 and 5"),
-    Case("3 testIncrementSequence", advance_sequence, (MAX, 1), 0, label="MAX and 1"),
-    Case("3 testIncrementSequence", advance_sequence, (MAX - 5, 10), 4, label="MAX-5 and 10"),
-    Case("3 testDecrementSequence", advance_sequence, (5, -5), 0, label="5 and 5"),
-    Case("3 testDecrementSequence", advance_sequence, (0, -1), MAX, label="0 and 1"),
+    Case("3 testIncrementSequence", advance, (5, 5), 10, label="5 and 5"),
+    Case("3 testIncrementSequence", advance, (MAX, 1), 0, label="MAX and 1"),
+    Case("3 testIncrementSequence", advance, (MAX - 5, 10), 4, label="MAX-5 and 10"),
+    Case("3 testDecrementSequence", advance, (5, -5), 0, label="5 and 5"),
+    Case("3 testDecrementSequence", advance, (0, -1), MAX, label="0 and 1"),
 ]  # fmt: skip
 
 DAMAGED = [

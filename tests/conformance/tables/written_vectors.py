@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from klog.logformat.transactions import ABORT, COMMIT
+from klog.logformat.control import ABORT, COMMIT
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.encode_runs import written, written_control, written_empty
 
