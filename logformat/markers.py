@@ -27,14 +27,6 @@ LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION = 2, 3, 4, 5
 
 _NO_TAGS = b"\0"
 
-_key = struct.Struct(">hh").pack
-_end_transaction = struct.Struct(">hi").pack
-_version = struct.Struct(">h").pack
-_leader = struct.Struct(">hi").pack
-_voter = struct.Struct(">i").pack
-_timestamp = struct.Struct(">hq").pack
-_kraft_version = struct.Struct(">hh").pack
-
 
 @dataclass(frozen=True, slots=True)
 class At:
@@ -61,7 +53,7 @@ def end_transaction(
         transactional=True,
         control=True,
     )
-    return _control(at, form, kind, _end_transaction(0, coordinator_epoch))
+    return _control(at, form, kind, _packed(">hi", 0, coordinator_epoch))
 
 
 def leader_change(
@@ -70,24 +62,24 @@ def leader_change(
     """Make a LEADER_CHANGE batch; raises `ValueError` without a leader epoch."""
     if at.leader_epoch < 0:
         raise ValueError("a change of leader needs a leader epoch")
-    value = _leader(0, leader_id) + _voters(voters) + _voters(granting_voters) + _NO_TAGS
+    value = _packed(">hi", 0, leader_id) + _voters(voters) + _voters(granting_voters) + _NO_TAGS
     return _control(at, _kraft(at), LEADER_CHANGE, value)
 
 
 def snapshot_header(at: At, last_contained_timestamp_ms: int) -> bytes:
     """Make a SNAPSHOT_HEADER batch."""
-    value = _timestamp(0, last_contained_timestamp_ms) + _NO_TAGS
+    value = _packed(">hq", 0, last_contained_timestamp_ms) + _NO_TAGS
     return _control(at, _kraft(at), SNAPSHOT_HEADER, value)
 
 
 def snapshot_footer(at: At) -> bytes:
     """Make a SNAPSHOT_FOOTER batch."""
-    return _control(at, _kraft(at), SNAPSHOT_FOOTER, _version(0) + _NO_TAGS)
+    return _control(at, _kraft(at), SNAPSHOT_FOOTER, _packed(">h", 0) + _NO_TAGS)
 
 
 def kraft_version(at: At, version: int) -> bytes:
     """Make a KRAFT_VERSION batch."""
-    return _control(at, _kraft(at), KRAFT_VERSION, _kraft_version(0, version) + _NO_TAGS)
+    return _control(at, _kraft(at), KRAFT_VERSION, _packed(">hh", 0, version) + _NO_TAGS)
 
 
 def _kraft(at: At) -> Form:
@@ -97,7 +89,7 @@ def _kraft(at: At) -> Form:
 def _control(at: At, form: Form, kind: int, value: bytes) -> bytes:
     record = Records(
         timestamp_ms=pa.array([at.timestamp_ms], pa.int64()),
-        key=pa.array([_key(0, kind)], pa.binary()),
+        key=pa.array([_packed(">hh", 0, kind)], pa.binary()),
         value=pa.array([value], pa.binary()),
         offset=at.offset,
     )
@@ -110,4 +102,11 @@ def _voters(ids: Sequence[int]) -> bytes:
     while count >= 0x80:
         size += bytes([count & 0x7F | 0x80])
         count >>= 7
-    return size + bytes([count]) + b"".join(_voter(one) + _NO_TAGS for one in ids)
+    return size + bytes([count]) + b"".join(_packed(">i", one) + _NO_TAGS for one in ids)
+
+
+def _packed(layout: str, *numbers: int) -> bytes:
+    try:
+        return struct.pack(layout, *numbers)
+    except struct.error as exc:
+        raise ValueError(f"a control record cannot say {numbers[-1]}: {exc}") from exc

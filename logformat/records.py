@@ -97,7 +97,7 @@ class Records:
         """Give the offsets of the rows from `begin` to before `end`."""
         if isinstance(self.offset, int):
             return np.arange(self.offset + begin, self.offset + end, dtype=np.int64)
-        return self.offset[begin:end]
+        return self.offset[begin:end].astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

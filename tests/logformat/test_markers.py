@@ -62,3 +62,10 @@ def test_refuses_a_marker_of_no_transaction(
 def test_a_change_of_leader_needs_a_leader_epoch() -> None:
     with pytest.raises(ValueError, match="leader epoch"):
         markers.leader_change(At(0, 0, -1), 1, [1], [1])
+
+
+def test_refuses_numbers_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="cannot say 2147483648"):
+        markers.end_transaction(At(0, 0, 0), COMMIT, 1, 0, 1 << 31)
+    with pytest.raises(ValueError, match="cannot say -2147483649"):
+        markers.leader_change(At(0, 0, 0), 1, [-(1 << 31) - 1], [])
