@@ -10,7 +10,7 @@ hold it with the last batch alone. (Kafka's `ProducerStateManager`, `ProducerApp
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from klog.errors import CorruptRecordError, OutOfOrderSequenceError, ProducerFencedError
@@ -110,12 +110,13 @@ class Producer:
         delta = batch.last_offset - batch.base_offset
         newest = BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.timestamp_ms)
         kept = self.batches if batch.epoch == self.epoch else ()
-        return replace(
-            self,
-            epoch=batch.epoch,
-            timestamp_ms=batch.timestamp_ms,
-            transaction_first_offset=first,
-            batches=(*kept, newest)[-CACHED_BATCHES:],
+        return Producer(
+            self.producer_id,
+            batch.epoch,
+            self.coordinator_epoch,
+            batch.timestamp_ms,
+            first,
+            (*kept, newest)[-CACHED_BATCHES:],
         )
 
     def after_marker(
@@ -129,12 +130,11 @@ class Producer:
                 f"epoch {coordinator_epoch}, but epoch {self.coordinator_epoch} has written; "
                 "leave the transaction to the newer coordinator"
             )
-        return replace(
-            self,
-            epoch=batch.epoch,
-            coordinator_epoch=coordinator_epoch,
-            timestamp_ms=batch.timestamp_ms,
-            transaction_first_offset=NONE,
+        return Producer(
+            self.producer_id,
+            batch.epoch,
+            coordinator_epoch,
+            batch.timestamp_ms,
             batches=self.batches if batch.epoch == self.epoch else (),
         )
 
