@@ -107,7 +107,8 @@ def decode_parts(
     for begin, end in pairwise([0, *changes.tolist(), len(batches)]):
         some = batches.part(begin, end)
         if begin < end and is_legacy[begin]:
-            for found in messages(data, some, part_bytes):
+            behind = int(batches.part(begin - 1, begin).next_offsets[0]) if begin else 0
+            for found in messages(data, some, part_bytes, behind):
                 yield from _message_parts(found, columns, part_records)
         else:
             yield from _record_parts(data, some, columns, part_bytes, part_records)

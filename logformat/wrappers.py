@@ -55,17 +55,20 @@ class Messages:
     values: legacy.Fields
 
 
-def messages(data: bytes, batches: v2.Batches, part_bytes: int) -> Iterator[Messages]:
+def messages(
+    data: bytes, batches: v2.Batches, part_bytes: int, first_offset: int = 0
+) -> Iterator[Messages]:
     """Find the messages of `batches`, all of formats v0 and v1, which lie in `data`.
 
-    A part is as many entries as decompress to about `part_bytes`. The CRCs of `batches` are the
-    caller's to check; those inside wrappers are checked here. Raises `CorruptRecordError`, its
-    position that of the entry.
+    A part is as many entries as decompress to about `part_bytes`; no offset in them is below
+    `first_offset`. The CRCs of `batches` are the caller's to check; those inside wrappers are
+    checked here. Raises `CorruptRecordError`, its position that of the entry, or of the first in a
+    run of plain ones.
     """
     if not _is_wrapper(batches).any():
         yield _plain(data, batches)
         return
-    floor = 0
+    floor = first_offset
     for sections, owners in _sections(data, batches, part_bytes):
         try:
             found = _opened(sections, batches, owners, floor)

@@ -103,6 +103,12 @@ def test_a_wrapper_that_reaches_back_behind_the_one_before() -> None:
         assert caught.value.position == len(first)
 
 
+def test_a_wrapper_that_reaches_back_behind_a_batch_of_v2() -> None:
+    data = encode.plain(6) + wrapper(THREE, 0, GZIP)
+    with pytest.raises(CorruptRecordError, match="offset 5 does not rise"):
+        by_klog(data)
+
+
 def test_log_append_time_is_the_wrappers() -> None:
     # Kafka's builder stamps the inner ones too; a reader does not depend on it.
     data = wrapper(THREE, 1, GZIP, attributes=LOG_APPEND_TIME, timestamp=777)
