@@ -45,7 +45,7 @@ def runs_of(sizes: Sequence[int], batch_bytes: int) -> list[int]:
 
 def holds_crc(checked: bytes, crc: int) -> bool:
     """Tell whether klog finds this CRC-32C right for what a batch holds behind it."""
-    return v2.is_intact(bytes(v2.MAGIC_AT + 1) + struct.pack(">I", crc) + checked)
+    return v2.keeps_crc32c(bytes(v2.MAGIC_AT + 1) + struct.pack(">I", crc) + checked)
 
 
 def checks_inside(before: bytes, batch: bytes, behind: bytes) -> int:
