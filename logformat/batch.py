@@ -155,7 +155,7 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     or at offsets that do not rise.
 
     The loop is a step a batch, which matters only where a batch is one record (plain v0 and v1):
-    0.2 of the 0.6 µs that reading such a record takes, and a seventh of what kafka-python takes.
+    of the 0.6 µs that reading such a record takes, 0.3, and kafka-python takes 5.
     """
     starts: list[int] = []
     add, least = starts.append, MIN_LENGTHS[0]

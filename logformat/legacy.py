@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
+from klog.logformat.crc32 import MAX_JOINED_BYTES, all_match
 
 FRAME = np.dtype(
     [
@@ -49,6 +50,8 @@ NO_TIMESTAMP_TYPE = -1
 
 KEY_AT = (18, 26)
 _CRC_AT = 12
+_MANY, _SHORT_BYTES = 256, 2048
+"""From so many entries on, up to such a size of each, their CRCs are checked all at once."""
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -81,20 +84,21 @@ def is_intact(entry: bytes) -> bool:
 
 
 def check_crcs(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs) -> None:
-    """Compare every entry with its stored CRC-32; raise `CorruptRecordError` at the first bad.
-
-    zlib sums one entry a call: at 140 bytes that takes 0.25 µs, nearly half of what reading such a
-    record costs. numpy would take longer: the tables of a CRC are a look-up for every byte or two.
-    """
-    view, crc32 = memoryview(data), zlib.crc32
-    spans = zip((starts + CHECKED_FROM).tolist(), ends.tolist(), strict=True)
-    computed = [crc32(view[start:end]) for start, end in spans]
-    if computed != (expected := stored.tolist()):
-        first = next(i for i, crc in enumerate(computed) if crc != expected[i])
-        raise CorruptRecordError(
-            f"CRC-32 is {computed[first]:#010x}, the message says {expected[first]:#010x}",
-            int(starts[first]),
-        )
+    """Compare every entry with its stored CRC-32; raise `CorruptRecordError` at the first bad."""
+    begins = starts + CHECKED_FROM
+    size = int((ends - begins).sum())
+    many_and_short = len(starts) >= _MANY and size <= len(starts) * _SHORT_BYTES
+    if many_and_short and len(data) <= MAX_JOINED_BYTES and all_match(data, begins, ends, stored):
+        return
+    view = memoryview(data)
+    spans = zip(begins.tolist(), ends.tolist(), stored.tolist(), strict=True)
+    for number, (begin, end, expected) in enumerate(spans):
+        computed = zlib.crc32(view[begin:end])
+        if computed != expected:
+            raise CorruptRecordError(
+                f"CRC-32 is {computed:#010x}, the message says {expected:#010x}",
+                int(starts[number]),
+            )
 
 
 def keys_and_values(
