@@ -24,6 +24,7 @@ from klog.logformat.index import (
     capacity,
     check_entry,
     check_whole,
+    count_below,
     relative_offset,
     relative_offsets,
     used,
@@ -86,7 +87,7 @@ class TimeIndex:
 
     def truncated_to(self, offset: int) -> TimeIndex:
         """Keep the entries below `offset`, as a broker does when it cuts the log there."""
-        kept = int(np.searchsorted(self.offsets, offset, "left"))
+        kept = count_below(self.offsets, offset)
         return TimeIndex(self.timestamps[:kept], self.offsets[:kept], self.base_offset)
 
     def with_entries(

@@ -182,6 +182,15 @@ def test_a_batch_longer_than_any_is_not_waited_for(monkeypatch: pytest.MonkeyPat
     assert "is refused" in recovery.finish().reason
 
 
+def test_a_log_longer_than_a_position_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = plain(0) + plain(1)
+    monkeypatch.setattr(segment_recovery, "MAX_POSITION", len(log))
+    for size in (50, len(log)):
+        assert in_pieces(log, size).position == len(log)
+        with pytest.raises(CorruptRecordError, match="a log of more than"):
+            in_pieces(log + plain(2), size)
+
+
 def test_offsets_that_leave_the_segment() -> None:
     inside = plain(10)
     beyond = recover(inside + plain(11 + MAX), 10)
