@@ -44,7 +44,6 @@ MIN_LENGTHS = (14, 22)
 CHECKED_FROM = 16
 KNOWN_ATTRIBUTES = (0x07, 0x0F)
 """The bits that mean something, by magic: no other is a control batch's or a transaction's."""
-NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = -1
 
 KEY_AT = (18, 26)

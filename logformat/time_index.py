@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from klog.errors import CorruptRecordError
+from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.index import (
     SEGMENT_INDEX_BYTES,
     Longs,
@@ -31,7 +32,6 @@ from klog.logformat.index import (
 )
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-NO_TIMESTAMP = -1
 
 
 class TimestampOffset(NamedTuple):

@@ -278,7 +278,7 @@ def _times(
     outer = own["max_timestamp"].astype(np.int64)[section]
     timestamps = np.where(overruled, outer, frames["timestamp"].astype(np.int64))
     return (
-        np.where(has_time, timestamps, legacy.NO_TIMESTAMP),
+        np.where(has_time, timestamps, v2.NO_TIMESTAMP),
         np.where(has_time, types, legacy.NO_TIMESTAMP_TYPE).astype(np.int8),
     )
 

@@ -19,9 +19,10 @@ from klog.cli.dump_walk import last_offsets, walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError, KlogError
+from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.index import Longs
 from klog.logformat.offset_index import check_offset_index, decode_offset_index
-from klog.logformat.time_index import NO_TIMESTAMP, check_time_index, decode_time_index
+from klog.logformat.time_index import check_time_index, decode_time_index
 
 MAX_BYTES = 256 << 20
 """25 times the default of `segment.index.bytes`: larger files are not read."""

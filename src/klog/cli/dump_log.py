@@ -29,7 +29,6 @@ from klog.logformat.schema import Fields
 from klog.logformat.sequence import advance
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
-DELETE_HORIZON = 0x40
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})")
 _BOOTSTRAP = "bootstrap"
 
@@ -155,7 +154,7 @@ def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError
     far larger than its bytes, so that each is decoded alone.
     """
     headers = chunk.batches.headers
-    single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] != 2)
+    single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] != v2.MAGIC)
     single |= headers["count"] < 0
     begin = 0
     while begin < len(single):
@@ -196,7 +195,7 @@ def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | Corrupt
 
 
 def _record_batch(header: _Header, fields: Fields) -> Batch:
-    legacy = header.magic < 2
+    legacy = header.magic < v2.MAGIC
     plain = header.attributes & v2.CODEC_MASK == 0
     valid = "true" if fields["isvalid"] else "false"
     return Batch(
@@ -249,7 +248,7 @@ def _producer_fields(header: _Header) -> Fields:
         "partitionLeaderEpoch": header.leader_epoch,
         "isTransactional": bool(attributes & v2.TRANSACTIONAL),
         "isControl": bool(attributes & v2.CONTROL),
-        "deleteHorizonMs": header.base_timestamp if attributes & DELETE_HORIZON else None,
+        "deleteHorizonMs": header.base_timestamp if attributes & v2.DELETE_HORIZON else None,
     }
 
 
