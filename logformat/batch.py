@@ -72,19 +72,22 @@ MIN_BATCH_BYTES = FRAME_BYTES + legacy.MIN_LENGTHS[0]
 WRAPPER_COUNT = -1
 MAX_OFFSET_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 2
-
-_CRC_STEP_BYTES = 64 << 10
+"""Of a record: the offset behind it can be said as well."""
+NO_TIMESTAMP = -1
+NONE_SET = -1
+"""What a field says that is not set: leader epoch, producer id and epoch, sequence."""
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+DELETE_HORIZON = 0x40
 
 Headers: TypeAlias = npt.NDArray[np.void]
 Longs: TypeAlias = npt.NDArray[np.int64]
 
-_NONE = ("leader_epoch", "producer_id", "producer_epoch", "base_sequence")
-"""Fields that formats v0 and v1 do not have; -1 in v2 where there is none."""
+_NOT_LEGACY = ("leader_epoch", "producer_id", "producer_epoch", "base_sequence")
+"""Fields that formats v0 and v1 do not have."""
 
 _length = struct.Struct(">i").unpack_from
 _crc = struct.Struct(">I").unpack_from
@@ -241,9 +244,9 @@ def _headers_of_legacy(frames: legacy.Frames) -> Headers:
     headers = np.zeros(len(frames), HEADER)
     magics = frames["magic"]
     attributes = frames["attributes"] & np.where(magics == 1, *reversed(legacy.KNOWN_ATTRIBUTES))
-    timestamps = np.where(magics == 1, frames["timestamp"], legacy.NO_TIMESTAMP)
-    for name in _NONE:
-        headers[name] = -1
+    timestamps = np.where(magics == 1, frames["timestamp"], NO_TIMESTAMP)
+    for name in _NOT_LEGACY:
+        headers[name] = NONE_SET
     for name in ("length", "magic", "crc"):
         headers[name] = frames[name]
     headers["base_offset"] = frames["offset"]
@@ -277,7 +280,8 @@ def is_intact(batch: bytes) -> bool:
 
 def keeps_crc32c(batch: bytes) -> bool:
     """Tell whether these are the bytes of a batch v2, whatever the magic says: CRC-32C holds."""
-    return bool(_crc(batch, 17)[0] == _crc32c(batch, CHECKED_FROM, len(batch)))
+    checked = np.frombuffer(batch, np.uint8)[CHECKED_FROM:]
+    return bool(_crc(batch, 17)[0] == google_crc32c.value(checked))
 
 
 def check_crcs(data: bytes, batches: Batches) -> None:
@@ -291,8 +295,9 @@ def check_crcs(data: bytes, batches: Batches) -> None:
         batches = batches.where(~is_legacy)
     stored = batches.headers["crc"].tolist()
     spans = zip(batches.starts.tolist(), batches.ends.tolist(), stored, strict=True)
+    view = np.frombuffer(data, np.uint8)  # The library takes it without a copy, a memoryview not.
     for start, end, crc in spans:
-        computed = _crc32c(data, start + CHECKED_FROM, end)
+        computed = google_crc32c.value(view[start + CHECKED_FROM : end])
         if computed != crc:
             raise CorruptRecordError(
                 f"CRC-32C is {computed:#010x}, the batch says {crc:#010x}", start
@@ -310,11 +315,3 @@ def _check_legacy(data: bytes, batches: Batches) -> None:
             reason = f"magic {batch[MAGIC_AT]} on a batch of format v2"
             raise CorruptRecordError(reason, exc.position) from exc
         raise
-
-
-def _crc32c(data: bytes, begin: int, end: int) -> int:
-    """Sum `data[begin:end]` in steps whose copies, which the library needs, stay in cache."""
-    crc = google_crc32c.value(data[begin : min(begin + _CRC_STEP_BYTES, end)])
-    for at in range(begin + _CRC_STEP_BYTES, end, _CRC_STEP_BYTES):
-        crc = google_crc32c.extend(crc, data[at : min(at + _CRC_STEP_BYTES, end)])
-    return int(crc)

@@ -18,11 +18,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from klog.errors import CorruptRecordError
-from klog.logformat.epochs import EpochEntry, LeaderEpochs
+from klog.logformat.epochs import MAX_EPOCH, EpochEntry, LeaderEpochs
 from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
 
 VERSION = 0
-MAX_EPOCH = (1 << 31) - 1
 _OFFSET_FIELDS = re.compile(rb"(\S{1,255})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})")
 _EPOCH_FIELDS = re.compile(rb"([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})")
 _NUMBER = re.compile(rb"[0-9]{1,19}")

@@ -135,7 +135,7 @@ def read_control(key: bytes, value: bytes) -> ControlRecord:
     """Decode a control record; raises `CorruptRecordError`."""
     kind = read_type(key)
     if kind in (ABORT, COMMIT):
-        return ControlRecord(kind, {"coordinatorEpoch": _read_coordinator_epoch(value)})
+        return ControlRecord(kind, {"coordinatorEpoch": read_coordinator_epoch(value)})
     table = _KRAFT.get(kind)
     return ControlRecord(kind, None if table is None else _read_kraft(table, value))
 
@@ -148,7 +148,7 @@ def read_end_transaction(key: bytes, value: bytes) -> tuple[int, int]:
     kind = read_type(key)
     if kind not in (ABORT, COMMIT):
         raise ValueError(f"a control record of type {kind} is no transaction marker")
-    return kind, _read_coordinator_epoch(value)
+    return kind, read_coordinator_epoch(value)
 
 
 def write_key(kind: int) -> bytes:
@@ -171,7 +171,8 @@ def write_value(kind: int, fields: Fields) -> bytes:
     return schema.write(table, min(fields["version"], table.last), fields)
 
 
-def _read_coordinator_epoch(value: bytes) -> int:
+def read_coordinator_epoch(value: bytes) -> int:
+    """Decode the value of a marker; raises `CorruptRecordError`."""
     reader = wire.Reader(value)
     if reader.left < MIN_END_TRANSACTION_BYTES:
         raise CorruptRecordError(f"a transaction marker with a value of {reader.left} bytes")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from klog.logformat import batch as v2
-from klog.logformat.segment_recovery import MAX_RELATIVE_OFFSET
+from klog.logformat.index import MAX_RELATIVE_OFFSET
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ import numpy as np
 
 from klog.logformat import batch as v2
 from klog.logformat.arrow import bounds_of
+from klog.logformat.batch import NO_TIMESTAMP, NONE_SET
 from klog.logformat.codecs import MAX_BATCH_BYTES, NONE
 from klog.logformat.columnar import MAX_BATCH_RECORDS
 from klog.logformat.compress import check_level, compress
+from klog.logformat.epochs import MAX_EPOCH
 from klog.logformat.records import (
     MAX_FIRST_OFFSET,
-    NO_TIMESTAMP,
     Laid,
     Measured,
     Records,
@@ -36,14 +37,9 @@ from klog.logformat.varint import Bytes
 
 BATCH_BYTES = 512 << 10
 GROUP_BYTES = 1 << 20
-DELETE_HORIZON = 0x40
-"""Attributes, bit 6: the base timestamp is the delete horizon."""
-NONE_SET = -1
-"""What a field says that is not set: leader epoch, producer id and epoch, sequence, timestamp."""
-_MAX_EPOCH = (1 << 15) - 1
+_MAX_PRODUCER_EPOCH = (1 << 15) - 1
 _MAX_LONG = (1 << 63) - 1
 _FIRST_ROWS = 4096
-_MAGIC = 2
 
 _frame = struct.Struct(">qiibI").pack
 _checked = struct.Struct(">hiqqqhii").pack
@@ -76,9 +72,9 @@ class Form:
         """Refuse what no batch can say."""
         check_level(self.codec, self.level)
         _check_range("batch_bytes", self.batch_bytes, 0, MAX_BATCH_BYTES)
-        _check_range("leader epoch", self.leader_epoch, NONE_SET, MAX_SEQUENCE)
+        _check_range("leader epoch", self.leader_epoch, NONE_SET, MAX_EPOCH)
         _check_range("producer id", self.producer_id, NONE_SET, _MAX_LONG)
-        _check_range("producer epoch", self.producer_epoch, NONE_SET, _MAX_EPOCH)
+        _check_range("producer epoch", self.producer_epoch, NONE_SET, _MAX_PRODUCER_EPOCH)
         _check_range("base sequence", self.base_sequence, NONE_SET, MAX_SEQUENCE)
         for name in ("append_time_ms", "delete_horizon_ms"):
             if (time_ms := getattr(self, name)) is not None:
@@ -96,7 +92,9 @@ class Form:
     @property
     def attributes(self) -> int:
         """Give the attributes of a batch that has records."""
-        return self.codec | self.flags | (0 if self.delete_horizon_ms is None else DELETE_HORIZON)
+        return (
+            self.codec | self.flags | (0 if self.delete_horizon_ms is None else v2.DELETE_HORIZON)
+        )
 
     @property
     def flags(self) -> int:
@@ -283,7 +281,7 @@ def _sealed(payload: Bytes, form: Form, attributes: int, span: _Span) -> bytes:
     )
     crc = google_crc32c.extend(google_crc32c.value(checked), np.frombuffer(packed, np.uint8))
     length = v2.MIN_LENGTH + len(packed)
-    front = _frame(span.base_offset, length, form.leader_epoch, _MAGIC, crc)
+    front = _frame(span.base_offset, length, form.leader_epoch, v2.MAGIC, crc)
     return b"".join((front, checked, packed))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+MAX_EPOCH = (1 << 31) - 1
 UNDEFINED = -1
 """An epoch, or an offset, that is not known."""
 

@@ -64,6 +64,12 @@ def check_whole(size_bytes: int, entry_bytes: int) -> None:
         )
 
 
+def count_below(offsets: Longs, offset: int) -> int:
+    """Count the entries before the first at or above an offset, whatever order they are in."""
+    reached = np.flatnonzero(offsets >= offset)
+    return int(reached[0]) if len(reached) else len(offsets)
+
+
 def used(values: Longs) -> int:
     """Count the entries before the zeros that fill the rest, looking at few of them.
 

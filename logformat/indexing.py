@@ -17,13 +17,15 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from klog.logformat.batch import Batches
+from klog.logformat.batch import WRAPPER_COUNT, Batches
 from klog.logformat.index import Longs
 from klog.logformat.offset_index import OffsetIndex, empty_offset_index
 from klog.logformat.time_index import TimeIndex, TimestampOffset, empty_time_index
 
 INDEX_INTERVAL_BYTES = 4096
 """Kafka's default of `index.interval.bytes`."""
+UNKNOWN_OFFSET = -1
+"""First offset of a compressed append of an old format: only its last one is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Appends:
 
     `max_timestamps` are in ms, -1 where no record has one; `max_timestamp_offsets` are those
     that the time index is to say for them: the last offset of the earliest batch that has it.
+    `first_offsets` may be `UNKNOWN_OFFSET`.
     """
 
     size_bytes: Longs
@@ -72,11 +75,18 @@ class Appends:
 
 
 def appends_of(batches: Batches) -> Appends:
-    """Take each batch for an append, as a broker's recovery does."""
+    """Take each batch for an append, as a broker's recovery does.
+
+    An entry of v0 or v1 goes by what its frame says, unopened: v0 has no timestamp, a wrapper says
+    its last offset and, in v1, the largest timestamp.
+    """
     lasts = batches.next_offsets - 1
+    firsts = np.where(
+        batches.headers["count"] == WRAPPER_COUNT, UNKNOWN_OFFSET, batches.base_offsets
+    )
     timestamps: Longs = batches.headers["max_timestamp"].astype(np.int64)
     sizes = batches.ends - batches.starts
-    return Appends(sizes, batches.base_offsets, lasts, timestamps, lasts)
+    return Appends(sizes, firsts, lasts, timestamps, lasts)
 
 
 @dataclass(frozen=True, slots=True)

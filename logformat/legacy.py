@@ -45,10 +45,11 @@ MIN_LENGTHS = (14, 22)
 CHECKED_FROM = 16
 KNOWN_ATTRIBUTES = (0x07, 0x0F)
 """The bits that mean something, by magic: no other is a control batch's or a transaction's."""
-NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = -1
 
 KEY_AT = (18, 26)
+"""Where the length of a key stands, by magic."""
+LENGTH_BYTES = 4
 _CRC_AT = 12
 _MANY, _SHORT_BYTES = 256, 2048
 """From so many entries on, up to such a size of each, their CRCs are checked all at once."""
@@ -114,7 +115,7 @@ def keys_and_values(
 
 def _field(data: bytes | bytearray, at: Longs, ends: Longs, name: str) -> Fields:
     """Read a length and step over its bytes."""
-    starts = at + 4
+    starts = at + LENGTH_BYTES
     _check(starts > ends, at, f"no room for the length of a {name}")
     view = np.ndarray((max(len(data) - 3, 0),), ">i4", data, 0, (1,))
     lengths = view[at].astype(np.int64) if len(at) else np.empty(0, np.int64)

@@ -24,6 +24,7 @@ from klog.logformat.index import (
     capacity,
     check_entry,
     check_whole,
+    count_below,
     relative_offset,
     relative_offsets,
     used,
@@ -88,7 +89,7 @@ class OffsetIndex:
 
     def truncated_to(self, offset: int) -> OffsetIndex:
         """Keep the entries below `offset`, as a broker does when it cuts the log there."""
-        kept = int(np.searchsorted(self.offsets, offset, "left"))
+        kept = count_below(self.offsets, offset)
         return OffsetIndex(self.offsets[:kept], self.positions[:kept], self.base_offset)
 
     def with_entries(

@@ -13,22 +13,21 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
+from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat.checkpoint import decode_epoch_checkpoint
 from klog.logformat.cutting import overflows, split
 from klog.logformat.epochs import NO_EPOCHS, LeaderEpochs
+from klog.logformat.indexing import INDEX_INTERVAL_BYTES
 from klog.logformat.listing import LOG, arrange
 from klog.logformat.names import MAX_OFFSET
 from klog.logformat.producers import ProducerState
-from klog.logformat.reindex import INDEX_INTERVAL_BYTES
 from klog.logformat.replay import reload_producers, stray_snapshots
 from klog.logformat.segment_recovery import recover, scan_to_fault
 from klog.logformat.snapshot import encode_snapshot
+from klog.logformat.transaction_index import check_aborted
 
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 INDEX, TIME_INDEX, TRANSACTION_INDEX = "index", "timeindex", "txnindex"
-_ABORTED = np.dtype([("version", ">i2"), ("", "V16"), ("last_offset", ">i8"), ("stable", ">i8")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +88,10 @@ def recovery_reason(segment: Mapping[str, bytes], base_offset: int) -> str | Non
     """
     if INDEX not in segment:
         return "there is no offset index"
-    data = segment.get(TRANSACTION_INDEX, b"")
-    entries = np.frombuffer(data[: len(data) // _ABORTED.itemsize * _ABORTED.itemsize], _ABORTED)
-    if (entries["version"] != 0).any():
-        return "the transaction index has an entry of an unknown version"
-    if (entries["last_offset"] < base_offset).any():
-        return f"the transaction index has a marker below the segment's base {base_offset}"
+    try:
+        check_aborted(segment.get(TRANSACTION_INDEX, b""), base_offset)
+    except (CorruptRecordError, UnsupportedFormatError) as exc:
+        return f"the transaction index: {exc.reason}"
     return None
 
 

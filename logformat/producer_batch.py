@@ -1,31 +1,20 @@
 """What a batch says of its producer: id, epoch, sequences, and what its marker decides.
 
 Only batches with a producer id matter to producer state (format notes 6.1). Sequences run over a
-batch's offsets, gaps of compaction included, and go from 2147483647 to 0. The record of a marker
-holds its kind in the key and the coordinator's epoch in the value (format notes 3):
-
-    key     int16 version 0 | int16 type, 0 ABORT or 1 COMMIT
-    value   int16 version 0 | int32 coordinator epoch
-
-Higher versions are read as version 0 and what follows is passed over. (Kafka's
-`EndTransactionMarker`, `DefaultRecordBatch.incrementSequence`.)
+batch's offsets, gaps of compaction included, and go from 2147483647 to 0. (Kafka's
+`DefaultRecordBatch.incrementSequence`.)
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 
-from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.control import ABORT, COMMIT
 from klog.logformat.sequence import advance
-from klog.logformat.transactions import Mask, control_type
-from klog.logformat.varint import PADDING, VARLONG_BYTES, read_varints
-
-_MARKER_VALUE = struct.Struct(">hi")
+from klog.logformat.transactions import Mask, control_type, coordinator_epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +55,9 @@ def producer_batches(data: bytes, batches: v2.Batches) -> list[ProducerBatch]:
 
     Raises `CorruptRecordError` with the position of a control batch whose record is malformed.
     """
-    own = batches.where((batches.headers["producer_id"] >= 0) & (batches.headers["magic"] == 2))
+    own = batches.where(
+        (batches.headers["producer_id"] >= 0) & (batches.headers["magic"] == v2.MAGIC)
+    )
     headers = own.headers
     flags = own.attributes
     is_control = (flags & v2.CONTROL) != 0
@@ -101,25 +92,4 @@ def end_marker(data: bytes, start: int, end: int) -> Marker | None:
     kind = control_type(data, start, end)
     if kind not in (ABORT, COMMIT):
         return None
-    value = _control_value(data, start, end)
-    if len(value) < _MARKER_VALUE.size:
-        raise CorruptRecordError("a transaction marker without its value", start)
-    version, coordinator_epoch = _MARKER_VALUE.unpack_from(value)
-    if version < 0:
-        raise CorruptRecordError(f"a transaction marker of version {version}", start)
-    return Marker(kind == ABORT, int(coordinator_epoch))
-
-
-def _control_value(data: bytes, start: int, end: int) -> bytes:
-    """Give the value of a control batch's first record, whose key `control_type` has read."""
-    record = np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
-    length, at = read_varints(record, np.zeros(1, np.int64))
-    stop = min(int((at + length)[0]), len(record) - PADDING)
-    _, at = read_varints(record, at + 1, VARLONG_BYTES)
-    _, at = read_varints(record, at)
-    key_length, at = read_varints(record, at)
-    value_length, at = read_varints(record, at + key_length)
-    begin, size = int(at[0]), int(value_length[0])
-    if size < 0 or begin + size > stop:
-        raise CorruptRecordError("a transaction marker without its value", start)
-    return record[begin : begin + size].tobytes()
+    return Marker(kind == ABORT, coordinator_epoch(data, start, end))

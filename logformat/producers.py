@@ -15,9 +15,10 @@ from enum import Enum, auto
 
 from klog.errors import CorruptRecordError, OutOfOrderSequenceError, ProducerFencedError
 from klog.logformat import batch as v2
+from klog.logformat.batch import NONE_SET
 from klog.logformat.producer_batch import ProducerBatch, producer_batches
 from klog.logformat.sequence import advance
-from klog.logformat.snapshot import NONE, SnapshotEntry
+from klog.logformat.snapshot import SnapshotEntry
 
 CACHED_BATCHES = 5
 EXPIRATION_MS = 86_400_000
@@ -72,16 +73,16 @@ class Producer:
     """One producer id. Its checks give the state after a batch, or raise and change nothing."""
 
     producer_id: int
-    epoch: int = NONE
-    coordinator_epoch: int = NONE
-    timestamp_ms: int = NONE
-    transaction_first_offset: int = NONE
+    epoch: int = NONE_SET
+    coordinator_epoch: int = NONE_SET
+    timestamp_ms: int = NONE_SET
+    transaction_first_offset: int = NONE_SET
     batches: tuple[BatchMetadata, ...] = ()
 
     @property
     def last_sequence(self) -> int:
-        """Give the sequence of the last batch, `NONE` if there is none in this epoch."""
-        return self.batches[-1].last_sequence if self.batches else NONE
+        """Give the sequence of the last batch, `NONE_SET` if there is none in this epoch."""
+        return self.batches[-1].last_sequence if self.batches else NONE_SET
 
     def duplicate_of(self, batch: ProducerBatch) -> BatchMetadata | None:
         """Give the cached batch that has exactly this epoch and these sequences."""
@@ -99,13 +100,13 @@ class Producer:
         if origin is Origin.CLIENT:
             self._check_sequence(batch)
         first = self.transaction_first_offset
-        if first != NONE and not batch.is_transactional:
+        if first != NONE_SET and not batch.is_transactional:
             raise CorruptRecordError(
                 f"producer {self.producer_id}: data outside its transaction at offset "
                 f"{batch.base_offset}, while the one of offset {first} is open; end that first",
                 batch.position,
             )
-        if first == NONE and batch.is_transactional:
+        if first == NONE_SET and batch.is_transactional:
             first = batch.base_offset
         delta = batch.last_offset - batch.base_offset
         newest = BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.timestamp_ms)
@@ -141,7 +142,7 @@ class Producer:
     def is_expired(self, now_ms: int, expiration_ms: int = EXPIRATION_MS) -> bool:
         """Tell whether it may be forgotten (format notes 6.6)."""
         idle = now_ms - self.timestamp_ms >= expiration_ms
-        return idle and self.transaction_first_offset == NONE
+        return idle and self.transaction_first_offset == NONE_SET
 
     def _check_epoch(self, batch: ProducerBatch, origin: Origin) -> None:
         if batch.epoch < self.epoch and origin is not Origin.REPLICATION:
@@ -152,10 +153,10 @@ class Producer:
 
     def _check_sequence(self, batch: ProducerBatch) -> None:
         """Refuse what does not come in turn; a producer without an epoch may begin anywhere."""
-        if self.epoch == NONE:
+        if self.epoch == NONE_SET:
             return
-        last = self.last_sequence if batch.epoch == self.epoch else NONE
-        wanted = 0 if last == NONE else advance(last, 1)
+        last = self.last_sequence if batch.epoch == self.epoch else NONE_SET
+        wanted = 0 if last == NONE_SET else advance(last, 1)
         if batch.base_sequence != wanted:
             raise OutOfOrderSequenceError(
                 f"producer {self.producer_id} epoch {batch.epoch}: sequence {batch.base_sequence} "
@@ -281,7 +282,7 @@ class ProducerState:
         self, known: Producer, batch: ProducerBatch, *, is_aborted: bool
     ) -> CompletedTransaction | None:
         """Say what a marker completes; a transaction without data is none."""
-        if known.transaction_first_offset == NONE:
+        if known.transaction_first_offset == NONE_SET:
             return None
         others = [o for p, o in self.open_transactions.items() if p != known.producer_id]
         return CompletedTransaction(
@@ -294,7 +295,7 @@ class ProducerState:
 
     def _put(self, producer: Producer) -> None:
         self.producers[producer.producer_id] = producer
-        if producer.transaction_first_offset == NONE:
+        if producer.transaction_first_offset == NONE_SET:
             self.open_transactions.pop(producer.producer_id, None)
         else:
             self.open_transactions[producer.producer_id] = producer.transaction_first_offset
@@ -309,13 +310,13 @@ def _loaded(entry: SnapshotEntry) -> Producer:
         entry.epoch,
         entry.coordinator_epoch,
         entry.timestamp_ms,
-        entry.transaction_first_offset if entry.transaction_first_offset >= 0 else NONE,
+        entry.transaction_first_offset if entry.transaction_first_offset >= 0 else NONE_SET,
         (last,) if entry.last_offset >= 0 else (),
     )
 
 
 def _saved(one: Producer) -> SnapshotEntry:
-    last = one.batches[-1] if one.batches else BatchMetadata(NONE, NONE, 0, NONE)
+    last = one.batches[-1] if one.batches else BatchMetadata(NONE_SET, NONE_SET, 0, NONE_SET)
     return SnapshotEntry(
         one.producer_id,
         one.epoch,

@@ -28,12 +28,11 @@ from klog.logformat.arrow import (
     refuse,
     varints,
 )
-from klog.logformat.batch import MAX_OFFSET, MAX_OFFSET_DELTA
+from klog.logformat.batch import MAX_OFFSET, MAX_OFFSET_DELTA, NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE, header_sizes, is_headers_type, write_headers
 from klog.logformat.varint import Bytes, Longs, Raw, varint_sizes, zigzag
 
-NO_TIMESTAMP = -1
 MAX_FIRST_OFFSET = MAX_OFFSET - MAX_OFFSET_DELTA
 """The highest offset that a batch may begin at: all that it may hold is an offset still."""
 LEAST_FRONT_BYTES = 4

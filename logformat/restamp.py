@@ -10,6 +10,7 @@ import numpy as np
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
+from klog.logformat.epochs import MAX_EPOCH
 from klog.logformat.varint import Longs
 
 
@@ -24,13 +25,13 @@ def restamp(
     Gives the batches as they are then; `data` is left as it was if it raises `ValueError`: for
     offsets that do not rise, a leader epoch below -1, batches that are not of format v2.
     """
-    if (batches.headers["magic"] != 2).any():
+    if (batches.headers["magic"] != v2.MAGIC).any():
         raise ValueError("only batches of format v2 keep offset and leader epoch outside their CRC")
     headers = batches.headers.copy()
     if base_offsets is not None:
         headers["base_offset"] = base_offsets
     if leader_epoch is not None:
-        if not -1 <= leader_epoch < 1 << 31:
+        if not v2.NONE_SET <= leader_epoch <= MAX_EPOCH:
             raise ValueError(f"there is no leader epoch {leader_epoch}")
         headers["leader_epoch"] = leader_epoch
     stamped = v2.Batches(batches.starts, batches.ends, headers)

@@ -17,14 +17,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.index import MAX_RELATIVE_OFFSET, SEGMENT_INDEX_BYTES, Longs, capacity
-from klog.logformat.indexing import INDEX_INTERVAL_BYTES, Appends
+from klog.logformat.indexing import INDEX_INTERVAL_BYTES, UNKNOWN_OFFSET, Appends
 from klog.logformat.offset_index import ENTRY as OFFSET_ENTRY
 from klog.logformat.time_index import ENTRY as TIME_ENTRY
-from klog.logformat.time_index import NO_TIMESTAMP
-
-UNKNOWN_OFFSET = -1
-"""First offset of a compressed append of an old format: only its last one is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ their order can tell, for offsets lie outside the CRC (`kafka-seen.md` 26).
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,13 +18,13 @@ from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.epochs import NO_EPOCHS, LeaderEpochs
+from klog.logformat.index import MAX_RELATIVE_OFFSET
+from klog.logformat.indexing import INDEX_INTERVAL_BYTES, appends_of, no_entries
+from klog.logformat.offset_index import MAX_POSITION, encode_offset_index
 from klog.logformat.producer_batch import producer_batches
-from klog.logformat.producers import CompletedTransaction, ProducerState
-from klog.logformat.reindex import INDEX_INTERVAL_BYTES, SegmentIndexes
-
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
-_ABORTED = struct.Struct(">hqqqq").pack
-_ABORTED_VERSION = 0
+from klog.logformat.producers import ProducerState
+from klog.logformat.time_index import encode_time_index
+from klog.logformat.transaction_index import NONE_ABORTED, AbortedTransaction, encode_aborted
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +85,9 @@ class Recovery:
         self._base_offset = base_offset
         self._producers = ProducerState(base_offset) if producers is None else producers.copy()
         self._epochs = epochs
-        self._indexes = SegmentIndexes(base_offset, interval_bytes)
-        self._aborted: list[bytes] = []
-        self._position = 0
+        self._interval_bytes = interval_bytes
+        self._indexes = no_entries(base_offset)
+        self._aborted: list[AbortedTransaction] = []
         self._next_offset = base_offset
         self._least_offset = 0
         self._parts: list[bytes] = []
@@ -112,14 +111,14 @@ class Recovery:
             self._advance()
         if not self._reason and self._held_bytes:
             self._reason = "a batch is cut short"
-        index, time_index = self._indexes.finish()
+        offset_index, time_index = self._indexes.closed()
         return Recovered(
-            self._position,
+            self._indexes.size_bytes,
             self._next_offset,
-            self._indexes.largest_timestamp_ms,
-            index,
-            time_index,
-            b"".join(self._aborted),
+            self._indexes.largest.timestamp_ms,
+            encode_offset_index(offset_index),
+            encode_time_index(time_index),
+            encode_aborted(NONE_ABORTED.with_entries(self._aborted)),
             self._epochs,
             self._producers,
             self._leaves_segment,
@@ -130,7 +129,7 @@ class Recovery:
         """Take the whole batches at hand, and keep the bytes of one that is not whole yet."""
         data = b"".join(self._parts)
         batches, fault = self._intact(data)
-        begin = self._position
+        begin = self._indexes.size_bytes
         try:
             self._take(data, batches)
         except CorruptRecordError as exc:
@@ -150,7 +149,7 @@ class Recovery:
         try:
             batches, fault = scan_to_fault(data)
         except UnsupportedFormatError as exc:
-            position = self._position + (exc.position or 0)
+            position = self._indexes.size_bytes + (exc.position or 0)
             raise UnsupportedFormatError(exc.reason, position) from exc
         for check in (
             _check_sizes,
@@ -190,29 +189,21 @@ class Recovery:
         """Index batches that are whole and intact, and follow their epochs and producers."""
         if not len(batches):
             return
-        self._indexes.add(
-            self._position + batches.starts,
-            batches.next_offsets - 1,
-            batches.headers["max_timestamp"].astype(np.int64),
-        )
+        indexes = self._indexes.with_appends(appends_of(batches), self._interval_bytes)
+        if indexes.size_bytes > MAX_POSITION:
+            raise CorruptRecordError(f"a log of more than {MAX_POSITION} bytes is no segment's")
         for epoch, offset in _new_epochs(batches, self._epochs.latest_epoch):
             self._epochs = self._epochs.assign(epoch, offset)
+        completed = self._producers.replay(data, batches)
         self._aborted += [
-            aborted_entry(one) for one in self._producers.replay(data, batches) if one.is_aborted
+            AbortedTransaction(
+                one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset
+            )
+            for one in completed
+            if one.is_aborted
         ]
-        self._position += int(batches.ends[-1])
+        self._indexes = indexes
         self._next_offset = self._least_offset = int(batches.next_offsets[-1])
-
-
-def aborted_entry(transaction: CompletedTransaction) -> bytes:
-    """Encode an aborted transaction as an entry of `.txnindex` (format notes 4.5)."""
-    return _ABORTED(
-        _ABORTED_VERSION,
-        transaction.producer_id,
-        transaction.first_offset,
-        transaction.last_offset,
-        transaction.last_stable_offset,
-    )
 
 
 def scan_to_fault(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
@@ -228,7 +219,7 @@ def scan_to_fault(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
 def _new_epochs(batches: v2.Batches, latest: int) -> list[tuple[int, int]]:
     """List the leader epochs above all before them, with the base offsets they come at."""
     epochs = batches.headers["leader_epoch"].astype(np.int64)
-    epochs = np.where(batches.headers["magic"] == 2, epochs, -1)
+    epochs = np.where(batches.headers["magic"] == v2.MAGIC, epochs, -1)
     before = np.maximum.accumulate(np.concatenate(([max(latest, -1)], epochs)))[:-1]
     rises = np.flatnonzero(epochs > before)
     return list(zip(epochs[rises].tolist(), batches.base_offsets[rises].tolist(), strict=True))

@@ -29,8 +29,6 @@ import numpy.typing as npt
 from klog.errors import CorruptRecordError
 
 VERSION = 1
-NONE = -1
-"""Where a sequence, an offset or an epoch would stand and there is none."""
 
 _ENTRY = np.dtype(
     [
@@ -51,7 +49,7 @@ _CHECKED_FROM = 6
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEntry:
-    """One producer as a snapshot has it; `NONE` stands for what it has not."""
+    """One producer as a snapshot has it; `NONE_SET` stands for what it has not."""
 
     producer_id: int
     epoch: int

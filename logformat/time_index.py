@@ -18,19 +18,20 @@ from typing import NamedTuple
 import numpy as np
 
 from klog.errors import CorruptRecordError
+from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.index import (
     SEGMENT_INDEX_BYTES,
     Longs,
     capacity,
     check_entry,
     check_whole,
+    count_below,
     relative_offset,
     relative_offsets,
     used,
 )
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-NO_TIMESTAMP = -1
 
 
 class TimestampOffset(NamedTuple):
@@ -86,7 +87,7 @@ class TimeIndex:
 
     def truncated_to(self, offset: int) -> TimeIndex:
         """Keep the entries below `offset`, as a broker does when it cuts the log there."""
-        kept = int(np.searchsorted(self.offsets, offset, "left"))
+        kept = count_below(self.offsets, offset)
         return TimeIndex(self.timestamps[:kept], self.offsets[:kept], self.base_offset)
 
     def with_entries(

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
-from klog.logformat.index import Longs, check_entry
+from klog.logformat.index import Longs, check_entry, count_below
 
 ENTRY = np.dtype(
     [
@@ -92,8 +92,7 @@ class AbortedTransactions:
 
     def truncated_to(self, offset: int) -> AbortedTransactions:
         """Cut at the first entry whose marker is at or above `offset`."""
-        gone = np.flatnonzero(self.last_offsets >= offset)
-        return self.where(slice(int(gone[0]))) if len(gone) else self
+        return self.where(slice(count_below(self.last_offsets, offset)))
 
     def with_entries(self, entries: Sequence[AbortedTransaction]) -> AbortedTransactions:
         """Append entries as a broker does; `ValueError` if a marker's offset does not rise."""

@@ -18,7 +18,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import control
 from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.varint import PADDING, VARLONG_BYTES, read_varints
+from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, read_varints
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,19 +43,46 @@ def control_type(data: bytes, start: int, end: int) -> int | None:
     """
     if end - start == v2.HEADER_BYTES:
         return None
-    record = np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
+    record = _records(data, start, end)
     try:
-        length, at = read_varints(record, np.zeros(1, np.int64))
-        stop = at + length
-        _, at = read_varints(record, at + 1, VARLONG_BYTES)
-        _, at = read_varints(record, at)
-        key_length, at = read_varints(record, at)
-        begin, behind = int(at[0]), int(at[0]) + int(key_length[0])
-        if behind < begin or behind > min(int(stop[0]), len(record) - PADDING):
-            raise CorruptRecordError("a control record without a key")
+        begin, behind, _ = _key(record)
         return control.read_type(record[begin:behind].tobytes())
     except CorruptRecordError as exc:
         raise CorruptRecordError(exc.reason, start) from exc
+
+
+def coordinator_epoch(data: bytes, start: int, end: int) -> int:
+    """Give the coordinator epoch of the marker `data[start:end]`, whose type is known.
+
+    Raises `CorruptRecordError` for a value that no marker can have.
+    """
+    record = _records(data, start, end)
+    try:
+        _, behind, stop = _key(record)
+        size, at = read_varints(record, np.array([behind]))
+        begin, end = int(at[0]), int((at + size)[0])
+        if end < begin or end > stop:
+            raise CorruptRecordError("a transaction marker without its value")
+        return control.read_coordinator_epoch(record[begin:end].tobytes())
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, start) from exc
+
+
+def _records(data: bytes, start: int, end: int) -> Bytes:
+    return np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
+
+
+def _key(record: Bytes) -> tuple[int, int, int]:
+    """Find the key of the first record: where it begins and ends, and where the record ends."""
+    length, at = read_varints(record, np.zeros(1, np.int64))
+    stop = min(int((at + length)[0]), len(record) - PADDING)
+    _, at = read_varints(record, at + 1, VARLONG_BYTES)
+    _, at = read_varints(record, at)
+    key_length, at = read_varints(record, at)
+    begin, behind = int(at[0]), int((at + key_length)[0])
+    if behind < begin or behind > stop:
+        raise CorruptRecordError("a control record without a key")
+    return begin, behind, stop
 
 
 def markers(data: bytes, batches: v2.Batches) -> list[tuple[int, int, int]]:

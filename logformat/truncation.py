@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
+from klog.logformat import offset_index, time_index, transaction_index
 from klog.logformat.cutting import position_before
 from klog.logformat.epochs import NO_EPOCHS
 from klog.logformat.listing import LOG
@@ -19,10 +18,10 @@ from klog.logformat.producers import ProducerState
 from klog.logformat.replay import reload_producers
 from klog.logformat.segment_recovery import scan_to_fault
 
-_ENTRIES = {
-    INDEX: np.dtype([("offset", ">i4"), ("", "V4")]),
-    TIME_INDEX: np.dtype([("", "V8"), ("offset", ">i4")]),
-    TRANSACTION_INDEX: np.dtype([("", "V18"), ("offset", ">i8"), ("stable", ">i8")]),
+_ENTRY_BYTES = {
+    INDEX: offset_index.ENTRY.itemsize,
+    TIME_INDEX: time_index.ENTRY.itemsize,
+    TRANSACTION_INDEX: transaction_index.ENTRY.itemsize,
 }
 
 
@@ -65,14 +64,17 @@ def _truncated(files: dict[str, bytes], base_offset: int, offset: int) -> dict[s
     log = files[LOG]
     batches, _ = scan_to_fault(log)
     kept = {LOG: log[: position_before(batches, offset)]}
-    for suffix, dtype in _ENTRIES.items():
-        if suffix not in files:
-            continue
-        whole = len(files[suffix]) // dtype.itemsize * dtype.itemsize
-        entries = np.frombuffer(files[suffix][:whole], dtype)["offset"].astype(np.int64)
-        limit = offset if suffix == TRANSACTION_INDEX else offset - base_offset
-        # Entries rise: the first at or behind the offset ends what is kept.
-        reached = np.flatnonzero(entries >= limit)
-        count = int(reached[0]) if len(reached) else len(entries)
-        kept[suffix] = files[suffix][: count * dtype.itemsize]
+    # The files are cut, not written anew: a broker believes them, so they may hold anything.
+    for suffix, entry_bytes in _ENTRY_BYTES.items():
+        if suffix in files:
+            count = _entries_below(suffix, files[suffix], base_offset, offset)
+            kept[suffix] = files[suffix][: count * entry_bytes]
     return kept
+
+
+def _entries_below(suffix: str, data: bytes, base_offset: int, offset: int) -> int:
+    if suffix == INDEX:
+        return len(offset_index.decode_offset_index(data, base_offset).truncated_to(offset))
+    if suffix == TIME_INDEX:
+        return len(time_index.decode_time_index(data, base_offset).truncated_to(offset))
+    return len(transaction_index.decode_aborted(data).truncated_to(offset))

@@ -54,6 +54,13 @@ class Messages:
     keys: legacy.Fields
     values: legacy.Fields
 
+    @property
+    def checksums(self) -> Longs:
+        """Give the CRC-32 that each message says of itself."""
+        key_at = np.where(self.timestamp_types == legacy.NO_TIMESTAMP_TYPE, *legacy.KEY_AT)
+        frames = legacy.frames(self.sections.data, self.keys.starts - legacy.LENGTH_BYTES - key_at)
+        return frames["crc"].astype(np.int64)
+
 
 def messages(
     data: bytes, batches: v2.Batches, part_bytes: int, first_offset: int = 0
@@ -278,7 +285,7 @@ def _times(
     outer = own["max_timestamp"].astype(np.int64)[section]
     timestamps = np.where(overruled, outer, frames["timestamp"].astype(np.int64))
     return (
-        np.where(has_time, timestamps, legacy.NO_TIMESTAMP),
+        np.where(has_time, timestamps, v2.NO_TIMESTAMP),
         np.where(has_time, types, legacy.NO_TIMESTAMP_TYPE).astype(np.int8),
     )
 

@@ -37,6 +37,7 @@ from tests.encode import (
     marker,
     plain,
 )
+from tests.golden import ROOT as GOLDEN_LOGS
 from tests.logformat.golden import DIRECTORY, LEGACY
 
 GOLDEN = """\
@@ -330,13 +331,23 @@ def test_any_bytes_end_in_an_exit_code(klog: Klog, suffix: str, data: bytes) -> 
             assert said.code in (0, 1)
 
 
-def test_what_is_good_before_a_message_of_an_old_format_is_shown(
-    klog: Klog, tmp_path: Path
-) -> None:
+def test_formats_in_one_log(klog: Klog, tmp_path: Path) -> None:
     log = written(tmp_path, plain(0) + plain(1) + LEGACY["v1 gzip (CreateTime)"])
     said = dump(klog, log, flags=("--json",))
-    assert [one["position"] for one in objects(said) if one["kind"] == "batch"][:2] == [0, 70]
-    assert [one["position"] for one in objects(said) if one["kind"] == "finding"][:1] in ([], [140])
+    assert [one["position"] for one in objects(said) if one["kind"] == "batch"] == [0, 70, 140]
+    assert not [one for one in objects(said) if one["kind"] == "finding"]
+
+
+def test_the_checksums_inside_a_wrapper(klog: Klog) -> None:
+    """As Kafka's tool prints them."""
+    log = GOLDEN_LOGS / "broker-2.8.2" / "log" / "v1-1" / f"{NAME}.log"
+    said = dump(klog, log, flags=("--deep-iteration",))
+    assert said.out.decode().splitlines()[3:5] == [
+        "| offset: 0 CreateTime: 1704067200005 keySize: 3 valueSize: 5 "
+        "isValid: true crc: 2605083390}",
+        "| offset: 1 CreateTime: 1704067200009 keySize: -1 valueSize: 6 "
+        "isValid: true crc: 1911256042}",
+    ]
 
 
 def test_offsets_that_fall_are_told_across_chunks(

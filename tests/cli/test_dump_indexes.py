@@ -96,17 +96,17 @@ def test_index_entries(klog: Klog, tmp_path: Path) -> None:
 SANITY = [
     ("index", b"", "is empty."),
     ("index", struct.pack(">ii", 2, SECOND), "passed sanity check."),
-    ("index", struct.pack(">ii", -1, SECOND), "its last offset 9 is below its base offset 10"),
-    ("index", struct.pack(">ii", 2, SECOND) + b"\0", "its size 9 is no multiple of 8"),
+    ("index", struct.pack(">ii", -1, SECOND), "the offset index is below base offset 10"),
+    ("index", struct.pack(">ii", 2, SECOND) + b"\0", "index of 9 bytes is not a multiple of 8"),
     ("timeindex", struct.pack(">qiqi", 5, 1, 5, 2), "passed sanity check."),
-    ("timeindex", struct.pack(">qiqi", 5, 1, 4, 2), "its last timestamp 4 is below its first 5"),
-    ("timeindex", struct.pack(">qi", 5, -1), "its last offset 9 is below its base offset 10"),
-    ("timeindex", b"\0", "its size 1 is no multiple of 12"),
+    ("timeindex", struct.pack(">qiqi", 5, 1, 4, 2), "of the time index is below the first, 5"),
+    ("timeindex", struct.pack(">qi", 5, -1), "the time index is below base offset 10"),
+    ("timeindex", b"\0", "index of 1 bytes is not a multiple of 12"),
     ("txnindex", struct.pack(">hqqqq", 0, 1, 10, 12, 13), "passed sanity check."),
-    ("txnindex", struct.pack(">hqqqq", 0, 1, 3, 9, 10), "offset is below its base offset 10"),
+    ("txnindex", struct.pack(">hqqqq", 0, 1, 3, 9, 10), "marker below base offset 10"),
     ("txnindex", struct.pack(">hqqqq", 1, 1, 10, 12, 13), "of another version than 0"),
     ("txnindex", struct.pack(">hqqqq", 0, 1, 10, 12, 13) * 2, "last offsets do not rise"),
-    ("txnindex", b"\0", "its size 1 is no multiple of 34"),
+    ("txnindex", b"\0", "index of 1 bytes is not a multiple of 34"),
 ]  # fmt: skip
 
 
@@ -118,6 +118,16 @@ def test_sanity(klog: Klog, tmp_path: Path, suffix: str, data: bytes, told: str)
     fine = told.endswith((".", "empty."))
     assert said.code == int(not fine)
     assert told in (said.out.decode() if fine else said.err)
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex"])
+def test_an_index_too_large_to_be_read(
+    klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(dump_index, "MAX_BYTES", 100)
+    said = dump(klog, written(tmp_path, bytes(101), suffix))
+    assert said.code == 1
+    assert "101 bytes, the limit is 100" in said.err
 
 
 TRANSACTIONS = [

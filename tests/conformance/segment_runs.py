@@ -25,7 +25,7 @@ from klog.logformat.indexing import (
 )
 from klog.logformat.names import partition_of_directory, segment_file, segment_name
 from klog.logformat.offset_index import encode_offset_index
-from klog.logformat.rolling import OpenSegment, RollLimits, plan_rolls
+from klog.logformat.rolling import OpenSegment, RollLimits, RollPlan, max_segment_ms, plan_rolls
 from klog.logformat.time_index import encode_time_index
 from tests.connector.logs import open_log, plan_tasks, read, write_log
 from tests.encode import Record, batch
@@ -236,6 +236,35 @@ def segments_of_offsets(offsets: Sequence[int]) -> list[int]:
     """Give the number of the first append of each segment, rolled for offsets alone."""
     plan = plan_rolls(one_record_appends(offsets), OpenSegment(0, 0), RollLimits())
     return plan.starts.tolist()  # type: ignore[no-any-return]
+
+
+def rolled_by_time(
+    appended: Sequence[tuple[int, int]], segment_ms: int, jitter_ms: int = 0
+) -> list[int]:
+    """Append a record for each (timestamp, clock) to an empty log; give its segments' bases."""
+    rows: Longs = np.array(appended, np.int64)
+    at = np.arange(len(rows))
+    made = Appends(np.full(len(rows), 100), at, at, rows[:, 0], at)
+    limits = RollLimits(
+        segment_ms=max_segment_ms(segment_ms, 0, compacts=False, jitter_ms=jitter_ms)
+    )
+    return _bases(plan_rolls(made, OpenSegment(0, 0), limits, rows[:, 1]))
+
+
+def rolled_by_size(sizes: Sequence[int], segment_bytes: int) -> list[int]:
+    at = np.arange(len(sizes))
+    made = Appends(np.array(sizes), at, at, np.full(len(sizes), -1), at)
+    return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits(segment_bytes=segment_bytes)))
+
+
+def rolled_by_offsets(data: bytes) -> list[int]:
+    """Take each batch for an append of a follower, whose offsets are as they stand."""
+    made = appends_of(v2.scan(data, 0, len(data)))
+    return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits()))
+
+
+def _bases(plan: RollPlan) -> list[int]:
+    return [int(base) for base in plan.base_offsets]
 
 
 def total_bytes(sizes: Sequence[int]) -> int:

@@ -31,12 +31,19 @@ from tests.encode import (
     plain,
     transactional,
 )
+from tests.golden import ROOT as GOLDEN
 from tests.logformat.golden import BATCHES, COMPRESSED, CONTROLS
 
 pytestmark = pytest.mark.kafka
 
 TOOL = "kafka.tools.DumpLogSegments"
 KINDS = ("log", "index", "timeindex", "txnindex", "snapshot")
+OLDER = ("v0", "v1", "mixed")
+OLDER_LOGS = [
+    path
+    for path in sorted((GOLDEN / "broker-2.8.2" / "log").rglob("*.log"))
+    if path.parent.name.startswith(OLDER)
+]
 PREALLOCATED = "killed.preallocated-0"
 """Its log ends in zeros: Kafka's tool ends there with an exception."""
 
@@ -80,6 +87,16 @@ def check_same(klog: Klog, files: list[Path], *flags: str) -> None:
 @pytest.mark.parametrize("flags", [[], ["--deep-iteration"], ["--max-bytes", "1000"]])
 def test_every_log_of_the_corpus(klog: Klog, flags: list[str]) -> None:
     check_same(klog, corpus("log", "checkpoint"), *flags)
+
+
+@pytest.mark.parametrize("flags", [[], ["--deep-iteration"], ["--print-data-log"]])
+def test_logs_of_older_formats(klog: Klog, flags: list[str]) -> None:
+    """Those that a broker of 2.8.2 wrote: v0, v1, and mixed with v2."""
+    check_same(klog, OLDER_LOGS, *flags)
+
+
+def test_indexes_of_older_formats(klog: Klog) -> None:
+    check_same(klog, [path.with_suffix(".index") for path in OLDER_LOGS])
 
 
 @pytest.mark.parametrize("flags", [[], ["--skip-record-metadata"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from klog.logformat import batch as v2
 from klog.logformat.indexing import (
+    UNKNOWN_OFFSET,
     Appends,
     OpenIndexes,
     appends_of,
@@ -21,7 +23,8 @@ from klog.logformat.indexing import (
 )
 from klog.logformat.offset_index import OffsetIndex, encode_offset_index
 from klog.logformat.time_index import TimeIndex, TimestampOffset, encode_time_index
-from tests.encode import LOG_APPEND_TIME, Record, batch, plain
+from tests import encode_legacy as legacy
+from tests.encode import GZIP, LOG_APPEND_TIME, Record, batch, plain
 from tests.logformat.golden import DIRECTORY
 
 BASE = 100
@@ -191,6 +194,28 @@ def test_recovery_goes_by_batches() -> None:
     assert entries(offset_index) == [(2, starts[1]), (5, starts[2]), (6, starts[3])]
     assert entries(time_index) == [(1500, 2)]
     assert appends_of(found).size_bytes.tolist() == (found.ends - found.starts).tolist()
+
+
+def test_entries_of_old_formats_are_not_opened() -> None:
+    many = [Record(7, 20, None, b"x"), Record(9, 40, None, b"y")]
+    data = b"".join(
+        [
+            legacy.plain([Record(4, 50)], 0),
+            legacy.plain([Record(5, 30)], 1),
+            legacy.wrapper(many, 1, GZIP),
+            legacy.wrapper([replace(one, offset=one.offset + 10) for one in many], 0, GZIP),
+            plain(30, [b"v", b"w"], 39),
+        ]
+    )
+    found = v2.scan(data, 0, len(data))
+    made = appends_of(found)
+    assert made.first_offsets.tolist() == [4, 5, UNKNOWN_OFFSET, UNKNOWN_OFFSET, 30]
+    assert made.last_offsets.tolist() == [4, 5, 9, 19, 31]
+    assert made.max_timestamps.tolist() == [-1, 30, 40, -1, 40]
+    offset_index, time_index = index_batches(found, 0, 0)
+    starts = found.starts.tolist()
+    assert entries(offset_index) == list(zip([5, 9, 19, 31], starts[1:], strict=True))
+    assert entries(time_index) == [(30, 5), (40, 9)]
 
 
 @given(

@@ -115,8 +115,8 @@ def test_truncation_below_the_first_segment_begins_there() -> None:
     ("segment", "reason"),
     [
         ({}, "no offset index"),
-        ({"index": b"", "txnindex": b"\0\1" + bytes(32)}, "unknown version"),
-        ({"index": b"", "txnindex": ABORTED[:34]}, "below the segment's base 6"),
+        ({"index": b"", "txnindex": b"\0\1" + bytes(32)}, "version 1; this klog reads version 0"),
+        ({"index": b"", "txnindex": ABORTED[:34]}, "marker below base offset 6"),
         ({"index": b"nonsense"}, None),
         ({"index": b"", "txnindex": b"\1" * 33}, None),
         ({"index": b"", "txnindex": ABORTED[:18] + bytes(7) + b"\6" + ABORTED[26:34]}, None),

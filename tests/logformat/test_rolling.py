@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.logformat.indexing import Appends, index_appends
+from klog.logformat.indexing import UNKNOWN_OFFSET, Appends, index_appends
 from klog.logformat.rolling import (
-    UNKNOWN_OFFSET,
     OpenSegment,
     RollLimits,
     RollPlan,

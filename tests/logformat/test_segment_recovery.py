@@ -143,7 +143,7 @@ def test_any_bytes(data: bytes) -> None:
         pytest.param(batch([Record(5, 0)], length=48), "length 48", id="too short"),
         pytest.param(
             control(5, 0, producer_id=1, producer_epoch=0, value=b"\0"),
-            "without its value",
+            "with a value of 1 bytes",
             id="a marker without a value",
         ),
         pytest.param(
@@ -180,6 +180,15 @@ def test_a_batch_longer_than_any_is_not_waited_for(monkeypatch: pytest.MonkeyPat
     recovery = Recovery(0)
     recovery.feed(log + long[:70])
     assert "is refused" in recovery.finish().reason
+
+
+def test_a_log_longer_than_a_position_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = plain(0) + plain(1)
+    monkeypatch.setattr(segment_recovery, "MAX_POSITION", len(log))
+    for size in (50, len(log)):
+        assert in_pieces(log, size).position == len(log)
+        with pytest.raises(CorruptRecordError, match="a log of more than"):
+            in_pieces(log + plain(2), size)
 
 
 def test_offsets_that_leave_the_segment() -> None:

@@ -2,8 +2,8 @@
 
 An offset index entry has to point at a batch, and that batch has to end with the entry's offset. A
 time index entry has to name the last offset of a batch whose largest timestamp is the entry's, and
-timestamps have to rise (kafka-dump-log's checks). The log is walked once for each `ENTRIES` of
-them. The zeros that a broker preallocates end the entries.
+timestamps have to rise (kafka-dump-log's checks). An index is read whole, and the log is walked
+once for each `ENTRIES` of its entries. The zeros that a broker preallocates end the entries.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from klog.cli.dump_lines import Printer
 from klog.cli.dump_walk import last_offsets, walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
-from klog.logformat.varint import Longs
+from klog.errors import CorruptRecordError, KlogError
+from klog.logformat.batch import NO_TIMESTAMP
+from klog.logformat.index import Longs
+from klog.logformat.offset_index import check_offset_index, decode_offset_index
+from klog.logformat.time_index import check_time_index, decode_time_index
 
-OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
-TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+MAX_BYTES = 256 << 20
+"""25 times the default of `segment.index.bytes`: larger files are not read."""
 ENTRIES = 1 << 20
 """How many entries are looked up in one walk of the log."""
 NOT_FOUND = -1
-NO_TIMESTAMP = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,22 @@ class Jobs:
 
 
 def dump_offset_index(printer: Printer, index: Index, jobs: Jobs) -> None:
-    """Print the entries of a `.index` and tell of those that do not fit the log."""
-    if _is_empty(printer, index, OFFSET_ENTRY):
+    """Print the entries of a `.index` and tell of those that do not fit the log.
+
+    Raises `KlogError` for a file of more than `MAX_BYTES`, as the others do.
+    """
+    data = read_whole(index.file)
+    entries = decode_offset_index(data, index.base_offset)
+    count = _count_used(entries.offsets - index.base_offset, entries.positions)
+    if not count:
+        printer.say(f"{index.path} is empty.", "empty", file=index.path)
         return
     if jobs.sanity_only:
-        _say_sanity(printer, index, offset_index_fault(index.file, index.base_offset))
+        _say_sanity(printer, index, check_offset_index, data)
         return
     _tell_no_log(printer, index)
-    for entries in _entries(index.file, OFFSET_ENTRY):
-        offsets = entries["offset"].astype(np.int64) + index.base_offset
-        positions = entries["position"].astype(np.int64)
+    for part in _parts(count):
+        offsets, positions = entries.offsets[part], entries.positions[part]
         if not jobs.verify_only:
             rows = zip(offsets.tolist(), positions.tolist(), strict=True)
             printer.lines("offsetIndex", ({"offset": o, "position": p} for o, p in rows))
@@ -71,14 +80,15 @@ def dump_offset_index(printer: Printer, index: Index, jobs: Jobs) -> None:
 
 def dump_time_index(printer: Printer, index: Index, jobs: Jobs) -> None:
     """Print the entries of a `.timeindex` and tell of those that do not fit the log."""
+    data = read_whole(index.file)
     if jobs.sanity_only:
-        _say_sanity(printer, index, time_index_fault(index.file, index.base_offset))
+        _say_sanity(printer, index, check_time_index, data)
         return
+    entries = decode_time_index(data, index.base_offset)
     _tell_no_log(printer, index)
     before = NO_TIMESTAMP
-    for entries in _entries(index.file, TIME_ENTRY):
-        offsets = entries["offset"].astype(np.int64) + index.base_offset
-        timestamps = entries["timestamp"].astype(np.int64)
+    for part in _parts(_count_used(entries.offsets - index.base_offset, entries.timestamps)):
+        offsets, timestamps = entries.offsets[part], entries.timestamps[part]
         if not jobs.verify_only:
             rows = zip(timestamps.tolist(), offsets.tolist(), strict=True)
             printer.lines("timeIndex", ({"timestamp": t, "offset": o} for t, o in rows))
@@ -119,25 +129,11 @@ def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs]:
     return _look_up(log, offsets, lambda chunk: int(last_offsets(chunk.batches)[-1]), at, values)
 
 
-def offset_index_fault(file: File, base_offset: int) -> str | None:
-    """Say what fails a broker's check at start, None if nothing (format notes 4.3)."""
-    last = _entry(file, OFFSET_ENTRY, -1)
-    if last is not None and int(last["offset"]) < 0:
-        offset = base_offset + int(last["offset"])
-        return f"its last offset {offset} is below its base offset {base_offset}"
-    return _size_fault(file, OFFSET_ENTRY)
-
-
-def time_index_fault(file: File, base_offset: int) -> str | None:
-    """Say what fails a broker's check at start, None if nothing (format notes 4.4)."""
-    first, last = _entry(file, TIME_ENTRY, 0), _entry(file, TIME_ENTRY, -1)
-    if first is not None and last is not None:
-        if int(last["timestamp"]) < int(first["timestamp"]):
-            return f"its last timestamp {last['timestamp']} is below its first {first['timestamp']}"
-        if int(last["offset"]) < 0:
-            offset = base_offset + int(last["offset"])
-            return f"its last offset {offset} is below its base offset {base_offset}"
-    return _size_fault(file, TIME_ENTRY)
+def read_whole(file: File) -> bytes:
+    """Read an index; raises `KlogError` for a file of more than `MAX_BYTES`."""
+    if file.size_bytes > MAX_BYTES:
+        raise KlogError(f"{file.size_bytes} bytes, the limit is {MAX_BYTES}")
+    return file.read(0, file.size_bytes)
 
 
 def _look_up(
@@ -168,54 +164,30 @@ def _look_up(
     return found[0], found[1]
 
 
-def _entries(file: File, dtype: np.dtype[np.void]) -> Iterator[npt.NDArray[np.void]]:
-    """Read the entries, as far as they are used: a relative offset of 0 behind the first ends them.
+def _count_used(relative: Longs, values: Longs) -> int:
+    """Count the entries as far as they are used: a relative offset of 0 behind the first ends them.
 
     Where all are zeros there is none, unless it is a single one: that can be an entry.
     """
-    size = dtype.itemsize
-    if file.size_bytes >= 2 * size and not any(file.read(0, 2 * size)):
-        return
-    first = True
-    for begin in range(0, file.size_bytes - size + 1, size * ENTRIES):
-        data = file.read(begin, min(begin + size * ENTRIES, file.size_bytes))
-        entries = np.frombuffer(data, dtype, len(data) // size)
-        unused = entries["offset"] == 0
-        unused[0] &= not first
-        first = False
-        if unused.any():
-            yield entries[: int(np.argmax(unused))]
-            return
-        yield entries
+    if len(relative) > 1 and not relative[:2].any() and not values[:2].any():
+        return 0
+    unused = np.flatnonzero(relative[1:] == 0)
+    return int(unused[0]) + 1 if len(unused) else len(relative)
 
 
-def _entry(file: File, dtype: np.dtype[np.void], number: int) -> np.void | None:
-    """Read the first (0) or the last (-1) whole entry, preallocated or not; None without one."""
-    whole = file.size_bytes // dtype.itemsize
-    if not whole:
-        return None
-    begin = (number % whole) * dtype.itemsize
-    entry: np.void = np.frombuffer(file.read(begin, begin + dtype.itemsize), dtype)[0]
-    return entry
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(begin, min(begin + ENTRIES, count)) for begin in range(0, count, ENTRIES))
 
 
-def _size_fault(file: File, dtype: np.dtype[np.void]) -> str | None:
-    left = file.size_bytes % dtype.itemsize
-    return f"its size {file.size_bytes} is no multiple of {dtype.itemsize}" if left else None
-
-
-def _is_empty(printer: Printer, index: Index, dtype: np.dtype[np.void]) -> bool:
-    empty = next(_entries(index.file, dtype), None) is None
-    if empty:
-        printer.say(f"{index.path} is empty.", "empty", file=index.path)
-    return empty
-
-
-def _say_sanity(printer: Printer, index: Index, fault: str | None) -> None:
-    if fault is None:
-        printer.say(f"{index.path} passed sanity check.", "sane", file=index.path)
+def _say_sanity(
+    printer: Printer, index: Index, check: Callable[[bytes, int], None], data: bytes
+) -> None:
+    try:
+        check(data, index.base_offset)
+    except CorruptRecordError as exc:
+        printer.finding("Failed sanity check", exc.reason, index.path)
     else:
-        printer.finding("Failed sanity check", fault, index.path)
+        printer.say(f"{index.path} passed sanity check.", "sane", file=index.path)
 
 
 def _tell_no_log(printer: Printer, index: Index) -> None:

@@ -27,9 +27,9 @@ from klog.logformat.codecs import NAMES
 from klog.logformat.columnar import decode, decode_parts
 from klog.logformat.schema import Fields
 from klog.logformat.sequence import advance
+from klog.logformat.wrappers import messages
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
-DELETE_HORIZON = 0x40
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})")
 _BOOTSTRAP = "bootstrap"
 
@@ -132,7 +132,8 @@ def _dump_deep(
             text = f"its records cannot be read: {rows.reason}"
             _tell(printer, path, fields["position"], text)
             continue
-        batch = _record_batch(_Header(*headers[number]), fields)
+        checks = _checks(chunk, number, fields) if fields["magic"] < v2.MAGIC else []
+        batch = _record_batch(_Header(*headers[number]), fields, checks)
         printer.records(shown_records(rows, batch, show, wrong))
         last_offset = _tell_gaps(printer, path, rows, last_offset)
     return last_offset
@@ -155,7 +156,7 @@ def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError
     far larger than its bytes, so that each is decoded alone.
     """
     headers = chunk.batches.headers
-    single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] != 2)
+    single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] != v2.MAGIC)
     single |= headers["count"] < 0
     begin = 0
     while begin < len(single):
@@ -195,17 +196,24 @@ def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | Corrupt
         yield number, exc
 
 
-def _record_batch(header: _Header, fields: Fields) -> Batch:
-    legacy = header.magic < 2
-    plain = header.attributes & v2.CODEC_MASK == 0
-    valid = "true" if fields["isvalid"] else "false"
+def _checks(chunk: Chunk, number: int, fields: Fields) -> list[str]:
+    """Tell of the checksums in an entry of v0 or v1; those in a wrapper that was opened hold."""
+    batches = chunk.batches.part(number, number + 1)
+    if not batches.attributes[0] & v2.CODEC_MASK:
+        valid = "true" if fields["isvalid"] else "false"
+        return [f" isValid: {valid} crc: {fields['crc']}}}"]
+    (found,) = messages(chunk.data, batches, len(chunk.data))
+    return [f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist()]
+
+
+def _record_batch(header: _Header, fields: Fields, checks: list[str]) -> Batch:
     return Batch(
         magic=header.magic,
         base_offset=header.base_offset,
         base_sequence=header.base_sequence,
         timestamp_type=fields["timestampType"],
-        is_control=not legacy and bool(header.attributes & v2.CONTROL),
-        check=f" isValid: {valid} crc: {fields['crc']}}}" if legacy and plain else "",
+        is_control=header.magic >= v2.MAGIC and bool(header.attributes & v2.CONTROL),
+        checks=checks,
     )
 
 
@@ -249,7 +257,7 @@ def _producer_fields(header: _Header) -> Fields:
         "partitionLeaderEpoch": header.leader_epoch,
         "isTransactional": bool(attributes & v2.TRANSACTIONAL),
         "isControl": bool(attributes & v2.CONTROL),
-        "deleteHorizonMs": header.base_timestamp if attributes & DELETE_HORIZON else None,
+        "deleteHorizonMs": header.base_timestamp if attributes & v2.DELETE_HORIZON else None,
     }
 
 

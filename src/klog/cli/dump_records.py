@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from klog.cli.dump_lines import text_of
@@ -55,8 +56,8 @@ class Batch:
     base_sequence: int
     timestamp_type: str
     is_control: bool
-    check: str
-    """The text of a legacy message's own checksum; empty in batches of format v2."""
+    checks: Sequence[str]
+    """The text of each legacy message's own checksum; empty in batches of format v2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,14 @@ def shown_records(
     rows: Iterable[Row], batch: Batch, show: Show, wrong: Callable[[int, str], None]
 ) -> Iterator[tuple[str, Fields]]:
     """Give each record of a batch as text and as values; `wrong` is told of what has no meaning."""
-    for offset, timestamp, key, value, named in rows:
+    for (offset, timestamp, key, value, named), check in zip(
+        rows, batch.checks or repeat(""), strict=False
+    ):
         fields: Fields = {}
         text = ""
         if show.metadata:
             fields = _metadata(offset, timestamp, key, value, named, batch)
-            text = f" {text_of(fields)}{batch.check}"
+            text = f" {text_of(fields)}{check}"
             if batch.is_control:
                 title, told = _control(offset, key, value, wrong)
                 text += f" {title}"

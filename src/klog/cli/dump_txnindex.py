@@ -17,29 +17,20 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from klog.cli.dump_index import Index, Jobs
+from klog.cli.dump_index import Index, Jobs, read_whole
 from klog.cli.dump_lines import Printer
 from klog.cli.dump_walk import walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
-from klog.errors import CorruptRecordError, KlogError
+from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import transactions as tx
 from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.index import check_whole
 from klog.logformat.names import MAX_OFFSET
+from klog.logformat.transaction_index import ENTRY, VERSION, check_aborted
 
-ABORTED_ENTRY = np.dtype(
-    [
-        ("version", ">i2"),
-        ("producerId", ">i8"),
-        ("firstOffset", ">i8"),
-        ("lastOffset", ">i8"),
-        ("lastStableOffset", ">i8"),
-    ]
-)
-_NAMES = ABORTED_ENTRY.names or ()
-MAX_BYTES = 256 << 20
-"""Nearly eight million aborted transactions in one segment: larger files are not read."""
+_NAMES = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
 PRINTED = 1 << 16
 """How many entries are printed at a time."""
 
@@ -52,10 +43,11 @@ def dump_transaction_index(
     """Print the entries and tell of what does not fit the log.
 
     `opened` are the transactions open at the segment's start, producer id to first offset, as far
-    as they are known. Raises `KlogError` for a file of more than `MAX_BYTES`.
+    as they are known. Raises `KlogError` for a file that is too large to be read.
     """
-    entries = _entries(index)
-    fault = transaction_index_fault(entries, index)
+    data = read_whole(index.file)
+    entries = np.frombuffer(data, ENTRY, len(data) // ENTRY.itemsize)
+    fault = _fault(data, entries, index.base_offset)
     if fault is not None:
         printer.finding("Failed sanity check", fault, index.path)
     elif jobs.sanity_only:
@@ -74,25 +66,17 @@ def dump_transaction_index(
         _Comparison(printer, index.path, entries, opened).run(index.log)
 
 
-def transaction_index_fault(entries: Entries, index: Index) -> str | None:
+def _fault(data: bytes, entries: Entries, base_offset: int) -> str | None:
     """Say what no broker writes, None if nothing."""
-    lasts = entries["lastOffset"].astype(np.int64)
-    if index.file.size_bytes % ABORTED_ENTRY.itemsize:
-        return f"its size {index.file.size_bytes} is no multiple of {ABORTED_ENTRY.itemsize}"
-    if (entries["version"] != 0).any():
-        return "an entry is of another version than 0"
-    if (lasts < index.base_offset).any():
-        return f"a last offset is below its base offset {index.base_offset}"
-    if (lasts[1:] <= lasts[:-1]).any():
-        return "last offsets do not rise"
-    return None
-
-
-def _entries(index: Index) -> Entries:
-    if index.file.size_bytes > MAX_BYTES:
-        raise KlogError(f"{index.file.size_bytes} bytes, the limit is {MAX_BYTES}")
-    data = index.file.read(0, index.file.size_bytes)
-    return np.frombuffer(data, ABORTED_ENTRY, len(data) // ABORTED_ENTRY.itemsize)
+    if (entries["version"] != VERSION).any():
+        return f"an entry is of another version than {VERSION}"
+    try:
+        check_whole(len(data), ENTRY.itemsize)
+        check_aborted(data, base_offset)
+    except CorruptRecordError as exc:
+        return exc.reason
+    lasts = entries["last_offset"].astype(np.int64)
+    return "last offsets do not rise" if (lasts[1:] <= lasts[:-1]).any() else None
 
 
 class _Comparison:
@@ -106,7 +90,7 @@ class _Comparison:
     ) -> None:
         self._printer = printer
         self._path = path
-        self._entries = entries[np.argsort(entries["lastOffset"], kind="stable")]
+        self._entries = entries[np.argsort(entries["last_offset"], kind="stable")]
         self._next = 0
         self._opened = dict(opened)
         self._with_data: set[int] = set()
@@ -155,10 +139,10 @@ class _Comparison:
         """Step over the entries of markers below an offset: there was none for them."""
         while self._next < len(self._entries):
             entry = self._entries[self._next]
-            if int(entry["lastOffset"]) >= offset:
+            if int(entry["last_offset"]) >= offset:
                 return
-            text = f"producer {entry['producerId']} has no ABORT marker there"
-            self._tell(int(entry["lastOffset"]), text)
+            text = f"producer {entry['producer_id']} has no ABORT marker there"
+            self._tell(int(entry["last_offset"]), text)
             self._next += 1
 
     def _take(self, offset: int, producer: int) -> np.void | None:
@@ -166,18 +150,18 @@ class _Comparison:
         if self._next == len(self._entries):
             return None
         entry: np.void = self._entries[self._next]
-        if (int(entry["lastOffset"]), int(entry["producerId"])) != (offset, producer):
+        if (int(entry["last_offset"]), int(entry["producer_id"])) != (offset, producer):
             return None
         self._next += 1
         return entry
 
     def _compare(self, entry: np.void, first: int | None) -> None:
-        offset = int(entry["lastOffset"])
-        if first is not None and int(entry["firstOffset"]) > first:
-            self._tell(offset, f"first offset {entry['firstOffset']}, the data begin at {first}")
+        offset = int(entry["last_offset"])
+        if first is not None and int(entry["first_offset"]) > first:
+            self._tell(offset, f"first offset {entry['first_offset']}, the data begin at {first}")
         stable = min(self._opened.values(), default=offset + 1)
-        if int(entry["lastStableOffset"]) > stable:
-            self._tell(offset, f"last stable offset {entry['lastStableOffset']}, it was {stable}")
+        if int(entry["last_stable_offset"]) > stable:
+            self._tell(offset, f"last stable offset {entry['last_stable_offset']}, it was {stable}")
 
     def _tell(self, offset: int, text: str) -> None:
         heading = "Transactions that do not fit their log"

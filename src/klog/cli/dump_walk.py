@@ -68,7 +68,7 @@ def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
 
 def last_offsets(batches: v2.Batches) -> Longs:
     """Give the last offset of each batch; of a legacy message, the offset that it says."""
-    legacy = batches.headers["magic"] < 2
+    legacy = batches.headers["magic"] < v2.MAGIC
     return np.where(legacy, batches.base_offsets, batches.next_offsets - 1)
 
 

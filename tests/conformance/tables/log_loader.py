@@ -319,7 +319,6 @@ OLD_FORMAT = (
     "klog writes batches of format v2 alone, and no topic of its is set back to an older one."
 )
 NOT_APPLICABLE = [
-    NotApplicable("19 testOverCompactedLogRecoveryMultiRecordV1", OLD_FORMAT),
     NotApplicable("19 testLeaderEpochCacheClearedAfterStaticMessageFormatDowngrade", OLD_FORMAT),
     NotApplicable(
         "19 testCorruptedLogRecoveryDoesNotDeleteProducerStateSnapshotsPostRecovery",

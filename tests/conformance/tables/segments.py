@@ -308,8 +308,4 @@ NOT_APPLICABLE = [
         "16 testChangeFileSuffixes",
         "klog renames no segment's files; it reads over those that a broker has renamed.",
     ),
-    NotApplicable(
-        "17 testTruncateTo",
-        "klog cuts no log back to an offset; it reads what a broker has left after doing so.",
-    ),
 ]

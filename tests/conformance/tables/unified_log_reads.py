@@ -170,7 +170,6 @@ CASES = [
 ]
 
 RETENTION = "Retention is not built yet: nothing in klog decides which segments are to be deleted."
-ROLLING = "When a log rolls is for the writer to plan; to load, recover or truncate rolls nothing."
 APPENDING = "No request to append reaches klog that it could refuse for its size or its keys."
 VERIFICATION = (
     "No coordinator verifies a transaction before klog appends: a commit decides at once."
@@ -192,15 +191,7 @@ EXCUSED = {
         "testCannotDeleteSegmentsAtOrAboveHighWatermark",
         "testDeletableSegmentsFilter / Iteration",
     ),
-    ROLLING: (
-        "testTimeBasedLogRollDuringAppend",
-        "testRollSegmentThatAlreadyExists",
-        "testTimeBasedLogRollJitter",
-        "testSizeBasedLogRoll",
-        "testGetFirstBatchTimestampForSegments",
-    ),
     APPENDING: (
-        "testMessageSetSizeCheck",
         "testMessageSizeCheck / …AppendAsFollower",
         "testCompactedTopicConstraints",
     ),
