@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from klog.logformat import batch as v2
+from klog.logformat.columnar import decode
 from klog.logformat.index import MAX_RELATIVE_OFFSET
 
 
@@ -41,19 +42,27 @@ def overflows(batches: v2.Batches, base_offset: int) -> bool:
     return bool((batches.next_offsets - 1 - base_offset > MAX_RELATIVE_OFFSET).any())
 
 
-def split(batches: v2.Batches, base_offset: int) -> list[Part]:
-    """Split a segment that overflows into as few parts as hold it.
+def split(data: bytes, batches: v2.Batches, base_offset: int) -> list[Part]:
+    """Split a segment that overflows, whose `batches` lie in `data`, into as few parts as hold it.
 
-    Raises `ValueError` for a segment that does not overflow.
+    Raises `ValueError` for a segment that does not overflow, `CorruptRecordError` for a wrapper
+    that cannot be opened.
     """
     if not overflows(batches, base_offset):
         raise ValueError(f"the segment of offset {base_offset} does not overflow")
     parts = []
     begin = 0
     while begin < len(batches):
-        base = int(batches.base_offsets[begin])
+        base = _first_offset(data, batches.part(begin, begin + 1))
         last = batches.next_offsets[begin:] - 1
         end = begin + int(np.searchsorted(last, base + MAX_RELATIVE_OFFSET, "right"))
         parts.append(Part(base, int(batches.starts[begin]), int(batches.ends[end - 1])))
         begin = end
     return parts
+
+
+def _first_offset(data: bytes, batch: v2.Batches) -> int:
+    """Give a batch's base offset; a wrapper has to be opened for it."""
+    if int(batch.headers["count"][0]) != v2.WRAPPER_COUNT:
+        return int(batch.base_offsets[0])
+    return int(decode(data, batch, ()).offset[0])

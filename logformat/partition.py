@@ -64,7 +64,8 @@ def load(
     `log_start` and `recovery_point` are what the broker's checkpoints say, 0 where they say
     nothing; `was_clean` is whether there is a `.kafka_cleanshutdown`; `now_ms` is when producers
     expire, None if none shall. Raises `CorruptRecordError` for a malformed leader epoch checkpoint,
-    or for batches that contradict each other.
+    or for batches that contradict each other, `UnsupportedFormatError` for a batch above klog's
+    limit.
     """
     listing = arrange(files, lambda name: _next_offset(0, files[name]))
     loading = _Loading(
@@ -117,7 +118,8 @@ class _Loading:
     def complete_segments(self) -> None:
         """Recover the segments that lack what a broker needs; add an empty time index.
 
-        One that is cut here leaves a gap before the next; `recover_from` drops what follows a cut.
+        One that is cut here leaves a gap before the next, as with a broker: `recover_from` drops
+        only what follows a cut of its own.
         """
         for base in sorted(self._segments):
             if recovery_reason(self._segments[base], base) is None:
@@ -197,7 +199,7 @@ class _Loading:
         batches, _ = scan_to_fault(log)
         if not overflows(batches, base):
             return [base]
-        parts = split(batches, base)
+        parts = split(log, batches, base)
         behind = min((other for other in self._segments if other > base), default=MAX_OFFSET)
         if parts[0].base_offset < base or parts[-1].base_offset >= behind:
             return [base]

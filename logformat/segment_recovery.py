@@ -5,17 +5,21 @@ first batch that is not whole and intact, and with it all that follows; on the w
 indexes anew and carries leader epochs and producer state along (format notes 4.11, step 5; Kafka's
 `LogSegment.recover`). `Recovery` does so over the bytes of one segment as they come, `recover` over
 bytes at hand. Batches whose offsets fall are damage to klog, though a broker takes them: only
-their order can tell, for offsets lie outside the CRC (`kafka-seen.md` 26).
+their order can tell, for offsets lie outside the CRC (`kafka-seen.md` 26). A batch above klog's
+limit stops it if it is intact: what cannot be followed may not be cut.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
+import google_crc32c
 import numpy as np
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
+from klog.logformat import legacy
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.epochs import NO_EPOCHS, LeaderEpochs
 from klog.logformat.index import MAX_RELATIVE_OFFSET
@@ -68,9 +72,10 @@ def recover(
 class Recovery:
     """Recover one segment from its bytes, given in pieces of any size.
 
-    No more is held than a piece and one batch. Raises `CorruptRecordError` only where intact
-    batches contradict each other (data outside the producer's open transaction, which stops a
-    broker as well), `UnsupportedFormatError` at messages of another format.
+    No more is held than a piece and one batch of at most `MAX_BATCH_BYTES`. Raises
+    `CorruptRecordError` only where intact batches contradict each other (data outside the
+    producer's open transaction, which stops a broker as well), `UnsupportedFormatError` at an
+    intact batch above the limit.
     """
 
     def __init__(
@@ -93,11 +98,14 @@ class Recovery:
         self._parts: list[bytes] = []
         self._held_bytes = 0
         self._wanted_bytes = v2.HEADER_BYTES
+        self._large: _LargeBatch | None = None
         self._leaves_segment = False
         self._reason = ""
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the segment's log; what follows a cut is passed over."""
+        if self._large is not None:
+            data = self._pass_over(self._large, data)
         if self._reason:
             return
         self._parts.append(data)
@@ -109,7 +117,7 @@ class Recovery:
         """Say what the segment is, now that all its bytes were given."""
         if not self._reason:
             self._advance()
-        if not self._reason and self._held_bytes:
+        if not self._reason and (self._held_bytes or self._large is not None):
             self._reason = "a batch is cut short"
         offset_index, time_index = self._indexes.closed()
         return Recovered(
@@ -138,21 +146,27 @@ class Recovery:
         if fault is None and len(rest) >= v2.HEADER_BYTES:
             self._wanted_bytes = v2.FRAME_BYTES + int.from_bytes(rest[8:12], "big", signed=True)
             if self._wanted_bytes > MAX_BATCH_BYTES:
-                fault = _oversized(self._wanted_bytes, 0)
+                self._large = _LargeBatch(rest, self._wanted_bytes)
+                rest = b""
         else:
             self._wanted_bytes = v2.HEADER_BYTES
         self._reason = fault.reason if fault is not None else ""
         self._parts, self._held_bytes = [rest], len(rest)
 
+    def _pass_over(self, batch: _LargeBatch, data: bytes) -> bytes:
+        """Let bytes of a batch above the limit pass, and give those behind it."""
+        rest = batch.take(data)
+        if batch.left_bytes:
+            return b""
+        if batch.keeps_crc:
+            raise UnsupportedFormatError(_too_large(batch.size_bytes), self._indexes.size_bytes)
+        self._reason = f"a batch of {batch.size_bytes} bytes fails its CRC"
+        return rest
+
     def _intact(self, data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
         """Find the batches before the first fault, and that fault."""
-        try:
-            batches, fault = scan_to_fault(data)
-        except UnsupportedFormatError as exc:
-            position = self._indexes.size_bytes + (exc.position or 0)
-            raise UnsupportedFormatError(exc.reason, position) from exc
+        batches, fault = scan_to_fault(data)
         for check in (
-            _check_sizes,
             v2.check_crcs,
             self._check_rising,
             self._check_segment,
@@ -163,6 +177,11 @@ class Recovery:
             except CorruptRecordError as exc:
                 fault = exc
                 batches = batches.part(0, int(np.searchsorted(batches.starts, exc.position)))
+        sizes = batches.ends - batches.starts
+        if (sizes > MAX_BATCH_BYTES).any():
+            first = int(np.argmax(sizes > MAX_BATCH_BYTES))
+            position = self._indexes.size_bytes + int(batches.starts[first])
+            raise UnsupportedFormatError(_too_large(int(sizes[first])), position)
         return batches, fault
 
     def _check_rising(self, _: bytes, batches: v2.Batches) -> None:
@@ -225,17 +244,45 @@ def _new_epochs(batches: v2.Batches, latest: int) -> list[tuple[int, int]]:
     return list(zip(epochs[rises].tolist(), batches.base_offsets[rises].tolist(), strict=True))
 
 
-def _check_sizes(_: bytes, batches: v2.Batches) -> None:
-    sizes = batches.ends - batches.starts
-    if (sizes > MAX_BATCH_BYTES).any():
-        first = int(np.argmax(sizes > MAX_BATCH_BYTES))
-        raise _oversized(int(sizes[first]), int(batches.starts[first]))
-
-
 def _check_markers(data: bytes, batches: v2.Batches) -> None:
     producer_batches(data, batches.where((batches.attributes & v2.CONTROL) != 0))
 
 
-def _oversized(size_bytes: int, position: int) -> CorruptRecordError:
-    reason = f"a batch of {size_bytes} bytes is refused, the limit is {MAX_BATCH_BYTES}"
-    return CorruptRecordError(reason, position)
+class _LargeBatch:
+    """A batch above the limit: only its CRC is followed, and none of its bytes are kept."""
+
+    def __init__(self, head: bytes, size_bytes: int) -> None:
+        """Begin with its first bytes, a v2 header's worth at least."""
+        self.size_bytes = self.left_bytes = size_bytes
+        self._is_legacy = head[v2.MAGIC_AT] < v2.MAGIC
+        at = v2.FRAME_BYTES if self._is_legacy else v2.MAGIC_AT + 1
+        self._stored = int.from_bytes(head[at : at + 4], "big")
+        self._unchecked_bytes = legacy.CHECKED_FROM if self._is_legacy else v2.CHECKED_FROM
+        self._crc = 0
+        self.take(head)
+
+    def take(self, data: bytes) -> bytes:
+        """Take the next bytes, and give those that are behind the batch."""
+        mine, rest = data[: self.left_bytes], data[self.left_bytes :]
+        self.left_bytes -= len(mine)
+        checked = mine[self._unchecked_bytes :]
+        self._unchecked_bytes -= min(self._unchecked_bytes, len(mine))
+        extend = zlib.crc32 if self._is_legacy else _extend_crc32c
+        self._crc = extend(checked, self._crc)
+        return rest
+
+    @property
+    def keeps_crc(self) -> bool:
+        """Tell whether the bytes have the CRC that the batch says."""
+        return self._crc == self._stored
+
+
+def _extend_crc32c(data: bytes, crc: int) -> int:
+    return int(google_crc32c.extend(crc, data))
+
+
+def _too_large(size_bytes: int) -> str:
+    return (
+        f"a batch of {size_bytes} bytes is intact, but klog's limit is {MAX_BATCH_BYTES}; nothing "
+        "was cut, let a broker recover this log"
+    )

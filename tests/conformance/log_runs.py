@@ -323,7 +323,7 @@ def parts(base_offset: int, *steps: Step) -> list[tuple[int, list[int]]]:
             part.base_offset,
             [b for at, b in zip(starts, bases, strict=True) if part.begin <= at < part.end],
         )
-        for part in split(v2.scan(log, 0, len(log)), base_offset)
+        for part in split(log, v2.scan(log, 0, len(log)), base_offset)
     ]
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from klog.logformat import batch as v2
 from klog.logformat.cutting import Part, overflows, position_before, split
-from tests.encode import plain
+from tests.encode import GZIP, LZ4, Record, plain
+from tests.encode_legacy import wrapper
 from tests.logformat.logs import logs
 
 MAX = (1 << 31) - 1
@@ -44,9 +45,9 @@ def test_parts_hold_what_they_were_given(bases: list[int]) -> None:
     if not overflows(found, 0):
         assert bases[-1] <= MAX
         with pytest.raises(ValueError, match="does not overflow"):
-            split(found, 0)
+            split(b"".join(batches), found, 0)
         return
-    parts = split(found, 0)
+    parts = split(b"".join(batches), found, 0)
     assert parts[0].begin == 0
     assert parts[-1].end == sum(map(len, batches))
     for one, other in pairwise(parts):
@@ -64,7 +65,21 @@ def test_the_last_offset_that_fits() -> None:
     assert not overflows(scanned([plain(7), plain(7 + MAX)]), 7)
     batches = [plain(7), plain(7 + MAX, [b"a", b"b"])]
     size = len(batches[0])
-    assert split(scanned(batches), 7) == [
+    assert split(b"".join(batches), scanned(batches), 7) == [
         Part(7, 0, size),
         Part(7 + MAX, size, size + len(batches[1])),
+    ]
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4])
+def test_a_part_that_begins_with_a_wrapper_is_named_by_its_first_message(codec: int) -> None:
+    """A wrapper's own offset is its last message's: only opening it tells the first."""
+    batches = [
+        wrapper([Record(first + i, 1000, b"k", b"v") for i in range(10)], 1, codec)
+        for first in (0, MAX + 5, MAX + 15)
+    ]
+    size = len(batches[0])
+    assert split(b"".join(batches), scanned(batches), 0) == [
+        Part(0, 0, size),
+        Part(MAX + 5, size, sum(map(len, batches))),
     ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.errors import CorruptRecordError
+from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import segment_recovery
 from klog.logformat.epochs import EpochEntry, LeaderEpochs
 from klog.logformat.producers import ProducerState
@@ -25,6 +25,7 @@ from tests.encode import (
     sealed,
     transactional,
 )
+from tests.encode_legacy import message
 from tests.logformat.golden import DIRECTORY
 from tests.logformat.logs import logs
 
@@ -169,17 +170,27 @@ def test_what_cuts_a_log(behind: bytes, reason: str) -> None:
         assert in_pieces(log + behind, size) == recover(log + behind, 0)
 
 
-def test_a_batch_longer_than_any_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+LONG = {
+    "v2": plain(1, [b"longer than the limit"]),
+    "v1": message(Record(1, 5, b"k", b"longer than the limit by more than v2 needs"), 1),
+}
+
+
+@pytest.mark.parametrize("size", [20, 61, 90, 1 << 20])
+@pytest.mark.parametrize("long", LONG.values(), ids=LONG)
+def test_an_intact_batch_above_the_limit_is_not_cut(
+    monkeypatch: pytest.MonkeyPatch, long: bytes, size: int
+) -> None:
+    """A broker takes it; klog cannot, but a recovery that cuts it would lose what is there."""
     log = plain(0)
     monkeypatch.setattr(segment_recovery, "MAX_BATCH_BYTES", len(log))
-    long = plain(1, [b"longer than the limit"])
-    for size in (len(log), 1 << 20):
-        found = in_pieces(log + long, size)
-        assert found.position == len(log)
-        assert f"a batch of {len(long)} bytes is refused" in found.reason
-    recovery = Recovery(0)
-    recovery.feed(log + long[:70])
-    assert "is refused" in recovery.finish().reason
+    with pytest.raises(UnsupportedFormatError, match=f"of {len(long)} bytes is intact") as caught:
+        in_pieces(log + long + plain(2), size)
+    assert caught.value.position == len(log)
+    damaged = in_pieces(log + long[:-1] + b"?" + plain(2), size)
+    assert (damaged.position, damaged.next_offset) == (len(log), 1)
+    torn = in_pieces(log + long[:-1], size)
+    assert (torn.position, torn.reason) == (len(log), "a batch is cut short")
 
 
 def test_a_log_longer_than_a_position_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
