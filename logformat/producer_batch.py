@@ -55,9 +55,7 @@ def producer_batches(data: bytes, batches: v2.Batches) -> list[ProducerBatch]:
 
     Raises `CorruptRecordError` with the position of a control batch whose record is malformed.
     """
-    own = batches.where(
-        (batches.headers["producer_id"] >= 0) & (batches.headers["magic"] == v2.MAGIC)
-    )
+    own = batches.where(batches.headers["producer_id"] >= 0)
     headers = own.headers
     flags = own.attributes
     is_control = (flags & v2.CONTROL) != 0

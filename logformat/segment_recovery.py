@@ -238,7 +238,6 @@ def scan_to_fault(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
 def _new_epochs(batches: v2.Batches, latest: int) -> list[tuple[int, int]]:
     """List the leader epochs above all before them, with the base offsets they come at."""
     epochs = batches.headers["leader_epoch"].astype(np.int64)
-    epochs = np.where(batches.headers["magic"] == v2.MAGIC, epochs, -1)
     before = np.maximum.accumulate(np.concatenate(([max(latest, -1)], epochs)))[:-1]
     rises = np.flatnonzero(epochs > before)
     return list(zip(epochs[rises].tolist(), batches.base_offsets[rises].tolist(), strict=True))

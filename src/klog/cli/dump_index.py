@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klog.cli.dump_lines import Printer
-from klog.cli.dump_walk import last_offsets, walk
+from klog.cli.dump_walk import walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError, KlogError
@@ -109,7 +109,7 @@ def look_up_positions(log: File, positions: Longs) -> tuple[Longs, Longs]:
         return number, starts[number] == wanted
 
     def values(chunk: Chunk) -> tuple[Longs, Longs]:
-        return last_offsets(chunk.batches), chunk.batches.ends - chunk.batches.starts
+        return chunk.batches.next_offsets - 1, chunk.batches.ends - chunk.batches.starts
 
     return _look_up(log, positions, lambda chunk: chunk.end - 1, at, values)
 
@@ -118,15 +118,15 @@ def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs]:
     """Give last offset and largest timestamp of the first batch to reach each offset, else -1."""
 
     def at(chunk: Chunk, wanted: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
-        lasts = last_offsets(chunk.batches)
+        lasts = chunk.batches.next_offsets - 1
         number = np.searchsorted(lasts, wanted).clip(max=len(lasts) - 1)
         return number, lasts[number] >= wanted
 
     def values(chunk: Chunk) -> tuple[Longs, Longs]:
         largest = chunk.batches.headers["max_timestamp"].astype(np.int64)
-        return last_offsets(chunk.batches), largest
+        return chunk.batches.next_offsets - 1, largest
 
-    return _look_up(log, offsets, lambda chunk: int(last_offsets(chunk.batches)[-1]), at, values)
+    return _look_up(log, offsets, lambda chunk: int(chunk.batches.next_offsets[-1]) - 1, at, values)
 
 
 def read_whole(file: File) -> bytes:

@@ -18,7 +18,7 @@ import numpy as np
 
 from klog.cli.dump_lines import Printer
 from klog.cli.dump_records import Batch, Row, Show, rows_of, shown_records
-from klog.cli.dump_walk import Fault, Rest, last_offsets, walk
+from klog.cli.dump_walk import Fault, Rest, walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
@@ -222,7 +222,7 @@ def _batch_lines(chunk: Chunk) -> Iterator[Fields]:
     rows = zip(
         batches.starts.tolist(),
         batches.ends.tolist(),
-        last_offsets(batches).tolist(),
+        (batches.next_offsets - 1).tolist(),
         batches.headers.tolist(),
         strict=True,
     )

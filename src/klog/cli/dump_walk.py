@@ -18,7 +18,6 @@ from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.recovery import is_padding
-from klog.logformat.varint import Longs
 
 NEAR_BYTES = 4096
 """How much is read behind a fault: where one is, the next is near."""
@@ -64,12 +63,6 @@ def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
         first_offset = 0 if odd else int(chunk.batches.next_offsets[-1])
     if position < end:
         yield Rest(position, end - position)
-
-
-def last_offsets(batches: v2.Batches) -> Longs:
-    """Give the last offset of each batch; of a legacy message, the offset that it says."""
-    legacy = batches.headers["magic"] < v2.MAGIC
-    return np.where(legacy, batches.base_offsets, batches.next_offsets - 1)
 
 
 def _as_it_stands(file: File, position: int, end: int) -> Chunk | None:
