@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -116,6 +117,24 @@ def test_round_trip(base: int, timestamps: list[int], data: st.DataObject) -> No
     assert encoded == times(*zip(timestamps, relative, strict=True))
     assert entries_of(decode_time_index(encoded, base)) == entries
     check_time_index(encoded, base)
+
+
+@given(MOMENTS)
+def test_entries_are_appended_one_by_one(timestamps: list[int]) -> None:
+    entries = [(t, 100 + number) for number, t in enumerate(timestamps)]
+    index = empty_time_index(100)
+    for entry in entries:
+        index = index.with_entries([entry])
+    assert entries_of(index) == entries
+
+
+def test_many_single_appends_do_not_read_what_is_there() -> None:
+    index = empty_time_index(0)
+    begin = time.process_time()
+    for number in range(10_000):  # Reading the entries there would be 50 million steps.
+        index = index.with_entries([(number, number)])
+    assert time.process_time() - begin < 3
+    assert len(index) == 10_000
 
 
 @given(MOMENTS, st.integers(-1, 1 << 62))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 
 import pytest
 from hypothesis import given
@@ -141,6 +142,23 @@ def test_collecting_is_a_scan_that_stops(
 def test_truncating_keeps_the_markers_below(rows: list[AbortedTransaction], offset: int) -> None:
     kept = entries_of(NONE_ABORTED.with_entries(rows).truncated_to(offset))
     assert kept == [row for row in rows if row.last_offset < offset]
+
+
+@given(ROWS)
+def test_entries_are_appended_one_by_one(rows: list[AbortedTransaction]) -> None:
+    index = NONE_ABORTED
+    for row in rows:
+        index = index.with_entries([row])
+    assert entries_of(index) == rows
+
+
+def test_many_single_appends_do_not_read_what_is_there() -> None:
+    index = NONE_ABORTED
+    begin = time.process_time()
+    for number in range(5000):  # Reading the entries there would be 12 million steps.
+        index = index.with_entries([AbortedTransaction(1, number, number + 1, number + 2)])
+    assert time.process_time() - begin < 3
+    assert len(index) == 5000
 
 
 @pytest.mark.parametrize("marker", [105, 104])
