@@ -69,12 +69,10 @@ MAGIC = 2
 MIN_LENGTHS = (*legacy.MIN_LENGTHS, MIN_LENGTH)
 """Of a batch, by magic."""
 MIN_BATCH_BYTES = FRAME_BYTES + legacy.MIN_LENGTHS[0]
-WRAPPER_COUNT = -1
+WRAPPER_COUNT = legacy.WRAPPER_COUNT
 MAX_OFFSET_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 2
-
 _CRC_STEP_BYTES = 64 << 10
-
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
@@ -82,9 +80,6 @@ CONTROL = 0x20
 
 Headers: TypeAlias = npt.NDArray[np.void]
 Longs: TypeAlias = npt.NDArray[np.int64]
-
-_NONE = ("leader_epoch", "producer_id", "producer_epoch", "base_sequence")
-"""Fields that formats v0 and v1 do not have; -1 in v2 where there is none."""
 
 _length = struct.Struct(">i").unpack_from
 _crc = struct.Struct(">I").unpack_from
@@ -221,7 +216,8 @@ def _headers(data: bytes, starts: Longs) -> Headers:
     is_legacy = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] < MAGIC
     if not is_legacy.any():
         return _headers_of_v2(data, starts)
-    made = _headers_of_legacy(legacy.frames(data, starts[is_legacy]))
+    made = np.zeros(int(is_legacy.sum()), HEADER)
+    legacy.fill_headers(made, legacy.frames(data, starts[is_legacy]))
     if is_legacy.all():
         return made
     headers = np.empty(len(starts), HEADER)
@@ -235,22 +231,6 @@ def _headers_of_v2(data: bytes, starts: Longs) -> Headers:
         return np.empty(0, HEADER)
     view: Headers = np.ndarray((len(data) - HEADER_BYTES + 1,), HEADER, data, 0, (1,))
     return view[starts]
-
-
-def _headers_of_legacy(frames: legacy.Frames) -> Headers:
-    headers = np.zeros(len(frames), HEADER)
-    magics = frames["magic"]
-    attributes = frames["attributes"] & np.where(magics == 1, *reversed(legacy.KNOWN_ATTRIBUTES))
-    timestamps = np.where(magics == 1, frames["timestamp"], legacy.NO_TIMESTAMP)
-    for name in _NONE:
-        headers[name] = -1
-    for name in ("length", "magic", "crc"):
-        headers[name] = frames[name]
-    headers["base_offset"] = frames["offset"]
-    headers["attributes"] = attributes
-    headers["base_timestamp"] = headers["max_timestamp"] = timestamps
-    headers["count"] = np.where(attributes & CODEC_MASK, WRAPPER_COUNT, 1)
-    return headers
 
 
 def check_offsets(batches: Batches) -> None:
