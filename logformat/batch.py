@@ -69,11 +69,11 @@ MAGIC = 2
 MIN_LENGTHS = (*legacy.MIN_LENGTHS, MIN_LENGTH)
 """Of a batch, by magic."""
 MIN_BATCH_BYTES = FRAME_BYTES + legacy.MIN_LENGTHS[0]
-WRAPPER_COUNT = -1
+WRAPPER_COUNT = legacy.WRAPPER_COUNT
 MAX_OFFSET_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 2
 """Of a record: the offset behind it can be said as well."""
-NO_TIMESTAMP = -1
+NO_TIMESTAMP = legacy.NO_TIMESTAMP
 NONE_SET = -1
 """What a field says that is not set: leader epoch, producer id and epoch, sequence."""
 
@@ -85,9 +85,6 @@ DELETE_HORIZON = 0x40
 
 Headers: TypeAlias = npt.NDArray[np.void]
 Longs: TypeAlias = npt.NDArray[np.int64]
-
-_NOT_LEGACY = ("leader_epoch", "producer_id", "producer_epoch", "base_sequence")
-"""Fields that formats v0 and v1 do not have."""
 
 _length = struct.Struct(">i").unpack_from
 _crc = struct.Struct(">I").unpack_from
@@ -224,7 +221,8 @@ def _headers(data: bytes, starts: Longs) -> Headers:
     is_legacy = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] < MAGIC
     if not is_legacy.any():
         return _headers_of_v2(data, starts)
-    made = _headers_of_legacy(legacy.frames(data, starts[is_legacy]))
+    made = np.zeros(int(is_legacy.sum()), HEADER)
+    legacy.fill_headers(made, legacy.frames(data, starts[is_legacy]))
     if is_legacy.all():
         return made
     headers = np.empty(len(starts), HEADER)
@@ -238,22 +236,6 @@ def _headers_of_v2(data: bytes, starts: Longs) -> Headers:
         return np.empty(0, HEADER)
     view: Headers = np.ndarray((len(data) - HEADER_BYTES + 1,), HEADER, data, 0, (1,))
     return view[starts]
-
-
-def _headers_of_legacy(frames: legacy.Frames) -> Headers:
-    headers = np.zeros(len(frames), HEADER)
-    magics = frames["magic"]
-    attributes = frames["attributes"] & np.where(magics == 1, *reversed(legacy.KNOWN_ATTRIBUTES))
-    timestamps = np.where(magics == 1, frames["timestamp"], NO_TIMESTAMP)
-    for name in _NOT_LEGACY:
-        headers[name] = NONE_SET
-    for name in ("length", "magic", "crc"):
-        headers[name] = frames[name]
-    headers["base_offset"] = frames["offset"]
-    headers["attributes"] = attributes
-    headers["base_timestamp"] = headers["max_timestamp"] = timestamps
-    headers["count"] = np.where(attributes & CODEC_MASK, WRAPPER_COUNT, 1)
-    return headers
 
 
 def check_offsets(batches: Batches) -> None:

@@ -7,23 +7,24 @@
 
 On the left an offset checkpoint, `<topic> <partition> <offset>`: `log-start-`, `recovery-point-`,
 `replication-` and `cleaner-offset-checkpoint`. On the right `leader-epoch-checkpoint`, `<epoch>
-<start offset>`. Fields are parted by any white space, and an empty file is an empty checkpoint. The
-`decode` functions say what is wrong; the `read` ones give None there, as a broker treats such a
-checkpoint as empty. (Kafka's `CheckpointFile`.)
+<start offset>`. Fields are parted by any white space, which may stand behind the last one too; a
+file that is empty, or ends before its count, is an empty checkpoint. The `decode` functions say
+what is wrong; the `read` ones give None there, as a broker treats such a checkpoint as empty.
+(Kafka's `CheckpointFile`.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from klog.errors import CorruptRecordError
-from klog.logformat.epochs import MAX_EPOCH, EpochEntry, LeaderEpochs
+from klog.logformat.epochs import MAX_EPOCH, NO_EPOCHS, EpochEntry, LeaderEpochs
 from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
 
 VERSION = 0
-_OFFSET_FIELDS = re.compile(rb"(\S{1,255})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})")
-_EPOCH_FIELDS = re.compile(rb"([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})")
+_OFFSET_FIELDS = re.compile(rb"(\S{1,255})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
+_EPOCH_FIELDS = re.compile(rb"([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
 _NUMBER = re.compile(rb"[0-9]{1,19}")
 
 
@@ -66,16 +67,7 @@ def decode_epoch_checkpoint(data: bytes) -> LeaderEpochs:
 
     Raises `CorruptRecordError` with the position of the line that is wrong.
     """
-    epochs = LeaderEpochs()
-    for position, line in _entries(data):
-        fields = _EPOCH_FIELDS.fullmatch(line)
-        if fields is None:
-            raise CorruptRecordError("a line that is not `<epoch> <start offset>`", position)
-        epoch, offset = int(fields[1]), int(fields[2])
-        if epoch > MAX_EPOCH or offset > MAX_OFFSET:
-            raise CorruptRecordError("an epoch or an offset out of range", position)
-        epochs = epochs.assign(epoch, offset)
-    return epochs
+    return NO_EPOCHS.assign_all(_epoch_starts(data))
 
 
 def read_epoch_checkpoint(data: bytes) -> LeaderEpochs | None:
@@ -91,6 +83,17 @@ def encode_epoch_checkpoint(epochs: Iterable[EpochEntry]) -> bytes:
     return _encoded([f"{one.epoch} {one.start_offset}" for one in epochs], _EPOCH_FIELDS)
 
 
+def _epoch_starts(data: bytes) -> Iterator[tuple[int, int]]:
+    for position, line in _entries(data):
+        fields = _EPOCH_FIELDS.fullmatch(line)
+        if fields is None:
+            raise CorruptRecordError("a line that is not `<epoch> <start offset>`", position)
+        epoch, offset = int(fields[1]), int(fields[2])
+        if epoch > MAX_EPOCH or offset > MAX_OFFSET:
+            raise CorruptRecordError("an epoch or an offset out of range", position)
+        yield epoch, offset
+
+
 def _entries(data: bytes) -> list[tuple[int, bytes]]:
     """Give the lines behind the count, each with its position, after holding them to it."""
     lines = []
@@ -104,7 +107,7 @@ def _entries(data: bytes) -> list[tuple[int, bytes]]:
     if version != VERSION:
         raise CorruptRecordError(f"checkpoint version {version}, known is {VERSION}")
     if len(lines) == 1:
-        raise CorruptRecordError("a checkpoint that ends before its count", position)
+        return []
     count = _number(*lines[1])
     if count != len(lines) - 2:
         raise CorruptRecordError(f"{len(lines) - 2} lines where the count is {count}", lines[1][0])

@@ -17,7 +17,7 @@ import google_crc32c
 import numpy as np
 
 from klog.logformat import batch as v2
-from klog.logformat.arrow import bounds_of
+from klog.logformat.arrow import bounds_of, refuse
 from klog.logformat.batch import NO_TIMESTAMP, NONE_SET
 from klog.logformat.codecs import MAX_BATCH_BYTES, NONE
 from klog.logformat.columnar import MAX_BATCH_RECORDS
@@ -33,7 +33,7 @@ from klog.logformat.records import (
     write,
 )
 from klog.logformat.sequence import MAX_SEQUENCE, advance
-from klog.logformat.varint import Bytes
+from klog.logformat.varint import Bytes, Longs
 
 BATCH_BYTES = 512 << 10
 GROUP_BYTES = 1 << 20
@@ -107,13 +107,14 @@ class Form:
 def encode(records: Records, form: Form) -> Iterator[bytes]:
     """Encode records as batches, one at a time; no records are no batch.
 
-    Raises `ValueError` that names the row for a record that cannot be written; batches before it
-    may have been given by then.
+    Raises `ValueError` that names the row for a record that cannot be written, or with which a
+    batch begins that outgrew `MAX_BATCH_BYTES` in compression; batches before it may have been
+    given by then.
     """
     row, rows = 0, _FIRST_ROWS
     while row < len(records):
         window = _window(records, row, rows, form)
-        cuts = _cuts(window, form, row + len(window) == len(records))
+        cuts = _cuts(window, form, row, row + len(window) == len(records))
         used = cuts[-1].end
         payload = write(records, row, window.part(0, used), [cut.laid for cut in cuts])
         at = 0
@@ -123,7 +124,7 @@ def encode(records: Records, form: Form) -> Iterator[bytes]:
             base, last = int(part.offsets[0]), int(part.offsets[-1])
             since_first = base - int(records.offsets(0, 1)[0])
             span = _span(part, form, base, last - base, since_first)
-            yield _sealed(payload[at : at + size], form, form.attributes, span)
+            yield _sealed(payload[at : at + size], form, form.attributes, span, row + cut.begin)
             at += size
         row, rows = row + used, used + (used >> 3) + 2
 
@@ -151,10 +152,12 @@ def encode_one(
     if not last - base <= delta <= v2.MAX_OFFSET_DELTA:
         raise ValueError(f"offset {last} is not within {delta} of base offset {base}")
     laid = lay(rows, 0, len(rows), _base_timestamp(rows, 0, form), base)
-    if len(rows) > MAX_BATCH_RECORDS or int(laid.sizes.sum()) > MAX_BATCH_BYTES:
+    _check_sizes(laid.sizes, 0)
+    size, limit = int(laid.sizes.sum()), MAX_BATCH_BYTES - v2.HEADER_BYTES
+    if len(rows) > MAX_BATCH_RECORDS or size > limit:
         raise ValueError(
-            f"{len(rows)} records of {int(laid.sizes.sum())} bytes are too many for one batch; "
-            f"the limits are {MAX_BATCH_RECORDS} and {MAX_BATCH_BYTES}"
+            f"{len(rows)} records of {size} bytes are too many for one batch; "
+            f"the limits are {MAX_BATCH_RECORDS} and {limit}"
         )
     span = _span(rows, form, base, delta, 0)
     return _sealed(write(records, 0, rows, [laid]), form, form.attributes, span)
@@ -223,8 +226,8 @@ def _window(records: Records, row: int, rows: int, form: Form) -> Measured:
         rows = (end - row) * (wanted + wanted // 8) // found + 2
 
 
-def _cuts(window: Measured, form: Form, is_last: bool) -> list[_Cut]:
-    """Cut the batches of a group: one at least.
+def _cuts(window: Measured, form: Form, row: int, is_last: bool) -> list[_Cut]:
+    """Cut the batches of a group: one at least. The window begins at `row`.
 
     The rows that can be in a batch at all are those whose least bytes fit; only they are laid. A
     batch that ends with the window is left to the next one, unless the window `is_last`.
@@ -242,6 +245,7 @@ def _cuts(window: Measured, form: Form, is_last: bool) -> list[_Cut]:
         laid = lay(window, begin, end, _base_timestamp(window, begin, form), base)
         fitting = int(laid.sizes.cumsum().searchsorted(room, "right"))
         count = max(fitting, 1)
+        _check_sizes(laid.sizes[:count], row + begin)
         if begin + count == len(window) and cuts and not is_last:
             break
         cuts.append(_Cut(begin, begin + count, laid.first(count)))
@@ -266,9 +270,24 @@ def _span(rows: Measured, form: Form, base: int, delta: int, since_first: int) -
     )
 
 
-def _sealed(payload: Bytes, form: Form, attributes: int, span: _Span) -> bytes:
-    """Compress the records, and put the header and its CRC-32C before them."""
+def _check_sizes(sizes: Longs, first_row: int) -> None:
+    """Refuse a record that is by itself a larger batch than a reader takes, before it is copied."""
+    wrong = sizes > MAX_BATCH_BYTES - v2.HEADER_BYTES
+    refuse(wrong, first_row, f"the record makes a batch of more than {MAX_BATCH_BYTES} bytes")
+
+
+def _sealed(payload: Bytes, form: Form, attributes: int, span: _Span, first_row: int = 0) -> bytes:
+    """Compress the records, and put the header and its CRC-32C before them.
+
+    Compression makes some records larger: that what comes of it is too large shows here alone.
+    """
     packed = compress(attributes & v2.CODEC_MASK, payload.data, form.level)
+    size = v2.HEADER_BYTES + len(packed)
+    if size > MAX_BATCH_BYTES:
+        raise ValueError(
+            f"row {first_row}: the batch of {span.count} records from here has {size} bytes when "
+            f"compressed, the limit is {MAX_BATCH_BYTES}; lower batch_bytes or do not compress"
+        )
     checked = _checked(
         attributes,
         span.last_offset_delta,

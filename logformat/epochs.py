@@ -8,6 +8,7 @@ learns where its log parts from the leader's. (Kafka's `LeaderEpochFileCache`.)
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MAX_EPOCH = (1 << 31) - 1
@@ -45,18 +46,20 @@ class LeaderEpochs:
         The latest epoch keeps its start unless the new one is lower. Raises `ValueError` for a
         negative epoch or offset.
         """
-        if epoch < 0 or start_offset < 0:
-            raise ValueError(f"leader epoch {epoch} at offset {start_offset}: neither is negative")
-        latest = self.entries[-1] if self.entries else None
-        if latest and latest.epoch == epoch and start_offset >= latest.start_offset:
-            return self
-        kept = len(self.entries)
-        while kept and (
-            self.entries[kept - 1].epoch >= epoch
-            or self.entries[kept - 1].start_offset >= start_offset
-        ):
-            kept -= 1
-        return LeaderEpochs((*self.entries[:kept], EpochEntry(epoch, start_offset)))
+        return self.assign_all([(epoch, start_offset)])
+
+    def assign_all(self, starts: Iterable[tuple[int, int]]) -> LeaderEpochs:
+        """Do as `assign` for one (epoch, start offset) after the other, in linear time."""
+        entries = list(self.entries)
+        for epoch, start in starts:
+            if epoch < 0 or start < 0:
+                raise ValueError(f"leader epoch {epoch} at offset {start}: neither is negative")
+            if entries and entries[-1].epoch == epoch and start >= entries[-1].start_offset:
+                continue
+            while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start):
+                entries.pop()
+            entries.append(EpochEntry(epoch, start))
+        return LeaderEpochs(tuple(entries))
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
         """Give the greatest epoch up to `epoch` and the offset at which the next one begins.

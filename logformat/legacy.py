@@ -45,8 +45,14 @@ MIN_LENGTHS = (14, 22)
 CHECKED_FROM = 16
 KNOWN_ATTRIBUTES = (0x07, 0x0F)
 """The bits that mean something, by magic: no other is a control batch's or a transaction's."""
+NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = -1
+WRAPPER_COUNT = -1
+"""Of a header of batches, where only opening the wrapper tells how many messages there are."""
 
+_NONE = ("leader_epoch", "producer_id", "producer_epoch", "base_sequence")
+"""Fields of a header of batches that these formats do not have; -1 in v2 where there is none."""
+_CODEC_MASK = 0x07
 KEY_AT = (18, 26)
 """Where the length of a key stands, by magic."""
 LENGTH_BYTES = 4
@@ -76,6 +82,21 @@ def frames(data: bytes | bytearray, starts: Longs) -> Frames:
     view = np.ndarray((len(data) - FRAME_BYTES + 1,), f"V{FRAME_BYTES}", data, 0, (1,))
     found: Frames = view[starts].view(FRAME)
     return found
+
+
+def fill_headers(headers: npt.NDArray[np.void], frames: Frames) -> None:
+    """Fill zeroed headers of batches v2, of dtype `batch.HEADER`, with what entries say."""
+    magics = frames["magic"]
+    attributes = frames["attributes"] & np.where(magics == 1, *reversed(KNOWN_ATTRIBUTES))
+    timestamps = np.where(magics == 1, frames["timestamp"], NO_TIMESTAMP)
+    for name in _NONE:
+        headers[name] = -1
+    for name in ("length", "magic", "crc"):
+        headers[name] = frames[name]
+    headers["base_offset"] = frames["offset"]
+    headers["attributes"] = attributes
+    headers["base_timestamp"] = headers["max_timestamp"] = timestamps
+    headers["count"] = np.where(attributes & _CODEC_MASK, WRAPPER_COUNT, 1)
 
 
 def is_intact(entry: bytes) -> bool:

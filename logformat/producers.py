@@ -1,56 +1,24 @@
-"""Producer state: what a partition knows of each producer id, by Kafka's rules (format notes 6).
+"""Producer state: what a partition knows of all its producers, by Kafka's rules (format notes 6).
 
-Of a producer it keeps the epoch, the epoch of the coordinator that ended its last transaction, its
-last timestamp, the first offset of its open transaction and up to five last batches. From these
-follow which batch is a duplicate, which does not come in turn, who has been fenced, which
-transactions are open or not yet below the high watermark, and so the last stable offset. Snapshots
-hold it with the last batch alone. (Kafka's `ProducerStateManager`, `ProducerAppendInfo`.)
+What it knows of each (`producer`) says which transactions are open, and which are complete but not
+yet below the high watermark; from these follows the last stable offset. Snapshots hold the state.
+(Kafka's `ProducerStateManager`.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from operator import itemgetter
 
-from klog.errors import CorruptRecordError, OutOfOrderSequenceError, ProducerFencedError
 from klog.logformat import batch as v2
 from klog.logformat.batch import NONE_SET
+from klog.logformat.producer import EXPIRATION_MS, BatchMetadata, Origin, Producer
 from klog.logformat.producer_batch import ProducerBatch, producer_batches
-from klog.logformat.sequence import advance
 from klog.logformat.snapshot import SnapshotEntry
 
-CACHED_BATCHES = 5
-EXPIRATION_MS = 86_400_000
 LATE_BUFFER_MS = 300_000
-
-
-class Origin(Enum):
-    """Who appends: that decides which checks apply (format notes 6.3)."""
-
-    CLIENT = auto()
-    REPLICATION = auto()
-    COORDINATOR = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class BatchMetadata:
-    """One of a producer's last batches."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-
-    @property
-    def first_sequence(self) -> int:
-        """Give the sequence of the batch's first offset."""
-        return advance(self.last_sequence, -self.offset_delta)
-
-    @property
-    def first_offset(self) -> int:
-        """Give the batch's first offset."""
-        return self.last_offset - self.offset_delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,114 +36,18 @@ class CompletedTransaction:
     last_stable_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
-    """One producer id. Its checks give the state after a batch, or raise and change nothing."""
-
-    producer_id: int
-    epoch: int = NONE_SET
-    coordinator_epoch: int = NONE_SET
-    timestamp_ms: int = NONE_SET
-    transaction_first_offset: int = NONE_SET
-    batches: tuple[BatchMetadata, ...] = ()
-
-    @property
-    def last_sequence(self) -> int:
-        """Give the sequence of the last batch, `NONE_SET` if there is none in this epoch."""
-        return self.batches[-1].last_sequence if self.batches else NONE_SET
-
-    def duplicate_of(self, batch: ProducerBatch) -> BatchMetadata | None:
-        """Give the cached batch that has exactly this epoch and these sequences."""
-        if batch.epoch != self.epoch or batch.is_control:
-            return None
-        sequences = batch.base_sequence, batch.last_sequence
-        for one in self.batches:
-            if (one.first_sequence, one.last_sequence) == sequences:
-                return one
-        return None
-
-    def after_data(self, batch: ProducerBatch, origin: Origin) -> Producer:
-        """Take a batch of data (format notes 6.3)."""
-        self._check_epoch(batch, origin)
-        if origin is Origin.CLIENT:
-            self._check_sequence(batch)
-        first = self.transaction_first_offset
-        if first != NONE_SET and not batch.is_transactional:
-            raise CorruptRecordError(
-                f"producer {self.producer_id}: data outside its transaction at offset "
-                f"{batch.base_offset}, while the one of offset {first} is open; end that first",
-                batch.position,
-            )
-        if first == NONE_SET and batch.is_transactional:
-            first = batch.base_offset
-        delta = batch.last_offset - batch.base_offset
-        newest = BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.timestamp_ms)
-        kept = self.batches if batch.epoch == self.epoch else ()
-        return Producer(
-            self.producer_id,
-            batch.epoch,
-            self.coordinator_epoch,
-            batch.timestamp_ms,
-            first,
-            (*kept, newest)[-CACHED_BATCHES:],
-        )
-
-    def after_marker(
-        self, batch: ProducerBatch, coordinator_epoch: int, origin: Origin
-    ) -> Producer:
-        """Take a marker, which ends the open transaction if there is one (format notes 6.4)."""
-        self._check_epoch(batch, origin)
-        if coordinator_epoch < self.coordinator_epoch and origin is not Origin.REPLICATION:
-            raise ProducerFencedError(
-                f"producer {self.producer_id}: marker at offset {batch.base_offset} of coordinator "
-                f"epoch {coordinator_epoch}, but epoch {self.coordinator_epoch} has written; "
-                "leave the transaction to the newer coordinator"
-            )
-        return Producer(
-            self.producer_id,
-            batch.epoch,
-            coordinator_epoch,
-            batch.timestamp_ms,
-            batches=self.batches if batch.epoch == self.epoch else (),
-        )
-
-    def is_expired(self, now_ms: int, expiration_ms: int = EXPIRATION_MS) -> bool:
-        """Tell whether it may be forgotten (format notes 6.6)."""
-        idle = now_ms - self.timestamp_ms >= expiration_ms
-        return idle and self.transaction_first_offset == NONE_SET
-
-    def _check_epoch(self, batch: ProducerBatch, origin: Origin) -> None:
-        if batch.epoch < self.epoch and origin is not Origin.REPLICATION:
-            raise ProducerFencedError(
-                f"producer {self.producer_id}: epoch {batch.epoch} at offset {batch.base_offset}, "
-                f"but epoch {self.epoch} has written; stop this one or begin a new epoch"
-            )
-
-    def _check_sequence(self, batch: ProducerBatch) -> None:
-        """Refuse what does not come in turn; a producer without an epoch may begin anywhere."""
-        if self.epoch == NONE_SET:
-            return
-        last = self.last_sequence if batch.epoch == self.epoch else NONE_SET
-        wanted = 0 if last == NONE_SET else advance(last, 1)
-        if batch.base_sequence != wanted:
-            raise OutOfOrderSequenceError(
-                f"producer {self.producer_id} epoch {batch.epoch}: sequence {batch.base_sequence} "
-                f"at offset {batch.base_offset} where {wanted} must come; write what is missing, "
-                "or begin a new epoch at sequence 0"
-            )
-
-
 @dataclass(slots=True)
 class ProducerState:
     """All producers of a partition up to `end_offset`, exclusive; fed batch by batch.
 
-    `open_transactions` gives producer id to first offset, `unreplicated` first offset to marker
-    offset of those that are complete, but not yet known to be below the high watermark.
+    `open_transactions` gives producer id to first offset, in order of the latter: an `OrderedDict`
+    gives its first at once, however many before it are gone. `unreplicated` gives first offset to
+    marker offset of those that are complete, but not yet known to be below the high watermark.
     """
 
     end_offset: int = 0
     producers: dict[int, Producer] = field(default_factory=dict)
-    open_transactions: dict[int, int] = field(default_factory=dict)
+    open_transactions: OrderedDict[int, int] = field(default_factory=OrderedDict)
     unreplicated: dict[int, int] = field(default_factory=dict)
 
     @classmethod
@@ -189,22 +61,24 @@ class ProducerState:
         """Load a snapshot, without the producers that are expired at `now_ms` if that is given."""
         state = cls(end_offset)
         for entry in entries:
-            one = _loaded(entry)
-            if now_ms is not None and one.is_expired(now_ms, expiration_ms):
-                continue
-            state._put(one)
+            one = Producer.from_entry(entry)
+            if now_ms is None or not one.is_expired(now_ms, expiration_ms):
+                state.producers[one.producer_id] = one
+        firsts = {one: known.transaction_first_offset for one, known in state.producers.items()}
+        opened = {one: first for one, first in firsts.items() if first != NONE_SET}
+        state.open_transactions = _in_order(opened)
         return state
 
     def snapshot(self) -> tuple[SnapshotEntry, ...]:
         """Give what a snapshot at `end_offset` holds, in order of producer id."""
-        return tuple(_saved(self.producers[one]) for one in sorted(self.producers))
+        return tuple(self.producers[one].entry() for one in sorted(self.producers))
 
     def copy(self) -> ProducerState:
         """Give a state of its own, to try what may be refused."""
         return ProducerState(
             self.end_offset,
             dict(self.producers),
-            dict(self.open_transactions),
+            self.open_transactions.copy(),
             dict(self.unreplicated),
         )
 
@@ -274,7 +148,7 @@ class ProducerState:
         """Tell whether the earliest open transaction outlived any timeout (format notes 6.5)."""
         if not self.open_transactions:
             return False
-        earliest = min(self.open_transactions, key=lambda one: self.open_transactions[one])
+        earliest = next(iter(self.open_transactions))
         since_ms = self.producers[earliest].timestamp_ms
         return since_ms > 0 and now_ms - since_ms > max_timeout_ms + LATE_BUFFER_MS
 
@@ -284,46 +158,28 @@ class ProducerState:
         """Say what a marker completes; a transaction without data is none."""
         if known.transaction_first_offset == NONE_SET:
             return None
-        others = [o for p, o in self.open_transactions.items() if p != known.producer_id]
+        others = (o for p, o in self.open_transactions.items() if p != known.producer_id)
         return CompletedTransaction(
             known.producer_id,
             known.transaction_first_offset,
             batch.base_offset,
             is_aborted,
-            min(others, default=batch.base_offset + 1),
+            next(others, batch.base_offset + 1),
         )
 
     def _put(self, producer: Producer) -> None:
         self.producers[producer.producer_id] = producer
-        if producer.transaction_first_offset == NONE_SET:
-            self.open_transactions.pop(producer.producer_id, None)
-        else:
-            self.open_transactions[producer.producer_id] = producer.transaction_first_offset
+        opened, first = self.open_transactions, producer.transaction_first_offset
+        if first == NONE_SET:
+            opened.pop(producer.producer_id, None)
+        elif producer.producer_id not in opened:
+            before = next(reversed(opened.values()), NONE_SET)
+            opened[producer.producer_id] = first
+            if first < before:
+                # No log is in such disorder, but a snapshot may know of offsets behind its own.
+                self.open_transactions = _in_order(opened)
 
 
-def _loaded(entry: SnapshotEntry) -> Producer:
-    last = BatchMetadata(
-        entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp_ms
-    )
-    return Producer(
-        entry.producer_id,
-        entry.epoch,
-        entry.coordinator_epoch,
-        entry.timestamp_ms,
-        entry.transaction_first_offset if entry.transaction_first_offset >= 0 else NONE_SET,
-        (last,) if entry.last_offset >= 0 else (),
-    )
-
-
-def _saved(one: Producer) -> SnapshotEntry:
-    last = one.batches[-1] if one.batches else BatchMetadata(NONE_SET, NONE_SET, 0, NONE_SET)
-    return SnapshotEntry(
-        one.producer_id,
-        one.epoch,
-        last.last_sequence,
-        last.last_offset,
-        last.offset_delta,
-        one.timestamp_ms,
-        one.coordinator_epoch,
-        one.transaction_first_offset,
-    )
+def _in_order(opened: Mapping[int, int]) -> OrderedDict[int, int]:
+    """Sort open transactions by first offset."""
+    return OrderedDict(sorted(opened.items(), key=itemgetter(1)))

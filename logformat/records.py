@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,6 @@ from klog.logformat.arrow import (
     varints,
 )
 from klog.logformat.batch import MAX_OFFSET, MAX_OFFSET_DELTA, NO_TIMESTAMP
-from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE, header_sizes, is_headers_type, write_headers
 from klog.logformat.varint import Bytes, Longs, Raw, varint_sizes, zigzag
 
@@ -70,6 +70,9 @@ class Records:
             column = getattr(self, name)
             if column is not None and len(column) != len(self):
                 raise ValueError(f"{name} has {len(column)} rows, timestamp_ms has {len(self)}")
+        if not isinstance(self.offset, np.ndarray):
+            # A numpy integer is one offset as well.
+            object.__setattr__(self, "offset", index(self.offset))
         if isinstance(self.offset, int):
             if not 0 <= self.offset <= MAX_FIRST_OFFSET - len(self):
                 raise ValueError(f"there are no {len(self)} offsets from {self.offset}")
@@ -160,8 +163,8 @@ def measure(records: Records, begin: int, end: int) -> Measured:
     """Measure the rows from `begin` to before `end`, and refuse those that Kafka's writer refuses.
 
     Raises `ValueError` that names the row: a timestamp that is null, or negative and not -1; an
-    offset that is negative or does not rise; a header without a name; a record that no reader of
-    klog would take for its size (format notes 1.2, `MemoryRecordsBuilder`).
+    offset that is negative or does not rise; a header without a name, or more headers than a reader
+    of klog takes (format notes 1.2, `MemoryRecordsBuilder`).
     """
     timestamps = _timestamps(records, begin, end)
     offsets = records.offsets(begin, end)
@@ -174,7 +177,6 @@ def measure(records: Records, begin: int, end: int) -> Measured:
         rest += 1
     else:
         rest += header_sizes(records.headers.slice(begin, end - begin), begin)
-    refuse(rest > MAX_BATCH_BYTES, begin, f"the record has more than {MAX_BATCH_BYTES} bytes")
     return Measured(timestamps, offsets, raw_keys, raw_values, rest)
 
 

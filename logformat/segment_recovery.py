@@ -211,8 +211,7 @@ class Recovery:
         indexes = self._indexes.with_appends(appends_of(batches), self._interval_bytes)
         if indexes.size_bytes > MAX_POSITION:
             raise CorruptRecordError(f"a log of more than {MAX_POSITION} bytes is no segment's")
-        for epoch, offset in _new_epochs(batches, self._epochs.latest_epoch):
-            self._epochs = self._epochs.assign(epoch, offset)
+        self._epochs = self._epochs.assign_all(_new_epochs(batches, self._epochs.latest_epoch))
         completed = self._producers.replay(data, batches)
         self._aborted += [
             AbortedTransaction(

@@ -104,22 +104,25 @@ class TimeIndex:
         segment's range.
         """
         room = capacity(segment_index_bytes, ENTRY.itemsize) - reserved
-        timestamps, offsets = self.timestamps.tolist(), self.offsets.tolist()
+        new: list[TimestampOffset] = []
         last = self.last_entry
         for timestamp, offset in entries:
-            if len(timestamps) >= room:
-                raise ValueError(f"time index is full with {len(timestamps)} entries; roll first")
-            if timestamps and offset < last.offset:
+            count = len(self) + len(new)
+            if count >= room:
+                raise ValueError(f"time index is full with {count} entries; roll first")
+            if count and offset < last.offset:
                 raise ValueError(f"offset {offset} behind an index entry for offset {last.offset}")
-            if timestamps and timestamp < last.timestamp_ms:
+            if count and timestamp < last.timestamp_ms:
                 raise ValueError(f"timestamp {timestamp} behind an index entry for later: {last}")
             if timestamp > last.timestamp_ms:
                 relative_offset(offset, self.base_offset)
                 last = TimestampOffset(timestamp, offset)
-                timestamps.append(timestamp)
-                offsets.append(offset)
+                new.append(last)
+        timestamps, offsets = np.array(new, np.int64).reshape(-1, 2).T
         return TimeIndex(
-            np.array(timestamps, np.int64), np.array(offsets, np.int64), self.base_offset
+            np.append(self.timestamps, timestamps),
+            np.append(self.offsets, offsets),
+            self.base_offset,
         )
 
 

@@ -96,15 +96,19 @@ class AbortedTransactions:
 
     def with_entries(self, entries: Sequence[AbortedTransaction]) -> AbortedTransactions:
         """Append entries as a broker does; `ValueError` if a marker's offset does not rise."""
-        rows = [*(self.entry(number) for number in range(len(self))), *entries]
-        for before, entry in pairwise(rows):
-            if entry.last_offset <= before.last_offset:
+        last = self.last_offsets[-1:].tolist()
+        for before, offset in pairwise([*last, *(entry.last_offset for entry in entries)]):
+            if offset <= before:
                 raise ValueError(
-                    f"marker at offset {entry.last_offset} behind an entry for the marker at "
-                    f"offset {before.last_offset}"
+                    f"marker at offset {offset} behind an entry for the marker at offset {before}"
                 )
-        columns = np.array(rows, np.int64).reshape(-1, len(AbortedTransaction._fields)).T
-        return AbortedTransactions(*columns)
+        new = np.array(entries, np.int64).reshape(-1, len(AbortedTransaction._fields)).T
+        return AbortedTransactions(
+            np.append(self.producer_ids, new[0]),
+            np.append(self.first_offsets, new[1]),
+            np.append(self.last_offsets, new[2]),
+            np.append(self.last_stable_offsets, new[3]),
+        )
 
 
 NONE_ABORTED = AbortedTransactions(*np.empty((4, 0), np.int64))

@@ -8,8 +8,9 @@ from typing import Any
 from klog.errors import KlogError
 from klog.logformat.epochs import EpochEntry, LeaderEpochs
 from klog.logformat.listing import arrange
+from klog.logformat.producer import Origin
 from klog.logformat.producer_batch import Marker, ProducerBatch
-from klog.logformat.producers import Origin, ProducerState
+from klog.logformat.producers import ProducerState
 from klog.logformat.replay import reload_producers, stray_snapshots, usable_snapshots
 from klog.logformat.snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
 from klog.logformat.truncation import emptied

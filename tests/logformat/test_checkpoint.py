@@ -24,6 +24,9 @@ from klog.logformat.epochs import EpochEntry, LeaderEpochs
         (b"0\n2\nmy-topic 0 120\nt.x 11 0\n", {("my-topic", 0): 120, ("t.x", 11): 0}),
         (b"0\n0\n", {}),
         (b"", {}),
+        (b"0", {}),
+        (b"0\n", {}),
+        (b"0\n1\nt 0 5 \t\n", {("t", 0): 5}),
         (b"0\n1\nt 0 5", {("t", 0): 5}),
         (b"0\n1\nt\t0  5\n", {("t", 0): 5}),
         (b"0\r\n1\r\nt 0 5\r\n", {("t", 0): 5}),
@@ -40,7 +43,11 @@ def test_offset_checkpoints(data: bytes, found: dict[tuple[str, int], int]) -> N
     [
         pytest.param(b"1\n1\nt 0 5\n", id="version 1"),
         pytest.param(b"x\n1\nt 0 5\n", id="no version"),
-        pytest.param(b"0\n", id="no count"),
+        pytest.param(b"1\n", id="version 1 without a count"),
+        pytest.param(b"0\n\n", id="an empty count"),
+        pytest.param(b"0 \n1\nt 0 5\n", id="white space behind the version"),
+        pytest.param(b"0\n1 \nt 0 5\n", id="white space behind the count"),
+        pytest.param(b"0\n1\n t 0 5\n", id="white space before the topic"),
         pytest.param(b"0\n2\nt 0 5\n", id="a line less"),
         pytest.param(b"0\n0\nt 0 5\n", id="a line more"),
         pytest.param(b"0\n1\nt 0 5\n\n", id="an empty line"),
@@ -67,8 +74,9 @@ def test_every_cut_of_a_checkpoint_is_none_or_says_less() -> None:
     for size in range(1, len(data)):
         found = read_offset_checkpoint(data[:size])
         if found is not None:
-            # A number cut in its digits cannot be told; everything else can.
+            # A count that is missing and a number cut in its digits cannot be told; all else can.
             assert found in (
+                {},
                 {("my-topic", 0): 120, ("t.x", 11): 3},
                 {("my-topic", 0): 120, ("t.x", 11): 34},
                 {("my-topic", 0): 120, ("t.x", 11): 345},
@@ -112,11 +120,21 @@ def test_epochs_that_contradict_earlier_ones_replace_them() -> None:
     assert found.entries == (EpochEntry(1, 5), EpochEntry(2, 7))
 
 
+def test_epochs_may_have_white_space_behind_them() -> None:
+    assert decode_epoch_checkpoint(b"0\n1\n1 5 \n").entries == (EpochEntry(1, 5),)
+    assert decode_epoch_checkpoint(b"0\n").entries == ()
+
+
+def test_a_long_checkpoint_of_epochs() -> None:
+    count = 100_000  # A tuple for each line would be 40 GB of copies.
+    entries = tuple(EpochEntry(number, number) for number in range(count))
+    assert decode_epoch_checkpoint(encode_epoch_checkpoint(entries)).entries == entries
+
+
 @pytest.mark.parametrize(
     ("data", "reason", "position"),
     [
         pytest.param(b"1\n0\n", "version 1", 0, id="version"),
-        pytest.param(b"0\n", "ends before its count", 2, id="no count"),
         pytest.param(b"0\nx\n", "not a number", 2, id="count"),
         pytest.param(b"0\n2\nt 0 5\n", "1 lines where the count is 2", 2, id="a line less"),
         pytest.param(b"0\n2\nt 0 5\nt 0\n", "<topic> <partition> <offset>", 10, id="fields"),

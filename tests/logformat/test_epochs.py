@@ -27,6 +27,13 @@ def test_epochs_and_offsets_rise(pairs: list[tuple[int, int]]) -> None:
         assert one.start_offset < other.start_offset
 
 
+@given(PAIRS, PAIRS)
+def test_all_at_once_is_one_after_the_other(
+    pairs: list[tuple[int, int]], more: list[tuple[int, int]]
+) -> None:
+    assert cached(pairs).assign_all(more) == cached(pairs + more)
+
+
 @given(PAIRS, st.integers(0, 12), st.integers(0, 40))
 def test_what_was_assigned_last_holds(
     pairs: list[tuple[int, int]], epoch: int, offset: int

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError, OutOfOrderSequenceError, ProducerFencedError
 from klog.logformat import batch as v2
+from klog.logformat.producer import CACHED_BATCHES, Origin, Producer
 from klog.logformat.producer_batch import Marker, ProducerBatch, producer_batches
-from klog.logformat.producers import (
-    CACHED_BATCHES,
-    CompletedTransaction,
-    Origin,
-    Producer,
-    ProducerState,
-)
+from klog.logformat.producers import CompletedTransaction, ProducerState
 from klog.logformat.sequence import MAX_SEQUENCE
 from klog.logformat.snapshot import SnapshotEntry
 from tests.encode import (
@@ -203,3 +200,56 @@ def test_the_stable_offset_is_below_every_open_transaction(batches: list[bytes])
     state.raise_high_watermark(state.end_offset)
     stable = state.last_stable_offset(state.end_offset)
     assert stable == min(state.open_transactions.values(), default=state.end_offset)
+
+
+def opened(producer_id: int, first_offset: int) -> ProducerBatch:
+    return ProducerBatch(producer_id, 0, 0, first_offset, first_offset, 1000, is_transactional=True)
+
+
+def ended(producer_id: int, offset: int) -> ProducerBatch:
+    return ProducerBatch(
+        producer_id,
+        0,
+        -1,
+        offset,
+        offset,
+        1000,
+        is_transactional=True,
+        is_control=True,
+        marker=Marker(is_abort=True, coordinator_epoch=0),
+    )
+
+
+@given(
+    st.lists(st.integers(0, 99), unique=True, max_size=6),
+    st.lists(st.integers(100, 199), unique=True, min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_a_marker_says_where_the_earliest_other_transaction_begins(
+    loaded: list[int], more: list[int], random: Random
+) -> None:
+    # A producer's id is its first offset. Snapshots have them in any order, and so has `more`,
+    # though no log has: some lie before others that are known.
+    entries = [SnapshotEntry(first, 0, 0, first, 0, 0, 0, first) for first in loaded]
+    state = ProducerState.from_snapshot(entries, 100)
+    for first in more:
+        state.append(opened(first, first), Origin.REPLICATION)
+    left = {*loaded, *more}
+    assert list(state.open_transactions) == sorted(left)
+    for offset, first in enumerate(random.sample(sorted(left), len(left)), 200):
+        left.remove(first)
+        completed = state.append(ended(first, offset), Origin.REPLICATION)
+        assert completed is not None
+        assert completed.last_stable_offset == min(left, default=offset + 1)
+    assert not state.open_transactions
+
+
+def test_many_open_transactions_end() -> None:
+    count = 10_000  # To look at every open one at every marker would be 50 million steps.
+    state = ProducerState()
+    for number in range(count):
+        state.append(opened(number, number))
+    for number in range(count):
+        completed = state.append(ended(number, count + number))
+        assert completed is not None
+        assert completed.last_stable_offset == (number + 1 if number + 1 < count else 2 * count)

@@ -118,6 +118,22 @@ def test_round_trip(base: int, timestamps: list[int], data: st.DataObject) -> No
     check_time_index(encoded, base)
 
 
+@given(MOMENTS)
+def test_entries_are_appended_one_by_one(timestamps: list[int]) -> None:
+    entries = [(t, 100 + number) for number, t in enumerate(timestamps)]
+    index = empty_time_index(100)
+    for entry in entries:
+        index = index.with_entries([entry])
+    assert entries_of(index) == entries
+
+
+def test_many_single_appends() -> None:
+    index = empty_time_index(0)
+    for number in range(10_000):  # Reading the entries there would be 50 million steps.
+        index = index.with_entries([(number, number)])
+    assert len(index) == 10_000
+
+
 @given(MOMENTS, st.integers(-1, 1 << 62))
 def test_looking_up_is_the_floor(timestamps: list[int], target: int) -> None:
     entries = [(t, 100 + number) for number, t in enumerate(timestamps)]

@@ -143,6 +143,21 @@ def test_truncating_keeps_the_markers_below(rows: list[AbortedTransaction], offs
     assert kept == [row for row in rows if row.last_offset < offset]
 
 
+@given(ROWS)
+def test_entries_are_appended_one_by_one(rows: list[AbortedTransaction]) -> None:
+    index = NONE_ABORTED
+    for row in rows:
+        index = index.with_entries([row])
+    assert entries_of(index) == rows
+
+
+def test_many_single_appends() -> None:
+    index = NONE_ABORTED
+    for number in range(5000):  # Reading the entries there would be 12 million steps.
+        index = index.with_entries([AbortedTransaction(1, number, number + 1, number + 2)])
+    assert len(index) == 5000
+
+
 @pytest.mark.parametrize("marker", [105, 104])
 def test_markers_that_do_not_rise_are_refused(marker: int) -> None:
     one = NONE_ABORTED.with_entries([AbortedTransaction(10, 102, 105, 106)])
