@@ -312,6 +312,8 @@ def test_links_lead_somewhere() -> None:
     anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
     links = re.findall(r"\]\(#([\w-]+)\)", PAGE)
     assert links
+    for other in (REPOSITORY / "docs").rglob("*.md"):
+        links += re.findall(r"\]\([./]*format\.md#([\w-]+)\)", other.read_text())
     assert set(links) <= anchors
 
 
