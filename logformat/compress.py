@@ -1,4 +1,4 @@
-"""Compress one batch's records, framed as Kafka's writers frame them (format notes 2.1 to 2.4).
+"""Compress one batch's records, framed as Kafka's writers frame them (docs/format.md, 5).
 
 gzip is one member with the header that the JDK writes; snappy is xerial's stream of 32 KiB blocks;
 lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without content

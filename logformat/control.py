@@ -3,7 +3,7 @@
 A key is int16 version and int16 type; a version above 0 reads as 0 and what follows is ignored, a
 negative one is refused, a type that is not known is kept by its number. The value of ABORT and
 COMMIT is int16 version and int32 coordinator epoch, by the same rule. The other types hold a
-message of Kafka's protocol whose first field is its version (format notes 3; Kafka's
+message of Kafka's protocol whose first field is its version (docs/format.md, 6; Kafka's
 `ControlRecordType`, `EndTransactionMarker`, `ControlRecordUtils`).
 """
 

@@ -1,8 +1,8 @@
 """Record headers in Arrow: a list of (key string, value binary) a record, null where it has none.
 
 Header k of all records that have one is read in one step; writing joins all headers of all records
-at once. Names may repeat, their order stays, a null value is legal and a null name is not (format
-notes 1.3).
+at once. Names may repeat, their order stays, a null value is legal and a null name is not
+(docs/format.md, 3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an offset index and a time index have in common (format notes 4.3, 4.4; `AbstractIndex`).
+"""What an offset index and a time index have in common (docs/format.md, 8.1, 8.2; `AbstractIndex`).
 
 Both speak of offsets relative to the base offset of their segment, in 4 bytes; both are given
 `segment.index.bytes`, rounded down to whole entries, while they are written, and lose what is

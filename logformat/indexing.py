@@ -1,4 +1,4 @@
-"""Which entries a broker gives the indexes of a segment (format notes 4.3 and 4.4).
+"""Which entries a broker gives the indexes of a segment (docs/format.md, 8.1 and 8.2).
 
 The rule: an append gets an entry if strictly more than `index.interval.bytes` lie between the start
 of the last one that got one (of the segment, at first) and its own start. So the first append of a

@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` and `__transaction_state` (format notes 11.1 and 11.5).
+"""Records of `__consumer_offsets` and `__transaction_state` (docs/format.md, 16).
 
 Key and value each begin with an int16 version. In `__consumer_offsets` the key's version is the
 kind of the record. A kind or a version that is newer than these tables is told and not decoded; a

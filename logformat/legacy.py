@@ -12,7 +12,7 @@
                4  value length  -1 null
                   value
 
-(Format notes 1.1 and 1.4; Kafka's `LegacyRecord`.) Any negative length is null, and bytes behind
+(docs/format.md, 1 and 4; Kafka's `LegacyRecord`.) Any negative length is null, and bytes behind
 the value are not looked at, as Kafka does not. A length is checked against its entry before it is
 used. `wrappers` opens the wrappers.
 """

@@ -1,7 +1,7 @@
 """Control batches: transaction markers, and what the controllers write into their own log.
 
 The rule: one record, never compressed, CreateTime; a marker carries the producer of its transaction
-and no sequence (format notes 3; Kafka's `MemoryRecords.withEndTransactionMarker` and its kin).
+and no sequence (docs/format.md, 6; Kafka's `MemoryRecords.withEndTransactionMarker` and its kin).
 """
 
 from __future__ import annotations

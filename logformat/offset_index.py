@@ -1,4 +1,4 @@
-"""The offset index, `.index`: which append begins where (format notes 4.3; Kafka's `OffsetIndex`).
+"""The offset index, `.index`: where appends begin (docs/format.md, 8.1; Kafka's `OffsetIndex`).
 
     offset  size  field
          0     4  relative offset   last offset of the append, less the segment's base offset

@@ -1,4 +1,4 @@
-"""Which partition a key goes to, as Kafka's default partitioner says (format notes 11.6, 11.2).
+"""Which partition a key goes to, as Kafka's default partitioner says (docs/format.md, 15).
 
 The rule: murmur2 of the key's bytes, its sign bit cleared, modulo all partitions, available or not.
 An empty key is hashed, a null one is not. murmur2 here is Kafka's (`Utils.murmur2`), 32 bits,

@@ -1,7 +1,7 @@
 """Rewrite in place what lies outside a batch's CRC: its base offset and its leader epoch.
 
 The rule: nothing else changes, neither a record nor a checksum. A partition's leader stamps batches
-so, and so may whoever moves them to other offsets (format notes 1.2, "CRC coverage").
+so, and so may whoever moves them to other offsets (docs/format.md, 2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a log rolls to a new segment (format notes 5.5; Kafka's `LogSegment.shouldRoll`).
+"""Where a log rolls to a new segment (docs/format.md, 9; Kafka's `LogSegment.shouldRoll`).
 
 The rule: a segment is rolled before an append if any of these holds:
 

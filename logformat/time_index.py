@@ -1,4 +1,4 @@
-"""The time index, `.timeindex`: the largest timestamp up to an offset (format notes 4.4).
+"""The time index, `.timeindex`: the largest timestamp up to an offset (docs/format.md, 8.2).
 
     offset  size  field
          0     8  timestamp         ms, the largest so far in the segment

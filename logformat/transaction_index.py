@@ -1,4 +1,4 @@
-"""The transaction index, `.txnindex`: a segment's aborted transactions (format notes 4.5).
+"""The transaction index, `.txnindex`: a segment's aborted transactions (docs/format.md, 8.3).
 
     offset  size  field
          0     2  version             0

@@ -1,7 +1,7 @@
 """Zig-zag varints, many at a time: every position in an array is read or written by a few kernels.
 
 A varint is at most 5 bytes and a varlong at most 10; surplus high bits in the last byte are
-dropped, a continuation bit in it is an error (format notes 1.3, Kafka's `ByteUtils`). One and two
+dropped, a continuation bit in it is an error (docs/format.md, 3; Kafka's `ByteUtils`). One and two
 bytes, nearly all that a log holds, are looked up in a table; longer ones are folded byte by byte,
 and only for the positions that have them.
 

@@ -7,7 +7,7 @@
     tags      unsigned varint count, then each: varint tag, varint size, that many bytes
     uuid      16 bytes, shown as 22 characters of URL-safe base64
 
-(Format notes 3 and 11.1; Kafka's `ByteBufferAccessor`, `ByteUtils`.) A length is believed only as
+(docs/format.md, 6 and 16; Kafka's `ByteBufferAccessor`, `ByteUtils`.) A length is believed only as
 far as the bytes at hand reach: whatever is short, negative or not UTF-8 is a `CorruptRecordError`
 with its position.
 """

@@ -22,18 +22,21 @@ from klog.logformat import time_index as times
 from klog.logformat import transaction_index as aborted
 from klog.logformat import transactions as txn
 from klog.logformat.checkpoint import read_offset_checkpoint
-from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.codecs import GZIP, LZ4, MAX_BATCH_BYTES, SNAPPY, ZSTD
 from klog.logformat.columnar import MAX_BATCH_RECORDS
+from klog.logformat.compress import compress
 from klog.logformat.control import COMMIT
 from klog.logformat.headers import MAX_HEADERS
 from klog.logformat.metadata import read_topic_id
 from tests.encode import Record, varint
 from tests.logformat.decoding import by_hand, by_klog
 
-PAGE = (Path(__file__).parents[1] / "docs" / "format.md").read_text()
+REPOSITORY = Path(__file__).parents[1]
+PAGE = (REPOSITORY / "docs" / "format.md").read_text()
 LINE = re.compile(r"(?P<bytes>(?:[0-9a-f]{2})+)(?: {2,}(?P<field>.*))?")
 FIELD = re.compile(r'[^:]+: (?:(?P<number>-?\d+)|varint (?P<varint>-?\d+)|"(?P<text>[^"]*)")')
 LEAST_FIELDS_CHECKED = 190
+LEAST_CITATIONS = 20
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, b"k2", b"v2"), Record(7, 999, b"k3", b"v3")]
 
 
@@ -283,6 +286,20 @@ def test_the_table_of_hashes() -> None:
         assert (positive % 3, positive % 10) == (int(of_3), int(of_10))
 
 
+def test_nothing_compresses_to_what_the_page_says() -> None:
+    (told,) = re.findall(r"^Nothing at all compresses to .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
+    gzip, _, lz4_, zstd = re.findall(r"`([0-9a-f]+)`", told)
+    (magic,) = re.findall(r"^\*\*Xerial's stream\*\*: the eight bytes `(.*?)`", PAGE, re.MULTILINE)
+    assert "the 16 bytes of the stream's header in snappy" in " ".join(told.split())
+    expected = {
+        GZIP: bytes.fromhex(gzip),
+        SNAPPY: bytes.fromhex(magic) + struct.pack(">ii", 1, 1),
+        LZ4: bytes.fromhex(lz4_),
+        ZSTD: bytes.fromhex(zstd),
+    }
+    assert {codec: bytes(compress(codec, memoryview(b""))) for codec in expected} == expected
+
+
 def test_limits_are_those_of_the_code() -> None:
     assert f"{MAX_BATCH_BYTES} bytes (`MAX_BATCH_BYTES`)" in PAGE
     assert f"{MAX_BATCH_RECORDS} (`MAX_BATCH_RECORDS`)" in PAGE
@@ -295,4 +312,23 @@ def test_links_lead_somewhere() -> None:
     anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
     links = re.findall(r"\]\(#([\w-]+)\)", PAGE)
     assert links
+    for other in (REPOSITORY / "docs").rglob("*.md"):
+        links += re.findall(r"\]\([./]*format\.md#([\w-]+)\)", other.read_text())
     assert set(links) <= anchors
+
+
+def test_the_code_cites_what_is_there() -> None:
+    sections = set(re.findall(r"^#+ (\d+(?:\.\d+)?)\. ", PAGE, re.MULTILINE))
+    seen = set(re.findall(r'^\| <a id="seen-(\d+)"></a>\1 \|', PAGE, re.MULTILINE))
+    number = r"\d+(?:\.\d+)?"
+    numbers = rf"{number}(?:(?:,| and)\s+{number})*"
+    citation = re.compile(rf"docs/format\.md,(?:\s+({numbers}))?(?:,?\s+seen\s+({numbers}))?")
+    cited = 0
+    for folder in ("connector", "logformat", "src/klog/cli"):
+        for path in (REPOSITORY / folder).rglob("*.py"):
+            for of_page, of_brokers in citation.findall(path.read_text()):
+                assert of_page or of_brokers, path
+                assert set(re.findall(number, of_page)) <= sections, path
+                assert set(re.findall(number, of_brokers)) <= seen, path
+                cited += 1
+    assert cited >= LEAST_CITATIONS

@@ -169,7 +169,8 @@ class RawRoot:
         if directory.segments:
             end = self._find_end(name, topic_id, store, directory, log_directory.flushed(key))
             start = max(start, directory.segments[0].base_offset)
-        # A broker that finds its log end below the checkpointed start drops the log (notes 0.7).
+        # A broker that finds its log end below the checkpointed start drops the log
+        # (docs/format.md, 14).
         log_end = max(end.next_offset, start)
         if log_directory.held:
             log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)

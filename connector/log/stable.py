@@ -2,7 +2,7 @@
 
 A broker knows its open transactions from the producer snapshots and the batches behind the newest
 one; so does klog, and where no snapshot is whole it reads the headers from the log's start rather
-than forget a transaction as a broker would (format notes 0.5, 6.5).
+than forget a transaction as a broker would (docs/format.md, 10 and 14).
 """
 
 from __future__ import annotations

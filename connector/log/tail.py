@@ -4,8 +4,8 @@ The end is found from the last index entry on, by headers. Bytes behind the last
 whole batches at the end that fail their CRC, are a torn tail, and left out as a broker's recovery
 leaves them out. They are damage, and an error, if an intact batch lies behind them, or if the
 broker had flushed beyond them (its recovery point says so): nothing is dropped in silence
-(`kafka-seen.md` 25, 26, 28, 30). While a broker holds the directory, an append may be under way and
-nothing behind the high watermark is looked at.
+(docs/format.md, seen 25, 26, 28, 30). While a broker holds the directory, an append may be under
+way and nothing behind the high watermark is looked at.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ def _still_ends(reader: SegmentReader, hint: End) -> bool:
 
 
 def _last_indexed(reader: SegmentReader) -> End:
-    """Start from the last index entry; an entry past the end is no entry (`kafka-seen.md` 28)."""
+    """Start from the last index entry; one past the end is no entry (docs/format.md, seen 28)."""
     index = reader.index()
     base = reader.segment.base_offset
     return End(base, int(index.positions[-1])) if len(index.positions) else End(base, 0)
 
 
 def _in_segment(batches: v2.Batches, base: int) -> npt.NDArray[np.bool_]:
-    """Tell which batches come before any whose offsets leave their segment (`kafka-seen.md` 26)."""
+    """Tell which batches come before any that leaves its segment (docs/format.md, seen 26)."""
     inside = batches.next_offsets - 1 <= base + MAX_RELATIVE_OFFSET
     inside &= batches.base_offsets >= base
     first_outside = int(np.argmin(inside)) if not inside.all() else len(inside)

@@ -1,10 +1,10 @@
-"""The first offset at or after a time, by Kafka's rule for ListOffsets (format notes 8.4).
+"""The first offset at or after a time, by Kafka's rule for ListOffsets (docs/format.md, 8.2).
 
 The first segment whose largest timestamp reaches the time holds the answer: the first record in it,
 at or above the log start, whose timestamp is at least that. The time index says from where on to
 look, if the batch of the entry it gives confirms it; the headers behind that entry say the rest,
-for an index may lack its last entries (format notes 4.4). A message of format v0 has no time and is
-never the answer.
+for an index may lack its last entries (docs/format.md, 8.2). A message of format v0 has no time and
+is never the answer.
 """
 
 from __future__ import annotations

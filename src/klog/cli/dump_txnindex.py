@@ -4,7 +4,7 @@ kafka-dump-log prints a transaction index and checks nothing. Here an entry has 
 marker of its producer at its last offset, its first offset may not be behind the transaction's
 first data, and its last stable offset may not be behind the earliest transaction that was open at
 the marker; and an ABORT marker that ends a transaction with data in this segment has to have an
-entry, else the aborted records are shown as committed (format notes 4.5, `kafka-seen.md` 4 and 27).
+entry, else the aborted records are shown as committed (docs/format.md, 8.3, seen 4 and 27).
 Transactions that were open at the segment's start are known where its producer snapshot lies beside
 it; a compaction may have taken their data since, so they need no entry. What a compaction takes
 away makes no entry wrong.
