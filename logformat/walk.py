@@ -75,7 +75,8 @@ def _pieces(sections: Sections, counts: Longs) -> Longs:
     windows = _windows(sections, counts)
     pieces[windows > _MAX_WINDOW_BYTES] = 1
     window = int(windows[pieces > 1].max(initial=1))
-    return np.minimum(pieces, (sections.ends - sections.starts) // window)
+    fitting: Longs = np.minimum(pieces, (sections.ends - sections.starts) // window)
+    return fitting
 
 
 def _windows(sections: Sections, counts: Longs) -> Longs:
