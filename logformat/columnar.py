@@ -32,6 +32,8 @@ from klog.logformat.wrappers import Messages, messages
 
 MAX_BATCH_RECORDS = 1 << 22
 """The most records that one batch may have: where each begins is held for all of them at once."""
+MAX_DECODED_BYTES = 1 << 30
+"""The most keys, values and headers in one piece: any one batch, and well below Arrow's 2 GiB."""
 PART_RECORDS = 1 << 18
 PART_BYTES = 4 << 20
 """Enough records to decode side by side, few enough to stay in the processor's caches."""
@@ -52,6 +54,11 @@ class Columns:
     key: pa.BinaryArray | None
     value: pa.BinaryArray | None
     headers: pa.ListArray | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the memory that keys, values and headers take."""
+        return sum(one.nbytes for one in (self.key, self.value, self.headers) if one is not None)
 
     def part(self, begin: int, end: int) -> Columns:
         """Keep the records from `begin` to before `end`, by number."""
@@ -83,8 +90,21 @@ class Columns:
 
 
 def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
-    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`."""
-    parts = list(decode_parts(data, batches, columns))
+    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`.
+
+    What is larger than `MAX_DECODED_BYTES` is refused: only its parts fit into Arrow's arrays.
+    """
+    parts: list[Columns] = []
+    size_bytes = 0
+    for part in decode_parts(data, batches, columns):
+        size_bytes += part.size_bytes
+        if size_bytes > MAX_DECODED_BYTES:
+            raise CorruptRecordError(
+                f"records of more than {MAX_DECODED_BYTES} bytes in one piece are refused; "
+                "read them in parts",
+                int(batches.starts[0]),
+            )
+        parts.append(part)
     return parts[0] if len(parts) == 1 else Columns.joined(parts)
 
 
@@ -142,7 +162,9 @@ def _record_parts(
     part_bytes: int,
     part_records: int,
 ) -> Iterator[Columns]:
-    """Decode records of batches that are all of format v2."""
+    """Decode records of batches that are all of format v2; what no record counts is not opened."""
+    counted = batches.headers["count"] != 0
+    batches = batches if counted.all() else batches.where(counted)
     for part, sections in record_sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
         counts = part.headers["count"].astype(np.int64)
