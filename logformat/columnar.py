@@ -114,24 +114,31 @@ def decode_parts(
     columns: Collection[str],
     part_bytes: int = PART_BYTES,
     part_records: int = PART_RECORDS,
+    first_offset: int = 0,
 ) -> Iterator[Columns]:
     """Decode the records of `batches`, which lie in `data`; CRCs are the caller's to check.
 
     `columns` are names of `Columns`; offsets come always. A part is as many batches as decompress
     to about `part_bytes`, and `part_records` of their records at the most, so memory does not
-    follow how well they compressed; formats v0 and v1 share no part with v2. Raises
-    `CorruptRecordError`, its position that of the batch.
+    follow how well they compressed; formats v0 and v1 share no part with v2. No offset may lie
+    below `first_offset`, nor at or below one before it: what a wrapper holds is seen only here.
+    Raises `CorruptRecordError`, its position that of the batch.
     """
     is_legacy = batches.is_legacy
     changes = np.flatnonzero(is_legacy[1:] != is_legacy[:-1]) + 1
     for begin, end in pairwise([0, *changes.tolist(), len(batches)]):
         some = batches.part(begin, end)
+        if begin < end and (base := int(some.base_offsets[0])) < first_offset:
+            raise CorruptRecordError(
+                f"batch at offset {base} behind offset {first_offset - 1}", int(some.starts[0])
+            )
         if begin < end and is_legacy[begin]:
-            behind = int(batches.part(begin - 1, begin).next_offsets[0]) if begin else 0
-            for found in messages(data, some, part_bytes, behind):
+            for found in messages(data, some, part_bytes, first_offset):
                 yield from _message_parts(found, columns, part_records)
+                first_offset = int(found.offsets[-1]) + 1
         else:
             yield from _record_parts(data, some, columns, part_bytes, part_records)
+            first_offset = int(some.next_offsets.max(initial=first_offset))
 
 
 def _message_parts(
