@@ -32,6 +32,8 @@ from klog.logformat.wrappers import Messages, messages
 
 MAX_BATCH_RECORDS = 1 << 22
 """The most records that one batch may have: where each begins is held for all of them at once."""
+MAX_DECODED_BYTES = 1 << 30
+"""The most keys, values and headers in one piece: any one batch, and well below Arrow's 2 GiB."""
 PART_RECORDS = 1 << 18
 PART_BYTES = 4 << 20
 """Enough records to decode side by side, few enough to stay in the processor's caches."""
@@ -52,6 +54,11 @@ class Columns:
     key: pa.BinaryArray | None
     value: pa.BinaryArray | None
     headers: pa.ListArray | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the memory that keys, values and headers take."""
+        return sum(one.nbytes for one in (self.key, self.value, self.headers) if one is not None)
 
     def part(self, begin: int, end: int) -> Columns:
         """Keep the records from `begin` to before `end`, by number."""
@@ -83,8 +90,21 @@ class Columns:
 
 
 def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
-    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`."""
-    parts = list(decode_parts(data, batches, columns))
+    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`.
+
+    What is larger than `MAX_DECODED_BYTES` is refused: only its parts fit into Arrow's arrays.
+    """
+    parts: list[Columns] = []
+    size_bytes = 0
+    for part in decode_parts(data, batches, columns):
+        size_bytes += part.size_bytes
+        if size_bytes > MAX_DECODED_BYTES:
+            raise CorruptRecordError(
+                f"records of more than {MAX_DECODED_BYTES} bytes in one piece are refused; "
+                "read them in parts",
+                int(batches.starts[0]),
+            )
+        parts.append(part)
     return parts[0] if len(parts) == 1 else Columns.joined(parts)
 
 
@@ -94,24 +114,31 @@ def decode_parts(
     columns: Collection[str],
     part_bytes: int = PART_BYTES,
     part_records: int = PART_RECORDS,
+    first_offset: int = 0,
 ) -> Iterator[Columns]:
     """Decode the records of `batches`, which lie in `data`; CRCs are the caller's to check.
 
     `columns` are names of `Columns`; offsets come always. A part is as many batches as decompress
     to about `part_bytes`, and `part_records` of their records at the most, so memory does not
-    follow how well they compressed; formats v0 and v1 share no part with v2. Raises
-    `CorruptRecordError`, its position that of the batch.
+    follow how well they compressed; formats v0 and v1 share no part with v2. No offset may lie
+    below `first_offset`, nor at or below one before it: what a wrapper holds is seen only here.
+    Raises `CorruptRecordError`, its position that of the batch.
     """
     is_legacy = batches.is_legacy
     changes = np.flatnonzero(is_legacy[1:] != is_legacy[:-1]) + 1
     for begin, end in pairwise([0, *changes.tolist(), len(batches)]):
         some = batches.part(begin, end)
+        if begin < end and (base := int(some.base_offsets[0])) < first_offset:
+            raise CorruptRecordError(
+                f"batch at offset {base} behind offset {first_offset - 1}", int(some.starts[0])
+            )
         if begin < end and is_legacy[begin]:
-            behind = int(batches.part(begin - 1, begin).next_offsets[0]) if begin else 0
-            for found in messages(data, some, part_bytes, behind):
+            for found in messages(data, some, part_bytes, first_offset):
                 yield from _message_parts(found, columns, part_records)
+                first_offset = int(found.offsets[-1]) + 1
         else:
             yield from _record_parts(data, some, columns, part_bytes, part_records)
+            first_offset = int(some.next_offsets.max(initial=first_offset))
 
 
 def _message_parts(
@@ -142,7 +169,9 @@ def _record_parts(
     part_bytes: int,
     part_records: int,
 ) -> Iterator[Columns]:
-    """Decode records of batches that are all of format v2."""
+    """Decode records of batches that are all of format v2; what no record counts is not opened."""
+    counted = batches.headers["count"] != 0
+    batches = batches if counted.all() else batches.where(counted)
     for part, sections in record_sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
         counts = part.headers["count"].astype(np.int64)

@@ -56,7 +56,8 @@ def _of_legacy(data: bytes, bytes_: Bytes) -> Longs:
     if span <= 0:
         return np.empty(0, np.int64)
     # Zeros, of which a preallocated file is full, have a magic but no length.
-    has_length = bytes_[9 : 9 + span] | bytes_[10 : 10 + span] | bytes_[11 : 11 + span]
+    has_length = bytes_[8 : 8 + span] | bytes_[9 : 9 + span]
+    has_length |= bytes_[10 : 10 + span] | bytes_[11 : 11 + span]
     has_magic = bytes_[v2.MAGIC_AT : v2.MAGIC_AT + span] < v2.MAGIC
     at = np.flatnonzero(has_magic & (has_length > 0)).astype(np.int64)
     frames = legacy.frames(data, at)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
@@ -32,6 +33,10 @@ class Sections:
     starts: Longs
     ends: Longs
     origins: Longs
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Sections:
+        """Keep the batches for which `mask` holds."""
+        return Sections(self.data, self.starts[mask], self.ends[mask], self.origins[mask])
 
     def origin_of(self, position: int) -> int:
         """Give the origin of the batch whose records hold a position in `data`."""

@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect
 from collections.abc import Iterable, Mapping
 
@@ -21,6 +22,9 @@ from klog.logformat.control import ABORT, COMMIT
 from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, read_varints
 
 Mask = npt.NDArray[np.bool_]
+
+_COUNT_AT = 57
+_count = struct.Struct(">i").unpack_from
 
 
 def is_control(batches: v2.Batches) -> Mask:
@@ -41,7 +45,7 @@ def control_type(data: bytes, start: int, end: int) -> int | None:
 
     Types other than `ABORT` and `COMMIT` are the controllers' own, or unknown, and decide nothing.
     """
-    if end - start == v2.HEADER_BYTES:
+    if _count(data, start + _COUNT_AT)[0] == 0:
         return None
     record = _records(data, start, end)
     try:

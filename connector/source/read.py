@@ -101,6 +101,7 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
     file = _open(store, piece)
     name = f"{piece['topic']}-{piece['partition']}"
     fates = Fates(piece, store, file)
+    behind = piece["base_offset"]
     try:
         for chunk in _chunks(file, piece):
             within = _within(chunk.batches, piece)
@@ -109,9 +110,10 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
             wanted = _wanted(within, chunk, fates)
             if not len(wanted):
                 continue
-            parts = decode_parts(chunk.data, wanted, names)
+            parts = decode_parts(chunk.data, wanted, names, first_offset=behind)
             while (columns := _next(parts, chunk.position)) is not None:
-                yield _bounded(columns, piece), int(columns.offset[-1]) + 1
+                behind = int(columns.offset[-1]) + 1
+                yield _bounded(columns, piece), behind
     except CorruptRecordError as exc:
         raise exc.in_file(piece["path"], name) from exc
     finally:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from klog.connector.log import segment as segment_module
 from klog.connector.log.times import offset_for_time
 from klog.connector.source import plan as plan_module
 from klog.connector.source.stream import KlogStreamReader
@@ -227,6 +228,18 @@ def test_a_wrapper_whose_inner_checksum_fails(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [bad]})
     with pytest.raises(CorruptFileError, match="position 0: CRC-32 is"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("chunk_bytes", [100, 1 << 20])
+def test_where_offsets_do_not_rise_behind_a_wrapper_of_offset_0(
+    tmp_path: Path, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_module.chunks, "__defaults__", (0, chunk_bytes))
+    first = wrapper(records(0, 3), 1, GZIP, inner_offsets=[0, 500, 1000], offset=0)
+    write_log(tmp_path, {0: [first, batch(records(5))]})
+    with pytest.raises(CorruptFileError, match="offset 5 behind offset 1000") as caught:
+        read(tmp_path)
+    assert caught.value.position == len(first)
 
 
 def test_where_offsets_do_not_rise_from_one_wrapper_to_the_next(tmp_path: Path) -> None:

@@ -84,6 +84,12 @@ def test_a_message_whose_end_is_not_at_hand() -> None:
     assert plausible_starts(one[:200], 0, 9000).tolist() == [0]
 
 
+def test_a_message_whose_length_is_told_by_its_first_byte_alone() -> None:
+    whole = message(Record(5, 0, b"k", bytes((1 << 24) - 23)), 1)
+    assert whole[8:12] == b"\1\0\0\0"
+    assert 0 in plausible_starts(whole[:200], 0, len(whole)).tolist()
+
+
 @pytest.mark.parametrize(
     "one",
     [

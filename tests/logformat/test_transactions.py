@@ -66,6 +66,13 @@ def test_an_emptied_control_batch_says_nothing() -> None:
     assert tx.markers(data, scan(data)) == []
 
 
+def test_the_count_says_whether_a_control_batch_is_empty() -> None:
+    # Format notes 1.2, validity: bytes behind a count of 0 are not inspected.
+    assert kind_of(batch(attributes=CONTROL, payload=b"\xff" * 9, count=0)) is None
+    with pytest.raises(CorruptRecordError, match="without a key"):
+        kind_of(batch(attributes=CONTROL, payload=b"", count=1))
+
+
 @pytest.mark.parametrize("kind", [2, 3, 6, 7, 999, -1, 32767])
 def test_types_that_decide_nothing(kind: int) -> None:
     data = control(5, kind, producer_id=9, attributes=TRANSACTIONAL | CONTROL)

@@ -109,6 +109,30 @@ def test_a_wrapper_that_reaches_back_behind_a_batch_of_v2() -> None:
         by_klog(data)
 
 
+@pytest.mark.parametrize(
+    "behind", [encode.plain(5), plain([Record(5, 0)], 1), wrapper([Record(5, 0)], 0, GZIP)]
+)
+def test_what_a_wrapper_of_offset_0_holds_is_behind_what_follows(behind: bytes) -> None:
+    first = wrapper(THREE, 1, GZIP, inner_offsets=[0, 500, 1000], offset=0)
+    data = first + behind
+    with pytest.raises(CorruptRecordError, match=r"offset 5 (behind|does not rise)") as caught:
+        by_klog(data)
+    assert caught.value.position == len(first)
+    with pytest.raises(CorruptRecordError, match="offset 5 behind offset 1000") as caught:
+        list(decode_parts(behind, v2.scan(behind, 0, len(behind)), ALL, first_offset=1001))
+    assert caught.value.position == 0
+    rising = first + encode.plain(1001)
+    assert [one.offset for one in by_klog(rising)] == [0, 500, 1000, 1001]
+
+
+def test_no_offset_lies_below_the_first() -> None:
+    data = wrapper(THREE, 1, GZIP)
+    batches = v2.scan(data, 0, len(data))
+    assert len(list(decode_parts(data, batches, ALL, first_offset=5))) == 1
+    with pytest.raises(CorruptRecordError, match="offset 5 does not rise"):
+        list(decode_parts(data, batches, ALL, first_offset=6))
+
+
 def test_log_append_time_is_the_wrappers() -> None:
     # Kafka's builder stamps the inner ones too; a reader does not depend on it.
     data = wrapper(THREE, 1, GZIP, attributes=LOG_APPEND_TIME, timestamp=777)
