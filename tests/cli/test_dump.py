@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from klog.cli import dump_walk
-from klog.connector.log import segment
+from klog.connector.log.segment import Chunk
+from klog.connector.store.files import LocalFile
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (
     LOG,
@@ -211,12 +212,21 @@ def test_gaps_are_told_and_are_no_finding(klog: Klog, tmp_path: Path) -> None:
     )
 
 
+def chunks_of(log: Path) -> int:
+    file = LocalFile(str(log))
+    parts = list(dump_walk.walk(file, file.size_bytes))
+    file.close()
+    return sum(isinstance(part, Chunk) for part in parts)
+
+
 def test_small_chunks_change_nothing(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = written(tmp_path, b"".join(DIRECTORY) + plain(11)[:-1])
     before = dump(klog, log, flags=("--print-data-log",))
-    monkeypatch.setattr(segment.chunks, "__defaults__", (0, 100))
+    assert chunks_of(log) == 1
+    monkeypatch.setattr(dump_walk, "CHUNK_BYTES", 100)
+    assert chunks_of(log) > 1
     assert dump(klog, log, flags=("--print-data-log",)) == before
 
 
@@ -332,10 +342,20 @@ def test_any_bytes_end_in_an_exit_code(klog: Klog, suffix: str, data: bytes) -> 
 
 
 def test_formats_in_one_log(klog: Klog, tmp_path: Path) -> None:
+    """A wrapper of v1 behind two batches of v2, each shown as its format has it."""
     log = written(tmp_path, plain(0) + plain(1) + LEGACY["v1 gzip (CreateTime)"])
-    said = dump(klog, log, flags=("--json",))
-    assert [one["position"] for one in objects(said) if one["kind"] == "batch"] == [0, 70, 140]
-    assert not [one for one in objects(said) if one["kind"] == "finding"]
+    said = dump(klog, log, flags=("--print-data-log", "--json"))
+    assert (said.code, findings(said)) == (0, [])
+    found = objects(said)[2:]
+    assert [one["position"] for one in found if one["kind"] == "batch"] == [0, 70, 140]
+    wrapper = next(number for number, one in enumerate(found) if one.get("position") == 140)
+    assert (found[wrapper]["magic"], found[wrapper]["compresscodec"]) == (1, "gzip")
+    records = found[wrapper + 1 : wrapper + 4]
+    assert [(one["offset"], one["timestamp"], one["key"], one["payload"]) for one in records] == [
+        (5, 1000, "k1", "v1"),
+        (6, 1001, "k2", "v2"),
+        (7, 999, "k3", "v3"),
+    ]
 
 
 def test_the_checksums_inside_a_wrapper(klog: Klog) -> None:
