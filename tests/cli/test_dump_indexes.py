@@ -227,6 +227,7 @@ def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
         "cleaner-offset-checkpoint": b"",
         "partition.metadata": b"version: 0\ntopic_id: ASNFZ4mrze_-3LqYdlQyEA",
         "meta.properties": b"#\n#date\nnode.id=1\nversion=1\ncluster.id=k=x\n",
+        ".kafka_cleanshutdown": b'{"version":0,"brokerEpoch":7}',
     }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
@@ -240,10 +241,22 @@ def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
         "topic: t.x partition: 11 offset: 0",
         "topic_id: ASNFZ4mrze_-3LqYdlQyEA",
         "node.id: 1 version: 1 cluster.id: k=x",
+        "brokerEpoch: 7",
     ]
     for name in files:
         (tmp_path / name).write_bytes(b"1\n1\nx\n")
         assert dump(klog, tmp_path / name).code == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "epochs"), [("2.8.2", 0), ("3.9.1", 1), ("4.2.0", 1)], ids=golden.VERSIONS
+)
+def test_what_a_broker_leaves_when_it_stops(klog: Klog, version: str, epochs: int) -> None:
+    """Older brokers leave an empty file, which is as good."""
+    (log_dir,) = golden.scene(version).log_dirs
+    said = dump(klog, log_dir / ".kafka_cleanshutdown")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.count(b"brokerEpoch: ") == epochs
 
 
 def test_snapshots(klog: Klog, tmp_path: Path) -> None:
