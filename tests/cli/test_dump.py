@@ -244,6 +244,33 @@ def test_what_cannot_be_read_is_told_and_the_rest_follows(klog: Klog, tmp_path: 
     assert dump(klog, Path("nope://x/y.log")).code == 1
 
 
+STRANGE_URLS = [
+    (f"zip://{NAME}.log::{{}}/bad.zip", "cannot read zip:// here: BadZipFile"),
+    ("reference://x.log", "cannot read reference:// here"),
+    ("dir://x.log", "cannot"),
+    ("generic://x.log", "cannot"),
+    ("generic://", "cannot"),
+    (f"memory://{'9' * 5000}.index", "is no offset"),
+    (f"memory://{'9' * 5000}.log", "there is no such file"),
+]
+
+
+@pytest.mark.parametrize(("url", "told"), STRANGE_URLS, ids=[url[:12] for url, _ in STRANGE_URLS])
+def test_a_url_that_cannot_be_read_is_told(klog: Klog, tmp_path: Path, url: str, told: str) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"no archive")
+    said = klog("dump", "--files", url.format(tmp_path))
+    assert said.code == 1
+    assert said.err.startswith("Cannot read in ")
+    assert told in said.err
+
+
+def test_a_long_number_is_no_offset_of_a_log(klog: Klog) -> None:
+    fsspec.filesystem("memory").pipe_file(f"/{'9' * 5000}.log", LOG)
+    said = klog("dump", "--files", f"memory://{'9' * 5000}.log")
+    assert said.code == 0
+    assert b"Log starting offset" not in said.out
+
+
 def test_files_of_another_store(klog: Klog) -> None:
     system = fsspec.filesystem("memory")
     system.pipe_file(f"/dumped/{NAME}.log", LOG)
@@ -381,3 +408,33 @@ def test_offsets_that_fall_are_told_across_chunks(
         "position 70: batch at offset 3 behind offset 5"
     ]
     assert [one["baseOffset"] for one in objects(said) if one["kind"] == "batch"] == [5, 3, 6, 7]
+
+
+def test_offsets_that_fall_are_told_in_one_read(klog: Klog, tmp_path: Path) -> None:
+    """Also where a fault follows that hides the first of them."""
+    log = written(tmp_path, plain(5) + plain(3) + plain(3) + plain(6))
+    assert [text for _, text in findings(dump(klog, log, flags=("--json",)))] == [
+        "position 70: batch at offset 3 behind offset 5"
+    ]
+
+
+def test_runs_of_faults_are_read_once(
+    klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is told and shown, and the reads follow the size of the log, not the faults."""
+    odd = [batch([Record(i, 1, b"k", b"v")], magic=3) for i in range(1, 3000)]
+    log = written(tmp_path, plain(0) + b"".join(odd) + plain(3000))
+    reads: list[int] = []
+    read = LocalFile.read
+
+    def counted(file: LocalFile, begin: int, end: int) -> bytes:
+        reads.append(end - begin)
+        return read(file, begin, end)
+
+    monkeypatch.setattr(LocalFile, "read", counted)
+    said = dump(klog, log, flags=("--deep-iteration", "--json"))
+    assert len(reads) < 20
+    told = [f"position {70 * i}: magic 3 on a batch of format v2" for i in range(1, 3000)]
+    assert [text for _, text in findings(said)] == told
+    records = [one["offset"] for one in objects(said) if one["kind"] == "record"]
+    assert records == list(range(3001))
