@@ -54,18 +54,16 @@ def chunks(
     position, wanted = begin, chunk_bytes
     while position < end:
         data = file.read(position, min(position + wanted, end))
-        try:
-            batches = v2.scan(data, 0, len(data))
-            if len(batches) and int(batches.base_offsets[0]) < first_offset:
-                raise CorruptRecordError(
-                    f"batch at offset {int(batches.base_offsets[0])} behind offset "
-                    f"{first_offset - 1}"
-                )
-        except CorruptRecordError as exc:
-            intact, first = _before(data, exc)
-            if len(intact):
-                yield Chunk(data, position, intact)
-            raise CorruptRecordError(first.reason, position + first.position) from exc
+        batches, fault = _intact(data)
+        if len(batches) and int(batches.base_offsets[0]) < first_offset:
+            raise CorruptRecordError(
+                f"batch at offset {int(batches.base_offsets[0])} behind offset {first_offset - 1}",
+                position,
+            )
+        if fault is not None:
+            if len(batches):
+                yield Chunk(data, position, batches)
+            raise CorruptRecordError(fault.reason, position + fault.position) from fault
         if len(batches):
             yield Chunk(data, position, batches)
             position += int(batches.ends[-1])
@@ -98,13 +96,14 @@ def located(position: int) -> Iterator[None]:
         raise CorruptRecordError(exc.reason, position + exc.position) from exc
 
 
-def _before(data: bytes, fault: CorruptRecordError) -> tuple[v2.Batches, CorruptRecordError]:
-    """Scan again up to a fault: what is good before it, and the first fault there is."""
+def _intact(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
+    """Give the batches up to the first fault there is, and that fault."""
+    fault, end = None, len(data)
     while True:
         try:
-            return v2.scan(data, 0, fault.position), fault
+            return v2.scan(data, 0, end), fault
         except CorruptRecordError as earlier:
-            fault = earlier
+            fault, end = earlier, earlier.position
 
 
 def _length_at(data: bytes) -> int:

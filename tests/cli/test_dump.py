@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from klog.cli import dump_walk
-from klog.connector.log import segment
+from klog.connector.log.segment import Chunk
+from klog.connector.store.files import LocalFile
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (
     LOG,
@@ -211,12 +212,21 @@ def test_gaps_are_told_and_are_no_finding(klog: Klog, tmp_path: Path) -> None:
     )
 
 
+def chunks_of(log: Path) -> int:
+    file = LocalFile(str(log))
+    parts = list(dump_walk.walk(file, file.size_bytes))
+    file.close()
+    return sum(isinstance(part, Chunk) for part in parts)
+
+
 def test_small_chunks_change_nothing(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = written(tmp_path, b"".join(DIRECTORY) + plain(11)[:-1])
     before = dump(klog, log, flags=("--print-data-log",))
-    monkeypatch.setattr(segment.chunks, "__defaults__", (0, 100))
+    assert chunks_of(log) == 1
+    monkeypatch.setattr(dump_walk, "CHUNK_BYTES", 100)
+    assert chunks_of(log) > 1
     assert dump(klog, log, flags=("--print-data-log",)) == before
 
 
@@ -232,6 +242,33 @@ def test_what_cannot_be_read_is_told_and_the_rest_follows(klog: Klog, tmp_path: 
     assert "abc is no offset" in said.err
     assert "Traceback" not in said.err
     assert dump(klog, Path("nope://x/y.log")).code == 1
+
+
+STRANGE_URLS = [
+    (f"zip://{NAME}.log::{{}}/bad.zip", "cannot read zip:// here: BadZipFile"),
+    ("reference://x.log", "cannot read reference:// here"),
+    ("dir://x.log", "cannot"),
+    ("generic://x.log", "cannot"),
+    ("generic://", "cannot"),
+    (f"memory://{'9' * 5000}.index", "is no offset"),
+    (f"memory://{'9' * 5000}.log", "there is no such file"),
+]
+
+
+@pytest.mark.parametrize(("url", "told"), STRANGE_URLS, ids=[url[:12] for url, _ in STRANGE_URLS])
+def test_a_url_that_cannot_be_read_is_told(klog: Klog, tmp_path: Path, url: str, told: str) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"no archive")
+    said = klog("dump", "--files", url.format(tmp_path))
+    assert said.code == 1
+    assert said.err.startswith("Cannot read in ")
+    assert told in said.err
+
+
+def test_a_long_number_is_no_offset_of_a_log(klog: Klog) -> None:
+    fsspec.filesystem("memory").pipe_file(f"/{'9' * 5000}.log", LOG)
+    said = klog("dump", "--files", f"memory://{'9' * 5000}.log")
+    assert said.code == 0
+    assert b"Log starting offset" not in said.out
 
 
 def test_files_of_another_store(klog: Klog) -> None:
@@ -332,10 +369,20 @@ def test_any_bytes_end_in_an_exit_code(klog: Klog, suffix: str, data: bytes) -> 
 
 
 def test_formats_in_one_log(klog: Klog, tmp_path: Path) -> None:
+    """A wrapper of v1 behind two batches of v2, each shown as its format has it."""
     log = written(tmp_path, plain(0) + plain(1) + LEGACY["v1 gzip (CreateTime)"])
-    said = dump(klog, log, flags=("--json",))
-    assert [one["position"] for one in objects(said) if one["kind"] == "batch"] == [0, 70, 140]
-    assert not [one for one in objects(said) if one["kind"] == "finding"]
+    said = dump(klog, log, flags=("--print-data-log", "--json"))
+    assert (said.code, findings(said)) == (0, [])
+    found = objects(said)[2:]
+    assert [one["position"] for one in found if one["kind"] == "batch"] == [0, 70, 140]
+    wrapper = next(number for number, one in enumerate(found) if one.get("position") == 140)
+    assert (found[wrapper]["magic"], found[wrapper]["compresscodec"]) == (1, "gzip")
+    records = found[wrapper + 1 : wrapper + 4]
+    assert [(one["offset"], one["timestamp"], one["key"], one["payload"]) for one in records] == [
+        (5, 1000, "k1", "v1"),
+        (6, 1001, "k2", "v2"),
+        (7, 999, "k3", "v3"),
+    ]
 
 
 def test_the_checksums_inside_a_wrapper(klog: Klog) -> None:
@@ -361,3 +408,33 @@ def test_offsets_that_fall_are_told_across_chunks(
         "position 70: batch at offset 3 behind offset 5"
     ]
     assert [one["baseOffset"] for one in objects(said) if one["kind"] == "batch"] == [5, 3, 6, 7]
+
+
+def test_offsets_that_fall_are_told_in_one_read(klog: Klog, tmp_path: Path) -> None:
+    """Also where a fault follows that hides the first of them."""
+    log = written(tmp_path, plain(5) + plain(3) + plain(3) + plain(6))
+    assert [text for _, text in findings(dump(klog, log, flags=("--json",)))] == [
+        "position 70: batch at offset 3 behind offset 5"
+    ]
+
+
+def test_runs_of_faults_are_read_once(
+    klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is told and shown, and the reads follow the size of the log, not the faults."""
+    odd = [batch([Record(i, 1, b"k", b"v")], magic=3) for i in range(1, 3000)]
+    log = written(tmp_path, plain(0) + b"".join(odd) + plain(3000))
+    reads: list[int] = []
+    read = LocalFile.read
+
+    def counted(file: LocalFile, begin: int, end: int) -> bytes:
+        reads.append(end - begin)
+        return read(file, begin, end)
+
+    monkeypatch.setattr(LocalFile, "read", counted)
+    said = dump(klog, log, flags=("--deep-iteration", "--json"))
+    assert len(reads) < 20
+    told = [f"position {70 * i}: magic 3 on a batch of format v2" for i in range(1, 3000)]
+    assert [text for _, text in findings(said)] == told
+    records = [one["offset"] for one in objects(said) if one["kind"] == "record"]
+    assert records == list(range(3001))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from klog.cli import dump_index
+from tests import golden
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (
     LOG,
@@ -21,7 +23,7 @@ from tests.cli.dumping import (
     objects,
     written,
 )
-from tests.corpus import SCENES, scene
+from tests.corpus import SCENES, Scene, scene
 from tests.encode import ABORT, COMMIT, marker, plain, transactional
 
 INDEXES: list[Any] = [
@@ -40,6 +42,18 @@ INDEXES: list[Any] = [
         ["Index offset: 9, log offset: -1, no batch begins at position 9999"],
     ),
     ("index", struct.pack(">iiii", 3, THIRD, 2, SECOND), []),
+    # An append of several batches: the position of the first, the last offset of the last.
+    ("index", struct.pack(">ii", 2, 0), []),
+    ("index", struct.pack(">iiii", 2, 0, 3, THIRD), []),
+    ("index", struct.pack(">iiii", 2, 0, 3, SECOND), ["Index offset: 2, log offset: 0"]),
+    ("index", struct.pack(">ii", 1, 0), ["Index offset: 1, log offset: 0"]),
+    ("index", struct.pack(">ii", 2, THIRD), ["Index offset: 2, log offset: 3"]),
+    ("index", struct.pack(">ii", 4, 0), ["Index offset: 4, log offset: 0"]),
+    (
+        "index",
+        struct.pack(">ii", 2, 1),
+        ["Index offset: 2, log offset: -1, no batch begins at position 1"],
+    ),
     ("timeindex", struct.pack(">qiqi", 1000, 0, 2001, 2), []),
     ("timeindex", struct.pack(">qi", 2001, 2) + bytes(24), []),
     ("timeindex", bytes(24), []),
@@ -181,9 +195,13 @@ def test_an_index_without_its_log(klog: Klog, tmp_path: Path) -> None:
         assert "no .log of this name" in said.err
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_a_brokers_files_fit_together(klog: Klog, name: str) -> None:
-    for log_dir in scene(name).log_dirs:
+BROKERS = [pytest.param(scene, name, id=name) for name in SCENES]
+BROKERS += [pytest.param(golden.scene, version, id=version) for version in golden.VERSIONS]
+
+
+@pytest.mark.parametrize(("place", "name"), BROKERS)
+def test_a_brokers_files_fit_together(klog: Klog, place: Callable[[str], Scene], name: str) -> None:
+    for log_dir in place(name).log_dirs:
         files = [
             path
             for path in sorted(log_dir.rglob("*"))
@@ -209,6 +227,7 @@ def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
         "cleaner-offset-checkpoint": b"",
         "partition.metadata": b"version: 0\ntopic_id: ASNFZ4mrze_-3LqYdlQyEA",
         "meta.properties": b"#\n#date\nnode.id=1\nversion=1\ncluster.id=k=x\n",
+        ".kafka_cleanshutdown": b'{"version":0,"brokerEpoch":7}',
     }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
@@ -222,10 +241,22 @@ def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
         "topic: t.x partition: 11 offset: 0",
         "topic_id: ASNFZ4mrze_-3LqYdlQyEA",
         "node.id: 1 version: 1 cluster.id: k=x",
+        "brokerEpoch: 7",
     ]
     for name in files:
         (tmp_path / name).write_bytes(b"1\n1\nx\n")
         assert dump(klog, tmp_path / name).code == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "epochs"), [("2.8.2", 0), ("3.9.1", 1), ("4.2.0", 1)], ids=golden.VERSIONS
+)
+def test_what_a_broker_leaves_when_it_stops(klog: Klog, version: str, epochs: int) -> None:
+    """Older brokers leave an empty file, which is as good."""
+    (log_dir,) = golden.scene(version).log_dirs
+    said = dump(klog, log_dir / ".kafka_cleanshutdown")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.count(b"brokerEpoch: ") == epochs
 
 
 def test_snapshots(klog: Klog, tmp_path: Path) -> None:

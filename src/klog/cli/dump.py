@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from klog.cli.dump_index import Index, Jobs, dump_offset_index, dump_time_index
 from klog.cli.dump_lines import Printer
-from klog.cli.dump_log import Log, dump_log
+from klog.cli.dump_log import Log, dump_log, is_offset
 from klog.cli.dump_records import Show, group_record, plain, transaction_record
 from klog.cli.dump_state import MAX_FILE_BYTES, TEXT_FILES, dump_snapshot, dump_text
 from klog.cli.dump_txnindex import dump_transaction_index
@@ -31,7 +31,7 @@ _NAME = re.compile(
 _HELP = """\
 Files are taken by their names: .log (and .checkpoint of the controllers), .index, .timeindex,
 .txnindex, .snapshot, leader-epoch-checkpoint, the *-offset-checkpoint files, partition.metadata,
-meta.properties. A path may be a URL of any scheme that fsspec knows.
+meta.properties, .kafka_cleanshutdown. A path may be a URL of any scheme that fsspec knows.
 
 Checked are the CRC of each batch, an index against the log beside it, a .txnindex against the
 markers of its log. What is wrong is told on stderr when all files are done, and the exit code is 1.
@@ -140,8 +140,10 @@ class _Place:
     @property
     def base_offset(self) -> int:
         """Give the offset that the name says; raises `KlogError` if it says none."""
-        if not self.stem.isdecimal() or int(self.stem) > MAX_OFFSET:
-            raise KlogError(f"{self.stem} is no offset; files are named as a broker names them")
+        if not is_offset(self.stem) or int(self.stem) > MAX_OFFSET:
+            raise KlogError(
+                f"{self.stem[:40]} is no offset; files are named as a broker names them"
+            )
         return int(self.stem)
 
     def beside(self, suffix: str) -> str:

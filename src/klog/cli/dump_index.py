@@ -1,9 +1,11 @@
 """`klog dump` of `.index` and `.timeindex`: their entries, held to the log beside them.
 
-An offset index entry has to point at a batch, and that batch has to end with the entry's offset. A
-time index entry has to name the last offset of a batch whose largest timestamp is the entry's, and
-timestamps have to rise (kafka-dump-log's checks). An index is read whole, and the log is walked
-once for each `ENTRIES` of its entries. The zeros that a broker preallocates end the entries.
+An offset index entry tells of an append, which may hold several batches (format notes 4.3): it has
+to point at a batch, and its offset has to be the last one of a batch from there up to where the
+next entry points; kafka-dump-log looks at the first batch alone. A time index entry has to name the
+last offset of a batch whose largest timestamp is the entry's, and timestamps have to rise
+(kafka-dump-log's checks). An index is read whole, and the log is walked once for each `ENTRIES` of
+its entries. The zeros that a broker preallocates end the entries.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ def dump_offset_index(printer: Printer, index: Index, jobs: Jobs) -> None:
         _say_sanity(printer, index, check_offset_index, data)
         return
     _tell_no_log(printer, index)
+    bounds = _next_larger(entries.positions[:count])
     for part in _parts(count):
         offsets, positions = entries.offsets[part], entries.positions[part]
         if not jobs.verify_only:
@@ -72,7 +75,8 @@ def dump_offset_index(printer: Printer, index: Index, jobs: Jobs) -> None:
             printer.lines("offsetIndex", ({"offset": o, "position": p} for o, p in rows))
         if index.log is not None:
             lasts, sizes = look_up_positions(index.log, positions)
-            _tell_mismatches(printer, index.path, offsets, positions, lasts)
+            wrong = _without_append(index.log, offsets, positions, lasts, bounds[part])
+            _tell_mismatches(printer, index.path, offsets[wrong], positions[wrong], lasts[wrong])
             if jobs.max_message_bytes is not None:
                 large = sizes > jobs.max_message_bytes
                 _tell_large(printer, index.path, positions[large], sizes[large])
@@ -93,7 +97,7 @@ def dump_time_index(printer: Printer, index: Index, jobs: Jobs) -> None:
             rows = zip(timestamps.tolist(), offsets.tolist(), strict=True)
             printer.lines("timeIndex", ({"timestamp": t, "offset": o} for t, o in rows))
         if index.log is not None:
-            lasts, largest = look_up_offsets(index.log, offsets)
+            lasts, largest, _ = look_up_offsets(index.log, offsets)
             _tell_not_found(printer, index.path, offsets, lasts)
             found = lasts == offsets
             _tell_timestamps(printer, index.path, timestamps[found], largest[found])
@@ -111,22 +115,30 @@ def look_up_positions(log: File, positions: Longs) -> tuple[Longs, Longs]:
     def values(chunk: Chunk) -> tuple[Longs, Longs]:
         return chunk.batches.next_offsets - 1, chunk.batches.ends - chunk.batches.starts
 
-    return _look_up(log, positions, lambda chunk: chunk.end - 1, at, values)
+    lasts, sizes = _look_up(log, positions, lambda chunk: chunk.end - 1, at, values)
+    return lasts, sizes
 
 
-def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs]:
-    """Give last offset and largest timestamp of the first batch to reach each offset, else -1."""
+def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs, Longs]:
+    """Give last offset, largest timestamp and position of the first batch to reach each offset.
+
+    All three are -1 where no batch does.
+    """
 
     def at(chunk: Chunk, wanted: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
         lasts = chunk.batches.next_offsets - 1
         number = np.searchsorted(lasts, wanted).clip(max=len(lasts) - 1)
         return number, lasts[number] >= wanted
 
-    def values(chunk: Chunk) -> tuple[Longs, Longs]:
+    def values(chunk: Chunk) -> tuple[Longs, Longs, Longs]:
         largest = chunk.batches.headers["max_timestamp"].astype(np.int64)
-        return chunk.batches.next_offsets - 1, largest
+        return chunk.batches.next_offsets - 1, largest, chunk.batches.starts + chunk.position
 
-    return _look_up(log, offsets, lambda chunk: int(chunk.batches.next_offsets[-1]) - 1, at, values)
+    def reach(chunk: Chunk) -> int:
+        return int(chunk.batches.next_offsets[-1]) - 1
+
+    lasts, largest, positions = _look_up(log, offsets, reach, at, values, 3)
+    return lasts, largest, positions
 
 
 def read_whole(file: File) -> bytes:
@@ -141,15 +153,16 @@ def _look_up(
     keys: Longs,
     reach: Callable[[Chunk], int],
     at: Callable[[Chunk, Longs], tuple[Longs, npt.NDArray[np.bool_]]],
-    values: Callable[[Chunk], tuple[Longs, Longs]],
-) -> tuple[Longs, Longs]:
-    """Walk the log once and give two values of the batch of each key; the keys need not rise.
+    values: Callable[[Chunk], tuple[Longs, ...]],
+    columns: int = 2,
+) -> Longs:
+    """Walk the log once and give values of the batch of each key, a row each; keys need not rise.
 
     `reach` is the largest key that a chunk may hold, `at` finds the batch of each.
     """
     order = np.argsort(keys, kind="stable")
     rising = keys[order]
-    found = np.full((2, len(keys)), NOT_FOUND, np.int64)
+    found = np.full((columns, len(keys)), NOT_FOUND, np.int64)
     begin = 0
     for chunk in walk(log, log.size_bytes):
         if not isinstance(chunk, Chunk):
@@ -161,7 +174,7 @@ def _look_up(
         begin = end
         if begin == len(rising):
             break
-    return found[0], found[1]
+    return found
 
 
 def _count_used(relative: Longs, values: Longs) -> int:
@@ -195,11 +208,37 @@ def _tell_no_log(printer: Printer, index: Index) -> None:
         printer.finding("Missing log", "no .log of this name to compare the index with", index.path)
 
 
+def _next_larger(positions: Longs) -> Longs:
+    """Give for each entry the next larger position that an entry has, the largest integer if none.
+
+    Positions that do not rise do not make the entry before them wrong.
+    """
+    distinct = np.append(np.unique(positions), np.iinfo(np.int64).max)
+    return distinct[np.searchsorted(distinct, positions, "right")]
+
+
+def _without_append(
+    log: File, offsets: Longs, positions: Longs, lasts: Longs, bounds: Longs
+) -> Longs:
+    """Find the entries that are of no append, by number: no batch begins there, or none ends so.
+
+    `lasts` is the last offset of the batch at each position. Those of one batch fit as they are,
+    and only the others are looked for in the log.
+    """
+    doubted = np.flatnonzero(offsets != lasts)
+    if not len(doubted):
+        return doubted
+    ends, _, starts = look_up_offsets(log, offsets[doubted])
+    fits = (lasts[doubted] != NOT_FOUND) & (ends == offsets[doubted])
+    fits &= (positions[doubted] <= starts) & (starts < bounds[doubted])
+    return doubted[~fits]
+
+
 def _tell_mismatches(
     printer: Printer, path: str, offsets: Longs, positions: Longs, lasts: Longs
 ) -> None:
-    for at in np.flatnonzero(offsets != lasts).tolist():
-        offset, last, position = int(offsets[at]), int(lasts[at]), int(positions[at])
+    rows = zip(offsets.tolist(), lasts.tolist(), positions.tolist(), strict=True)
+    for offset, last, position in rows:
         text = f"Index offset: {offset}, log offset: {last}"
         if last == NOT_FOUND:
             text += f", no batch begins at position {position}"

@@ -31,6 +31,7 @@ from klog.logformat.wrappers import messages
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})")
+_OFFSET = re.compile(r"[0-9]{1,20}")
 _BOOTSTRAP = "bootstrap"
 
 
@@ -78,6 +79,11 @@ def dump_log(printer: Printer, log: Log, show: Show | None, max_bytes: int | Non
             last_offset = _dump_deep(printer, log.path, part, show, last_offset)
 
 
+def is_offset(stem: str) -> bool:
+    """Tell whether a file's name has a number where brokers have an offset, 20 digits at most."""
+    return _OFFSET.fullmatch(stem) is not None
+
+
 def _say_start(printer: Printer, stem: str) -> None:
     snapshot = _SNAPSHOT.fullmatch(stem)
     if snapshot:
@@ -86,7 +92,7 @@ def _say_start(printer: Printer, stem: str) -> None:
         printer.say(text, "start", endOffset=offset, epoch=epoch)
     elif stem == _BOOTSTRAP:
         printer.say("KRaft bootstrap snapshot", "start")
-    elif stem.isdecimal():
+    elif is_offset(stem):
         printer.say(f"Log starting offset: {int(stem)}", "start", startOffset=int(stem))
 
 
@@ -156,7 +162,7 @@ def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError
     far larger than its bytes, so that each is decoded alone.
     """
     headers = chunk.batches.headers
-    single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] != v2.MAGIC)
+    single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] < v2.MAGIC)
     single |= headers["count"] < 0
     begin = 0
     while begin < len(single):

@@ -12,7 +12,11 @@ from typing import TypeAlias
 from klog.cli.dump_lines import Printer
 from klog.errors import CorruptRecordError
 from klog.logformat.checkpoint import decode_epoch_checkpoint, decode_offset_checkpoint
-from klog.logformat.metadata import decode_meta_properties, decode_partition_metadata
+from klog.logformat.metadata import (
+    decode_clean_shutdown,
+    decode_meta_properties,
+    decode_partition_metadata,
+)
 from klog.logformat.properties import decode_properties
 from klog.logformat.schema import Fields
 from klog.logformat.sequence import advance
@@ -54,7 +58,7 @@ def _producer(entry: SnapshotEntry) -> Fields:
 
 
 def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
-    """Print a checkpoint, `partition.metadata` or `meta.properties`, a line for each thing."""
+    """Print a checkpoint, or another of the files that have a whole name, a line for each thing."""
     try:
         rows = TEXT_FILES[name](data)
     except CorruptRecordError as exc:
@@ -80,6 +84,11 @@ def _partition_metadata(data: bytes) -> Rows:
     return [{"topic_id": decode_partition_metadata(data)}]
 
 
+def _clean_shutdown(data: bytes) -> Rows:
+    # Older brokers (2.8) leave an empty one: that it is there is all it says.
+    return [{"brokerEpoch": decode_clean_shutdown(data)}] if data else []
+
+
 def _properties(data: bytes) -> Rows:
     decode_meta_properties(data)
     return [dict(decode_properties(data))]
@@ -93,5 +102,6 @@ TEXT_FILES: dict[str, Callable[[bytes], Rows]] = {
     "cleaner-offset-checkpoint": _offsets,
     "partition.metadata": _partition_metadata,
     "meta.properties": _properties,
+    ".kafka_cleanshutdown": _clean_shutdown,
 }
 """The decoder of each file that is known by its whole name."""
