@@ -319,9 +319,6 @@ CASES = [
         [0, [(1, 0, 10, 11)], 11],
     ),
     case(
-        "testOffsetSnapshot", (*segments(3), LOAD, BOUNDS, ("lso", 2), ("lso", 3)), [(0, 3), 2, 3]
-    ),
-    case(
         "testAbortedTransactionSpanningMultipleSegments",
         (
             ("write", 0, ("txn", 1, 5)),

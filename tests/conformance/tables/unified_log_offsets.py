@@ -13,21 +13,6 @@ DELETING = "shouldTruncate/UpdateLeaderEpochsWhenDeletingSegments"
 BELOW = "testAppendBelowExpectedOffsetThrowsException / EmptyLogBelowLogStartOffset"
 
 CASES: list[Case] = [
-    # klog reads up to a high watermark that it is given; what moves one is a running broker.
-    case(
-        "testHighWatermarkMaintenance",
-        (
-            *segments(5),
-            LOAD,
-            ("truncate", 3),
-            BOUNDS,
-            ("lso", 3),
-            ("start_at", 4),
-            BOUNDS,
-            ("lso", 4),
-        ),
-        [(0, 3), 3, (4, 4), 4],
-    ),
     case(
         "testTruncateToEndOffsetClearsEpochCache",
         (
