@@ -1,4 +1,4 @@
-"""A process that holds a log directory as a broker does: Java locks `.lock` by a POSIX record lock."""
+"""A process that holds a log directory as a broker's Java does: by a POSIX lock on `.lock`."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ from tests.conformance.steps import (
     n,
     segments,
 )
+from tests.encode import GZIP, Record
+from tests.encode_legacy import plain, wrapper
 
 TRANSACTIONS = (
     "19 testFullTransactionIndexRecovery / testRecoverOnlyLastSegment / "
@@ -156,17 +158,27 @@ CASES: list[Case] = [
         REBUILT_EXPECTED,
         "overwritten",
     ),
-    # A batch of format v2 without timestamps stands for the old messages, which had none.
-    case(
-        "19 testRebuildTimeIndexForOldMessages",
-        (
-            ("write", 0, *[("plain", 1, {"ts": [-1]})] * 4),
-            ("load", EVERY),
-            ("index offsets",),
-            ("times",),
-        ),
-        [[1, 2, 3], []],
-    ),
+    # Messages of v0 have no time, those of v1 may lack it; the offset index is made all the same.
+    *[
+        case(
+            "19 testRebuildTimeIndexForOldMessages",
+            (
+                ("write", 0, ("raw", *old)),
+                ("load", EVERY),
+                ("offsets",),
+                ("index offsets",),
+                ("times",),
+                ("file", n(0, "timeindex")),
+            ),
+            [[0, 1, 2, 3], [1, 2, 3], [], b""],
+            label,
+        )
+        for label, old in (
+            ("v0", [plain([Record(at, -1, b"k", b"v")], 0) for at in range(4)]),
+            ("v0 in wrappers", [wrapper([Record(at, -1, b"k", b"v")], 0, GZIP) for at in range(4)]),
+            ("v1", [plain([Record(at, -1, b"k", b"v")], 1) for at in range(4)]),
+        )
+    ],
     case(
         "19 testBogusIndexSegmentsAreRemoved",
         (

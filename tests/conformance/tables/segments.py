@@ -5,9 +5,12 @@ from __future__ import annotations
 from klog.errors import OffsetOutOfRangeError
 from tests.conformance import segment_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
+from tests.conformance.directory_runs import offsets_found, partitions_found
 
 MAX = (1 << 31) - 1
 HEX_UUID = "0123456789abcdef" * 2
+LONGEST = "n" * 249
+LONGEST_DELETED = f"{LONGEST[:213]}-3.{HEX_UUID}-delete"
 
 
 def single(*offsets: int) -> list[list[tuple[int, int]]]:
@@ -215,15 +218,23 @@ CASES = [
             "non_kafka_dir-delete",
         )
     ),
-    # klog deletes no log; it knows these names for what they are.
-    Case("17 testLogDeleteDirName", runs.directory, (f"foo-3.{HEX_UUID}-delete",), None),
+    # klog deletes no log; it leaves out what a broker is about to delete, and finds what is beside
+    # it. Misread, the deleted replica would be the same partition as the one that lives.
     Case(
         "17 testLogDeleteDirName",
-        runs.directory,
-        (f"{'n' * 213}-3.{HEX_UUID}-delete",),
-        None,
+        offsets_found,
+        ("foo", [("foo-3", 0, 2), (f"foo-3.{HEX_UUID}-delete", 0, 9)]),
+        [0, 1],
+        "read",
+    ),
+    Case(
+        "17 testLogDeleteDirName",
+        partitions_found,
+        (f"{LONGEST}-3", LONGEST_DELETED, "foo-1"),
+        [("foo", 1), (LONGEST, 3)],
         "cut topic",
     ),
+    Case("17 testLogDeleteDirName", len, (LONGEST_DELETED,), 255, "the longest that there is"),
     Case("17 testTruncateFullyAndStartAt", runs.log_bounds, ({10: []},), (10, 10)),
     Case(
         "17 testRollSegmentThatAlreadyExists / testNewSegmentsAfterRoll",
