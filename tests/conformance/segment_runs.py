@@ -117,13 +117,14 @@ def batches_reaching(
     """Give the number of the batch at which a read of each offset begins; None behind all."""
     starts = scanned(batches).starts.tolist()
     found = searched(base, encode_all(batches), offsets)
-    return [None if one is None else starts.index(one[0]) for one in found]
+    return [None if one is None else starts.index(one[1]) for one in found]
 
 
-def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, int] | None]:
-    """Look offsets up in a segment with a whole index: (position, last offset) of the first batch.
+def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, int, int] | None]:
+    """Look offsets up in a segment with a whole index, by the reader; None where nothing reaches.
 
-    The reader says where to begin and what lies there; None where nothing reaches the offset.
+    Gives the position that the reader begins at, and from the batches that it reads on from there
+    the first that reaches the offset: its position and last offset.
     """
     index, _ = index_batches(v2.scan(data, 0, len(data)), base, 0)
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
@@ -136,11 +137,13 @@ def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, 
             reader.close()
 
 
-def _first_reaching(reader: SegmentReader, offset: int) -> tuple[int, int] | None:
-    for chunk in chunks(reader.file, reader.position_before(offset), reader.file.size_bytes):
+def _first_reaching(reader: SegmentReader, offset: int) -> tuple[int, int, int] | None:
+    begin = reader.position_before(offset)
+    for chunk in chunks(reader.file, begin, reader.file.size_bytes):
         reaching = chunk.batches.where(chunk.batches.next_offsets > offset)
         if len(reaching):
-            return chunk.position + int(reaching.starts[0]), int(reaching.next_offsets[0]) - 1
+            position = chunk.position + int(reaching.starts[0])
+            return begin, position, int(reaching.next_offsets[0]) - 1
     return None
 
 

@@ -205,18 +205,28 @@ _FILES = [
         "8 testSearch",
         searched,
         (0, LOG, [0, 1, 2, 3, 50, 51]),
-        [(0, 0), (SIZE, 1), (2 * SIZE, 2), (3 * SIZE, 50), (3 * SIZE, 50), None],
+        [
+            (0, 0, 0),
+            (SIZE, SIZE, 1),
+            (2 * SIZE, 2 * SIZE, 2),
+            (2 * SIZE, 3 * SIZE, 50),
+            (3 * SIZE, 3 * SIZE, 50),
+            None,
+        ],
     ),
     # A log is cut where a batch begins. One that does not reach the target is left as it is, where
     # Kafka's file refuses and its log does the same.
     *(
         case(
-            TRUNCATE, (*segments(3), LOAD, ("truncate", at), ("sizes",), ("offsets",)), left, label
+            TRUNCATE,
+            (*segments(3), LOAD, ("truncate", at), ("sizes",), ("offsets",)),
+            [[ONE * len(left)], left],
+            label,
         )
         for at, left, label in (
-            (2, [[2 * ONE], [0, 1]], "to a position"),
-            (3, [[3 * ONE], [0, 1, 2]], "to its size"),
-            (9, [[3 * ONE], [0, 1, 2]], "beyond its size"),
+            (2, [0, 1], "to a position"),
+            (3, [0, 1, 2], "to its size"),
+            (9, [0, 1, 2], "beyond its size"),
         )
     ),
     # The zeros of a preallocated file are no log; what klog finds is what Kafka trims it to.
