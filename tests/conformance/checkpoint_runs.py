@@ -18,7 +18,6 @@ from klog.logformat.metadata import (
     encode_meta_properties,
     encode_partition_metadata,
 )
-from klog.logformat.names import partition_of_directory
 
 
 def epoch_checkpoint_round_trip(*entries: tuple[int, int]) -> list[tuple[int, int]]:
@@ -74,8 +73,3 @@ def meta_properties(text: str) -> tuple[int, int | None, str | None, str | None]
 def meta_properties_written(*fields: object) -> bytes:
     """Write a `meta.properties`."""
     return encode_meta_properties(MetaProperties(*fields), "now")  # type: ignore[arg-type]
-
-
-def partition_of(directory: str) -> tuple[str, int] | None:
-    """Give the partition that a directory's name means."""
-    return partition_of_directory(directory)

@@ -6,7 +6,7 @@ Rows are tuples (offset, timestamp, key, value) or (..., headers); a form is key
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -172,10 +172,23 @@ def read_unchecked(data: bytes) -> list[int]:
     return found
 
 
-def read_record(body: bytes, length: int | None = None) -> list[int]:
-    """Decode a batch of the one record that has this body; `length` may lie."""
-    payload = varint(len(body) if length is None else length) + body
-    return read(batch([Record(0, 0)], payload=payload))
+def read_record(
+    body: bytes,
+    length: int | None = None,
+    columns: Collection[str] = ALL,
+    behind: bytes = b"",
+) -> list[int]:
+    """Decode columns of a batch of a record that has this body; `length` may lie.
+
+    Behind it may come the bytes of a second record. The batch leaves room for offset deltas up to
+    10, so that no record is refused for its offset.
+    """
+    payload = varint(len(body) if length is None else length) + body + behind
+    data = batch(payload=payload, count=2 if behind else 1, last_offset_delta=10)
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    found: list[int] = decode(data, batches, columns).offset.tolist()
+    return found
 
 
 def level(codec: int, asked: int | None) -> int:

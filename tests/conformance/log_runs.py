@@ -102,7 +102,7 @@ class Writer:
         )
 
 
-class _Directory:
+class LogFiles:
     """A partition's files, and what loading them gave last."""
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ def encoded(partition: Partition) -> dict[str, bytes]:
 
 def script(*steps: Step) -> list[Any]:
     """Give the answers to a script's questions."""
-    directory = _Directory()
+    directory = LogFiles()
     answers = []
     for name, *args in steps:
         if name in QUESTIONS:

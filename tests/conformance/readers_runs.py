@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from klog.connector.log.segment import CHUNK_BYTES, chunks
 from klog.connector.log.tail import Flushed, find_end
 from klog.connector.log.times import offset_for_time
@@ -68,13 +66,6 @@ def first_of(data: bytes, size_bytes: int) -> int:
     """Give the last offset of the first batch of a file of this size."""
     chunk = next(chunks(Bytes(data, size_bytes), 0, size_bytes))
     return int(chunk.batches.next_offsets[0]) - 1
-
-
-def searched(data: bytes, offset: int) -> tuple[int, int]:
-    """Find the first batch that reaches an offset: (its position, its last offset)."""
-    batches = v2.scan(data, 0, len(data))
-    number = int(np.searchsorted(batches.next_offsets, offset, "right"))
-    return int(batches.starts[number]), int(batches.next_offsets[number]) - 1
 
 
 def end_on_disk(data: bytes) -> tuple[int, int]:

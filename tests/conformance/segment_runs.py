@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.times import offset_for_time
 from klog.logformat import batch as v2
 from klog.logformat.index import Longs, relative_offset
@@ -27,7 +28,7 @@ from klog.logformat.names import partition_of_directory, segment_file, segment_n
 from klog.logformat.offset_index import encode_offset_index
 from klog.logformat.rolling import OpenSegment, RollLimits, RollPlan, max_segment_ms, plan_rolls
 from klog.logformat.time_index import encode_time_index
-from tests.connector.logs import open_log, plan_tasks, read, write_log
+from tests.connector.logs import open_log, open_segment, plan_tasks, read, write_log
 from tests.encode import Record, batch
 
 Batch = Sequence[tuple[int, int]]
@@ -113,19 +114,37 @@ def offsets_for_times(
 def batches_reaching(
     base: int, batches: Sequence[Batch], offsets: Sequence[int]
 ) -> list[int | None]:
-    """Give the number of the batch at which a read of each offset begins; None behind all.
+    """Give the number of the batch at which a read of each offset begins; None behind all."""
+    starts = scanned(batches).starts.tolist()
+    found = searched(base, encode_all(batches), offsets)
+    return [None if one is None else starts.index(one[1]) for one in found]
 
-    The scan for it begins where the index says.
+
+def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, int, int] | None]:
+    """Look offsets up in a segment with a whole index, by the reader; None where nothing reaches.
+
+    Gives the position that the reader begins at, and from the batches that it reads on from there
+    the first that reaches the offset: its position and last offset.
     """
-    data = encode_all(batches)
     index, _ = index_batches(v2.scan(data, 0, len(data)), base, 0)
-    starts = v2.scan(data, 0, len(data)).starts.tolist()
-    found: list[int | None] = []
-    for offset in offsets:
-        ahead = v2.scan(data, index.position_before(offset), len(data))
-        reaching = ahead.starts[ahead.next_offsets > offset]
-        found.append(starts.index(int(reaching[0])) if len(reaching) else None)
-    return found
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        partition = write_log(Path(root), {base: [data]})
+        (partition / segment_name(base, "index")).write_bytes(encode_offset_index(index))
+        reader = open_segment(partition, base)
+        try:
+            return [_first_reaching(reader, offset) for offset in offsets]
+        finally:
+            reader.close()
+
+
+def _first_reaching(reader: SegmentReader, offset: int) -> tuple[int, int, int] | None:
+    begin = reader.position_before(offset)
+    for chunk in chunks(reader.file, begin, reader.file.size_bytes):
+        reaching = chunk.batches.where(chunk.batches.next_offsets > offset)
+        if len(reaching):
+            position = chunk.position + int(reaching.starts[0])
+            return begin, position, int(reaching.next_offsets[0]) - 1
+    return None
 
 
 def relative(base: int, offset: int) -> int:
@@ -261,6 +280,17 @@ def rolled_by_offsets(data: bytes) -> list[int]:
     """Take each batch for an append of a follower, whose offsets are as they stand."""
     made = appends_of(v2.scan(data, 0, len(data)))
     return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits()))
+
+
+def first_offsets(batches: Sequence[Batch], segment_batches: int) -> list[tuple[int, int]]:
+    """Append batches of one size, some to a segment: (first offset, segment's base) of each."""
+    data = encode_all(batches)
+    made = appends_of(v2.scan(data, 0, len(data)))
+    limits = RollLimits(segment_bytes=segment_batches * len(data) // len(batches))
+    plan = plan_rolls(made, OpenSegment(0, 0), limits)
+    number = np.searchsorted(plan.starts, np.arange(len(made)), "right") - 1
+    rows = zip(made.first_offsets.tolist(), plan.base_offsets[number].tolist(), strict=True)
+    return list(rows)
 
 
 def _bases(plan: RollPlan) -> list[int]:

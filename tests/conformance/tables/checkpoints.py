@@ -14,11 +14,12 @@ from tests.conformance.checkpoint_runs import (
     offset_checkpoint,
     offset_checkpoint_round_trip,
     partition_metadata,
-    partition_of,
 )
+from tests.conformance.directory_runs import offsets_found, partitions_found
 from tests.conformance.state_runs import snapshot
 
 TOPIC_ID = "ASNFZ4mrze_-3LqYdlQyEA"
+STRAY = "0123456789abcdef" * 2 + "-stray"
 TEN = tuple(((f"test-topic-{number}", number), number * 10) for number in range(10))
 PERSISTED = "shouldHandleMultipleLines / shouldPersistAndOverwriteAndReloadFile"
 META = "MetaPropertiesTest (V0/V1 variants)"
@@ -154,12 +155,17 @@ CASES = [
         (1, 1, "c", None),
         "without",
     ),
-    Case("24 testLoadLogsSkipRemoteIndexCache", partition_of, ("remote-log-index-cache",), None),
+    Case(
+        "24 testLoadLogsSkipRemoteIndexCache",
+        partitions_found,
+        ("foo-0", "remote-log-index-cache", "remote-log-index-1"),
+        [("foo", 0), ("remote-log-index", 1)],
+    ),
     Case(
         "24 testLoadLogRenameLogThatShouldBeStray",
-        partition_of,
-        ("foo-0." + "0123456789abcdef" * 2 + "-stray",),
-        None,
+        offsets_found,
+        ("foo", [("foo-0", 0, 2), (f"foo-0.{STRAY}", 0, 9), (f"foo-1.{STRAY}", 0, 9)]),
+        [0, 1],
     ),
     Case(
         "13.6 snapshot, 2 entries: pid 4000 epoch 3 lastSeq 19 lastOffset 109 delta 2 ts 1234 "

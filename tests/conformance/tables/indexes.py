@@ -218,82 +218,6 @@ CASES = [
     Case("12 testResize", runs.resized, (360, 720), True, "double"),
     Case("12 testEntrySize", runs.entry_bytes, ([(1, 1), (2, 2)],), 12),
     Case(
-        "13 testPositionSetCorrectlyWhenOpened",
-        runs.transactions,
-        (ROWS, [(3, 50, 60, 55)]),
-        [*ROWS, (3, 50, 60, 55)],
-    ),
-    Case(
-        "13 testSanityCheck",
-        runs.check_transactions,
-        (100, ROWS),
-        Refused(CorruptRecordError, "below base offset 100"),
-    ),
-    Case("13 testSanityCheck", runs.check_transactions, (0, ROWS), None, "sane"),
-    Case(
-        "13 testLastOffsetMustIncrease / CannotDecrease",
-        runs.transactions,
-        ([B], [(0, 0, 15, 11)]),
-        Refused(ValueError, "marker at offset 15 behind"),
-        "same",
-    ),
-    Case(
-        "13 testLastOffsetMustIncrease / CannotDecrease",
-        runs.transactions,
-        ([B], [A]),
-        Refused(ValueError, "marker at offset 10 behind"),
-        "below",
-    ),
-    *(
-        Case(
-            "13 testCollectAbortedTransactions",
-            runs.collect,
-            (ROWS, fetch_offset, upper_bound),
-            (found, complete),
-            f"({fetch_offset},{upper_bound})",
-        )
-        for fetch_offset, upper_bound, found, complete in (
-            (0, 100, [A, B, C, D], False),
-            (0, 32, [A, B, C], True),
-            (0, 35, [A, B, C, D], True),
-            (10, 35, [A, B, C, D], True),
-            (11, 35, [B, C, D], True),
-            (20, 41, [C, D], False),
-        )
-    ),
-    *(
-        Case(
-            "13 testTruncate",
-            runs.truncate_transactions,
-            ([(0, 0, 10, 2), (1, 5, 15, 16), (2, 18, 35, 25), (3, 32, 50, 40)], offset),
-            [(0, 0, 10, 2), (1, 5, 15, 16), (2, 18, 35, 25), (3, 32, 50, 40)][:kept],
-            f"to {offset}",
-        )
-        for offset, kept in ((51, 4), (50, 3), (0, 0))
-    ),
-    Case(
-        "13 testAbortedTxnSerde",
-        runs.transactions,
-        ([(983493, 137, 299, 200)],),
-        [(983493, 137, 299, 200)],
-    ),
-    Case(
-        "13 testAbortedTxnSerde",
-        runs.transactions_hex,
-        ([(983493, 137, 299, 200)],),
-        "000000000000000f01c50000000000000089000000000000012b00000000000000c8",
-        "bytes, version 0",
-    ),
-    # An index without entries has no bytes, so there is no file to make.
-    Case("13 testFlush", runs.transactions_hex, ([],), "", "nothing appended"),
-    Case(
-        "13 testFlush",
-        runs.transactions_hex,
-        ([A],),
-        "000000000000000000000000000000000000000000000000000a000000000000000b",
-        "one appended",
-    ),
-    Case(
         "13.6 offset index base 100: (105,0),(120,4200),(2147483747,2147483000)",
         runs.write_offsets,
         (100, [(105, 0), (120, 4200), (2147483747, 2147483000)], 83),
@@ -304,13 +228,6 @@ CASES = [
         runs.write_times,
         (100, [(1000, 105), (1000, 110), (2000, 120)]),
         "00000000000003e80000000500000000000007d000000014",
-    ),
-    Case(
-        "13.6 txn index: (4000,101,110,105),(4001,105,115,116)",
-        runs.transactions_hex,
-        ([(4000, 101, 110, 105), (4001, 105, 115, 116)],),
-        "00000000000000000fa00000000000000065000000000000006e0000000000000069"
-        "00000000000000000fa1000000000000006900000000000000730000000000000074",
     ),
 ]
 

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from klog.logformat.snapshot import encode_snapshot
 from tests.conformance.case import Case, NotApplicable
-from tests.conformance.scenario import T_ABORTED, T_SEGMENTS
 from tests.conformance.steps import (
     BOUNDS,
     CLEAN,
-    EVERY,
     LOAD,
     LOAD_CLEAN,
-    REBUILT,
-    REBUILT_EXPECTED,
     case,
     n,
     segments,
 )
-
-TRANSACTIONS = (
-    "19 testFullTransactionIndexRecovery / testRecoverOnlyLastSegment / "
-    "testRecoverLastSegmentWithNoSnapshots"
-)
-REBUILD = "19 testIndexRebuild / testCorruptIndexRebuild"
 
 CASES: list[Case] = [
     # The old message format knows no producers, so it has no case here.
@@ -105,88 +95,6 @@ CASES: list[Case] = [
         [[1, 2, 4]],
     ),
     case(
-        "19 testLogRecoversToCorrectOffset",
-        (
-            *segments(*[10] * 10),
-            ("load", EVERY),
-            BOUNDS,
-            ("index offsets",),
-            ("times",),
-            ("load", {"recovery_point": 100, **CLEAN, **EVERY}),
-            BOUNDS,
-            ("index offsets",),
-            ("load", {"recovery_point": 10, **EVERY}),
-            BOUNDS,
-            ("index offsets",),
-            ("times",),
-        ),
-        [
-            (0, 100),
-            [offset for offset in range(100) if offset % 10],
-            [(1000 + offset, offset) for offset in range(100) if offset % 10],
-            (0, 100),
-            [offset for offset in range(100) if offset % 10],
-            (0, 100),
-            [offset for offset in range(100) if offset % 10],
-            [(1000 + offset, offset) for offset in range(100) if offset % 10],
-        ],
-    ),
-    case(
-        REBUILD,
-        (
-            *segments(4),
-            ("load", EVERY),
-            ("remove", "index"),
-            ("load", {**EVERY, **CLEAN}),
-            *REBUILT,
-        ),
-        REBUILT_EXPECTED,
-        "deleted",
-    ),
-    case(
-        REBUILD,
-        (
-            *segments(4),
-            ("load", EVERY),
-            ("put", n(0, "index"), b"  "),
-            ("put", n(0, "timeindex"), b"  "),
-            ("load", EVERY),
-            *REBUILT,
-        ),
-        REBUILT_EXPECTED,
-        "overwritten",
-    ),
-    # A batch of format v2 without timestamps stands for the old messages, which had none.
-    case(
-        "19 testRebuildTimeIndexForOldMessages",
-        (
-            ("write", 0, *[("plain", 1, {"ts": [-1]})] * 4),
-            ("load", EVERY),
-            ("index offsets",),
-            ("times",),
-        ),
-        [[1, 2, 3], []],
-    ),
-    case(
-        "19 testBogusIndexSegmentsAreRemoved",
-        (
-            *segments(1),
-            ("put", n(5, "index"), b""),
-            ("put", n(5, "timeindex"), b""),
-            LOAD,
-            ("files",),
-        ),
-        [
-            [
-                n(0, "index"),
-                n(0, "log"),
-                n(0, "timeindex"),
-                n(1, "snapshot"),
-                "leader-epoch-checkpoint",
-            ]
-        ],
-    ),
-    case(
         "19 testReopenThenTruncate",
         (*segments(5, 5), LOAD, LOAD_CLEAN, ("truncate", 3), ("bases",), BOUNDS, ("offsets",)),
         [[0], (0, 3), [0, 1, 2]],
@@ -204,20 +112,6 @@ CASES: list[Case] = [
         [[0], (0, 1)],
     ),
     case(
-        "19 testCorruptLog",
-        (
-            *segments(10),
-            LOAD,
-            ("add", n(0, "log"), b"\x07" * 500),
-            ("add", n(0, "index"), b"\x07" * 33),
-            LOAD,
-            ("offsets",),
-            BOUNDS,
-            ("index",),
-        ),
-        [list(range(10)), (0, 10), []],
-    ),
-    case(
         "19 testCleanShutdownFile",
         (
             *segments(4),
@@ -229,57 +123,6 @@ CASES: list[Case] = [
             ("file", n(0, "index")),
         ),
         [b"as it is", b""],
-    ),
-    case(
-        "19 testLogRecoversForLeaderEpoch",
-        (
-            (
-                "write",
-                0,
-                ("epoch", 1),
-                ("plain", 1),
-                ("epoch", 2),
-                ("plain", 2),
-                ("epoch", 3),
-                ("plain", 1),
-            ),
-            LOAD,
-            ("put", "leader-epoch-checkpoint", b"0\n1\n1 0\n"),
-            LOAD,
-            ("epochs",),
-        ),
-        [[(1, 0), (2, 1), (3, 3)]],
-    ),
-    case(
-        TRANSACTIONS,
-        (*T_SEGMENTS, LOAD, ("remove", "index"), LOAD, ("aborted",), BOUNDS),
-        [T_ABORTED, (0, 90)],
-        "all indexes deleted",
-    ),
-    case(
-        TRANSACTIONS,
-        (
-            *T_SEGMENTS,
-            LOAD,
-            ("remove", n(74, "txnindex")),
-            ("load", {"recovery_point": 74}),
-            ("aborted",),
-        ),
-        [T_ABORTED],
-        "only the last segment",
-    ),
-    case(
-        TRANSACTIONS,
-        (
-            *T_SEGMENTS,
-            LOAD,
-            ("remove", n(74, "txnindex")),
-            ("remove", ".snapshot"),
-            ("load", {"recovery_point": 74}),
-            ("aborted",),
-        ),
-        [T_ABORTED],
-        "without snapshots",
     ),
     case(
         "19 testLogEndLessThanStartAfterReopen",

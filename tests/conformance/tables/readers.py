@@ -8,6 +8,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.legacy_runs import headers, offsets, read, written
+from tests.conformance.log_runs import Writer
 from tests.conformance.readers_runs import (
     batches_of,
     decompressed,
@@ -15,9 +16,10 @@ from tests.conformance.readers_runs import (
     first_of,
     lasts,
     lasts_before_damage,
-    searched,
     searched_by_time,
 )
+from tests.conformance.segment_runs import searched
+from tests.conformance.steps import LOAD, case, segments
 from tests.encode import GZIP, LZ4, NONE, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
 from tests.encode_legacy import packed
 from tests.logformat.golden import COMPRESSED
@@ -41,13 +43,13 @@ def _with(data: bytes, at: int, value: bytes) -> bytes:
 
 
 _INCOMPLETE = [
-    case
+    row
     for magic, codec in FORMATS
     for first, second in [_two(magic, codec)]
     for label in [f"v{magic} {NAMES[codec]}"]
     # A plain message of v0 or v1 is a batch of its own: of the second two, one is whole.
     for whole in [[0, 1, 2] if magic < 2 and codec == NONE else [1]]
-    for case in (
+    for row in (
         Case("8 iteratorIgnoresIncompleteEntries", lasts, ((first + second)[:-5],), whole, label),
         Case(
             "8 FileLogInputStream testBatchIterationIncompleteBatch",
@@ -67,10 +69,10 @@ _INCOMPLETE = [
 ]
 
 _REFUSED = [
-    case
+    row
     for magic in (0, 1, 2)
     for first, second in [_two(magic)]
-    for case in (
+    for row in (
         Case(
             "8 iteratorRaisesOnTooSmallRecords",
             lasts_before_damage,
@@ -165,6 +167,8 @@ _V2 = [
     for codec in (NONE, GZIP, SNAPPY, LZ4, ZSTD)
 ]  # fmt: skip
 
+TRUNCATE = "8 testTruncate / …SizeIsBiggerThanTargetSize"
+ONE = len(b"".join(Writer().write(("plain", 1))))
 ONES = [batch([Record(n, 0, b"", b"%d" % n)]) for n in range(3)]
 FIFTY = batch([Record(50, 0, b"", b"50")])
 LOG, SIZE = b"".join(ONES) + FIFTY, len(ONES[0])
@@ -197,14 +201,32 @@ _FILES = [
     Case("8 testRead", lasts, (LOG, SIZE, len(LOG)), [1, 2, 50], "from the second"),
     Case("8 testRead", lasts, (LOG, SIZE, 10 * len(LOG)), [1, 2, 50], "from the second, beyond"),
     Case("8 testRead", lasts, (LOG, SIZE, 2 * SIZE), [1], "the second only"),
+    Case(
+        "8 testSearch",
+        searched,
+        (0, LOG, [0, 1, 2, 3, 50, 51]),
+        [
+            (0, 0, 0),
+            (SIZE, SIZE, 1),
+            (2 * SIZE, 2 * SIZE, 2),
+            (2 * SIZE, 3 * SIZE, 50),
+            (3 * SIZE, 3 * SIZE, 50),
+            None,
+        ],
+    ),
+    # A log is cut where a batch begins. One that does not reach the target is left as it is, where
+    # Kafka's file refuses and its log does the same.
     *(
-        Case("8 testSearch", searched, (LOG, offset), found, f"{offset}")
-        for offset, found in (
-            (0, (0, 0)),
-            (1, (SIZE, 1)),
-            (2, (2 * SIZE, 2)),
-            (3, (3 * SIZE, 50)),
-            (50, (3 * SIZE, 50)),
+        case(
+            TRUNCATE,
+            (*segments(3), LOAD, ("truncate", at), ("sizes",), ("offsets",)),
+            [[ONE * len(left)], left],
+            label,
+        )
+        for at, left, label in (
+            (2, [0, 1], "to a position"),
+            (3, [0, 1, 2], "to its size"),
+            (9, [0, 1, 2], "beyond its size"),
         )
     ),
     # The zeros of a preallocated file are no log; what klog finds is what Kafka trims it to.
@@ -311,9 +333,5 @@ NOT_APPLICABLE: list[NotApplicable] = [
     NotApplicable(
         "8 FileRecords testAppendProtectsFromOverflow",
         "It appends to an open file up to 2 GiB; klog writes no segment in place.",
-    ),
-    NotApplicable(
-        "8 testTruncate / …SizeIsBiggerThanTargetSize",
-        "It cuts an open file; klog leaves a broker's files as they are.",
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.log_runs import parts, scanned
+from tests.conformance.segment_runs import first_offsets
 from tests.conformance.state_runs import epochs
 from tests.conformance.steps import BOUNDS, LOAD, LOAD_CLEAN, MAX, n, segments
 from tests.conformance.tables.unified_log import case
@@ -13,21 +14,6 @@ DELETING = "shouldTruncate/UpdateLeaderEpochsWhenDeletingSegments"
 BELOW = "testAppendBelowExpectedOffsetThrowsException / EmptyLogBelowLogStartOffset"
 
 CASES: list[Case] = [
-    # klog reads up to a high watermark that it is given; what moves one is a running broker.
-    case(
-        "testHighWatermarkMaintenance",
-        (
-            *segments(5),
-            LOAD,
-            ("truncate", 3),
-            BOUNDS,
-            ("lso", 3),
-            ("start_at", 4),
-            BOUNDS,
-            ("lso", 4),
-        ),
-        [(0, 3), 3, (4, 4), 4],
-    ),
     case(
         "testTruncateToEndOffsetClearsEpochCache",
         (
@@ -73,7 +59,13 @@ CASES: list[Case] = [
         Refused(CorruptRecordError, "behind offset 2"),
         "fall",
     ),
-    Case("20 testAppendInfoFirstOffset", scanned, (("plain", 3),) * 3, [0, 3, 6]),
+    # Two such batches fill a segment, so that the third rolls it.
+    Case(
+        "20 testAppendInfoFirstOffset",
+        first_offsets,
+        ([[(first + n, 1) for n in range(3)] for first in (0, 3, 6)], 2),
+        [(0, 0), (3, 0), (6, 6)],
+    ),
     Case(
         "20 testAppendWithOutOfOrderOffsetsThrowsException",
         scanned,

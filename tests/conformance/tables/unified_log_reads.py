@@ -12,32 +12,10 @@ from tests.conformance.tables.unified_log import case
 GZIP = {"fields": {"attributes": 1}}
 OUT = "OffsetOutOfRangeError"
 SEQUENTIAL = "testAppendAndReadWithSequentialOffsets / NonSequentialOffsets"
-FETCHED = "testFetchUpToHighWatermark / LastStableOffset / LogEndOffset"
 TEN: tuple[Step, ...] = segments(*[10] * 10)
 METADATA = "20 testLogFlushesPartitionMetadataOnAppend/OnClose, testLogRecoversTopicId"
 
 CASES = [
-    case(
-        "testHighWatermarkMetadataUpdatedAfterSegmentRoll",
-        (*segments(3, 3), LOAD, ("read", 0, 0), ("read", 0, 3), ("read", 3, 3), ("read", 3, 6)),
-        [[], [0, 1, 2], [], [3, 4, 5]],
-    ),
-    # A bound is an end that the reader gives, exclusive; at it there is nothing.
-    case(FETCHED, (*segments(5), LOAD, ("read", 3, 5), ("read", 5, 5)), [[3, 4], []], "log end"),
-    case(
-        FETCHED, (*segments(5), LOAD, ("read", 0, 3), ("read", 3, 3)), [[0, 1, 2], []], "watermark"
-    ),
-    case(
-        FETCHED,
-        (
-            ("write", 0, ("plain", 3), ("txn", 1, 2)),
-            LOAD,
-            ("read", 0, None, "read_committed"),
-            ("read", 3, None, "read_committed"),
-        ),
-        [[0, 1, 2], []],
-        "stable",
-    ),
     case(
         "testLogSegmentsCallCorrect",
         (

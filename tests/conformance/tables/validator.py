@@ -18,10 +18,11 @@ from tests.conformance.encode_runs import (
     told,
     written,
 )
+from tests.conformance.legacy_runs import read as read_legacy
 from tests.encode import CODECS, GZIP, LZ4, NONE, SNAPPY, Record, batch, compress
 from tests.encode import record as record_bytes
+from tests.encode_legacy import message, plain, wrapper
 
-CORRUPT = Refused(CorruptRecordError)
 NOW = 1_700_000_000_000
 BASE = 1234567
 PRODUCER: dict[str, Any] = {
@@ -38,6 +39,7 @@ def rows(*timestamps: int, first: int = 0) -> list[tuple[int, int, bytes, bytes]
 
 AROUND_NOW = rows(NOW - 1, NOW + 1, NOW)
 THREE = [Record(*row) for row in rows(1, 2, 3)]
+LAST = THREE[-1]
 ALL_AT_ZERO = b"".join(record_bytes(Record(0, 1, b"k", b"v"), 0, 1) for _ in range(20))
 
 OFFSETS = [
@@ -106,7 +108,7 @@ COUNTS = [
             "18 testInconsistentCountAndOffset",
             read,
             (batch(THREE, last_offset_delta=delta),),
-            CORRUPT,
+            Refused(CorruptRecordError, f"3 records at offset 0 and {delta} more"),
             label=f"last offset delta {delta}",
         )
         for delta in (0, -3)
@@ -124,10 +126,13 @@ COUNTS = [
             "18 testUnmatchedNumberOfRecords",
             read,
             (batch(THREE, last_offset_delta=delta, count=count),),
-            CORRUPT,
+            Refused(CorruptRecordError, words),
             label=f"{delta}, {count}",
         )
-        for delta, count in ((5, 6), (1, 2))
+        for delta, count, words in (
+            (5, 6, "6 records in 30 bytes"),
+            (1, 2, "2 records do not fill their batch"),
+        )
     ],
     Case(
         "18 checkInvalidSequence",
@@ -193,15 +198,31 @@ TIMES = [
 ]
 
 BYTES = [
-    # The checksum of a batch of v2 stands for those of the messages inside a wrapper.
+    # The wrapper's own checksum is right; only the last message inside says that its is 1.
     *[
         Case(
             "18 checkInvalidChecksum",
-            read,
-            (batch(THREE, attributes=codec, crc=1),),
-            Refused(CorruptRecordError, "CRC-32C"),
-            label=f"codec {codec}",
+            read_legacy,
+            (
+                wrapper(
+                    THREE, magic, codec, inner=plain(THREE[:2], magic) + message(LAST, magic, crc=1)
+                ),
+            ),
+            Refused(CorruptRecordError, "the message says 0x00000001"),
+            label=f"v{magic}, codec {codec}",
         )
+        for magic in (0, 1)
+        for codec in (GZIP, LZ4, SNAPPY)
+    ],
+    *[
+        Case(
+            "18 checkInvalidChecksum",
+            read_legacy,
+            (wrapper(THREE, magic, codec),),
+            [(n, n + 1 if magic else -1, magic - 1, b"k%d" % n, b"v") for n in range(3)],
+            label=f"v{magic}, codec {codec}, unbroken",
+        )
+        for magic in (0, 1)
         for codec in (GZIP, LZ4, SNAPPY)
     ],
     Case(
