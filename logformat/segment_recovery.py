@@ -156,8 +156,8 @@ class Recovery:
             _check_sizes,
             v2.check_crcs,
             self._check_rising,
-            self._check_segment,
             _check_markers,
+            self._check_segment,  # Last: only what is intact can be split off.
         ):
             try:
                 check(data, batches)
