@@ -50,9 +50,9 @@ def control(data: bytes) -> None:
 
 
 def tail(data: bytes) -> None:
-    """Look for batches in junk: each start found must hold a whole header."""
+    """Look for batches in junk: each start found must hold a header of the shortest format."""
     for start in tails.plausible_starts(data, 0, len(data)).tolist():
-        assert 0 <= start <= len(data) - v2.HEADER_BYTES
+        assert 0 <= start <= len(data) - v2.MIN_BATCH_BYTES
         with suppress(CorruptRecordError):
             assert len(v2.scan(data, start, len(data))) >= 1
     assert tails.is_padding(data) == (not any(data))
