@@ -169,8 +169,8 @@ class Recovery:
         for check in (
             v2.check_crcs,
             self._check_rising,
-            self._check_segment,
             _check_markers,
+            self._check_segment,  # Last: only what is intact can be split off.
         ):
             try:
                 check(data, batches)

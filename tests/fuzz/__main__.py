@@ -3,7 +3,7 @@
     python -m tests.fuzz run [--seconds 120] [target ...]
     python -m tests.fuzz keep [target ...]
 
-`run` gives each target its share of the time in a process of its own, with bounds on memory and on
+`run` gives each target its share of the time in processes of its own, with bounds on memory and on
 the time of one input. New inputs go to `build/fuzz/<target>`. `keep` makes `tests/fuzz/corpus` anew
 of the seeds, the corpus and those inputs: the fewest that reach the same code. Files named
 `found-*` are inputs that once broke something, and stay.
@@ -29,6 +29,8 @@ SCRATCH = ROOT / "build" / "fuzz"
 MOST_MEMORY_MB = 1024
 """The interpreter with Arrow takes 200 of them; a target's limits allow some hundred more."""
 LONGEST_SECONDS = 10
+ROUND_SECONDS = 90
+"""One process runs no longer: atheris 3.0 keeps what each comparison gave, arrays among it."""
 
 
 def main() -> int:
@@ -51,29 +53,39 @@ def main() -> int:
 
 
 def _run(name: str, seconds: int) -> bool:
-    """Fuzz one target; tell whether nothing was found."""
+    """Fuzz one target, one process after another; tell whether nothing was found."""
     mine = SCRATCH / name
     mine.mkdir(parents=True, exist_ok=True)
-    done = _fuzzer(
-        name,
-        f"-max_total_time={max(seconds, 1)}",
-        f"-artifact_prefix={SCRATCH}/{name}-",
-        "-print_final_stats=1",
-        mine,
-        CORPUS / name,
-    )
-    executed, rate, covered = (
-        (re.findall(rf"{word}: +(\d+)", done.stderr) or ["?"])[-1]
-        for word in ("number_of_executed_units", "average_exec_per_sec", "cov")
-    )
+    rounds = -(-max(seconds, 1) // ROUND_SECONDS)
+    inputs, covered, failed = 0, "0", None
+    for _ in range(rounds):
+        done = _fuzzer(
+            name,
+            f"-max_total_time={max(seconds // rounds, 1)}",
+            f"-artifact_prefix={SCRATCH}/{name}-",
+            "-print_final_stats=1",
+            mine,
+            CORPUS / name,
+        )
+        inputs += int(_last("number_of_executed_units", done.stderr))
+        covered = _last("cov", done.stderr)
+        if done.returncode:
+            failed = done
+            break
     _say(
-        f"{name:18} {executed:>9} inputs {rate:>6} a second, "
+        f"{name:18} {inputs:>9} inputs {inputs // max(seconds, 1):>6} a second, "
         f"{covered:>4} places reached, {len(list(mine.iterdir())):4} new"
     )
-    if done.returncode:
-        _say(done.stdout[-4000:] + done.stderr[-4000:])
+    if failed:
+        _say(failed.stdout[-4000:] + failed.stderr[-4000:])
         _say(f"Copy the input to tests/fuzz/corpus/{name}/found-<what it shows>, mend the code.")
-    return done.returncode == 0
+    return failed is None
+
+
+def _last(word: str, output: str) -> str:
+    """Give the last number that libFuzzer said of something, 0 if it said none."""
+    found: list[str] = re.findall(rf"{word}: +(\d+)", output)
+    return found[-1] if found else "0"
 
 
 def _keep(name: str) -> None:

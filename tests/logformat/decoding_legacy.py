@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from klog.logformat import batch as v2
 from klog.logformat.columnar import Columns, decode
 from tests.encode import GZIP, LOG_APPEND_TIME, LZ4, NONE, SNAPPY, Record, batch
-from tests.encode_legacy import Seen, plain, seen, wrapper
+from tests.encode_legacy import (
+    APPEND_TIME,
+    CREATE_TIME,
+    NO_TIMESTAMP_TYPE,
+    Seen,
+    plain,
+    seen,
+    wrapper,
+)
+from tests.logformat.decoding import Plodder
 
 ALL = ("timestamp_ms", "timestamp_type", "key", "value", "headers")
 LEGACY_CODECS = (GZIP, SNAPPY, LZ4)
@@ -85,3 +97,24 @@ def whole_entries(data: bytes) -> list[bytes]:
         found.append(data[:size])
         data = data[size:]
     return found
+
+
+def wrapped_by_hand(inner: bytes, magic: int, offset: int, append_time: int | None) -> list[Seen]:
+    """Decode the messages of a wrapper in the order of format notes 1.4."""
+    found = []
+    while inner:
+        at, length, _, own_magic, _ = struct.unpack(">qiIbB", inner[:18])
+        one, inner = Plodder(inner[18 : 12 + length]), inner[12 + length :]
+        time, kind = -1, NO_TIMESTAMP_TYPE
+        if own_magic == 1:
+            (time,) = struct.unpack(">q", one.take(8))
+            kind = NO_TIMESTAMP_TYPE if magic == 0 else CREATE_TIME
+            if append_time is not None:
+                time, kind = append_time, APPEND_TIME
+        fields = []
+        for _ in range(2):
+            (size,) = struct.unpack(">i", one.take(4))
+            fields.append(None if size < 0 else one.take(size))
+        found.append(Seen(at, time, kind, *fields))
+    base = offset - found[-1].offset if magic == 1 and offset else 0
+    return [replace(one, offset=base + one.offset) for one in found]

@@ -207,6 +207,9 @@ def test_offsets_that_leave_the_segment() -> None:
     beyond = recover(inside + plain(11 + MAX), 10)
     assert (beyond.position, beyond.leaves_segment) == (len(inside), True)
     assert recover(inside + plain(10 + MAX), 10).leaves_segment is False
+    markerless = control(11, 1, producer_id=1, producer_epoch=0, value=b"")
+    cut_before = recover(inside + markerless + plain(11 + MAX), 10)
+    assert (cut_before.position, cut_before.leaves_segment) == (len(inside), False)
     below = recover(plain(9), 10)
     assert (below.position, below.leaves_segment, below.next_offset) == (0, False, 10)
     assert "in the segment of offset 10" in below.reason
