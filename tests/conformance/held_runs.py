@@ -17,7 +17,7 @@ from typing import Any
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.raw import RawRoot
 from klog.errors import OffsetOutOfRangeError
-from tests.conformance.log_runs import LogFiles
+from tests.conformance.log_files import LogFiles
 from tests.conformance.state_runs import Step
 from tests.connector.holder import holding
 from tests.connector.logs import offsets, open_log, read, set_checkpoint

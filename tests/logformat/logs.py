@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.conformance.log_runs import Writer
+from tests.conformance.log_files import Writer
 
 TRANSACTIONAL_IDS, IDEMPOTENT_IDS = (1, 2), (3, 4)
 

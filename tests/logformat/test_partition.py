@@ -13,7 +13,7 @@ from klog.logformat.replay import reload_producers, stray_snapshots
 from klog.logformat.segment_recovery import recover
 from klog.logformat.snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
 from klog.logformat.truncation import truncate
-from tests.conformance.log_runs import encoded
+from tests.conformance.log_files import encoded
 from tests.encode import plain, transactional
 from tests.logformat.golden import DIRECTORY
 from tests.logformat.logs import logs

@@ -14,7 +14,7 @@ from klog.logformat.epochs import EpochEntry, LeaderEpochs
 from klog.logformat.producers import ProducerState
 from klog.logformat.segment_recovery import Recovered, Recovery, recover
 from klog.logformat.snapshot import encode_snapshot
-from tests.conformance.log_runs import Writer
+from tests.conformance.log_files import Writer
 from tests.encode import (
     CONTROL,
     TRANSACTIONAL,

@@ -1,4 +1,4 @@
-"""OffsetIndexTest, TimeIndexTest, TransactionIndexTest, and the vectors of index files.
+"""OffsetIndexTest, TimeIndexTest, and the vectors of their files.
 
 Where Kafka throws IllegalArgumentException or InvalidOffsetException at its own caller, klog raises
 ValueError; a corrupt file is a CorruptRecordError.

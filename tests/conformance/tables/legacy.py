@@ -1,4 +1,4 @@
-"""Sections 5, 7, 13.3 and 13.4: message formats v0 and v1, and what the three formats share.
+"""Sections 5 and 7: message formats v0 and v1, and what the three formats share.
 
 Kafka's tests of these sections write with its builder and read back. klog writes format v2 only, so
 the bytes are those of the tests' own encoders, and what is held to Kafka is the reading.
@@ -26,7 +26,6 @@ from tests.conformance.legacy_runs import (
 )
 from tests.encode import GZIP, LOG_APPEND_TIME, LZ4, NONE, SNAPPY, ZSTD, Record
 from tests.encode_legacy import message, packed, plain, wrapper
-from tests.logformat.golden import LEGACY, V0_LZ4_AS_PRINTED
 
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 LEADER_CHANGE = 2
@@ -44,7 +43,7 @@ def _six(first: int) -> list[Record]:
     return [Record(first + n, n + 1, key, value) for n, (key, value) in enumerate(SIX)]
 
 
-def _said(records: list[Record], magic: int) -> list[tuple[object, ...]]:
+def as_read(records: list[Record], magic: int) -> list[tuple[object, ...]]:
     """Say what a reader sees: v0 has no timestamps."""
     time = [(-1, -1) if magic == 0 else (one.timestamp, 0) for one in records]
     return [(one.offset, *t, one.key, one.value) for one, t in zip(records, time, strict=True)]
@@ -68,7 +67,7 @@ def _iterator(magic: int, codec: int, first: int) -> list[Case]:
     else:
         said = [(first + n, n + 1 if magic else -1, *none, 1) for n in range(6)]
     return [
-        Case("5 testIterator", read, (data,), _said(records, magic), f"{label}, records"),
+        Case("5 testIterator", read, (data,), as_read(records, magic), f"{label}, records"),
         Case("5 testIterator", headers, (data, names), said, f"{label}, headers"),
     ]
 
@@ -92,7 +91,7 @@ _FIELDS = [
         "7 LegacyRecordTest.testFields",
         iterated,
         (magic, codec, [Record(7, timestamp, key, value)]),
-        _said([Record(7, timestamp, key, value)], magic),
+        as_read([Record(7, timestamp, key, value)], magic),
         f"v{magic} {NAMES[codec]} time {timestamp} "
         + " ".join("null" if one is None else f"{len(one)} B" for one in (key, value)),
     )
@@ -260,66 +259,8 @@ _READ_ONLY = [
     ),
 ]
 
-_PLAIN_GOLDEN = [
-    Record(5, 1000, b"k1", b"v1"),
-    Record(6, 1001, None, b"v2"),
-    Record(7, 1002, b"k3"),
-]
-_GOLDEN = [
-    Case("13.3 v1 gzip (CreateTime)", read, (LEGACY["v1 gzip (CreateTime)"],), _said(THREE, 1)),
-    Case(
-        "13.3 v1 gzip (LogAppendTime 777)",
-        read,
-        (LEGACY["v1 gzip (LogAppendTime 777)"],),
-        [(one.offset, 777, 1, one.key, one.value) for one in THREE],
-    ),
-    Case("13.3 v1 snappy", read, (LEGACY["v1 snappy"],), _said(THREE, 1)),
-    Case("13.3 v1 lz4", read, (LEGACY["v1 lz4"],), _said(THREE, 1)),
-    # As printed it has one byte too many, at 51: klog says so, and reads it without that byte,
-    # as it does the same records from the tests' own encoder, whose HC is Kafka's wrong one.
-    Case(
-        "13.3 v0 lz4 (broken HC `1a`; no timestamps)",
-        read,
-        (V0_LZ4_AS_PRINTED,),
-        Refused(CorruptRecordError, "CRC-32 is"),
-        "as printed",
-    ),
-    Case(
-        "13.3 v0 lz4 (broken HC `1a`; no timestamps)",
-        read,
-        (LEGACY["v0 lz4"],),
-        _said(THREE, 0),
-        "without byte 51",
-    ),
-    Case(
-        "13.3 v0 lz4 (broken HC `1a`; no timestamps)",
-        read,
-        (wrapper(THREE, 0, LZ4),),
-        _said(THREE, 0),
-        "written anew",
-    ),
-    Case(
-        "13.4 v0 offsets 5..7: k1/v1, null/v2, k3/null",
-        read,
-        (LEGACY["v0 offsets 5..7: k1/v1, null/v2, k3/null"],),
-        _said(_PLAIN_GOLDEN, 0),
-    ),
-    Case(
-        "13.4 v1 offsets 5..7, ts 1000,1001,1002",
-        read,
-        (LEGACY["v1 offsets 5..7, ts 1000,1001,1002"],),
-        _said(_PLAIN_GOLDEN, 1),
-    ),
-    Case(
-        "13.4 v1 LogAppendTime 777, offset 5 k1/v1",
-        read,
-        (LEGACY["v1 LogAppendTime 777, offset 5 k1/v1"],),
-        [(5, 777, 1, b"k1", b"v1")],
-    ),
-]
-
 CASES: list[Case] = [
-    *_ITERATOR, *_CHECKSUMS, *_FIELDS, *_CHANGED, *_WRAPPERS, *_READ_ONLY, *_GOLDEN,
+    *_ITERATOR, *_CHECKSUMS, *_FIELDS, *_CHANGED, *_WRAPPERS, *_READ_ONLY,
 ]  # fmt: skip
 
 _NO_COMPACTION = "It is a case of the log cleaner's rewrite, and klog does not compact yet."

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from klog.logformat.snapshot import encode_snapshot
 from tests.conformance.case import Case, NotApplicable
-from tests.conformance.steps import (
-    BOUNDS,
-    CLEAN,
-    LOAD,
-    LOAD_CLEAN,
-    case,
-    n,
-    segments,
-)
+from tests.conformance.steps import BOUNDS, CLEAN, LOAD, LOAD_CLEAN, case, n, segments
 
 CASES: list[Case] = [
     # The old message format knows no producers, so it has no case here.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from klog.errors import OffsetOutOfRangeError
+from tests.conformance import roll_runs
 from tests.conformance import segment_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.directory_runs import offsets_found, partitions_found
+from tests.conformance.tables.segments import FORTIES, single
 
 MAX = (1 << 31) - 1
 HEX_UUID = "0123456789abcdef" * 2
@@ -13,12 +15,6 @@ LONGEST = "n" * 249
 LONGEST_DELETED = f"{LONGEST[:213]}-3.{HEX_UUID}-delete"
 
 
-def single(*offsets: int) -> list[list[tuple[int, int]]]:
-    """Make batches of one record each, ten milliseconds an offset."""
-    return [[(offset, 10 * offset)] for offset in offsets]
-
-
-FORTIES = {40: single(*range(40, 50))}
 FOUR = {base: single(base) for base in (1, 2, 3, 4)}
 ODD = {base: [[(base, base), (base + 1, base)]] for base in (1, 3, 5, 7)}
 
@@ -116,21 +112,21 @@ CASES = [
     Case("17 testTruncateFullyAndStartAt", runs.log_bounds, ({10: []},), (10, 10)),
     Case(
         "17 testRollSegmentThatAlreadyExists / testNewSegmentsAfterRoll",
-        runs.rolled,
+        roll_runs.rolled,
         ((0, 0, 0), [0, 1], 12),
         [(0, 0), (1, 1)],
         "an empty segment is made anew",
     ),
     Case(
         "17 testRollSegmentThatAlreadyExists / testNewSegmentsAfterRoll",
-        runs.rolled,
+        roll_runs.rolled,
         ((0, 2, 100), [2]),
         [(0, 0), (0, 2)],
         "base at the log's end",
     ),
     Case(
         "17 testRollSegmentErrorWhenNextOffsetIsIllegal",
-        runs.rolled,
+        roll_runs.rolled,
         ((5, 5, 0), [4]),
         Refused(ValueError, "offsets that rise"),
     ),

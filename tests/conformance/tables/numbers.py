@@ -1,4 +1,4 @@
-"""Sections 1 and 2: varints, plain numbers and checksums."""
+"""Section 1, ByteUtilsTest: varints and plain numbers."""
 
 from __future__ import annotations
 

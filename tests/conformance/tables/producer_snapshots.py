@@ -5,31 +5,11 @@ from __future__ import annotations
 from klog.logformat.snapshot import SnapshotEntry, encode_snapshot
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.log_runs import script
-from tests.conformance.state_runs import (
-    producers,
-    reloaded,
-    snapshot_round_trip,
-    snapshots_kept,
-)
+from tests.conformance.state_runs import reloaded, snapshot_round_trip, snapshots_kept
 from tests.conformance.steps import CLEAN, LOAD, n
+from tests.conformance.tables.producer_state import case, first
 
 ONE_PRODUCER = encode_snapshot([SnapshotEntry(1, 0, 0, 0, 0, 1000, -1, -1)])
-
-
-def first(sequence: int, offset: int, epoch: int = 0, **more: object) -> tuple[object, ...]:
-    """Append one record of producer 1 as a client does."""
-    return ("client", 1, epoch, sequence, offset, more)
-
-
-def case(name: str, *rows: tuple[tuple[object, ...], object], label: str = "") -> Case:
-    """Make a case of steps, each with its answer."""
-    return Case(
-        f"15 {name}",
-        producers,
-        tuple(step for step, _ in rows),
-        [given for _, given in rows],
-        label,
-    )
 
 
 CASES = [

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.case import Case, NotApplicable
-from tests.conformance.state_runs import (
-    producers,
-)
+from tests.conformance.state_runs import producers
 
 MAX = 2147483647
 TXN = {"txn": True}

@@ -1,4 +1,4 @@
-"""Numbers on the wire, control records, coordinator records: sections 1, 9 and 13.8."""
+"""Control records and coordinator records: sections 9 and 13.8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections 8, 10 (lz4's framing) and 13.3 (v2): readers of files, and what they refuse."""
+"""Section 8: readers of files, and what they refuse."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from itertools import product
 from klog.errors import CorruptRecordError
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from tests.conformance.case import Case, NotApplicable, Refused
-from tests.conformance.legacy_runs import headers, offsets, read, written
-from tests.conformance.log_runs import Writer
+from tests.conformance.legacy_runs import headers, offsets, written
+from tests.conformance.log_files import Writer
 from tests.conformance.readers_runs import (
     batches_of,
-    decompressed,
     end_on_disk,
     first_of,
     lasts,
@@ -21,8 +20,6 @@ from tests.conformance.readers_runs import (
 from tests.conformance.segment_runs import searched
 from tests.conformance.steps import LOAD, case, segments
 from tests.encode import GZIP, LZ4, NONE, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
-from tests.encode_legacy import packed
-from tests.logformat.golden import COMPRESSED
 
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = [
@@ -275,58 +272,8 @@ _CONVERSION = [
     for codec in (NONE, GZIP, SNAPPY, LZ4)
 ]
 
-DATA = b"data" * 256
-RIGHT, WRONG = packed(DATA, 1, LZ4), packed(DATA, 0, LZ4)
-_LZ4 = [
-    Case("10 Lz4 testLz4FramingMagicV0", decompressed, (LZ4, WRONG, 0), DATA, "wrong"),
-    Case("10 Lz4 testLz4FramingMagicV0", decompressed, (LZ4, RIGHT, 0), DATA, "right"),
-    Case("10 Lz4 testLz4FramingMagicV1", decompressed, (LZ4, RIGHT, 1), DATA, "right"),
-    Case(
-        "10 Lz4 testLz4FramingMagicV1",
-        decompressed,
-        (LZ4, WRONG, 1),
-        Refused(CorruptRecordError, "header checksum"),
-        "wrong",
-    ),
-    *(
-        Case(f"10 Lz4 {name}", decompressed, (LZ4, data, magic), answer, f"v{magic}")
-        for magic in (0, 1, 2)
-        for name, data, answer in (
-            (
-                "testHeaderPrematureEnd",
-                bytes(2),
-                Refused(CorruptRecordError, "lz4 data is damaged"),
-            ),
-            (
-                "testNotSupported",
-                b"\0" + RIGHT[1:],
-                Refused(CorruptRecordError, "not an lz4 frame"),
-            ),
-            (
-                "testBadFrameChecksum",
-                _with(RIGHT, 6, b"\xff"),
-                Refused(CorruptRecordError, "header checksum") if magic else DATA,
-            ),
-            (
-                "testBadBlockSize",
-                _with(RIGHT, 7, (1 << 24).to_bytes(4, "little")),
-                Refused(CorruptRecordError, "larger than the frame allows"),
-            ),
-        )
-    ),
-]
-
-_THREE = [
-    (5, 1000, 0, b"k1", b"v1"),
-    (6, 1001, 0, b"k2", b"v2"),
-    (7, 999, 0, b"k3", b"v3"),
-]
-_GOLDEN = [
-    Case(f"13.3 v2 {NAMES[codec]}", read, (data,), _THREE) for codec, data in COMPRESSED.items()
-]
-
 CASES: list[Case] = [
-    *_INCOMPLETE, *_REFUSED, *_PER_BATCH, *_V2, *_FILES, *_BY_TIME, *_CONVERSION, *_LZ4, *_GOLDEN,
+    *_INCOMPLETE, *_REFUSED, *_PER_BATCH, *_V2, *_FILES, *_BY_TIME, *_CONVERSION,
 ]  # fmt: skip
 
 NOT_APPLICABLE: list[NotApplicable] = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance import segment_runs as runs
+from tests.conformance import roll_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.steps import BOUNDS, LOAD, MAX, case, segments
 from tests.encode import GZIP, Record

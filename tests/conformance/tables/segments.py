@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.conformance import roll_runs
 from tests.conformance import segment_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
 
@@ -78,7 +79,7 @@ CASES = [
     ),
     Case(
         "16 testTruncateEmptySegment",
-        runs.rolls_when_empty,
+        roll_runs.rolls_when_empty,
         (0, [(0, 50_000, 50_000), (0, -1, 50_000), (MAX, 0, 0), (MAX + 200, 0, 0)]),
         [False, False, False, True],
     ),
@@ -132,13 +133,13 @@ CASES = [
     ),
     Case(
         "16 testAppendFromFile",
-        runs.segments_of_offsets,
+        roll_runs.segments_of_offsets,
         ([1, MAX, MAX + 1],),
         [0, 2],
     ),
     # Kafka answers LMAX for an empty segment, klog that there is no timestamp.
-    Case("16 testGetFirstBatchTimestamp", runs.first_timestamp, ([],), -1, "empty"),
-    Case("16 testGetFirstBatchTimestamp", runs.first_timestamp, ([1000, 1],), 1000),
+    Case("16 testGetFirstBatchTimestamp", roll_runs.first_timestamp, ([],), -1, "empty"),
+    Case("16 testGetFirstBatchTimestamp", roll_runs.first_timestamp, ([1000, 1],), 1000),
 ]
 
 _NO_MAP = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from klog.logformat.snapshot import encode_snapshot
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.scenario import T_ABORTED, T
 from tests.conformance.state_runs import Step, producers
@@ -11,7 +10,6 @@ from tests.conformance.steps import case as script_case
 
 GAP, FENCED = "OutOfOrderSequenceError", "ProducerFencedError"
 ONE, TWO = ("idem", 1, 1), ("idem", 2, 1)
-EMPTY = encode_snapshot(())
 
 
 def case(name: str, steps: tuple[Step, ...], expect: list[object], label: str = "") -> Case:
@@ -31,9 +29,7 @@ def client(sequence: int, offset: int, epoch: int = 0, **more: object) -> Step:
 
 
 TWO_PRODUCERS: tuple[Step, ...] = (("write", 0, ONE), ("write", 1, TWO), LOAD)
-COMPACTED = "testRebuildProducerIdMapWithCompactedData / UpdateProducerIdMapWithCompactedData"
 FOLLOWER = "testDuplicateAppendToFollower / testMultipleProducersWithDuplicatesInSingleAppend"
-UPGRADE = "testInitializationOfProducerSnapshotsUpgradePath"
 NOT_PAST_START = "testLastStableOffsetDoesNotExceedLogStart… (mid segment, after deletion)"
 ZOMBIE = "testZombieCoordinatorFenced (+EmptyTransaction)"
 FULLY = "testTruncateFullyAndStart / BelowFirstUnstableOffset"

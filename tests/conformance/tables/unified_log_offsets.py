@@ -5,7 +5,7 @@ from __future__ import annotations
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.log_runs import parts, scanned
-from tests.conformance.segment_runs import first_offsets
+from tests.conformance.roll_runs import first_offsets
 from tests.conformance.state_runs import epochs
 from tests.conformance.steps import BOUNDS, LOAD, LOAD_CLEAN, MAX, n, segments
 from tests.conformance.tables.unified_log import case

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from klog.logformat.snapshot import encode_snapshot
-from tests.conformance.case import Case, NotApplicable
-from tests.conformance.state_runs import Step, producers
+from tests.conformance.case import NotApplicable
 from tests.conformance.steps import BOUNDS, CLEAN, LOAD, LOAD_CLEAN, n, segments
-from tests.conformance.tables.unified_log import case
+from tests.conformance.tables.unified_log import ONE, TWO_PRODUCERS, case
 
-ONE, TWO = ("idem", 1, 1), ("idem", 2, 1)
 EMPTY = encode_snapshot(())
 
 
-def state(name: str, *rows: tuple[Step, object], label: str = "") -> Case:
-    """Make a case of a script on producer state, each step with its answer."""
-    steps, expect = zip(*rows, strict=True)
-    return Case(f"20 {name}", producers, steps, list(expect), label)
-
-
-def client(sequence: int, offset: int, epoch: int = 0, **more: object) -> Step:
-    """Append one record of producer 1."""
-    return ("client", 1, epoch, sequence, offset, more)
-
-
-TWO_PRODUCERS: tuple[Step, ...] = (("write", 0, ONE), ("write", 1, TWO), LOAD)
 COMPACTED = "testRebuildProducerIdMapWithCompactedData / UpdateProducerIdMapWithCompactedData"
 UPGRADE = "testInitializationOfProducerSnapshotsUpgradePath"
 

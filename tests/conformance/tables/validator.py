@@ -11,13 +11,7 @@ from typing import Any
 
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
-from tests.conformance.encode_runs import (
-    read,
-    recoded,
-    restamped,
-    told,
-    written,
-)
+from tests.conformance.encode_runs import read, recoded, restamped, told, written
 from tests.conformance.legacy_runs import read as read_legacy
 from tests.encode import CODECS, GZIP, LZ4, NONE, SNAPPY, Record, batch, compress
 from tests.encode import record as record_bytes
