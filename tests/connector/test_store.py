@@ -220,9 +220,9 @@ def test_a_scheme_nobody_knows() -> None:
 
 def test_what_a_url_lacks(tmp_path: Path) -> None:
     (tmp_path / "bad.zip").write_bytes(b"no archive")
-    with pytest.raises(OptionError, match="cannot read zip:// here: BadZipFile.*Check zip://x::"):
+    with pytest.raises(OptionError, match=r"cannot read zip:// here: BadZipFile.*Check zip://x::"):
         store_for(f"zip://x::{tmp_path / 'bad.zip'}")
-    with pytest.raises(OptionError, match="cannot read reference:// here: .*Check reference://x"):
+    with pytest.raises(OptionError, match=r"cannot read reference:// here: .*Check reference://x"):
         store_for("reference://x")
 
 
