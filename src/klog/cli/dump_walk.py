@@ -109,7 +109,7 @@ def _believable_size(data: bytes, at: int) -> int | None:
     """Give the size of the batch that begins there in `data`; None if it cannot be one."""
     if len(data) - at < v2.HEADER_BYTES or data[at + v2.MAGIC_AT] < v2.MAGIC:
         return None
-    size = v2.FRAME_BYTES + int.from_bytes(data[at + 8 : at + v2.FRAME_BYTES], signed=True)
+    size = v2.FRAME_BYTES + int.from_bytes(data[at + 8 : at + v2.FRAME_BYTES], "big", signed=True)
     return size if v2.HEADER_BYTES <= size <= MAX_BATCH_BYTES else None
 
 
