@@ -231,8 +231,8 @@ def _without_append(
     ends, _, starts = look_up_offsets(log, offsets[doubted])
     fits = (lasts[doubted] != NOT_FOUND) & (ends == offsets[doubted])
     fits &= (positions[doubted] <= starts) & (starts < bounds[doubted])
-    without: Longs = doubted[~fits]
-    return without
+    wrong: Longs = doubted[~fits]
+    return wrong
 
 
 def _tell_mismatches(

@@ -3,23 +3,23 @@
 A line is a row of named values. As text it reads as kafka-dump-log prints it, where the type of a
 timestamp is the name of the timestamp. What is found wrong is told on stderr when all files are
 done, under a heading for each kind, as kafka-dump-log does it; with `--json` it is an object among
-the others, at once. A finding makes the exit code 1, a notice does not.
+the others, at once. A finding makes the exit code 1, a notice does not. A row is written before the
+next is made, as each may be as large as a batch; the stream behind gathers small ones.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping
-from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
-from klog.cli.formats import json_bytes
+from klog.cli.dump_pieces import json_pieces, text_pieces
 
 MOST_TOLD = 1000
 """Findings that are kept under one heading; of more only the number is."""
-ROWS = 1 << 12
-"""How many rows are made to text at a time."""
+
+Parts: TypeAlias = "list[str | bytes]"
+"""Of a line; bytes are shown as text."""
 
 _OPTIONAL = {"deleteHorizonMs", "currentTxnFirstOffset"}
 _LABEL = "timestampType"
@@ -46,19 +46,16 @@ class Printer:
 
     def lines(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print many rows of values."""
-        form = (lambda row: self._object(kind, row)) if self._json else text_of
-        left = iter(rows)
-        while some := list(islice(left, ROWS)):
-            self._out.write("".join([f"{form(row)}\n" for row in some]).encode(errors="replace"))
+        for row in rows:
+            self.line(kind, row)
 
-    def records(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Print records, each given as its text and as its values; an empty text is no line."""
-        form = self._object
-        left = iter(rows)
-        while some := list(islice(left, ROWS)):
-            texts = [form("record", row) if self._json else text for text, row in some]
-            lines = "".join([f"{text}\n" for text in texts if text])
-            self._out.write(lines.encode(errors="replace"))
+    def records(self, rows: Iterable[tuple[Parts, Mapping[str, Any]]]) -> None:
+        """Print records, each given as parts of its text and as its values; no parts, no line."""
+        for parts, row in rows:
+            if self._json:
+                self._write_pieces(json_pieces({"kind": "record"} | dict(row)))
+            elif parts:
+                self._write_pieces(text_pieces(parts))
 
     def finding(self, heading: str, text: str, file: str, **values: object) -> None:
         """Keep something that is wrong, under a heading; in JSON print it."""
@@ -89,7 +86,12 @@ class Printer:
                 sys.stderr.write(f"  and {self._untold[where]} more\n")
 
     def _object(self, kind: str, values: Mapping[str, Any]) -> str:
-        return json.dumps({"kind": kind} | dict(values), ensure_ascii=False, default=json_bytes)
+        return "".join(json_pieces({"kind": kind} | dict(values)))
+
+    def _write_pieces(self, pieces: Iterable[str]) -> None:
+        for piece in pieces:
+            self._out.write(piece.encode(errors="replace"))
+        self._out.write(b"\n")
 
     def _write(self, line: str) -> None:
         self._out.write(f"{line}\n".encode(errors="replace"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, TypeAlias
 
-from klog.cli.dump_lines import text_of
+from klog.cli.dump_lines import Parts, text_of
 from klog.errors import CorruptRecordError
 from klog.logformat import control
 from klog.logformat.columnar import Columns
@@ -78,28 +78,31 @@ def rows_of(records: Columns) -> list[Row]:
 
 def shown_records(
     rows: Iterable[Row], batch: Batch, show: Show, wrong: Callable[[int, str], None]
-) -> Iterator[tuple[str, Fields]]:
-    """Give each record of a batch as text and as values; `wrong` is told of what has no meaning."""
+) -> Iterator[tuple[Parts, Fields]]:
+    """Give each record of a batch as parts of a line and as values.
+
+    `wrong` is told of what has no meaning.
+    """
     for (offset, timestamp, key, value, named), check in zip(
         rows, batch.checks or repeat(""), strict=False
     ):
         fields: Fields = {}
-        text = ""
+        parts: Parts = []
         if show.metadata:
             fields = _metadata(offset, timestamp, key, value, named, batch)
-            text = f" {text_of(fields)}{check}"
+            parts.append(f" {text_of(fields)}{check}")
             if batch.is_control:
                 title, told = _control(offset, key, value, wrong)
-                text += f" {title}"
+                parts.append(f" {title}")
                 fields |= told
         if show.content and not batch.is_control:
             for name, part in zip(
                 ("key", "payload"), _decoded(show, offset, key, value, wrong), strict=True
             ):
                 if part is not None:
-                    text += f" {name}: {_text(part)}"
+                    parts += [f" {name}: ", _text(part)]
                     fields[name] = part
-        yield (f"|{text}" if text else ""), fields
+        yield (["|", *parts] if parts else []), fields
 
 
 def plain(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
@@ -223,10 +226,8 @@ def _with_members(group: Fields) -> Fields:
     return {**group, "members": members}
 
 
-def _text(part: Shown) -> str:
-    if isinstance(part, bytes):
-        return part.decode(errors="replace")
-    return part if isinstance(part, str) else _json(part)
+def _text(part: Shown) -> str | bytes:
+    return part if isinstance(part, str | bytes) else _json(part)
 
 
 def _json(value: Any) -> str:
