@@ -22,6 +22,7 @@ from klog.logformat.columnar import decode
 from klog.logformat.index import MAX_RELATIVE_OFFSET
 from klog.logformat.indexing import appends_of, no_entries
 from klog.logformat.offset_index import OffsetIndex, read_offset_index
+from klog.logformat.segment_recovery import scan_to_fault
 from klog.logformat.time_index import TimeIndex, read_time_index
 
 CHUNK_BYTES = 4 << 20
@@ -54,7 +55,7 @@ def chunks(
     position, wanted = begin, chunk_bytes
     while position < end:
         data = file.read(position, min(position + wanted, end))
-        batches, fault = _intact(data)
+        batches, fault = scan_to_fault(data)
         if len(batches) and int(batches.base_offsets[0]) < first_offset:
             raise CorruptRecordError(
                 f"batch at offset {int(batches.base_offsets[0])} behind offset {first_offset - 1}",
@@ -94,16 +95,6 @@ def located(position: int) -> Iterator[None]:
         yield
     except CorruptRecordError as exc:
         raise CorruptRecordError(exc.reason, position + exc.position) from exc
-
-
-def _intact(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
-    """Give the batches up to the first fault there is, and that fault."""
-    fault, end = None, len(data)
-    while True:
-        try:
-            return v2.scan(data, 0, end), fault
-        except CorruptRecordError as earlier:
-            fault, end = earlier, earlier.position
 
 
 def _length_at(data: bytes) -> int:

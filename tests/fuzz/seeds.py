@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from tests import corpus, encode, encode_legacy
-from tests.conformance.log_runs import Writer
+from tests.conformance.log_files import Writer
 from tests.encode import Record
 from tests.fuzz.log_targets import named_file
 from tests.fuzz.targets import TARGETS
