@@ -101,7 +101,10 @@ def end_marker(data: bytes, start: int, end: int) -> Marker | None:
     kind = control_type(data, start, end)
     if kind not in (ABORT, COMMIT):
         return None
-    value = _control_value(data, start, end)
+    try:
+        value = _control_value(data, start, end)
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, start) from exc
     if len(value) < _MARKER_VALUE.size:
         raise CorruptRecordError("a transaction marker without its value", start)
     version, coordinator_epoch = _MARKER_VALUE.unpack_from(value)
@@ -111,7 +114,10 @@ def end_marker(data: bytes, start: int, end: int) -> Marker | None:
 
 
 def _control_value(data: bytes, start: int, end: int) -> bytes:
-    """Give the value of a control batch's first record, whose key `control_type` has read."""
+    """Give the value of a control batch's first record, whose key `control_type` has read.
+
+    Raises `CorruptRecordError`; that its position is the batch's is the caller's to say.
+    """
     record = np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
     length, at = read_varints(record, np.zeros(1, np.int64))
     stop = min(int((at + length)[0]), len(record) - PADDING)
@@ -121,5 +127,5 @@ def _control_value(data: bytes, start: int, end: int) -> bytes:
     value_length, at = read_varints(record, at + key_length)
     begin, size = int(at[0]), int(value_length[0])
     if size < 0 or begin + size > stop:
-        raise CorruptRecordError("a transaction marker without its value", start)
+        raise CorruptRecordError("a transaction marker without its value")
     return record[begin : begin + size].tobytes()
