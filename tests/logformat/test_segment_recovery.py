@@ -155,10 +155,22 @@ def test_any_bytes(data: bytes) -> None:
         pytest.param(
             control(5, 1, producer_id=1, producer_epoch=0, key=b"\0"), "without a key", id="no key"
         ),
+        pytest.param(
+            batch(
+                payload=b"\x22\0\0\0\x08\0\0\0\1" + b"\xff" * 9,
+                base_offset=5,
+                count=1,
+                attributes=CONTROL | TRANSACTIONAL,
+                producer_id=1,
+                producer_epoch=0,
+            ),
+            "varint of more than 5 bytes",
+            id="a marker whose value has no length",
+        ),
     ],
 )
 def test_what_cuts_a_log(behind: bytes, reason: str) -> None:
-    log = plain(0, [b"a", b"b"])
+    log = plain(0) + plain(1)
     found = (
         recover(log + behind + plain(9), 0) if reason != "cut short" else recover(log + behind, 0)
     )
