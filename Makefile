@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 READY := $(VENV)/.ready
+FUZZ_READY := $(VENV)/.fuzz
+FUZZ_SECONDS ?= 120
 NEXT := .venv-next
 NEXT_READY := $(NEXT)/.ready
 
@@ -33,8 +35,8 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 	&& PATH="$$JAVA_HOME/bin:$$PATH" &&
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 
-.PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus bench \
-	bench-tiny smoke-next pyfiles wheel clean
+.PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus golden \
+	fuzz fuzz-keep bench bench-tiny smoke-next pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +85,15 @@ format: $(READY) ## Rewrite the sources as ruff wants them
 corpus: $(READY) ## Make tests/corpus anew with a real broker
 	$(WITH_JAVA) $(BIN)/python -m tests.corpus.make
 
+golden: $(READY) ## Make tests/golden anew with brokers of three versions
+	$(WITH_JAVA) $(BIN)/python -m tests.golden.make
+
+fuzz: $(FUZZ_READY) ## The decoders under a fuzzer, for FUZZ_SECONDS (120)
+	$(BIN)/python -m tests.fuzz run --seconds $(FUZZ_SECONDS)
+
+fuzz-keep: $(FUZZ_READY) ## Take what the fuzzer found into tests/fuzz/corpus, minimised
+	$(BIN)/python -m tests.fuzz keep
+
 bench: $(READY) ## Benchmarks, with the ratios to Parquet and to other decoders
 	$(WITH_JAVA) $(BIN)/python -m benchmarks
 
@@ -116,6 +127,13 @@ $(READY): uv.lock pyproject.toml tools/java_home.py Makefile
 	$(UV) sync --frozen --quiet
 	@$(BIN)/python tools/java_home.py >/dev/null 2>&1 || $(UV) sync --frozen --quiet --group java
 	$(BIN)/python tools/java_home.py
+	@touch $@
+
+$(FUZZ_READY): $(READY)
+	$(UV) sync --frozen --quiet --inexact --group fuzz
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || { \
+	  echo "atheris has wheels for Linux on x86-64 only; make unit puts its corpus to the decoders" >&2; \
+	  exit 1; }
 	@touch $@
 
 # The locked versions of everything but PySpark, so that only PySpark differs.

@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks import decode, machine, memory, peers, report, spark_read
+from benchmarks import decode, encode, legacy, machine, memory, peers, report, spark_read
 from klog.logformat.codecs import NAMES
 
-PARTS = ("decode", "spark", "memory")
-DEFAULT_PARTS = PARTS[:2]
+PARTS = ("decode", "legacy", "encode", "spark", "memory")
+DEFAULT_PARTS = PARTS[:4]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
 LONG_VALUE_SHARE = 0.15
 """Of the records of 100 bytes, so many of 1 KiB: about as many bytes."""
@@ -33,6 +33,15 @@ of every record: klog as Arrow columns, the peers as Python objects and as they 
 is in software, see machine). Batches of 16 KiB are as a producer fills them, by compressed size
 (records in a batch in brackets). A ratio is the median over rounds and its range; rates are million
 records a second.""",
+    "legacy": """\
+Message formats v0 and v1, as `decode`: entries that are a record each, and wrappers of 16 KiB
+(records in one in brackets). Each record has a CRC of its own, which both check, and a wrapper one
+more. The bytes are kafka-python's.""",
+    "encode": """\
+One core, CPU time, records in memory: klog's are Arrow columns, kafka-python's are Python bytes, a
+tenth of them. Each gives whole batches, compressed and with their CRC, of as many records (in
+brackets). kafka-python has no zstd level 1. A ratio is the median over rounds and its range;
+rates are million records a second.""",
     "spark": """\
 `spark.read` to `noop` on local[2], wall time with planning. The ceiling is a Python data source
 that hands ready-made Arrow batches of klog's sizes to Spark; Parquet has the same rows and columns.
@@ -126,11 +135,15 @@ def _shown(part: str, results: Iterable[T]) -> Iterator[T]:
 
 _RUN: dict[str, Any] = {
     "decode": lambda wanted: decode.run(wanted.sizes, wanted.codecs, wanted.rounds),
+    "legacy": lambda wanted: legacy.run(wanted.sizes, wanted.rounds),
+    "encode": lambda wanted: encode.run(wanted.sizes, wanted.rounds),
     "spark": _run_spark,
     "memory": lambda wanted: memory.run(wanted.segment_bytes),
 }
 _TABLE: dict[str, Any] = {
     "decode": report.decode_table,
+    "legacy": report.legacy_table,
+    "encode": report.encode_table,
     "spark": report.spark_table,
     "memory": report.memory_table,
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks import decode, memory, spark_read
+from benchmarks import decode, encode, legacy, memory, spark_read
 from benchmarks.logs import Shape
 from benchmarks.peers import AIOKAFKA, KAFKA_PYTHON
 
@@ -35,6 +35,53 @@ def decode_table(results: Iterable[decode.Result]) -> str:
                 f"{times.rate(decode.KLOG) / MILLION:.2f}",
                 f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}" if has_peer else "-",
                 f"{times.rate(AIOKAFKA) / MILLION:.2f}",
+            )
+        )
+    return _table(header, rows)
+
+
+def legacy_table(results: Iterable[legacy.Result]) -> str:
+    """Tell klog's decoding of formats v0 and v1 against kafka-python's, in million records/s."""
+    header = ("format", "entries", "value", "klog / kafka-python", "target", "klog", "kafka-python")
+    rows = []
+    for result in results:
+        times, shape = result.times, result.shape
+        rows.append(
+            (
+                f"v{result.magic}",
+                "plain" if shape.codec == "none" else f"{shape.codec} ({shape.batch_records})",
+                f"{shape.value_bytes} B",
+                str(times.ratio(decode.KLOG, KAFKA_PYTHON)),
+                f"{legacy.KAFKA_PYTHON_TARGET:.0f}",
+                f"{times.rate(decode.KLOG) / MILLION:.2f}",
+                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}",
+            )
+        )
+    return _table(header, rows)
+
+
+def encode_table(results: Iterable[encode.Result]) -> str:
+    """Tell klog's encoding against kafka-python's; rates are million records a second."""
+    header = (
+        "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
+        "kafka-python",
+    )  # fmt: skip
+    rows = []
+    for result in results:
+        times = result.times
+        has_peer = KAFKA_PYTHON in times.seconds
+        targets = encode.TARGETS.get((result.batch, result.value_bytes, result.codec))
+        ratio, rate = ("-", "-") if targets is None else targets
+        rows.append(
+            (
+                f"{result.batch} ({result.batch_records})",
+                f"{result.value_bytes} B",
+                result.codec,
+                str(times.ratio(encode.KLOG, KAFKA_PYTHON)) if has_peer else "-",
+                ratio,
+                f"{times.rate(encode.KLOG) / MILLION:.2f}",
+                rate,
+                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}" if has_peer else "-",
             )
         )
     return _table(header, rows)

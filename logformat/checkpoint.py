@@ -1,45 +1,128 @@
-"""The small text files of a log directory (format notes 4.7 and 4.8).
+"""The checkpoint files of a broker: a version, a count, a line for each entry (notes 4.7, 4.8).
 
-Offset checkpoints are a version line `0`, a count, and `<topic> <partition> <offset>` lines;
-`partition.metadata` names the topic's id. A file that does not say what it should is None: a broker
-treats such a checkpoint as empty.
+    0                          0
+    2                          2
+    my-topic 0 120             0 0
+    t.x 11 0                   3 120
+
+On the left an offset checkpoint, `<topic> <partition> <offset>`: `log-start-`, `recovery-point-`,
+`replication-` and `cleaner-offset-checkpoint`. On the right `leader-epoch-checkpoint`, `<epoch>
+<start offset>`. Fields are parted by any white space, which may stand behind the last one too; a
+file that is empty, or ends before its count, is an empty checkpoint. The `decode` functions say
+what is wrong; the `read` ones give None there, as a broker treats such a checkpoint as empty.
+(Kafka's `CheckpointFile`.)
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from klog.logformat.names import MAX_OFFSET
+from klog.errors import CorruptRecordError
+from klog.logformat.epochs import MAX_EPOCH, NO_EPOCHS, EpochEntry, LeaderEpochs
+from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
 
-_FIELDS = re.compile(r"(?P<topic>\S+)\s+(?P<partition>[0-9]+)\s+(?P<offset>-?[0-9]+)")
-_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
-_NO_UUID = "A" * 22
+VERSION = 0
+_OFFSET_FIELDS = re.compile(rb"(\S{1,255})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
+_EPOCH_FIELDS = re.compile(rb"([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
+_NUMBER = re.compile(rb"[0-9]{1,19}")
+
+
+def decode_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
+    """Decode an offset checkpoint: (topic, partition) to offset.
+
+    Raises `CorruptRecordError` with the position of the line that is wrong.
+    """
+    offsets = {}
+    for position, line in _entries(data):
+        fields = _OFFSET_FIELDS.fullmatch(line)
+        if fields is None or not line.isascii():
+            raise CorruptRecordError("a line that is not `<topic> <partition> <offset>`", position)
+        partition, offset = int(fields[2]), int(fields[3])
+        if partition > MAX_PARTITION or offset > MAX_OFFSET:
+            raise CorruptRecordError("a partition or an offset out of range", position)
+        offsets[fields[1].decode("ascii"), partition] = offset
+    return offsets
 
 
 def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
     """Decode `log-start-offset-checkpoint` and its kin; None if malformed, empty if empty."""
     try:
-        lines = data.decode("ascii").splitlines()
-        if not lines:
-            return {}
-        if int(lines[0]) != 0 or int(lines[1]) != len(lines) - 2:
-            return None
-        fields = [_FIELDS.fullmatch(line) for line in lines[2:]]
-        offsets = {(f["topic"], int(f["partition"])): int(f["offset"]) for f in fields if f}
-        if None in fields:
-            return None
-        return offsets if all(0 <= offset <= MAX_OFFSET for offset in offsets.values()) else None
-    except (ValueError, IndexError):
+        return decode_offset_checkpoint(data)
+    except CorruptRecordError:
         return None
 
 
-def read_topic_id(data: bytes) -> str | None:
-    """Give the topic id that a `partition.metadata` names, 22 characters of URL-safe base64."""
+def encode_offset_checkpoint(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    """Encode an offset checkpoint, entries in the order given.
+
+    Raises `ValueError` for a name with white space in it or a number that is negative.
+    """
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return _encoded(lines, _OFFSET_FIELDS)
+
+
+def decode_epoch_checkpoint(data: bytes) -> LeaderEpochs:
+    """Decode a `leader-epoch-checkpoint`; entries that contradict earlier ones replace them.
+
+    Raises `CorruptRecordError` with the position of the line that is wrong.
+    """
+    return NO_EPOCHS.assign_all(_epoch_starts(data))
+
+
+def read_epoch_checkpoint(data: bytes) -> LeaderEpochs | None:
+    """Decode a `leader-epoch-checkpoint`; None if it is malformed."""
     try:
-        entries = dict(line.split(": ", 1) for line in data.decode("ascii").splitlines())
-        version = int(entries["version"])
-    except (ValueError, KeyError):
+        return decode_epoch_checkpoint(data)
+    except CorruptRecordError:
         return None
-    topic_id = entries.get("topic_id", "")
-    known = version >= 0 and _UUID.fullmatch(topic_id) is not None and topic_id != _NO_UUID
-    return topic_id if known else None
+
+
+def encode_epoch_checkpoint(epochs: Iterable[EpochEntry]) -> bytes:
+    """Encode a `leader-epoch-checkpoint`; raises `ValueError` for a negative number."""
+    return _encoded([f"{one.epoch} {one.start_offset}" for one in epochs], _EPOCH_FIELDS)
+
+
+def _epoch_starts(data: bytes) -> Iterator[tuple[int, int]]:
+    for position, line in _entries(data):
+        fields = _EPOCH_FIELDS.fullmatch(line)
+        if fields is None:
+            raise CorruptRecordError("a line that is not `<epoch> <start offset>`", position)
+        epoch, offset = int(fields[1]), int(fields[2])
+        if epoch > MAX_EPOCH or offset > MAX_OFFSET:
+            raise CorruptRecordError("an epoch or an offset out of range", position)
+        yield epoch, offset
+
+
+def _entries(data: bytes) -> list[tuple[int, bytes]]:
+    """Give the lines behind the count, each with its position, after holding them to it."""
+    lines = []
+    position = 0
+    for whole in data.splitlines(keepends=True):
+        lines.append((position, whole.rstrip(b"\r\n")))
+        position += len(whole)
+    if not lines:
+        return []
+    version = _number(*lines[0])
+    if version != VERSION:
+        raise CorruptRecordError(f"checkpoint version {version}, known is {VERSION}")
+    if len(lines) == 1:
+        return []
+    count = _number(*lines[1])
+    if count != len(lines) - 2:
+        raise CorruptRecordError(f"{len(lines) - 2} lines where the count is {count}", lines[1][0])
+    return lines[2:]
+
+
+def _number(position: int, line: bytes) -> int:
+    if _NUMBER.fullmatch(line) is None:
+        raise CorruptRecordError("a line that is not a number", position)
+    return int(line)
+
+
+def _encoded(lines: list[str], fields: re.Pattern[bytes]) -> bytes:
+    """Write a checkpoint whose lines can be read again."""
+    for line in lines:
+        if fields.fullmatch(line.encode()) is None or not line.isascii():
+            raise ValueError(f"no line of a checkpoint: {line!r}")
+    return "".join(f"{line}\n" for line in [str(VERSION), str(len(lines)), *lines]).encode()

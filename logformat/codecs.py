@@ -4,7 +4,8 @@ Nothing is decompressed past `limit` bytes: a batch that claims or turns out to 
 refused, and memory stays within the limit and one step of the codec. Framings are Kafka's (format
 notes 2.1 to 2.4): gzip may have several members and trailing zeros; snappy is xerial's stream, one
 or several, or a bare block; lz4 is the frame format with independent blocks only, its header
-checksum as in v2, and what follows the end mark is ignored; zstd may be several frames.
+checksum as in v2 (in messages of magic 0 it is wrong, and not looked at), and what follows the end
+mark is ignored; zstd may be several frames.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import cramjam
 import lz4.block
@@ -38,6 +39,17 @@ _ZSTD_STEP_BYTES = 1024
 _ZSTD_OUTPUT_BYTES = 64 << 10
 """What the library allocates for each piece: small enough to come from memory used before."""
 
+_DAMAGE = (
+    zlib.error,
+    cramjam.DecompressionError,
+    lz4.block.LZ4BlockError,
+    zstandard.ZstdError,
+    struct.error,
+    IndexError,
+    ValueError,
+)
+"""What the libraries and the framing raise at bytes that are not theirs."""
+
 _be_int = struct.Struct(">i").unpack_from
 _le_uint = struct.Struct("<I").unpack_from
 
@@ -48,27 +60,22 @@ def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
 
 
 def decompress_pieces(
-    codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES
+    codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES, magic: int = 2
 ) -> list[bytes | memoryview]:
     """Decompress the records of a batch with codec number `codec` (attributes, bits 0 to 2).
 
-    The pieces are as the codec gave them: the caller joins those of many batches at once. Raises
-    `CorruptRecordError` if the bytes are not of that codec, or hold more than `limit` bytes.
+    `magic` is the format of the batch that the data lies in. The pieces are as the codec gave them:
+    the caller joins those of many batches at once. Raises `CorruptRecordError` if the bytes are not
+    of that codec, or hold more than `limit` bytes.
     """
     decoder = _DECODERS.get(codec)
     if decoder is None:
         raise CorruptRecordError(f"compression codec {codec} does not exist")
+    if codec == LZ4 and magic == 0:
+        decoder = _lz4_of_magic_0
     try:
         return decoder(data, limit)
-    except (
-        zlib.error,
-        cramjam.DecompressionError,
-        lz4.block.LZ4BlockError,
-        zstandard.ZstdError,
-        struct.error,
-        IndexError,
-        ValueError,
-    ) as exc:
+    except _DAMAGE as exc:
         raise CorruptRecordError(f"{NAMES[codec]} data is damaged: {exc}") from exc
 
 
@@ -78,10 +85,10 @@ def decompress_into(codec: int, data: memoryview, out: memoryview) -> int | None
     Memory that was written before costs far less than new memory: zstd takes half as long again to
     write to the latter. None says that they do not fit, or are damaged: `decompress_pieces` tells.
     """
-    if codec == ZSTD:
+    if (decoder := _INTO.get(codec)) is not None:
         try:
-            return int(cramjam.zstd.decompress_into(data, out))
-        except cramjam.DecompressionError:
+            return decoder(data, out)
+        except _DAMAGE:
             return None
     try:
         pieces = decompress_pieces(codec, data, len(out))
@@ -172,13 +179,40 @@ def _snappy_block(block: memoryview, out: _Output) -> bytes:
 
 
 def _lz4(data: memoryview, limit: int) -> list[bytes | memoryview]:
-    position, block_bytes, block_checksums = _lz4_frame(data)
+    _check_lz4_header(data)
+    return _lz4_of_magic_0(data, limit)
+
+
+def _lz4_of_magic_0(data: memoryview, limit: int) -> list[bytes | memoryview]:
+    """Decompress a frame whose header checksum was summed over the wrong bytes (notes 2.3)."""
     out = _Output(limit)
+    for block, stored, most in _lz4_blocks(data):
+        out.add(block if stored else lz4.block.decompress(block, uncompressed_size=most))
+    return out.pieces
+
+
+def _lz4_into(data: memoryview, out: memoryview) -> int:
+    """Decompress a frame to the start of `out`; what does not fit is an error."""
+    _check_lz4_header(data)
+    position = 0
+    for block, stored, most in _lz4_blocks(data):
+        room = out[position : position + most]
+        if stored:
+            room[: len(block)] = block
+            position += len(block)
+        else:
+            position += int(cramjam.lz4.decompress_block_into(block, room))
+    return position
+
+
+def _lz4_blocks(data: memoryview) -> Iterator[tuple[memoryview, int, int]]:
+    """Give the blocks of a frame: (bytes, whether they are stored, the most they can hold)."""
+    position, block_bytes, block_checksums = _lz4_frame(data)
     while True:
         (word,) = _le_uint(data, position)
         position += 4
         if word == 0:
-            return out.pieces
+            return
         size, stored = word & 0x7FFFFFFF, word >> 31
         if size > min(block_bytes, len(data) - position):
             raise ValueError(f"block of {size} bytes is larger than the frame allows")
@@ -188,7 +222,13 @@ def _lz4(data: memoryview, limit: int) -> list[bytes | memoryview]:
             if _le_uint(data, position)[0] != xxhash.xxh32_intdigest(block):
                 raise ValueError("block checksum differs")
             position += 4
-        out.add(block if stored else lz4.block.decompress(block, uncompressed_size=block_bytes))
+        yield block, stored, block_bytes
+
+
+def _check_lz4_header(data: memoryview) -> None:
+    position, _, _ = _lz4_frame(data)
+    if data[position - 1] != (xxhash.xxh32_intdigest(data[4 : position - 1]) >> 8) & 0xFF:
+        raise ValueError("frame header checksum differs")
 
 
 def _lz4_frame(data: memoryview) -> tuple[int, int, bool]:
@@ -201,8 +241,6 @@ def _lz4_frame(data: memoryview) -> tuple[int, int, bool]:
     if size_code >> 4 not in _LZ4_BLOCK_BYTES:
         raise ValueError(f"block size code {size_code >> 4} does not exist")
     header_end = 6 + (8 if flags & 0x08 else 0)
-    if data[header_end] != (xxhash.xxh32_intdigest(data[4:header_end]) >> 8) & 0xFF:
-        raise ValueError("frame header checksum differs")
     return header_end + 1, _LZ4_BLOCK_BYTES[size_code >> 4], bool(flags & 0x10)
 
 
@@ -238,3 +276,9 @@ _DECODERS: dict[int, Callable[[memoryview, int], list[bytes | memoryview]]] = {
     LZ4: _lz4,
     ZSTD: _zstd,
 }
+
+_INTO: dict[int, Callable[[memoryview, memoryview], int]] = {
+    LZ4: _lz4_into,
+    ZSTD: cramjam.zstd.decompress_into,
+}
+"""Codecs whose library writes where it is told to."""

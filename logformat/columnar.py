@@ -7,14 +7,14 @@
 `walk` finds where the records of all batches at hand begin and end. Then each field is decoded for
 all records at once, and keys and values are gathered by Arrow out of the buffer they lie in. Every
 length is checked against its record before it is used, and a record must end where its length says.
+What entries of message formats v0 and v1 hold is found by `wrappers`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,17 @@ import pyarrow as pa
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat.codecs import decompress_into, decompress_pieces
-from klog.logformat.headers import read_headers
-from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, Longs, read_varints
-from klog.logformat.walk import Sections, record_bounds
+from klog.logformat.headers import HEADERS_TYPE, read_headers
+from klog.logformat.legacy import Fields
+from klog.logformat.sections import record_sections
+from klog.logformat.varint import VARLONG_BYTES, Bytes, Longs, read_varints
+from klog.logformat.walk import record_bounds
+from klog.logformat.wrappers import Messages, messages
 
 MAX_BATCH_RECORDS = 1 << 22
 """The most records that one batch may have: where each begins is held for all of them at once."""
+MAX_DECODED_BYTES = 1 << 30
+"""The most keys, values and headers in one piece: any one batch, and well below Arrow's 2 GiB."""
 PART_RECORDS = 1 << 18
 PART_BYTES = 4 << 20
 """Enough records to decode side by side, few enough to stay in the processor's caches."""
@@ -39,9 +43,9 @@ PART_BYTES = 4 << 20
 class Columns:
     """Decoded records, a row each.
 
-    `offset` and `timestamp_ms` int64, `timestamp_type` int8 (0
-    CreateTime, 1 LogAppendTime); `key`, `value` Arrow binary, null where the record has null;
-    `headers` Arrow list, null where the record has none. What was not asked for is None.
+    `offset` and `timestamp_ms` int64, `timestamp_type` int8 (0 CreateTime, 1 LogAppendTime, -1
+    none, as in v0); `key`, `value` Arrow binary, null where the record has null; `headers` Arrow
+    list, null where the record has none. What was not asked for is None.
     """
 
     offset: Longs
@@ -50,6 +54,11 @@ class Columns:
     key: pa.BinaryArray | None
     value: pa.BinaryArray | None
     headers: pa.ListArray | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the memory that keys, values and headers take."""
+        return sum(one.nbytes for one in (self.key, self.value, self.headers) if one is not None)
 
     def part(self, begin: int, end: int) -> Columns:
         """Keep the records from `begin` to before `end`, by number."""
@@ -81,8 +90,21 @@ class Columns:
 
 
 def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
-    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`."""
-    parts = list(decode_parts(data, batches, columns))
+    """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`.
+
+    What is larger than `MAX_DECODED_BYTES` is refused: only its parts fit into Arrow's arrays.
+    """
+    parts: list[Columns] = []
+    size_bytes = 0
+    for part in decode_parts(data, batches, columns):
+        size_bytes += part.size_bytes
+        if size_bytes > MAX_DECODED_BYTES:
+            raise CorruptRecordError(
+                f"records of more than {MAX_DECODED_BYTES} bytes in one piece are refused; "
+                "read them in parts",
+                int(batches.starts[0]),
+            )
+        parts.append(part)
     return parts[0] if len(parts) == 1 else Columns.joined(parts)
 
 
@@ -92,14 +114,65 @@ def decode_parts(
     columns: Collection[str],
     part_bytes: int = PART_BYTES,
     part_records: int = PART_RECORDS,
+    first_offset: int = 0,
 ) -> Iterator[Columns]:
     """Decode the records of `batches`, which lie in `data`; CRCs are the caller's to check.
 
     `columns` are names of `Columns`; offsets come always. A part is as many batches as decompress
     to about `part_bytes`, and `part_records` of their records at the most, so memory does not
-    follow how well they compressed. Raises `CorruptRecordError`, its position that of the batch.
+    follow how well they compressed; formats v0 and v1 share no part with v2. No offset may lie
+    below `first_offset`, nor at or below one before it: what a wrapper holds is seen only here.
+    Raises `CorruptRecordError`, its position that of the batch.
     """
-    for part, sections in _sections(data, batches, part_bytes):
+    is_legacy = batches.is_legacy
+    changes = np.flatnonzero(is_legacy[1:] != is_legacy[:-1]) + 1
+    for begin, end in pairwise([0, *changes.tolist(), len(batches)]):
+        some = batches.part(begin, end)
+        if begin < end and (base := int(some.base_offsets[0])) < first_offset:
+            raise CorruptRecordError(
+                f"batch at offset {base} behind offset {first_offset - 1}", int(some.starts[0])
+            )
+        if begin < end and is_legacy[begin]:
+            for found in messages(data, some, part_bytes, first_offset):
+                yield from _message_parts(found, columns, part_records)
+                first_offset = int(found.offsets[-1]) + 1
+        else:
+            yield from _record_parts(data, some, columns, part_bytes, part_records)
+            first_offset = int(some.next_offsets.max(initial=first_offset))
+
+
+def _message_parts(
+    found: Messages, columns: Collection[str], part_records: int
+) -> Iterator[Columns]:
+    """Make columns of messages of formats v0 and v1, which have no headers."""
+    for begin in range(0, len(found.offsets), part_records):
+        some = slice(begin, begin + part_records)
+        count = len(found.offsets[some])
+
+        def gathered(of: Fields, some: slice = some) -> pa.BinaryArray:
+            return _gather(found.sections.data, of.starts[some], of.ends[some], of.null[some])
+
+        yield Columns(
+            offset=found.offsets[some],
+            timestamp_ms=found.timestamps[some] if "timestamp_ms" in columns else None,
+            timestamp_type=found.timestamp_types[some] if "timestamp_type" in columns else None,
+            key=gathered(found.keys) if "key" in columns else None,
+            value=gathered(found.values) if "value" in columns else None,
+            headers=pa.nulls(count, HEADERS_TYPE) if "headers" in columns else None,
+        )
+
+
+def _record_parts(
+    data: bytes,
+    batches: v2.Batches,
+    columns: Collection[str],
+    part_bytes: int,
+    part_records: int,
+) -> Iterator[Columns]:
+    """Decode records of batches that are all of format v2; what no record counts is not opened."""
+    counted = batches.headers["count"] != 0
+    batches = batches if counted.all() else batches.where(counted)
+    for part, sections in record_sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
         counts = part.headers["count"].astype(np.int64)
         if (counts > MAX_BATCH_RECORDS).any():
@@ -117,77 +190,6 @@ def decode_parts(
                 )
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
-
-
-def _sections(
-    data: bytes, batches: v2.Batches, part_bytes: int
-) -> Iterator[tuple[v2.Batches, Sections]]:
-    """Lay the records of some batches after others in one buffer, uncompressed.
-
-    Batches that are all uncompressed stay where they are. Else the buffer holds what was yielded
-    only until the next is asked for.
-    """
-    codecs = batches.attributes & v2.CODEC_MASK
-    starts, ends = batches.starts + v2.HEADER_BYTES, batches.ends
-    if not codecs.any() and len(data) - int(ends.max(initial=0)) >= PADDING:
-        yield batches, Sections(data, starts, ends, batches.starts)
-        return
-    view = memoryview(data)
-    spans = zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    room_bytes = part_bytes + part_bytes // 4
-    with _lent_buffer(room_bytes + PADDING) as buffer:
-        out = memoryview(buffer)[:room_bytes]
-        sizes: list[int] = []
-        begin = held = 0
-        for number, (codec, start, end) in enumerate(spans):
-            # The one before is the best guess of how large this one is.
-            size = None
-            if not sizes or held + sizes[-1] <= part_bytes:
-                size = decompress_into(codec, view[start:end], out[held:])
-            if size is None and sizes:
-                part = batches.part(begin, number)
-                yield part, _laid_out(buffer, sizes, part.starts)
-                sizes, begin, held = [], number, 0
-                size = decompress_into(codec, view[start:end], out)
-            if size is None:
-                yield _lone(codec, view, batches.part(number, number + 1))
-                begin = number + 1
-            else:
-                sizes.append(size)
-                held += size
-        if sizes or begin == 0:
-            part = batches.part(begin, len(batches))
-            yield part, _laid_out(buffer, sizes, part.starts)
-
-
-def _lone(codec: int, view: memoryview, batch: v2.Batches) -> tuple[v2.Batches, Sections]:
-    """Give a batch that is larger than a part a buffer of its own."""
-    start = int(batch.starts[0])
-    try:
-        pieces = decompress_pieces(codec, view[start + v2.HEADER_BYTES : int(batch.ends[0])])
-    except CorruptRecordError as exc:
-        raise CorruptRecordError(exc.reason, start) from exc
-    data = b"".join([*pieces, bytes(PADDING)])
-    return batch, _laid_out(data, [len(data) - PADDING], batch.starts)
-
-
-def _laid_out(data: bytes | bytearray, sizes: list[int], origins: Longs) -> Sections:
-    behind = np.cumsum(np.array(sizes, np.int64))
-    return Sections(data, behind - np.array(sizes, np.int64), behind, origins)
-
-
-@contextmanager
-def _lent_buffer(size: int) -> Iterator[bytearray]:
-    """Lend a buffer that was written before; who asks while it is lent gets one of their own."""
-    free: list[bytearray] = _threads.__dict__.setdefault("free", [])
-    buffer = free.pop() if free and len(free[-1]) >= size else bytearray(size)
-    try:
-        yield buffer
-    finally:
-        free[:] = [buffer]
-
-
-_threads = threading.local()
 
 
 def _fields(

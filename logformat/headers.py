@@ -1,16 +1,28 @@
-"""Record headers to Arrow: a list of (key string, value binary) a record, null where it has none.
+"""Record headers in Arrow: a list of (key string, value binary) a record, null where it has none.
 
-Header k of all records that have one is read in one step. Names may repeat, their order stays, a
-null value is legal and a null name is not (format notes 1.3).
+Header k of all records that have one is read in one step; writing joins all headers of all records
+at once. Names may repeat, their order stays, a null value is legal and a null name is not
+(docs/format.md, 3).
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from klog.errors import CorruptRecordError
-from klog.logformat.varint import Bytes, Longs, read_varints
+from klog.logformat.arrow import (
+    Column,
+    binary_array,
+    bounds_of,
+    byte_lengths,
+    field_sizes,
+    joined,
+    refuse,
+    varints,
+)
+from klog.logformat.varint import Bytes, Longs, read_varints, varint_sizes, zigzag
 
 MAX_HEADERS = 1 << 16
 """The most headers that one record may have: each is a step of its own."""
@@ -92,3 +104,62 @@ def _first_not_utf8(names: pa.BinaryArray) -> int:
         except UnicodeDecodeError:
             return index
     return 0
+
+
+def is_headers_type(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type can be written: `HEADERS_TYPE`, whatever is nullable."""
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return False
+    fields = [(field.name, field.type) for field in kind.value_type]
+    return fields == [(field.name, field.type) for field in HEADER_TYPE]
+
+
+def header_sizes(headers: Column, first_row: int) -> Longs:
+    """Give the bytes that the headers of each record take, their count among them.
+
+    Raises `ValueError` that names the row, the first being `first_row`, if a header has no name or
+    a record has more headers than a reader takes.
+    """
+    sizes = [np.empty(0, np.int64)]
+    for chunk in headers.chunks if isinstance(headers, pa.ChunkedArray) else [headers]:
+        sizes.append(_sizes(chunk, first_row))
+        first_row += len(chunk)
+    return np.concatenate(sizes)
+
+
+def write_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
+    """Encode the headers of each record: two columns to join, the count and the headers."""
+    counts, names, values = _fields(headers)
+    name_lengths, value_lengths = byte_lengths(names), byte_lengths(values)
+    raw_names, raw_values = zigzag(name_lengths), zigzag(value_lengths)
+    entries = joined([varints(raw_names), names.cast(pa.binary()), varints(raw_values), values])
+    entry_bounds = bounds_of(
+        field_sizes(name_lengths, raw_names) + field_sizes(value_lengths, raw_values)
+    )
+    bounds = entry_bounds[bounds_of(counts)]
+    return [varints(zigzag(counts)), binary_array(entries, bounds)]
+
+
+def _sizes(headers: pa.ListArray, first_row: int) -> Longs:
+    counts, names, values = _fields(headers)
+    refuse(counts > MAX_HEADERS, first_row, f"the record has more than {MAX_HEADERS} headers")
+    name_lengths, value_lengths = byte_lengths(names), byte_lengths(values)
+    if (name_lengths < 0).any():
+        nameless = np.repeat(np.arange(len(counts)), counts)[name_lengths < 0]
+        raise ValueError(f"row {first_row + int(nameless[0])}: a header without a name")
+    sizes = field_sizes(name_lengths, zigzag(name_lengths))
+    sizes += field_sizes(value_lengths, zigzag(value_lengths))
+    behind = bounds_of(sizes)[bounds_of(counts)]
+    return np.diff(behind) + varint_sizes(zigzag(counts)).astype(np.int64)
+
+
+def _fields(headers: pa.ListArray) -> tuple[Longs, pa.StringArray, pa.BinaryArray]:
+    """Give the number of headers of each record, and the names and values of all of them."""
+    counts = pc.list_value_length(headers).fill_null(0).to_numpy().astype(np.int64)
+    bounds = headers.offsets.to_numpy()
+    first, count = (int(bounds[0]), int(bounds[-1] - bounds[0])) if len(headers) else (0, 0)
+    # A null list may lie over headers that are not to be seen.
+    hidden = count != counts.sum()
+    entries = headers.flatten() if hidden else headers.values.slice(first, count)
+    names, values = entries.flatten()
+    return counts, names, values

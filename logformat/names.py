@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_PARTITION_DIRECTORY = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]*)")
+_PARTITION_DIRECTORY = re.compile(
+    r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})"
+)
 _SEGMENT_FILE = re.compile(r"(?P<offset>[0-9]{20})\.(?P<suffix>log|index|timeindex|txnindex)")
-_TRANSITIONAL = re.compile(r"(?P<offset>[0-9]+)\.(?P<rest>.+)\.(?P<kind>deleted|cleaned|swap)")
+_TRANSITIONAL = re.compile(r"(?P<offset>[0-9]{1,20})\.(?P<rest>.+)\.(?P<kind>deleted|cleaned|swap)")
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})\.snapshot")
 MAX_PARTITION = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
+"""As 8 bytes say it, the offset behind the last one too."""
 
 
 def is_topic(name: str) -> bool:

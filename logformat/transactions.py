@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat.varint import PADDING, VARLONG_BYTES, read_varints
-
-ABORT, COMMIT = 0, 1
-MIN_KEY_BYTES = 4
+from klog.logformat import control
+from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, read_varints
 
 Mask = npt.NDArray[np.bool_]
+
+_COUNT_AT = 57
+_count = struct.Struct(">i").unpack_from
 
 
 def is_control(batches: v2.Batches) -> Mask:
@@ -43,21 +45,48 @@ def control_type(data: bytes, start: int, end: int) -> int | None:
 
     Types other than `ABORT` and `COMMIT` are the controllers' own, or unknown, and decide nothing.
     """
-    if end - start == v2.HEADER_BYTES:
+    if _count(data, start + _COUNT_AT)[0] == 0:
         return None
-    record = np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
-    at = np.zeros(1, np.int64)
-    length, at = read_varints(record, at)
-    stop = at + length
+    record = _records(data, start, end)
+    try:
+        begin, behind, _ = _key(record)
+        return control.read_type(record[begin:behind].tobytes())
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, start) from exc
+
+
+def coordinator_epoch(data: bytes, start: int, end: int) -> int:
+    """Give the coordinator epoch of the marker `data[start:end]`, whose type is known.
+
+    Raises `CorruptRecordError` for a value that no marker can have.
+    """
+    record = _records(data, start, end)
+    try:
+        _, behind, stop = _key(record)
+        size, at = read_varints(record, np.array([behind]))
+        begin, end = int(at[0]), int((at + size)[0])
+        if end < begin or end > stop:
+            raise CorruptRecordError("a transaction marker without its value")
+        return control.read_coordinator_epoch(record[begin:end].tobytes())
+    except CorruptRecordError as exc:
+        raise CorruptRecordError(exc.reason, start) from exc
+
+
+def _records(data: bytes, start: int, end: int) -> Bytes:
+    return np.frombuffer(data[start + v2.HEADER_BYTES : end] + bytes(PADDING), np.uint8)
+
+
+def _key(record: Bytes) -> tuple[int, int, int]:
+    """Find the key of the first record: where it begins and ends, and where the record ends."""
+    length, at = read_varints(record, np.zeros(1, np.int64))
+    stop = min(int((at + length)[0]), len(record) - PADDING)
     _, at = read_varints(record, at + 1, VARLONG_BYTES)
     _, at = read_varints(record, at)
     key_length, at = read_varints(record, at)
-    if key_length[0] < MIN_KEY_BYTES or at[0] + key_length[0] > min(stop[0], len(record) - PADDING):
-        raise CorruptRecordError("a control record without a key", start)
-    version, kind = struct.unpack_from(">hh", record.data, int(at[0]))
-    if version < 0:
-        raise CorruptRecordError(f"a control record of version {version}", start)
-    return int(kind)
+    begin, behind = int(at[0]), int((at + key_length)[0])
+    if behind < begin or behind > stop:
+        raise CorruptRecordError("a control record without a key")
+    return begin, behind, stop
 
 
 def markers(data: bytes, batches: v2.Batches) -> list[tuple[int, int, int]]:

@@ -2,21 +2,22 @@
 
 A record says where the next one begins, so one batch can only be walked in order; many can be
 walked side by side. Step k of the walk moves all batches at hand from their k-th record to the next
-one. Where there are few and long batches, each is entered at several places besides its start:
-places that look like the start of a record, and whose next ones do too. A guess is believed only if
-the walk from before it arrives exactly there; else the batches are walked from their starts alone.
+one. A long batch that has a good share of all records is entered at several places besides its
+start, by its share: places that look like the start of a record, and whose next ones do too. A
+guess is believed only if the walk from before it arrives exactly there; else all batches are walked
+from their starts alone, as the short ones always are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
+from klog.logformat.sections import Sections
 from klog.logformat.varint import TWO_BYTES, Bytes, Longs, pairs, read_varints
 
 MIN_RECORD_BYTES = 7
@@ -29,24 +30,6 @@ _LONG_BATCH = 256
 _HOPS = 3
 _WINDOW_RECORDS = 3
 _MAX_WINDOW_BYTES = 16384
-
-
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """The records of several batches, uncompressed, in one buffer.
-
-    `data` ends in padding; batch i's records are `data[starts[i]:ends[i]]`, and `origins[i]` is
-    where the batch began in what was read, for messages.
-    """
-
-    data: bytes | bytearray
-    starts: Longs
-    ends: Longs
-    origins: Longs
-
-    def origin_of(self, position: int) -> int:
-        """Give the origin of the batch whose records hold a position in `data`."""
-        return int(self.origins[max(int(np.searchsorted(self.starts, position, "right")) - 1, 0)])
 
 
 def record_bounds(
@@ -64,16 +47,41 @@ def record_bounds(
             int(sections.origins[index]),
         )
     batch_of = np.repeat(np.arange(len(counts)), counts)
-    if 2 * len(counts) <= _LANES and int(counts.max(initial=0)) > _LONG_BATCH:
-        starts = _walk_entered(buffer, sections, counts)
-        if starts is not None:
-            last = np.cumsum(counts)[counts > 0] - 1
-            ends = np.empty_like(starts)
-            ends[:-1] = starts[1:]
-            ends[last] = sections.ends[counts > 0]
-            return starts, ends, batch_of
-    starts, ends = _walk_from_starts(buffer, sections, counts, batch_of)
+    pieces = _pieces(sections, counts)
+    long = pieces > 1
+    entered = None
+    if long.any():
+        entered = _walk_entered(buffer, sections.where(long), counts[long], pieces[long])
+    if entered is None:
+        starts, ends = _walk_from_starts(buffer, sections, counts, batch_of)
+    elif long.all():
+        starts, ends = entered
+    else:
+        starts, ends = np.empty((2, len(batch_of)), np.int64)
+        inside, short = long[batch_of], counts[~long]
+        starts[inside], ends[inside] = entered
+        starts[~inside], ends[~inside] = _walk_from_starts(
+            buffer, sections.where(~long), short, np.repeat(np.arange(len(short)), short)
+        )
     return starts, ends, batch_of
+
+
+def _pieces(sections: Sections, counts: Longs) -> Longs:
+    """Give the number of places at which to enter each batch; 0 and 1 are its start alone.
+
+    All walk about as many records from each place, and a window of bytes to guess in fits between.
+    """
+    pieces = np.where(counts > _LONG_BATCH, _LANES * counts // max(int(counts.sum()), 1), 1)
+    windows = _windows(sections, counts)
+    pieces[windows > _MAX_WINDOW_BYTES] = 1
+    window = int(windows[pieces > 1].max(initial=1))
+    fitting: Longs = np.minimum(pieces, (sections.ends - sections.starts) // window)
+    return fitting
+
+
+def _windows(sections: Sections, counts: Longs) -> Longs:
+    """Give the bytes that a few records of each batch take."""
+    return (sections.ends - sections.starts) // np.maximum(counts, 1) * _WINDOW_RECORDS
 
 
 def _walk_from_starts(
@@ -155,18 +163,20 @@ def _careful_step(buffer: Bytes, sections: Sections) -> Callable[[Longs], Longs]
     return step
 
 
-def _walk_entered(buffer: Bytes, sections: Sections, counts: Longs) -> Longs | None:
-    """Walk long batches from several places each: all starts, or None if a guess was wrong.
+def _walk_entered(
+    buffer: Bytes, sections: Sections, counts: Longs, pieces: Longs
+) -> tuple[Longs, Longs] | None:
+    """Walk long batches from several places each: (starts, ends), or None if a guess was wrong.
 
-    A lane that takes four times the steps of its share is given up, so memory stays a share too.
+    It is given up at four times as many positions as there are records, so memory stays a share.
     """
-    lanes, batch = _entries(buffer, sections, counts)
+    lanes, batch = _entries(buffer, sections, counts, pieces)
     stops = np.append(lanes[1:], 0)
     last = np.append(batch[1:] != batch[:-1], True)
-    stops[last] = sections.ends[batch[last]]
+    stops[last] = sections.ends
     limit = len(buffer) - 2
     step = _quick_step(buffer)
-    most = 4 * int(counts.max()) * int((counts > 0).sum()) // len(lanes) + _LANES
+    most = 4 * int(counts.sum()) // len(lanes) + _LANES
     rows = [lanes]
     while len(rows) <= most:
         here = rows[-1]
@@ -181,24 +191,24 @@ def _walk_entered(buffer: Bytes, sections: Sections, counts: Longs) -> Longs | N
     if not arrived or (found != counts).any():
         return None
     starts: Longs = walked.T[inside.T]
-    return starts
+    ends = np.append(starts[1:], 0)
+    ends[np.cumsum(counts) - 1] = sections.ends
+    return starts, ends
 
 
 def _entries(
-    buffer: Bytes, sections: Sections, counts: Longs
+    buffer: Bytes, sections: Sections, counts: Longs, pieces: Longs
 ) -> tuple[Longs, npt.NDArray[np.intp]]:
-    """Choose where to enter the batches: (positions, number of the batch), both rising."""
-    filled = np.flatnonzero(counts)
-    sizes = sections.ends[filled] - sections.starts[filled]
-    window = int((sizes // counts[filled]).max()) * _WINDOW_RECORDS
-    pieces = max(_LANES // len(filled), 1)
-    if window > _MAX_WINDOW_BYTES or window * pieces > int(sizes.min()):
-        return sections.starts[filled], filled
-    share = np.arange(1, pieces)[None, :] * sizes[:, None] // pieces
-    targets = (sections.starts[filled, None] + share).reshape(-1)
-    guesses = _guess(buffer, targets, window)
-    lanes = np.concatenate((sections.starts[filled], guesses[guesses >= 0]))
-    owner = np.concatenate((filled, np.repeat(filled, pieces - 1)[guesses >= 0]))
+    """Find where to enter the batches: (positions, number of the batch), both rising."""
+    batch = np.arange(len(counts))
+    owner = np.repeat(batch, pieces - 1)
+    number = np.arange(1, len(owner) + 1) - (np.cumsum(pieces - 1) - (pieces - 1))[owner]
+    sizes = sections.ends - sections.starts
+    targets = sections.starts[owner] + number * sizes[owner] // pieces[owner]
+    guesses = _guess(buffer, targets, int(_windows(sections, counts).max()))
+    found = guesses >= 0
+    lanes = np.concatenate((sections.starts, guesses[found]))
+    owner = np.concatenate((batch, owner[found]))
     order = np.argsort(lanes, kind="stable")
     return lanes[order], owner[order]
 
@@ -225,7 +235,8 @@ def _guess(buffer: Bytes, targets: Longs, window: int) -> Longs:
     for _ in range(_HOPS):
         entry = TWO_BYTES.take(words[there])
         size = entry & 3
-        like = (size > 0) & (entry >= MIN_RECORD_BYTES << 2) & (buffer.take(there + size) == 0)
+        like = (size > 0) & (entry >= MIN_RECORD_BYTES - 1 << 2)
+        like &= buffer.take(there + size) == 0
         at, owner, there = at[like], owner[like], there[like] + _JUMPS.take(words[there[like]])
         np.minimum(there, limit, out=there)
     first = np.full(len(targets), -1, np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import secrets
 import signal
 import socket
@@ -24,12 +25,12 @@ from tools.jars import jars, java
 VERSION = "4.2.0"
 START_TIMEOUT_SECONDS = 120
 STOP_TIMEOUT_SECONDS = 60
-STARTED = b"Kafka Server started"
 JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:TieredStopAtLevel=1",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",  # says STARTED
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",  # says that it started
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaServer=info",  # the same, with ZooKeeper
 )
 
 # Everything a test would otherwise wait for happens within a second, and every file is small.
@@ -74,6 +75,10 @@ class Broker:
     they are, so a stopped or killed broker starts again on what it left.
     """
 
+    version = VERSION
+    component = "kafka"  # its jars, by their name in tools/jars.py
+    started = b"Kafka Server started"
+
     def __init__(
         self,
         work: Path,
@@ -110,7 +115,7 @@ class Broker:
             raise BrokerError("the broker runs already")
         self.work.mkdir(parents=True, exist_ok=True)
         config = self._configure()
-        if not all((folder / "meta.properties").exists() for folder in self.log_dirs):
+        if self._is_new:
             self._format(config)
         self.output.write_bytes(b"")
         self._process = self._spawn("kafka.Kafka", str(config))
@@ -148,13 +153,27 @@ class Broker:
         Raises BrokerError if it fails. The class is named with its package, for instance
         `kafka.tools.DumpLogSegments` or `org.apache.kafka.tools.ConsoleProducer`.
         """
-        return kafka_tool(main_class, *arguments, stdin=stdin)
+        return kafka_tool(main_class, *arguments, stdin=stdin, component=self.component)
+
+    @property
+    def _is_new(self) -> bool:
+        return not all((folder / "meta.properties").exists() for folder in self.log_dirs)
 
     def _configure(self) -> Path:
-        broker_port, controller_port = _free_ports(2)
-        self.bootstrap = f"127.0.0.1:{broker_port}"
         settings = {
             **self.properties,
+            **self._settings(),
+            "log.dirs": ",".join(str(folder) for folder in self.log_dirs),
+        }
+        config = self.work / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return config
+
+    def _settings(self) -> dict[str, str]:
+        """Choose free ports and say how the broker is reached and led."""
+        broker_port, controller_port = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{broker_port}"
+        return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
@@ -162,21 +181,17 @@ class Broker:
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "log.dirs": ",".join(str(folder) for folder in self.log_dirs),
         }
-        config = self.work / "server.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        return config
 
     def _format(self, config: Path) -> None:
         # A dash in front would look like an option to the tool.
         cluster_id = "k" + urlsafe_b64encode(secrets.token_bytes(16)).decode()[:21]
-        kafka_tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config))
+        self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config))
 
     def _spawn(self, *arguments: str) -> subprocess.Popen[bytes]:
         with self.output.open("ab") as output:
             return subprocess.Popen(
-                _command(*arguments),
+                _command(self.component, *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -189,7 +204,7 @@ class Broker:
         while time.monotonic() < deadline:
             if not self.running:
                 raise BrokerError(f"the broker ended at start\n{self._tail()}")
-            if STARTED in self.output.read_bytes():
+            if self.started in self.output.read_bytes():
                 return
             time.sleep(0.1)
         raise BrokerError(f"not ready in {START_TIMEOUT_SECONDS} s\n{self._tail()}")
@@ -204,23 +219,44 @@ class Broker:
         atexit.unregister(self.kill)
 
 
-def kafka_tool(main_class: str, *arguments: str, stdin: bytes = b"") -> str:
+def kafka_tool(
+    main_class: str, *arguments: str, stdin: bytes = b"", component: str = "kafka"
+) -> str:
     """Run one of Kafka's own command-line classes, with or without a broker; see Broker.tool."""
-    done = subprocess.run(
-        _command(main_class, *arguments), input=stdin, capture_output=True, timeout=300, check=False
-    )
-    printed = done.stdout.decode(errors="replace")
-    if done.returncode != 0:
-        told = printed + done.stderr.decode(errors="replace")
-        raise BrokerError(f"{main_class} failed: {told[-4000:]}")
+    printed, _ = kafka_tool_output(main_class, *arguments, stdin=stdin, component=component)
     return printed
 
 
-def _command(main_class: str, *arguments: str) -> list[str]:
-    return [str(java()), *JAVA_OPTIONS, "-cp", f"{jars('kafka')}/*", main_class, *arguments]
+def kafka_tool_output(
+    main_class: str, *arguments: str, stdin: bytes = b"", component: str = "kafka"
+) -> tuple[str, str]:
+    """Run a class as kafka_tool does and return its standard output and its standard error."""
+    done = kafka_process(main_class, *arguments, stdin=stdin, component=component)
+    printed, told = (one.decode(errors="replace") for one in (done.stdout, done.stderr))
+    if done.returncode != 0:
+        raise BrokerError(f"{main_class} failed: {(printed + told)[-4000:]}")
+    return printed, told
 
 
-def _free_ports(count: int) -> list[int]:
+def kafka_process(
+    main_class: str, *arguments: str, stdin: bytes = b"", component: str = "kafka"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run one of Kafka's own command-line classes to its end, however it ends."""
+    return subprocess.run(
+        _command(component, main_class, *arguments),
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},  # what is printed is UTF-8 everywhere
+        timeout=300,
+        check=False,
+    )
+
+
+def _command(component: str, main_class: str, *arguments: str) -> list[str]:
+    return [str(java()), *JAVA_OPTIONS, "-cp", f"{jars(component)}/*", main_class, *arguments]
+
+
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

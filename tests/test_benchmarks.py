@@ -17,7 +17,17 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks import ceiling, decode, machine, memory, peers, report, spark_read
+from benchmarks import (
+    ceiling,
+    decode,
+    encode,
+    legacy,
+    machine,
+    memory,
+    peers,
+    report,
+    spark_read,
+)
 from benchmarks.__main__ import main
 from benchmarks.logs import (
     FIRST_TIMESTAMP_MS,
@@ -34,8 +44,10 @@ from klog.connector.log.partition import TopicPartition
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import chunks
 from klog.logformat import batch as v2
-from klog.logformat.codecs import NAMES
+from klog.logformat.codecs import NAMES, decompress
 from klog.logformat.columnar import decode as decode_columns
+from klog.logformat.encode import Form
+from klog.logformat.encode import encode as write_batches
 
 ORIGINAL = Path(__file__).parents[2] / "shared" / "bench" / "records.py"
 """The generator of the figures in the issues, where it is at hand."""
@@ -174,6 +186,67 @@ def test_decode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert str(tmp_path) not in printed
     assert printed.count("| 16 KiB (126) | 100 B | none |") == 1
     assert len(json.loads(figures.read_text())["decode"]) == 12
+
+
+@pytest.mark.parametrize("codec", legacy.CODECS)
+@pytest.mark.parametrize("magic", legacy.MAGICS)
+def test_both_readers_see_the_same_older_records(magic: int, codec: str) -> None:
+    shape = Shape(codec, SMALL_BATCHES, 100, 2000)
+    rows = shape_records(shape)
+    logs = list(legacy.partition_logs(magic, shape, rows))
+    for log, part in zip(logs, np.array_split(rows, len(logs)), strict=True):
+        expected = [
+            (i, FIRST_TIMESTAMP_MS + i if magic else -1, row[:KEY_BYTES].tobytes(),
+             row[KEY_BYTES:].tobytes())
+            for i, row in enumerate(part)
+        ]  # fmt: skip
+        assert list(seen_by_klog(log)) == expected
+        theirs = [
+            (one.offset, one.timestamp or -1, bytes(one.key), bytes(one.value))
+            for one in peers.kafka_python_records(log)
+        ]
+        assert theirs == expected
+
+
+@pytest.mark.parametrize("read", [decode.read_klog, peers.read_kafka_python_legacy])
+@pytest.mark.parametrize("codec", legacy.CODECS)
+def test_both_readers_check_the_crcs_of_older_records(read: Any, codec: str) -> None:
+    shape = Shape(codec, SMALL_BATCHES, 100, 400)
+    logs = list(legacy.partition_logs(1, shape, shape_records(shape)))
+    assert read(logs) == 400
+    logs[0] = logs[0][:-20] + bytes([logs[0][-20] ^ 1]) + logs[0][-19:]
+    with pytest.raises(Exception, match="CRC"):
+        read(logs)
+
+
+def test_older_formats_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--tiny", "--only", "legacy", "--records", "400"])
+    printed = capsys.readouterr().out
+    assert printed.count("| v0 | plain | 100 B |") == 1
+    assert printed.count("| v1 | lz4 (189) | 100 B |") == 1
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "zstd"])
+def test_both_writers_write_the_same_batches(codec: str) -> None:
+    rows = shape_records(Shape("none", SMALL_BATCHES, 100, 500))
+    columns, pairs = encode.arrow_columns(rows), encode.python_pairs(rows)
+    form = Form(batch_bytes=encode.small_batch_bytes(columns), codec=NAMES.index(codec))
+    assert encode.records_in_a_batch(columns, form) == encode.SMALL_RECORDS
+    ours = list(write_batches(columns, form))
+    theirs = [bytes(one) for one in encode.kafka_python(pairs, form.codec, encode.SMALL_RECORDS)]
+    assert len(ours) == len(theirs) == 4
+    for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+        assert our[21:61] == their[21:61]  # Producers count from 0, and leaders stamp offsets.
+        assert int.from_bytes(our[:8], "big") == encode.SMALL_RECORDS * number
+        assert decompress(form.codec, our[61:]) == decompress(form.codec, their[61:])
+
+
+def test_encode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    main(["--tiny", "--only", "encode", "--records", "400", "--json", str(figures)])
+    printed = capsys.readouterr().out
+    assert printed.count("| 150 records (150) | 100 B | zstd 1 | - |") == 1
+    assert len(json.loads(figures.read_text())["encode"]) == 16
 
 
 def test_a_codec_without_a_peer_has_no_ratio_to_it() -> None:

@@ -39,6 +39,16 @@ COMPONENTS: dict[str, tuple[Module, ...]] = {
         # Kafka's jars bring no logger: without one a broker that fails says nothing.
         Module("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
+    # Older brokers, which write the golden vectors: 2.8 still knows formats v0 and v1 and brings
+    # ZooKeeper with it; 3.9 is the last before 4.
+    "kafka-3.9": (
+        Module("org.apache.kafka", "kafka_2.13", "3.9.1"),
+        Module("org.slf4j", "slf4j-simple", "1.7.36"),
+    ),
+    "kafka-2.8": (
+        Module("org.apache.kafka", "kafka_2.13", "2.8.2"),
+        Module("org.slf4j", "slf4j-simple", "1.7.36"),
+    ),
 }
 
 

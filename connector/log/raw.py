@@ -26,7 +26,8 @@ from klog.errors import (
     OptionError,
     UnsupportedFormatError,
 )
-from klog.logformat.checkpoint import read_offset_checkpoint, read_topic_id
+from klog.logformat.checkpoint import read_offset_checkpoint
+from klog.logformat.metadata import read_topic_id
 from klog.logformat.names import partition_of_directory
 
 KLOG_STATE = "_klog"
@@ -168,7 +169,8 @@ class RawRoot:
         if directory.segments:
             end = self._find_end(name, topic_id, store, directory, log_directory.flushed(key))
             start = max(start, directory.segments[0].base_offset)
-        # A broker that finds its log end below the checkpointed start drops the log (notes 0.7).
+        # A broker that finds its log end below the checkpointed start drops the log
+        # (docs/format.md, 14).
         log_end = max(end.next_offset, start)
         if log_directory.held:
             log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)
@@ -197,7 +199,7 @@ class RawRoot:
             if known and same and (known.stamp, known.held) == (file.stamp, flushed.held):
                 return known.end
             end = find_end(reader, flushed, known.end if known and same else None)
-        except (CorruptRecordError, UnsupportedFormatError) as exc:
+        except CorruptRecordError as exc:
             raise exc.in_file(segment.log.path, str(name)) from exc
         finally:
             reader.close()

@@ -15,21 +15,18 @@ import numpy as np
 
 from klog.connector.log.directory import Segment
 from klog.connector.store.files import File, Store
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
-from klog.logformat.index import (
-    EMPTY_OFFSET_INDEX,
-    OffsetIndex,
-    TimeIndex,
-    read_offset_index,
-    read_time_index,
-)
+from klog.logformat.columnar import decode
+from klog.logformat.index import MAX_RELATIVE_OFFSET
+from klog.logformat.indexing import appends_of, no_entries
+from klog.logformat.offset_index import OffsetIndex, read_offset_index
+from klog.logformat.segment_recovery import scan_to_fault
+from klog.logformat.time_index import TimeIndex, read_time_index
 
 CHUNK_BYTES = 4 << 20
 """How much is read at a time: enough batches to decode side by side, little enough to hold."""
-INDEX_INTERVAL_BYTES = 4096
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +55,16 @@ def chunks(
     position, wanted = begin, chunk_bytes
     while position < end:
         data = file.read(position, min(position + wanted, end))
-        try:
-            batches = v2.scan(data, 0, len(data))
-            if len(batches) and int(batches.base_offsets[0]) < first_offset:
-                raise CorruptRecordError(
-                    f"batch at offset {int(batches.base_offsets[0])} behind offset "
-                    f"{first_offset - 1}"
-                )
-        except CorruptRecordError as exc:
-            intact, first = _before(data, exc)
-            if len(intact):
-                yield Chunk(data, position, intact)
-            raise CorruptRecordError(first.reason, position + first.position) from exc
-        except UnsupportedFormatError as exc:
-            raise UnsupportedFormatError(exc.reason, position + (exc.position or 0)) from exc
+        batches, fault = scan_to_fault(data)
+        if len(batches) and int(batches.base_offsets[0]) < first_offset:
+            raise CorruptRecordError(
+                f"batch at offset {int(batches.base_offsets[0])} behind offset {first_offset - 1}",
+                position,
+            )
+        if fault is not None:
+            if len(batches):
+                yield Chunk(data, position, batches)
+            raise CorruptRecordError(fault.reason, position + fault.position) from fault
         if len(batches):
             yield Chunk(data, position, batches)
             position += int(batches.ends[-1])
@@ -88,6 +81,13 @@ def chunks(
                 )
 
 
+def first_offset(entry: bytes) -> int:
+    """Give the first offset of one whole message of format v0 or v1, once its CRC holds."""
+    batches = v2.scan(entry, 0, len(entry))
+    v2.check_crcs(entry, batches)
+    return int(decode(entry, batches, ()).offset[0])
+
+
 @contextmanager
 def located(position: int) -> Iterator[None]:
     """Restate what is wrong in a chunk that begins at `position` by its position in the file."""
@@ -95,15 +95,6 @@ def located(position: int) -> Iterator[None]:
         yield
     except CorruptRecordError as exc:
         raise CorruptRecordError(exc.reason, position + exc.position) from exc
-
-
-def _before(data: bytes, fault: CorruptRecordError) -> tuple[v2.Batches, CorruptRecordError]:
-    """Scan again up to a fault: what is good before it, and the first fault there is."""
-    while True:
-        try:
-            return v2.scan(data, 0, fault.position), fault
-        except CorruptRecordError as earlier:
-            fault = earlier
 
 
 def _length_at(data: bytes) -> int:
@@ -138,14 +129,27 @@ class SegmentReader:
         return position
 
     def cut_at(self, position: int) -> int | None:
-        """Give the base offset of the batch that begins at `position`; None if none does."""
+        """Give the first offset of the batch that begins at `position`; None if none does.
+
+        A message of format v0 or v1 is read for it: a wrapper's offset is that of its last message.
+        """
         header = self.header(position)
-        return None if header is None else int(header["base_offset"])
+        if header is None:
+            return None
+        if int(header["magic"]) == v2.MAGIC:
+            return int(header["base_offset"])
+        size = v2.FRAME_BYTES + int(header["length"])
+        if size > MAX_BATCH_BYTES:
+            return None
+        try:
+            return first_offset(self.file.read(position, position + size))
+        except CorruptRecordError:
+            return None
 
     def is_batch(self, position: int, reached: int) -> bool:
         """Tell whether a batch begins at `position` whose offset is at most `reached`."""
-        base = self.cut_at(position)
-        return base is not None and base <= reached
+        header = self.header(position)
+        return header is not None and int(header["base_offset"]) <= reached
 
     def index(self) -> OffsetIndex:
         """Give the offset index: the file's if it is well-formed, else one made from the log."""
@@ -184,30 +188,23 @@ class SegmentReader:
         return found if self.is_batch(last, int(found.offsets[-1])) else None
 
     def _rebuilt(self) -> OffsetIndex:
-        """Index the log by its headers, an entry a few kilobytes, as far as it is readable."""
-        offsets, positions = [], []
+        """Index the log by its headers as a broker's recovery does, as far as it is readable."""
+        indexes = no_entries(self.segment.base_offset)
         try:
             for chunk in chunks(self.file, 0, self.file.size_bytes):
-                starts = chunk.batches.starts + chunk.position
-                step = np.flatnonzero(np.diff(starts // INDEX_INTERVAL_BYTES, prepend=-1))
-                offsets.append(chunk.batches.next_offsets[step] - 1)
-                positions.append(starts[step])
-        except (CorruptRecordError, UnsupportedFormatError):
+                indexes = indexes.with_appends(appends_of(chunk.batches))
+        except CorruptRecordError:
             pass
-        if not offsets:
-            return EMPTY_OFFSET_INDEX
-        return OffsetIndex(np.concatenate(offsets), np.concatenate(positions))
+        return indexes.offset_index
 
     def header(self, position: int) -> v2.Headers | None:
         """Give the header of the batch that begins at `position`; None if none of this segment."""
         data = self.file.read(position, position + v2.HEADER_BYTES)
-        if len(data) < v2.HEADER_BYTES:
+        header = v2.header_of(data)
+        if header is None:
             return None
-        header: v2.Headers = np.frombuffer(data, v2.HEADER, 1)[0]
         base = int(header["base_offset"]) - self.segment.base_offset
         behind = position + v2.FRAME_BYTES + int(header["length"])
-        if int(header["magic"]) != 2 or int(header["length"]) < v2.MIN_LENGTH:
-            return None
         if not 0 <= base <= MAX_RELATIVE_OFFSET or behind > self.file.size_bytes:
             return None
         return header

@@ -2,7 +2,7 @@
 
 A broker knows its open transactions from the producer snapshots and the batches behind the newest
 one; so does klog, and where no snapshot is whole it reads the headers from the log's start rather
-than forget a transaction as a broker would (format notes 0.5, 6.5).
+than forget a transaction as a broker would (docs/format.md, 10 and 14).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from klog.connector.log.directory import Directory
 from klog.connector.log.partition import PartitionLog
 from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.connector.store.files import Store
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.snapshot import read_open_transactions
@@ -69,7 +69,7 @@ def follow(known: OpenTransactions, log: PartitionLog) -> OpenTransactions:
         reader = log.open(segment)
         try:
             now = _through(reader, now, log.log_end, log.readable_bytes(reader))
-        except (CorruptRecordError, UnsupportedFormatError) as exc:
+        except CorruptRecordError as exc:
             raise exc.in_file(segment.log.path, str(log.name)) from exc
         finally:
             reader.close()

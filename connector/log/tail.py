@@ -4,8 +4,8 @@ The end is found from the last index entry on, by headers. Bytes behind the last
 whole batches at the end that fail their CRC, are a torn tail, and left out as a broker's recovery
 leaves them out. They are damage, and an error, if an intact batch lies behind them, or if the
 broker had flushed beyond them (its recovery point says so): nothing is dropped in silence
-(`kafka-seen.md` 25, 26, 28, 30). While a broker holds the directory, an append may be under way and
-nothing behind the high watermark is looked at.
+(docs/format.md, seen 25, 26, 28, 30). While a broker holds the directory, an append may be under
+way and nothing behind the high watermark is looked at.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from klog.connector.log.segment import MAX_RELATIVE_OFFSET, SegmentReader, chunks
+from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.index import MAX_RELATIVE_OFFSET
 from klog.logformat.recovery import is_padding, plausible_starts
 
 _SEARCH_BYTES = 4 << 20
@@ -100,14 +101,14 @@ def _still_ends(reader: SegmentReader, hint: End) -> bool:
 
 
 def _last_indexed(reader: SegmentReader) -> End:
-    """Start from the last index entry; an entry past the end is no entry (`kafka-seen.md` 28)."""
+    """Start from the last index entry; one past the end is no entry (docs/format.md, seen 28)."""
     index = reader.index()
     base = reader.segment.base_offset
     return End(base, int(index.positions[-1])) if len(index.positions) else End(base, 0)
 
 
 def _in_segment(batches: v2.Batches, base: int) -> npt.NDArray[np.bool_]:
-    """Tell which batches come before any whose offsets leave their segment (`kafka-seen.md` 26)."""
+    """Tell which batches come before any that leaves its segment (docs/format.md, seen 26)."""
     inside = batches.next_offsets - 1 <= base + MAX_RELATIVE_OFFSET
     inside &= batches.base_offsets >= base
     first_outside = int(np.argmin(inside)) if not inside.all() else len(inside)
@@ -147,10 +148,10 @@ def _judge_tail(
 
 def _keeps_crc(head: bytes) -> bool:
     """Tell whether a whole batch begins here whose CRC holds: its damage lies outside the CRC."""
-    if len(head) < v2.HEADER_BYTES:
-        return False
     size = v2.FRAME_BYTES + int.from_bytes(head[8:12], "big", signed=True)
-    return v2.HEADER_BYTES <= size <= len(head) and v2.is_intact(head[:size])
+    if not v2.MIN_BATCH_BYTES <= size <= len(head):
+        return False
+    return v2.is_intact(head[:size])
 
 
 def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
@@ -161,7 +162,7 @@ def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
     file = reader.file
     position = end.position + 1
     budget = _SEARCH_FACTOR * (file.size_bytes - end.position) + _SEARCH_BYTES
-    while position + v2.HEADER_BYTES <= file.size_bytes:
+    while position + v2.MIN_BATCH_BYTES <= file.size_bytes:
         data = file.read(position, min(position + _SEARCH_BYTES, file.size_bytes))
         room = min(file.size_bytes - position, len(data) + MAX_BATCH_BYTES)
         for start in plausible_starts(data, end.next_offset, room).tolist():
@@ -169,6 +170,8 @@ def _intact_batch_behind(reader: SegmentReader, end: End) -> int | None:
             budget -= size
             if budget < 0 or _is_intact(file, position + start, position + start + size):
                 return int(position + start)
+        if position + len(data) >= file.size_bytes:
+            break
         position += max(len(data) - v2.HEADER_BYTES + 1, 1)
     return None
 
@@ -184,8 +187,12 @@ def _without_torn_batches(reader: SegmentReader, end: End, flushed: Flushed) -> 
             chunk.batches.next_offsets.tolist(),
             strict=True,
         ):
-            if v2.is_intact(chunk.data[start:behind]):
+            one = chunk.data[start:behind]
+            if v2.is_intact(one):
                 kept = End(next_offset, chunk.position + behind)
+            elif len(one) >= v2.HEADER_BYTES and v2.keeps_crc32c(one):
+                reason = f"magic {one[v2.MAGIC_AT]} on a batch of format v2"
+                raise CorruptRecordError(reason, chunk.position + start)
     if flushed.clean or kept.next_offset < flushed.offset:
         raise CorruptRecordError(
             "the last batch fails its CRC, in bytes that the broker had flushed", kept.position

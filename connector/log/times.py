@@ -1,9 +1,10 @@
-"""The first offset at or after a time, by Kafka's rule for ListOffsets (format notes 8.4).
+"""The first offset at or after a time, by Kafka's rule for ListOffsets (docs/format.md, 8.2).
 
 The first segment whose largest timestamp reaches the time holds the answer: the first record in it,
 at or above the log start, whose timestamp is at least that. The time index says from where on to
 look, if the batch of the entry it gives confirms it; the headers behind that entry say the rest,
-for an index may lack its last entries (format notes 4.4).
+for an index may lack its last entries (docs/format.md, 8.2). A message of format v0 has no time and
+is never the answer.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ def _in_segment(log: PartitionLog, reader: SegmentReader, timestamp_ms: int) -> 
             one = chunk.batches.part(number, number + 1)
             with located(chunk.position):
                 v2.check_crcs(chunk.data, one)
-                columns = decode(chunk.data, one, ("timestamp_ms",))
+                columns = decode(chunk.data, one, ("timestamp_ms", "timestamp_type"))
             assert columns.timestamp_ms is not None
+            assert columns.timestamp_type is not None
             match = (columns.timestamp_ms >= timestamp_ms) & (columns.offset >= log.log_start)
+            match &= columns.timestamp_type >= 0
             if match.any():
                 return int(columns.offset[int(np.argmax(match))])
     return None

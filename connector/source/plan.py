@@ -7,7 +7,7 @@ A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
     path, identity, stamp      of the file the slice lies in, as planned; no stamp while it grows
     base_offset                of the segment
     begin, end                 positions: the bytes to read
-    first_offset               base offset of the batch at `begin`, -1 where that is unknown
+    first_offset               first offset of the batch at `begin`, -1 where that is unknown
     start_offset, end_offset   the records wanted, end exclusive
     limit_offset               behind every offset that may stand in these bytes
     aborted                    transactions that a `.txnindex` calls aborted, each a list:
@@ -31,7 +31,7 @@ from klog.connector.log.directory import Segment
 from klog.connector.log.segment import SegmentReader
 from klog.connector.source.ranges import OffsetRange
 from klog.errors import CorruptRecordError
-from klog.logformat.index import read_aborted
+from klog.logformat.transaction_index import read_aborted
 
 Slice: TypeAlias = dict[str, Any]
 

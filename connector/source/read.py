@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from klog.connector.log.raw import read_topic_id_of
-from klog.connector.log.segment import Chunk, chunks, located
+from klog.connector.log.segment import Chunk, chunks, first_offset, located
 from klog.connector.source.fates import Fates
 from klog.connector.source.plan import ChangedError, Slice
 from klog.connector.source.rows import decoded, rows, schema
 from klog.connector.store.files import File, Store, store_for
-from klog.errors import CorruptRecordError, DataLossError, UnsupportedFormatError
+from klog.errors import CorruptRecordError, DataLossError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.columnar import Columns, decode_parts
@@ -101,6 +101,7 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
     file = _open(store, piece)
     name = f"{piece['topic']}-{piece['partition']}"
     fates = Fates(piece, store, file)
+    behind = piece["base_offset"]
     try:
         for chunk in _chunks(file, piece):
             within = _within(chunk.batches, piece)
@@ -109,10 +110,11 @@ def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
             wanted = _wanted(within, chunk, fates)
             if not len(wanted):
                 continue
-            parts = decode_parts(chunk.data, wanted, names)
+            parts = decode_parts(chunk.data, wanted, names, first_offset=behind)
             while (columns := _next(parts, chunk.position)) is not None:
-                yield _bounded(columns, piece), int(columns.offset[-1]) + 1
-    except (CorruptRecordError, UnsupportedFormatError) as exc:
+                behind = int(columns.offset[-1]) + 1
+                yield _bounded(columns, piece), behind
+    except CorruptRecordError as exc:
         raise exc.in_file(piece["path"], name) from exc
     finally:
         file.close()
@@ -145,8 +147,7 @@ def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
     """Read a slice's whole batches; what does not begin or end as planned has changed."""
     position, expected = piece["begin"], piece["first_offset"]
     for chunk in chunks(file, position, piece["end"], piece["base_offset"]):
-        first = int(chunk.batches.base_offsets[0])
-        if expected >= 0 and first != expected:
+        if expected >= 0 and (first := _first_offset(chunk)) != expected:
             raise ChangedError(f"offset {first} where {expected} was planned")
         expected, position = -1, chunk.end
         last = int(chunk.batches.next_offsets[-1])
@@ -162,16 +163,25 @@ def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
         raise CorruptRecordError("the file ends in the middle of a batch", position)
 
 
+def _first_offset(chunk: Chunk) -> int:
+    """Give the first offset of a chunk, as the plan did: a wrapper is opened for it."""
+    one = chunk.batches.part(0, 1)
+    if not one.is_legacy[0]:
+        return int(one.base_offsets[0])
+    with located(chunk.position):
+        return first_offset(chunk.data[int(one.starts[0]) : int(one.ends[0])])
+
+
 def _within(batches: v2.Batches, piece: Slice) -> v2.Batches:
     """Keep the batches that reach into the slice's offsets; others need not even be intact."""
     inside = batches.next_offsets > piece["start_offset"]
-    inside &= batches.base_offsets < piece["end_offset"]
+    inside &= batches.lowest_offsets < piece["end_offset"]
     return batches if inside.all() else batches.where(inside)
 
 
 def _wanted(within: v2.Batches, chunk: Chunk, fates: Fates) -> v2.Batches:
     """Keep the data batches that are not of an aborted transaction."""
-    keep = ~transactions.is_control(within) & (within.headers["count"] > 0)
+    keep = ~transactions.is_control(within) & (within.headers["count"] != 0)
     keep &= ~fates.aborted(within, chunk)
     return within if keep.all() else within.where(keep)
 

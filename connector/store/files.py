@@ -8,13 +8,15 @@ the store's listing says of it (size with ETag, version or modification time).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import fsspec
 
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +116,18 @@ class FsspecFile:
 
     def __init__(self, system: Any, path: str) -> None:
         """Ask the store for the file's size and identity."""
-        info = system.info(path)
         self._system, self._path = system, path
-        self.size_bytes = int(info["size"])
-        self.identity = self.stamp = _version(info)
+        with _foreign(path):
+            info = system.info(path)
+            self.size_bytes = int(info["size"])
+            self.identity = self.stamp = _version(info)
 
     def read(self, begin: int, end: int) -> bytes:
         """Read from `begin` to before `end`."""
         if begin >= min(end, self.size_bytes):
             return b""
-        return bytes(self._system.cat_file(self._path, begin, min(end, self.size_bytes)))
+        with _foreign(self._path):
+            return bytes(self._system.cat_file(self._path, begin, min(end, self.size_bytes)))
 
     def close(self) -> None:
         """Hold nothing open between reads."""
@@ -138,9 +142,11 @@ class FsspecStore:
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory, asking the store anew."""
-        self._system.invalidate_cache(directory)
+        with _foreign(directory):
+            self._system.invalidate_cache(directory)
+            listed = self._system.ls(directory, detail=True)
         found = []
-        for info in self._system.ls(directory, detail=True):
+        for info in listed:
             path = str(info["name"]).rstrip("/")
             name = path.rsplit("/", 1)[-1]
             size = int(info.get("size") or 0)
@@ -154,7 +160,30 @@ class FsspecStore:
 
     def read(self, path: str) -> bytes:
         """Read a whole file."""
-        return bytes(self._system.cat_file(path))
+        with _foreign(path):
+            return bytes(self._system.cat_file(path))
+
+
+@contextmanager
+def _foreign(path: str) -> Iterator[None]:
+    """Restate what a file system's own code raises as a `KlogError` that names the path.
+
+    An `OSError` says what a caller has to know (no such file, no permission) and stays.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    # Each of fsspec's file systems raises what the client library behind it does, and those have
+    # no class in common.
+    except Exception as exc:
+        raise KlogError(
+            f"{path}: cannot be read: {_said(exc)}. Check the URL, and that what it names is whole"
+        ) from exc
+
+
+def _said(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {exc}"
 
 
 def _version(info: dict[str, Any]) -> str:
@@ -176,7 +205,8 @@ def _version(info: dict[str, Any]) -> str:
 def store_for(root: str) -> tuple[Store, str]:
     """Give the store behind a path or URL, and the path as that store spells it.
 
-    Raises `OptionError` for a scheme that fsspec does not know or whose client is not installed.
+    Raises `OptionError` for a scheme that fsspec does not know, whose client is not installed or
+    which needs more than the URL says, and where an archive is none.
     """
     if "://" not in root and not root.startswith("file:"):
         return LocalStore(), str(Path(root).absolute())
@@ -185,6 +215,12 @@ def store_for(root: str) -> tuple[Store, str]:
         return LocalStore(), "/" + root.removeprefix("file:").strip("/")
     try:
         system, path = fsspec.core.url_to_fs(root)
-    except (ImportError, ValueError) as exc:
-        raise OptionError(f"path: cannot read {scheme}:// here: {exc}") from exc
+    except OSError:
+        raise
+    # As in `_foreign`: a file system is made by code that may raise anything.
+    except Exception as exc:
+        raise OptionError(
+            f"path: cannot read {scheme}:// here: {_said(exc)}. Check {root}, and that the client "
+            "of its scheme is installed"
+        ) from exc
     return FsspecStore(system), str(path)

@@ -5,6 +5,8 @@
     +-- UnsupportedFormatError  bytes are good, but of a kind this klog does not read
     +-- OffsetOutOfRangeError   an offset that the partition does not hold was asked for
     +-- DataLossError           records that a plan or a stream counted on are gone
+    +-- OutOfOrderSequenceError a producer's batch does not follow its last: write what is missing
+    +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- OptionError             the user's words are wrong: option, topic, path
 
 Each message names the file, topic-partition, offset or option, and what to do next.
@@ -89,6 +91,14 @@ class OffsetOutOfRangeError(KlogError):
 
 class DataLossError(KlogError):
     """Records that a plan or a checkpoint counted on are no longer there."""
+
+
+class OutOfOrderSequenceError(KlogError):
+    """A producer's batch does not follow the last one: something between was lost or repeated."""
+
+
+class ProducerFencedError(KlogError):
+    """A newer epoch of this producer, or of its coordinator, has written: this one must stop."""
 
 
 class OptionError(KlogError):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from klog.connector.source.rows import MAX_TIMESTAMP_MS
+from tests import encode
 from tests.cli.conftest import Klog
+from tests.connector.logs import write_log
 from tests.corpus import LONGEST_VALUE_KEPT_BYTES, SCENES, Digest, Record, scene
+from tests.encode_legacy import wrapper
 
 TYPES = ("CreateTime", "LogAppendTime")
 
@@ -114,6 +118,23 @@ def test_properties_are_taken_one_by_one(on_scene: Klog) -> None:
         "--formatter-property", "key.separator==", "--property", "print.offset=true",
     )  # fmt: skip
     assert said.out == b"Offset:0=k00000=v00000-.................\n"
+
+
+@pytest.mark.parametrize(
+    ("magic", "console", "kind", "timestamp"),
+    [(0, "NO_TIMESTAMP", "NoTimestampType", -1), (1, "CreateTime:1001", "CreateTime", 1001)],
+)
+def test_older_formats(
+    klog: Klog, tmp_path: Path, magic: int, console: str, kind: str, timestamp: int
+) -> None:
+    # Kafka's `DefaultMessageFormatter` and `TimestampType`: a record of v0 has no time.
+    records = [encode.Record(0, 1000, b"k", b"one"), encode.Record(1, 1001, b"k", b"two")]
+    write_log(tmp_path, {0: [wrapper(records, magic, encode.GZIP)]})
+    common = ("consume", "--root", str(tmp_path), "--topic", "t", "-o", "1")
+    said = klog(*common, "--property", "print.timestamp=true")
+    assert said.out == b"%s\ttwo\n" % console.encode()
+    told = json.loads(klog(*common, "--json").out)
+    assert (told["offset"], told["timestampType"], told["timestamp"]) == (1, kind, timestamp)
 
 
 def test_an_offset_that_is_not_kept_is_refused(on_scene: Klog) -> None:

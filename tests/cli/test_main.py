@@ -70,7 +70,7 @@ def test_help_tells_of_what_exists(klog: Klog) -> None:
     assert said.code == 0
     told = said.out.decode().split("VERB\n")[-1].split("\n\n")[0]
     verbs = [line.split()[0] for line in told.splitlines()]
-    assert verbs == ["topics", "consume"]
+    assert verbs == ["topics", "consume", "dump"]
     assert klog("--version").out.decode() == f"klog {__version__}\n"
 
 

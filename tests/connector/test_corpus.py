@@ -11,14 +11,14 @@ import pytest
 from klog.connector.log.raw import RawRoot
 from klog.connector.options import read_options
 from klog.connector.source import scan
-from klog.connector.source.rows import MAX_TIMESTAMP_MS
-from tests.corpus import SCENES, Bounds, Digest, Record, scene
+from tests.corpus import SCENES, Bounds, Record, scene
+from tests.reading import LEVELS, read_partition, told_at
 
 PARTITIONS = [
     pytest.param(name, *key, bounds, level, id=f"{name}-{key[0][:40]}-{key[1]}-{level}")
     for name in SCENES
     for key, bounds in scene(name).partitions().items()
-    for level in ("read_uncommitted", "read_committed")
+    for level in LEVELS
 ]
 
 
@@ -30,67 +30,10 @@ def told(name: str) -> dict[tuple[str, int], list[Record]]:
     return by_partition
 
 
-def held(timestamp_ms: int) -> int:
-    """Give the time that Spark's microseconds can hold: `docs/reading.md`, Timestamps."""
-    return max(-MAX_TIMESTAMP_MS, min(timestamp_ms, MAX_TIMESTAMP_MS))
-
-
-def read_all(name: str, topic: str, partition: int, level: str, **more: str) -> list[Record]:
-    directories = [str(path) for path in scene(name).log_dirs]
-    given = {
-        "assign": json.dumps({topic: [partition]}),
-        "includeHeaders": "true",
-        "isolationLevel": level,
-    } | more
-    options = read_options(given)
-    root = RawRoot(directories)
-    found = []
-    for task in scan.slices(root, scan.pin(root, options), options):
-        for batch in scan.reader(directories, options).read(task):
-            batch.validate(full=True)
-            times = batch.column("timestamp").cast("int64").to_pylist()
-            position = batch.schema.get_field_index("timestamp")
-            for row, microseconds in zip(
-                batch.remove_column(position).to_pylist(), times, strict=True
-            ):
-                value = row["value"]
-                long = value is not None and len(value) > 4096
-                headers = tuple((h["key"], h["value"]) for h in row["headers"] or ())
-                assert microseconds % 1000 == 0
-                found.append(
-                    Record(
-                        row["topic"],
-                        row["partition"],
-                        row["offset"],
-                        microseconds // 1000,
-                        row["timestampType"],
-                        row["key"],
-                        Digest.of(value) if long else value,
-                        headers,
-                        read_committed=True,
-                    )
-                )
-    return found
-
-
 @pytest.mark.parametrize(("name", "topic", "partition", "bounds", "level"), PARTITIONS)
 def test_a_partition(name: str, topic: str, partition: int, bounds: Bounds, level: str) -> None:
-    wanted = [
-        Record(
-            one.topic,
-            one.partition,
-            one.offset,
-            held(one.timestamp),
-            one.timestamp_type,
-            one.key,
-            one.value,
-            one.headers,
-            read_committed=True,
-        )
-        for one in told(name)[topic, partition]
-        if level == "read_uncommitted" or one.read_committed
-    ]
-    assert read_all(name, topic, partition, level) == wanted
+    wanted = told_at(told(name)[topic, partition], level)
+    assert read_partition(scene(name).log_dirs, topic, partition, level) == wanted
 
 
 @pytest.mark.parametrize(("name", "topic", "partition", "bounds", "level"), PARTITIONS)
@@ -108,7 +51,8 @@ def test_bounds(name: str, topic: str, partition: int, bounds: Bounds, level: st
 
 @pytest.mark.parametrize("name", SCENES)
 def test_many_small_tasks_give_the_same(name: str) -> None:
+    dirs = scene(name).log_dirs
     for topic, partition in scene(name).partitions():
-        for level in ("read_uncommitted", "read_committed"):
-            whole = read_all(name, topic, partition, level)
-            assert read_all(name, topic, partition, level, minPartitions="9") == whole
+        for level in LEVELS:
+            whole = read_partition(dirs, topic, partition, level)
+            assert read_partition(dirs, topic, partition, level, minPartitions="9") == whole

@@ -1,12 +1,7 @@
-"""A log directory that a broker holds: the high watermark bounds it, and rolls do not break it.
-
-The holder is a process that locks `.lock` as a broker's Java does, by POSIX record lock.
-"""
+"""A log directory that a broker holds: the high watermark bounds it, and rolls do not break it."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,30 +9,15 @@ import pytest
 
 from klog.connector.log.lock import is_held
 from klog.errors import CorruptFileError
+from tests.connector.holder import holding
 from tests.connector.logs import many, offsets, read, set_checkpoint, write_log
 from tests.encode import COMMIT, marker, plain, transactional
-
-HOLDER = """
-import fcntl, sys
-file = open(sys.argv[1], "w")
-fcntl.lockf(file, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Path]:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / ".lock")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"held\n"
-        yield tmp_path
-        process.stdin.close()
+    with holding(tmp_path) as root:
+        yield root
 
 
 def high_watermark(root: Path, offset: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from klog.connector.log import segment as segment_module
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.store.files import LocalFile
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from tests.connector.logs import entries_of, many, offset_index, open_segment, time_index, write_log
 from tests.encode import Record, batch, plain
 from tests.logformat.golden import LEGACY
@@ -127,10 +127,12 @@ def test_a_batch_beyond_the_limit_is_refused_before_it_is_read() -> None:
         list(chunks(file, 0, 1 << 32, chunk_bytes=1 << 20))
 
 
-def test_another_message_format() -> None:
-    data = plain(0) + LEGACY["v1 gzip (CreateTime)"]
-    with pytest.raises(UnsupportedFormatError, match=f"position {len(plain(0))}"):
-        list(chunks(Bytes(data), 0, len(data)))
+def test_other_message_formats_between() -> None:
+    data = plain(0) + LEGACY["v1 gzip (CreateTime)"] + plain(8)
+    for size in (61, 100, 150, 4096):
+        found = list(chunks(Bytes(data), 0, len(data), chunk_bytes=size))
+        assert [n for c in found for n in c.batches.next_offsets.tolist()] == [1, 8, 9]
+        assert found[-1].end == len(data)
 
 
 # A segment on disk, with index files of every kind.

@@ -15,7 +15,7 @@ from klog.connector.log.raw import RawRoot
 from klog.connector.options import read_options
 from klog.connector.source import scan
 from klog.connector.store.files import FsspecStore, LocalStore, Store, store_for
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 from tests.corpus import scene
 
 FILES = {"a/one": b"0123456789", "a/two": b"", "a/inner/three": b"3", "b/four": bytes(5000)}
@@ -216,6 +216,43 @@ def test_a_relative_path_is_taken_from_here(
 def test_a_scheme_nobody_knows() -> None:
     with pytest.raises(OptionError, match="path: cannot read nosuch://"):
         store_for("nosuch://x/y")
+
+
+def test_what_a_url_lacks(tmp_path: Path) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"no archive")
+    with pytest.raises(OptionError, match=r"cannot read zip:// here: BadZipFile.*Check zip://x::"):
+        store_for(f"zip://x::{tmp_path / 'bad.zip'}")
+    with pytest.raises(OptionError, match=r"cannot read reference:// here: .*Check reference://x"):
+        store_for("reference://x")
+
+
+class Failing:
+    """A file system whose every call fails with one error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def info(self, path: str) -> dict[str, Any]:
+        raise self._error
+
+    def ls(self, directory: str, detail: bool) -> list[dict[str, Any]]:
+        raise self._error
+
+    def cat_file(self, path: str) -> bytes:
+        raise self._error
+
+    def invalidate_cache(self, directory: str) -> None:
+        """There is none."""
+
+
+@pytest.mark.parametrize("call", ["open", "entries", "read"])
+def test_what_a_file_system_raises_names_the_path(call: str) -> None:
+    error = AttributeError("no such thing")
+    with pytest.raises(KlogError, match="x/y: cannot be read: AttributeError: no such thing") as at:
+        getattr(FsspecStore(Failing(error)), call)("x/y")
+    assert at.value.__cause__ is error
+    with pytest.raises(FileNotFoundError):
+        getattr(FsspecStore(Failing(FileNotFoundError("x/y"))), call)("x/y")
 
 
 def test_a_file_is_no_log_directory(tmp_path: Path) -> None:

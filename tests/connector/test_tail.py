@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 from klog.connector.log.tail import End, Flushed, find_end
-from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.errors import CorruptRecordError
 from tests.connector.logs import entries_of, many, offset_index, open_segment, write_log
-from tests.encode import Record, batch, plain
+from tests.encode import GZIP, Record, batch, plain
+from tests.encode_legacy import message, wrapper
 from tests.logformat.golden import LEGACY
 
 BATCHES = many(10)
@@ -188,17 +190,52 @@ def test_a_hint_that_the_batch_there_denies_is_dropped(tmp_path: Path, hint: End
     assert end_of(tmp_path, WHOLE, CLEAN, hint=hint) == (10, 10 * SIZE)
 
 
-def test_another_message_format_is_named(tmp_path: Path) -> None:
-    for data in LEGACY.values():
-        if len(data) >= 61:
-            with pytest.raises(UnsupportedFormatError, match="position 0"):
-                end_of(tmp_path, data, CLEAN)
+# Logs of message formats v0 and v1.
+
+MESSAGES = [message(Record(n, 1000 + n, b"k", b"%04d" % n), n % 2) for n in range(8)]
+MESSAGES += [wrapper([Record(8, 1008, b"k", b"v"), Record(9, 1009)], 1, GZIP)]
 
 
+@pytest.mark.parametrize("data", LEGACY.values(), ids=LEGACY)
 @pytest.mark.parametrize("flushed", [CLEAN, UNCLEAN, stopped(100)])
-def test_a_tiny_log_of_another_message_format_is_named(tmp_path: Path, flushed: Flushed) -> None:
-    # `docs/reading.md`, Limits: message formats 0 and 1 are refused. 38 bytes, one record.
-    data = LEGACY["v1 LogAppendTime 777, offset 5 k1/v1"]
-    assert len(data) == 38
-    with pytest.raises(UnsupportedFormatError):
-        end_of(tmp_path, data, flushed)
+def test_logs_of_older_formats_end_too(tmp_path: Path, data: bytes, flushed: Flushed) -> None:
+    next_offset = 6 if len(data) == 38 else 8
+    assert end_of(tmp_path, data, flushed) == (next_offset, len(data))
+
+
+def test_every_cut_of_an_older_log(tmp_path: Path) -> None:
+    data = b"".join(MESSAGES)
+    ends = [0, *accumulate(map(len, MESSAGES))]
+    for size in range(1, len(data) + 1):
+        whole = max(n for n, end in enumerate(ends) if end <= size)
+        next_offset = 10 if whole == 9 else whole
+        assert end_of(tmp_path, data[:size], UNCLEAN) == (next_offset, ends[whole])
+
+
+def test_a_last_message_with_a_bad_crc(tmp_path: Path) -> None:
+    for number in (7, 8):
+        whole = b"".join(MESSAGES[:number])
+        torn = whole + MESSAGES[number][:-1] + b"!"
+        assert end_of(tmp_path, torn, UNCLEAN) == (number, len(whole))
+        for flushed in (CLEAN, stopped(number + 1)):
+            with pytest.raises(CorruptRecordError, match="fails its CRC") as caught:
+                end_of(tmp_path, torn, flushed)
+            assert caught.value.position == len(whole)
+
+
+@pytest.mark.parametrize("behind", [MESSAGES[6], MESSAGES[7], MESSAGES[8], plain(9)])
+def test_an_intact_message_behind_damage_makes_it_an_error(tmp_path: Path, behind: bytes) -> None:
+    whole = b"".join(MESSAGES[:5])
+    for damage in (bytes(40), b"\xff" * 77, MESSAGES[5][:9] + b"\x7f" + MESSAGES[5][10:]):
+        for rest in (b"", b"x" * 5, bytes(500)):
+            with pytest.raises(CorruptRecordError, match="seems to follow") as caught:
+                end_of(tmp_path, whole + damage + behind + rest, UNCLEAN)
+            assert caught.value.position == len(whole)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_batch_of_v2_that_says_another_magic_is_an_error(tmp_path: Path, magic: int) -> None:
+    # `kafka-seen.md` 26: the magic is outside the CRC, so this is no torn append.
+    wrong = batch([Record(9, 0, b"k", b"v")], magic=magic)
+    with pytest.raises(CorruptRecordError, match=f"magic {magic} on a batch of format v2"):
+        end_of(tmp_path, WHOLE[: 9 * SIZE] + wrong, UNCLEAN)

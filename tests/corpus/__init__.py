@@ -51,7 +51,7 @@ class Record:
     partition: int
     offset: int
     timestamp: int  # milliseconds since 1970, may be negative
-    timestamp_type: int  # 0 CreateTime, 1 LogAppendTime
+    timestamp_type: int  # 0 CreateTime, 1 LogAppendTime, -1 none (v0)
     key: bytes | None
     value: bytes | Digest | None
     headers: tuple[tuple[str, bytes | None], ...]
@@ -77,14 +77,15 @@ class Scene:
     stop: str  # "clean" or "killed"
     notes: dict[str, str]  # topic -> what it shows
     configs: dict[str, dict[str, str]]  # topic -> what was set at creation
+    root: Path  # where `truth` lies
 
     def records(self) -> list[Record]:
         """Return all records, by topic, partition and offset."""
-        return list(_records(self.name))
+        return list(_records(self.root, self.name))
 
     def partitions(self) -> dict[tuple[str, int], Bounds]:
         """Return the bounds of every (topic, partition) but those of Kafka's internal topics."""
-        told = _told(self.name)["partitions"]
+        told = _told(self.root, self.name)["partitions"]
         return {
             (one["topic"], one["partition"]): Bounds(
                 one["earliest"], one["high_watermark"], one["last_stable_offset"]
@@ -101,28 +102,29 @@ class Scene:
         raise FileNotFoundError(f"scene {self.name} has no {topic}-{partition}")
 
 
-def scene(name: str) -> Scene:
-    """Return a scene by its name, one of SCENES."""
-    told = _told(name)
+def scene(name: str, root: Path = ROOT) -> Scene:
+    """Return a scene by its name, one of SCENES if it lies below ROOT."""
+    told = _told(root, name)
     return Scene(
         name=name,
-        log_dirs=[ROOT / name / folder for folder in told["log_dirs"]],
+        log_dirs=[root / name / folder for folder in told["log_dirs"]],
         kafka=told["kafka"],
         stop=told["stop"],
         notes=dict(told["notes"]),
         configs={topic: dict(config) for topic, config in told["configs"].items()},
+        root=root,
     )
 
 
 @cache
-def _told(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((ROOT / "truth" / f"{name}.json").read_text())
+def _told(root: Path, name: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((root / "truth" / f"{name}.json").read_text())
     return told
 
 
 @cache
-def _records(name: str) -> tuple[Record, ...]:
-    with gzip.open(ROOT / "truth" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+def _records(root: Path, name: str) -> tuple[Record, ...]:
+    with gzip.open(root / "truth" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return tuple(_record(json.loads(line)) for line in lines)
 
 

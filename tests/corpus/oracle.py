@@ -9,14 +9,14 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from tests.broker import VERSION
-from tests.corpus import LONGEST_VALUE_KEPT_BYTES, Digest
+from tests.corpus import LONGEST_VALUE_KEPT_BYTES, Bounds, Digest
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
 
 Where = tuple[str, int]
@@ -35,16 +35,30 @@ def write_truth(client: Client, into: Path, scene: str, stop: str) -> int:
     stable = offsets(client, partitions, OffsetSpec.latest(), "read_committed")
     everything = consume(client, earliest, high, "read_uncommitted")
     committed = consume(client, earliest, stable, "read_committed")
+    bounds = {where: Bounds(earliest[where], high[where], stable[where]) for where in partitions}
+    write_account(client, into, scene, stop, bounds, everything, committed)
+    return len(everything)
+
+
+def write_account(
+    client: Client,
+    into: Path,
+    scene: str,
+    stop: str,
+    partitions: dict[Where, Bounds],
+    everything: Account,
+    committed: Account,
+) -> None:
+    """Write what a consumer was given, whichever it was; its two levels may not contradict."""
     for where, told in committed.items():
         if everything[where] != told:
             raise RuntimeError(f"{scene}: the two levels differ at {where}")
     bounds = [
-        {"topic": topic, "partition": partition, "earliest": earliest[topic, partition],
-         "high_watermark": high[topic, partition], "last_stable_offset": stable[topic, partition]}
-        for topic, partition in partitions
-    ]  # fmt: skip
+        {"topic": topic, "partition": partition, **asdict(one)}
+        for (topic, partition), one in sorted(partitions.items())
+    ]
     about = {
-        "kafka": VERSION,
+        "kafka": client.broker.version,
         "stop": stop,
         "log_dirs": [folder.name for folder in client.broker.log_dirs],
         "notes": client.notes,
@@ -54,7 +68,6 @@ def write_truth(client: Client, into: Path, scene: str, stop: str) -> int:
     into.mkdir(parents=True, exist_ok=True)
     (into / f"{scene}.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     _write_records(into / f"{scene}.jsonl.gz", everything, set(committed))
-    return len(everything)
 
 
 def _write_records(path: Path, everything: Account, committed: set[tuple[str, int, int]]) -> None:
@@ -125,18 +138,18 @@ def _told(message: Message) -> dict[str, Any]:
         "offset": message.offset(),
         "timestamp": timestamp,
         "timestampType": kind - 1,  # librdkafka: 1 CreateTime, 2 LogAppendTime
-        "key": _text(message.key()),
+        "key": text(message.key()),
         "value": _value(message.value()),
-        "headers": [[one[0], _text(one[1])] for one in headers] if headers else None,
+        "headers": [[one[0], text(one[1])] for one in headers] if headers else None,
     }
 
 
-def _text(content: Any) -> str | None:
+def text(content: Any) -> str | None:
     return None if content is None else b64encode(content).decode()
 
 
 def _value(content: Any) -> Any:
     if content is None or len(content) <= LONGEST_VALUE_KEPT_BYTES:
-        return _text(content)
+        return text(content)
     digest = Digest.of(content)
     return {"sha256": digest.sha256, "size": digest.size}

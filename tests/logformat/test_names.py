@@ -47,6 +47,7 @@ def test_no_topics(name: str) -> None:
         "x-01",
         "x-+1",
         "x-2147483648",
+        "x-1" + "0" * 5000,
         "x-0\n",
         "x-\u0663",
         f"x-0.{HEX}-delete",
@@ -106,7 +107,14 @@ def test_transitional_files(name: str, parts: tuple[int, str, str]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [f"{ZERO}.log", f"{ZERO}.swap", "x.log.swap", "99999999999999999999.log.swap", ".log.swap"],
+    [
+        f"{ZERO}.log",
+        f"{ZERO}.swap",
+        "x.log.swap",
+        "99999999999999999999.log.swap",
+        "9" * 5000 + ".log.deleted",
+        ".log.swap",
+    ],
 )
 def test_no_transitional_files(name: str) -> None:
     assert transitional_file(name) is None

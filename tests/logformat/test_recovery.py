@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from klog.logformat.recovery import is_padding, plausible_starts
 from tests.encode import Record, batch, plain
-from tests.logformat.golden import BATCHES, COMPRESSED, CONTROLS, DIRECTORY
+from tests.encode_legacy import message
+from tests.logformat.golden import BATCHES, COMPRESSED, CONTROLS, DIRECTORY, LEGACY
 
 ALL = [golden.data for golden in BATCHES.values()]
 ALL += [data for data, _ in CONTROLS.values()] + list(COMPRESSED.values())
@@ -44,7 +45,6 @@ def test_a_batch_must_fit_into_the_room() -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        pytest.param(batch([Record(1, 0)], magic=1), id="magic 1"),
         pytest.param(batch([Record(1, 0)], magic=3), id="magic 3"),
         pytest.param(batch([Record(1, 0)], attributes=5), id="codec 5"),
         pytest.param(batch([Record(1, 0)], attributes=0x80), id="attribute bit 7"),
@@ -62,7 +62,52 @@ def test_what_no_batch_can_say(one: bytes) -> None:
 
 def test_fewer_bytes_than_a_header() -> None:
     for size in range(61):
-        assert plausible_starts(ALL[0][:size], 0, 1 << 30).tolist() == []
+        assert plausible_starts(ALL[0][:size], 0, len(ALL[0])).tolist() == []
+    for one in LEGACY.values():
+        for size in range(26):
+            assert plausible_starts(one[:size], 0, len(one)).tolist() == []
+
+
+@pytest.mark.parametrize("one", LEGACY.values(), ids=LEGACY)
+@pytest.mark.parametrize("junk", [b"", b"\x01", bytes(7), b"\xff" * 100, b"\x01" * 40])
+def test_a_message_behind_junk_is_found(one: bytes, junk: bytes) -> None:
+    data = junk + one
+    assert len(junk) in plausible_starts(data, 5, len(data)).tolist()
+    assert len(junk) not in plausible_starts(data, 8, len(data)).tolist()
+    size = 12 + int.from_bytes(one[8:12], "big")
+    assert len(junk) not in plausible_starts(data, 5, len(junk) + size - 1).tolist()
+
+
+def test_a_message_whose_end_is_not_at_hand() -> None:
+    one = message(Record(5, 0, b"k" * 100, b"v" * 5000), 1)
+    assert plausible_starts(one[:61], 0, 9000).tolist() == [0]
+    assert plausible_starts(one[:200], 0, 9000).tolist() == [0]
+
+
+def test_a_message_whose_length_is_told_by_its_first_byte_alone() -> None:
+    whole = message(Record(5, 0, b"k", bytes((1 << 24) - 23)), 1)
+    assert whole[8:12] == b"\1\0\0\0"
+    assert 0 in plausible_starts(whole[:200], 0, len(whole)).tolist()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(message(Record(5, 0), 0, attributes=0x08), id="v0 with a timestamp type"),
+        pytest.param(message(Record(5, 0), 1, attributes=0x10), id="attribute bit 4"),
+        pytest.param(message(Record(5, 0), 1, attributes=4), id="zstd"),
+        pytest.param(message(Record(5, 0), 0, length=13), id="v0 of length 13"),
+        pytest.param(message(Record(5, 0), 1, length=21), id="v1 of length 21"),
+        pytest.param(message(Record(5, 0), 1, length=-1), id="negative length"),
+        pytest.param(message(Record(5, 0), 1, length=23) + b"x", id="longer than its fields"),
+        pytest.param(message(Record(5, 0, b"key"), 1, length=24), id="shorter than its key"),
+        pytest.param(
+            message(Record(5, 0), 1, fields=b"\xff\xff\xff\xfe" + bytes(4)), id="length -2"
+        ),
+    ],
+)
+def test_what_no_message_can_say(one: bytes) -> None:
+    assert 0 not in plausible_starts(one, 0, len(one)).tolist()
 
 
 def test_padding() -> None:
@@ -75,5 +120,5 @@ def test_padding() -> None:
 @given(st.binary(max_size=300), st.integers(0, 400))
 def test_any_bytes(data: bytes, room: int) -> None:
     for at in plausible_starts(data, 0, room).tolist():
-        assert at + 61 <= len(data)
+        assert at + (61 if data[at + 16] == 2 else 26) <= len(data)
         assert at + 12 + struct.unpack_from(">i", data, at + 8)[0] <= room

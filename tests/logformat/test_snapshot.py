@@ -1,4 +1,4 @@
-"""Producer snapshots: which transactions were open (format notes 4.6 and 13.6)."""
+"""Producer snapshots (format notes 4.6 and 13.6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.logformat.snapshot import read_open_transactions
+from klog.errors import CorruptRecordError
+from klog.logformat.snapshot import (
+    SnapshotEntry,
+    decode_snapshot,
+    encode_snapshot,
+    read_open_transactions,
+)
 
 TWO = bytes.fromhex(
     "0001d9c5aebe000000020000000000000fa0000300000013000000000000006d0000000200000000000004d2"
@@ -85,3 +91,77 @@ def test_any_bytes_are_read_or_none(data: bytes) -> None:
     sealed = struct.pack(">hI", 1, google_crc32c.value(data)) + data
     found = read_open_transactions(sealed)
     assert found is None or all(first >= 0 for first in found.values())
+
+
+def integers(bits: int) -> st.SearchStrategy[int]:
+    return st.integers(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+ENTRIES = st.lists(
+    st.builds(
+        SnapshotEntry,
+        producer_id=integers(64),
+        epoch=integers(16),
+        last_sequence=integers(32),
+        last_offset=integers(64),
+        offset_delta=integers(32),
+        timestamp_ms=integers(64),
+        coordinator_epoch=integers(32),
+        transaction_first_offset=integers(64),
+    ),
+    max_size=5,
+)
+
+
+def test_the_golden_entries() -> None:
+    entries = (
+        SnapshotEntry(4000, 3, 19, 109, 2, 1234, 9, 105),
+        SnapshotEntry(4001, 7, -1, -1, 0, 1500, 5, -1),
+    )
+    assert decode_snapshot(TWO) == entries
+    assert encode_snapshot(entries) == TWO
+    assert encode_snapshot(()) == EMPTY
+
+
+@given(ENTRIES)
+def test_what_is_written_is_read(entries: list[SnapshotEntry]) -> None:
+    assert decode_snapshot(encode_snapshot(entries)) == tuple(entries)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(b"", "cut short", id="empty"),
+        pytest.param(EMPTY[:9], "cut short", id="cut"),
+        pytest.param(snapshot((7, 0), version=2), "version 2", id="version"),
+        pytest.param(TWO[:-1] + b"\0", "CRC-32C", id="crc"),
+        pytest.param(snapshot((7, 0), count=2), "2 producers in", id="count"),
+    ],
+)
+def test_damage_is_named(data: bytes, reason: str) -> None:
+    with pytest.raises(CorruptRecordError, match=reason):
+        decode_snapshot(data)
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_decode_or_raise(data: bytes) -> None:
+    for one in (data, struct.pack(">hI", 1, google_crc32c.value(data)) + data):
+        try:
+            found = decode_snapshot(one)
+        except CorruptRecordError:
+            assert read_open_transactions(one) is None
+        else:
+            assert encode_snapshot(found) == one
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        SnapshotEntry(1 << 63, 0, 0, 0, 0, 0, 0, 0),
+        SnapshotEntry(0, 1 << 15, 0, 0, 0, 0, 0, 0),
+        SnapshotEntry(0, 0, 1 << 31, 0, 0, 0, 0, 0),
+    ],
+)
+def test_what_no_field_can_hold_is_refused(entry: SnapshotEntry) -> None:
+    with pytest.raises(ValueError, match="cannot hold"):
+        encode_snapshot([entry])

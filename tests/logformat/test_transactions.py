@@ -66,6 +66,13 @@ def test_an_emptied_control_batch_says_nothing() -> None:
     assert tx.markers(data, scan(data)) == []
 
 
+def test_the_count_says_whether_a_control_batch_is_empty() -> None:
+    # Format notes 1.2, validity: bytes behind a count of 0 are not inspected.
+    assert kind_of(batch(attributes=CONTROL, payload=b"\xff" * 9, count=0)) is None
+    with pytest.raises(CorruptRecordError, match="without a key"):
+        kind_of(batch(attributes=CONTROL, payload=b"", count=1))
+
+
 @pytest.mark.parametrize("kind", [2, 3, 6, 7, 999, -1, 32767])
 def test_types_that_decide_nothing(kind: int) -> None:
     data = control(5, kind, producer_id=9, attributes=TRANSACTIONAL | CONTROL)
@@ -108,9 +115,17 @@ def test_control_records_that_cannot_be(data: bytes, reason: str) -> None:
         kind_of(data)
 
 
-def test_a_damaged_control_record_names_its_batch() -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        control(1, 0, producer_id=5, key=b""),
+        batch(base_offset=1, payload=b"\xff" * 20, count=1, attributes=CONTROL, producer_id=5),
+    ],
+    ids=["no key", "a length that does not end"],
+)
+def test_a_damaged_control_record_names_its_batch(damaged: bytes) -> None:
     before = plain(0)
-    data = before + control(1, 0, producer_id=5, key=b"")
+    data = before + damaged
     with pytest.raises(CorruptRecordError) as caught:
         tx.markers(data, scan(data))
     assert caught.value.position == len(before)

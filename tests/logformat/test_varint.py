@@ -15,6 +15,9 @@ from klog.logformat.varint import (
     VARLONG_BYTES,
     pairs,
     read_varints,
+    varint_sizes,
+    write_varints,
+    zigzag,
 )
 from tests.encode import varint
 
@@ -149,3 +152,23 @@ def test_the_table_knows_every_pair_of_bytes() -> None:
 def test_pairs_are_little_endian_at_every_byte() -> None:
     data = np.array([1, 2, 3, 4], np.uint8)
     assert pairs(data).tolist() == [0x0201, 0x0302, 0x0403]
+
+
+def test_written_as_the_table_says() -> None:
+    """A row is its varints side by side; here every number stands between two others."""
+    numbers = np.array([number for number, _ in BOTH + LONG_ONLY], np.int64)
+    expected = [bytes.fromhex(text) for _, text in BOTH + LONG_ONLY]
+    raw = zigzag(numbers)
+    assert varint_sizes(raw).tolist() == [len(one) for one in expected]
+    data, sizes = write_varints([zigzag(numbers * 0), raw, zigzag(numbers[::-1])])
+    rows = [b"\0" + one + other for one, other in zip(expected, expected[::-1], strict=True)]
+    assert (data.tobytes(), sizes.tolist()) == (b"".join(rows), [len(row) for row in rows])
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=30))
+def test_written_and_read_back(numbers: list[int]) -> None:
+    data, sizes = write_varints([zigzag(np.array(numbers, np.int64))])
+    ends = np.cumsum(sizes, dtype=np.int64)
+    padded = np.concatenate((data, np.zeros(PADDING, np.uint8)))
+    values, behind = read_varints(padded, ends - sizes, VARLONG_BYTES)
+    assert (values.tolist(), behind.tolist()) == (numbers, ends.tolist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError
 from klog.logformat import walk
+from klog.logformat.sections import Sections
 from klog.logformat.varint import PADDING, Bytes, Longs
-from klog.logformat.walk import Sections, record_bounds
+from klog.logformat.walk import record_bounds
 from tests.encode import Record, record, varint
 from tests.logformat.decoding import Plodder
 
@@ -62,15 +64,17 @@ def entered(
     lanes: list[int] = []
     real_walk, real_entries = walk._walk_entered, walk._entries
 
-    def watched(buffer: Bytes, s: Sections, counts: Longs) -> Longs | None:
-        result = real_walk(buffer, s, counts)
+    def watched(
+        buffer: Bytes, s: Sections, counts: Longs, pieces: Longs
+    ) -> tuple[Longs, Longs] | None:
+        result = real_walk(buffer, s, counts, pieces)
         seen.append(result is not None)
         return result
 
     def counted(
-        buffer: Bytes, s: Sections, counts: Longs
+        buffer: Bytes, s: Sections, counts: Longs, pieces: Longs
     ) -> tuple[Longs, np.ndarray[tuple[int, ...], np.dtype[np.intp]]]:
-        result = real_entries(buffer, s, counts)
+        result = real_entries(buffer, s, counts, pieces)
         lanes.append(len(result[0]))
         return result
 
@@ -119,9 +123,45 @@ def test_more_batches_than_that_are_not_entered(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_long_batches_beside_short_and_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    sections = [section([b"v" * 90] * count) for count in (0, 400, 0, 1, 300, 0)]
-    found, _, _ = entered(sections, monkeypatch)
+    counts = (0, 400, 0, 1, 300, 0, *[2] * 200)
+    sections = [section([b"v" * 90] * count) for count in counts]
+    found, believed, lanes = entered(sections, monkeypatch)
     assert found == expected(sections)
+    assert believed
+    assert lanes > 50, "short batches keep long ones from being entered"
+
+
+@pytest.mark.parametrize("beside", [[1], [1] * 40, [1] * 3000, [256] * 3, [0]])
+def test_a_long_batch_takes_few_steps_and_little_memory_whatever_lies_beside_it(
+    beside: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = positions = 0
+    real = walk._quick_step
+
+    def counted(buffer: Bytes) -> Callable[[Longs], Longs]:
+        step = real(buffer)
+
+        def one(here: Longs) -> Longs:
+            nonlocal steps, positions
+            steps, positions = steps + 1, positions + len(here)
+            return step(here)
+
+        return one
+
+    monkeypatch.setattr(walk, "_quick_step", counted)
+    sections = [[SMALLEST] * 30_000, *([SMALLEST] * count for count in beside)]
+    assert bounds(sections) == expected(sections)
+    records = 30_000 + sum(beside)
+    assert steps < 1000
+    assert positions < 2 * records
+
+
+def test_one_record_of_many_bytes_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    sections = [section([b"v" * 90] * 600), section([b"v" * 100_000])]
+    found, believed, lanes = entered(sections, monkeypatch)
+    assert found == expected(sections)
+    assert believed
+    assert lanes > 50
 
 
 @pytest.mark.parametrize("seed", range(30))

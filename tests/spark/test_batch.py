@@ -14,6 +14,8 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
+from tests import encode, encode_legacy
+from tests.connector.logs import write_log
 from tests.corpus import Digest, Record, scene
 from tests.corpus.damage import copy, flip_bit
 
@@ -141,6 +143,27 @@ def test_a_dataframe_shows_the_log_as_of_its_load(spark: SparkSession, tmp_path:
     assert frame.union(frame).count() == 20
     assert frame.where("offset >= 5").count() == 5
     assert load(spark, [root], subscribe="batches.single").count() == 30
+
+
+def test_older_formats_beside_v2(spark: SparkSession, tmp_path: Path) -> None:
+    def made(first: int) -> list[encode.Record]:
+        return [encode.Record(n, 1000 + n, b"k", b"%d" % n) for n in range(first, first + 10)]
+
+    entries = [
+        encode_legacy.plain(made(0), 0),
+        encode_legacy.wrapper(made(10), 0, encode.LZ4),
+        encode_legacy.wrapper(made(20), 1, encode.GZIP),
+        encode.batch(made(30), attributes=encode.ZSTD),
+    ]
+    write_log(tmp_path, {0: entries})
+    window = {"startingOffsets": '{"t":{"0":15}}', "endingOffsets": '{"t":{"0":35}}'}
+    frame = load(spark, [tmp_path], subscribe="t", minPartitions=4, **window)
+    rows = frame.selectExpr(
+        "offset", "cast(value as string)", "unix_millis(timestamp)", "timestampType"
+    ).collect()
+    assert sorted(tuple(row) for row in rows) == [
+        (n, str(n), -1 if n < 20 else 1000 + n, -1 if n < 20 else 0) for n in range(15, 35)
+    ]
 
 
 def test_sql_view(spark: SparkSession) -> None:

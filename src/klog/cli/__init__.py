@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from klog import __version__
-from klog.cli import consume, topics
+from klog.cli import consume, dump, topics
 from klog.errors import KlogError
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
@@ -88,6 +88,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     topics.add_verbs(verbs, common)
     consume.add_verb(verbs, common)
+    dump.add_verb(verbs)
     given, unknown = parser.parse_known_args(arguments)
     if unknown:
         verb: Parser = given.parser

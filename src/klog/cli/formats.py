@@ -24,7 +24,7 @@ from klog.connector.options import COLUMNS
 
 Texts: TypeAlias = list[bytes]
 KCAT_NULL = b"NULL"
-TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
@@ -180,7 +180,7 @@ def _milliseconds(batch: pa.RecordBatch) -> list[int]:
 def _console_timestamps(batch: pa.RecordBatch) -> Texts:
     kinds = batch.column("timestampType").to_pylist()
     return [
-        f"{TIMESTAMP_TYPES[kind]}:{ms}".encode()
+        b"NO_TIMESTAMP" if kind < 0 else f"{TIMESTAMP_TYPES[kind]}:{ms}".encode()
         for kind, ms in zip(kinds, _milliseconds(batch), strict=True)
     ]
 
@@ -189,10 +189,10 @@ def _json_lines(batch: pa.RecordBatch) -> Texts:
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"}
     columns["timestamp"] = _milliseconds(batch)
     columns["timestampType"] = [TIMESTAMP_TYPES[kind] for kind in columns["timestampType"]]
-    columns["key"] = list(map(_json_bytes, columns["key"]))
-    columns["value"] = list(map(_json_bytes, columns["value"]))
+    columns["key"] = list(map(json_bytes, columns["key"]))
+    columns["value"] = list(map(json_bytes, columns["value"]))
     columns["headers"] = [
-        [{"key": h["key"], "value": _json_bytes(h["value"])} for h in headers or ()]
+        [{"key": h["key"], "value": json_bytes(h["value"])} for h in headers or ()]
         for headers in columns["headers"]
     ]
     names = (
@@ -212,7 +212,8 @@ def _json_lines(batch: pa.RecordBatch) -> Texts:
     ]
 
 
-def _json_bytes(value: bytes | None) -> str | dict[str, str] | None:
+def json_bytes(value: bytes | None) -> str | dict[str, str] | None:
+    """Give bytes as text, or as an object with their base64 where they are not UTF-8."""
     if value is None:
         return None
     try:

@@ -1,0 +1,146 @@
+"""Compress one batch's records, framed as Kafka's writers frame them (docs/format.md, 5).
+
+gzip is one member with the header that the JDK writes; snappy is xerial's stream of 32 KiB blocks;
+lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without content
+size or checksum. Levels have Kafka's ranges and defaults. What comes out is not canonical: another
+version of a library may write other bytes that say the same.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+
+import cramjam
+import lz4.block
+import zstandard
+
+from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+
+LEVELS: dict[int, tuple[int, int, int]] = {
+    GZIP: (-1, 9, -1),
+    LZ4: (1, 17, 9),
+    ZSTD: (-131072, 22, 3),
+}
+"""Lowest, highest and default level of the codecs that have one; gzip has no 0."""
+
+_GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
+_GZIP_MEMORY_LEVEL = 8
+_XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES = 32 << 10
+_LZ4_HEADER = bytes.fromhex("04224d18604082")
+_LZ4_BLOCK_BYTES = 64 << 10
+_LZ4_STORED = 1 << 31
+_LZ4_FAST_LEVEL = 9
+"""Kafka's default level means lz4's fast compressor; every other one is of the high compressor."""
+_ZSTD_EMPTY = bytes.fromhex("28b52ffd2000010000")
+
+_be_int = struct.Struct(">i").pack
+_le_uint = struct.Struct("<I").pack
+_gzip_trailer = struct.Struct("<II").pack
+
+
+def codec_number(name: str) -> int:
+    """Give the codec that Kafka's `compression.type` names; raises `ValueError` for other words.
+
+    `uncompressed` is the topic's word for `none`. `producer` is no codec: who asks for it has a
+    batch whose codec is to be kept.
+    """
+    if name == "uncompressed":
+        return NONE
+    if name not in NAMES:
+        raise ValueError(f"no such codec: {name!r}; there are {', '.join(NAMES)} and uncompressed")
+    return NAMES.index(name)
+
+
+def check_level(codec: int, level: int | None) -> int:
+    """Give the level to compress at, the codec's default for None.
+
+    Raises `ValueError` for a codec that does not exist and a level outside Kafka's range; a codec
+    without levels takes none.
+    """
+    if not NONE <= codec <= ZSTD:
+        raise ValueError(f"compression codec {codec} does not exist; there are {NONE} to {ZSTD}")
+    if codec not in LEVELS:
+        if level is not None:
+            raise ValueError(f"{NAMES[codec]} has no levels, level {level} was asked for")
+        return 0
+    lowest, highest, default = LEVELS[codec]
+    if level is None:
+        return default
+    if not lowest <= level <= highest or (codec == GZIP and level == 0):
+        allowed = "-1 or 1 to 9" if codec == GZIP else f"{lowest} to {highest}"
+        raise ValueError(f"{NAMES[codec]} has levels {allowed}, level {level} was asked for")
+    return level
+
+
+def compress(codec: int, data: memoryview, level: int | None = None) -> bytes | memoryview:
+    """Compress the records of one batch; `none` gives back what it was given.
+
+    Raises `ValueError` as `check_level`.
+    """
+    checked = check_level(codec, level)
+    return _ENCODERS[codec](data, checked)
+
+
+def _none(data: memoryview, level: int) -> memoryview:
+    return data
+
+
+def _gzip(data: memoryview, level: int) -> bytes:
+    stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, _GZIP_MEMORY_LEVEL)
+    trailer = _gzip_trailer(zlib.crc32(data), len(data) & 0xFFFFFFFF)
+    return b"".join((_GZIP_HEADER, stream.compress(data), stream.flush(), trailer))
+
+
+def _snappy(data: memoryview, level: int) -> bytes:
+    pieces = [_XERIAL_HEADER]
+    for at in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK_BYTES]))
+        pieces += (_be_int(len(block)), block)
+    return b"".join(pieces)
+
+
+def _lz4(data: memoryview, level: int) -> bytes:
+    """Write a frame; a block that compression does not make smaller is stored as it is."""
+    pieces = [_LZ4_HEADER]
+    for at in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[at : at + _LZ4_BLOCK_BYTES]
+        if level == _LZ4_FAST_LEVEL:
+            block = lz4.block.compress(plain, store_size=False)
+        else:
+            block = lz4.block.compress(
+                plain, mode="high_compression", compression=level, store_size=False
+            )
+        if len(block) < len(plain):
+            pieces += (_le_uint(len(block)), block)
+        else:
+            pieces += (_le_uint(len(plain) | _LZ4_STORED), bytes(plain))
+    pieces.append(_le_uint(0))
+    return b"".join(pieces)
+
+
+def _zstd(data: memoryview, level: int) -> bytes:
+    return _zstd_compressor(level).compress(data) if len(data) else _ZSTD_EMPTY
+
+
+def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
+    """Give this thread's compressor of a level: making one costs as much as a small batch."""
+    found: tuple[int, zstandard.ZstdCompressor] | None = getattr(_threads, "zstd", None)
+    if found is None or found[0] != level:
+        made = zstandard.ZstdCompressor(level, write_content_size=False, write_checksum=False)
+        found = _threads.zstd = (level, made)
+    return found[1]
+
+
+_threads = threading.local()
+
+_ENCODERS: dict[int, Callable[[memoryview, int], bytes | memoryview]] = {
+    NONE: _none,
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}

@@ -1,0 +1,309 @@
+"""Record batches v2 from Arrow columns: where a batch ends, what its header says.
+
+The rule: a batch takes records until the next one would make it, uncompressed and with its header,
+larger than `batch_bytes`; a record that is larger by itself is a batch of its own (Kafka's
+`MemoryRecordsBuilder.hasRoomFor`). Batches come one at a time, and what is held beyond input and
+output is the records of one batch, or of as many small ones as fill `GROUP_BYTES`: those are
+written in one step, for calling numpy and Arrow costs more than a small batch's records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import google_crc32c
+import numpy as np
+
+from klog.logformat import batch as v2
+from klog.logformat.arrow import bounds_of, refuse
+from klog.logformat.batch import NO_TIMESTAMP, NONE_SET
+from klog.logformat.codecs import MAX_BATCH_BYTES, NONE
+from klog.logformat.columnar import MAX_BATCH_RECORDS
+from klog.logformat.compress import check_level, compress
+from klog.logformat.epochs import MAX_EPOCH
+from klog.logformat.records import (
+    MAX_FIRST_OFFSET,
+    Laid,
+    Measured,
+    Records,
+    lay,
+    measure,
+    write,
+)
+from klog.logformat.sequence import MAX_SEQUENCE, advance
+from klog.logformat.varint import Bytes, Longs
+
+BATCH_BYTES = 512 << 10
+GROUP_BYTES = 1 << 20
+_MAX_PRODUCER_EPOCH = (1 << 15) - 1
+_MAX_LONG = (1 << 63) - 1
+_FIRST_ROWS = 4096
+
+_frame = struct.Struct(">qiibI").pack
+_checked = struct.Struct(">hiqqqhii").pack
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the batches of one write have in common.
+
+    `batch_bytes` counts uncompressed bytes, the header among them. `append_time_ms` makes them
+    LogAppendTime: it is what every record reads as, while the producer's timestamps stay in the
+    bytes. `delete_horizon_ms` takes the place of the base timestamp. `base_sequence` is that of
+    the first record of the first batch. Raises `ValueError` for what Kafka's writer refuses
+    (format notes 1.2, "Writer refusals").
+    """
+
+    batch_bytes: int = BATCH_BYTES
+    codec: int = NONE
+    level: int | None = None
+    leader_epoch: int = NONE_SET
+    producer_id: int = NONE_SET
+    producer_epoch: int = NONE_SET
+    base_sequence: int = NONE_SET
+    transactional: bool = False
+    control: bool = False
+    append_time_ms: int | None = None
+    delete_horizon_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no batch can say."""
+        check_level(self.codec, self.level)
+        _check_range("batch_bytes", self.batch_bytes, 0, MAX_BATCH_BYTES)
+        _check_range("leader epoch", self.leader_epoch, NONE_SET, MAX_EPOCH)
+        _check_range("producer id", self.producer_id, NONE_SET, _MAX_LONG)
+        _check_range("producer epoch", self.producer_epoch, NONE_SET, _MAX_PRODUCER_EPOCH)
+        _check_range("base sequence", self.base_sequence, NONE_SET, MAX_SEQUENCE)
+        for name in ("append_time_ms", "delete_horizon_ms"):
+            if (time_ms := getattr(self, name)) is not None:
+                _check_range(name, time_ms, 0, _MAX_LONG)
+        if self.control and self.codec != NONE:
+            raise ValueError("a control batch is never compressed")
+        if self.producer_id == NONE_SET:
+            if self.transactional:
+                raise ValueError("a transactional batch needs a producer id")
+        elif self.producer_epoch == NONE_SET:
+            raise ValueError(f"producer id {self.producer_id} needs a producer epoch")
+        elif self.base_sequence == NONE_SET and not self.control:
+            raise ValueError(f"producer id {self.producer_id} needs a base sequence")
+
+    @property
+    def attributes(self) -> int:
+        """Give the attributes of a batch that has records."""
+        return (
+            self.codec | self.flags | (0 if self.delete_horizon_ms is None else v2.DELETE_HORIZON)
+        )
+
+    @property
+    def flags(self) -> int:
+        """Give the attributes of a batch without records: it has no codec and no horizon."""
+        append_time = v2.LOG_APPEND_TIME if self.append_time_ms is not None else 0
+        transactional = v2.TRANSACTIONAL if self.transactional else 0
+        return append_time | transactional | (v2.CONTROL if self.control else 0)
+
+
+def encode(records: Records, form: Form) -> Iterator[bytes]:
+    """Encode records as batches, one at a time; no records are no batch.
+
+    Raises `ValueError` that names the row for a record that cannot be written, or with which a
+    batch begins that outgrew `MAX_BATCH_BYTES` in compression; batches before it may have been
+    given by then.
+    """
+    row, rows = 0, _FIRST_ROWS
+    while row < len(records):
+        window = _window(records, row, rows, form)
+        cuts = _cuts(window, form, row, row + len(window) == len(records))
+        used = cuts[-1].end
+        payload = write(records, row, window.part(0, used), [cut.laid for cut in cuts])
+        at = 0
+        for cut in cuts:
+            size = int(cut.laid.sizes.sum())
+            part = window.part(cut.begin, cut.end)
+            base, last = int(part.offsets[0]), int(part.offsets[-1])
+            since_first = base - int(records.offsets(0, 1)[0])
+            span = _span(part, form, base, last - base, since_first)
+            yield _sealed(payload[at : at + size], form, form.attributes, span, row + cut.begin)
+            at += size
+        row, rows = row + used, used + (used >> 3) + 2
+
+
+def encode_one(
+    records: Records,
+    form: Form,
+    base_offset: int | None = None,
+    last_offset_delta: int | None = None,
+) -> bytes:
+    """Encode all records as one batch, whatever `batch_bytes` says.
+
+    A rewritten batch keeps its base offset and last offset delta though the records there are
+    gone; by default they are those of the records. Raises `ValueError` for a record that cannot be
+    written or does not lie within these offsets, and for no records: see `empty_batch`.
+    """
+    if not len(records):
+        raise ValueError("a batch without records: it is made by empty_batch")
+    rows = measure(records, 0, len(records))
+    first, last = int(rows.offsets[0]), int(rows.offsets[-1])
+    base = first if base_offset is None else base_offset
+    delta = last - base if last_offset_delta is None else last_offset_delta
+    if not 0 <= base <= first:
+        raise ValueError(f"base offset {base} for records from offset {first}")
+    if not last - base <= delta <= v2.MAX_OFFSET_DELTA:
+        raise ValueError(f"offset {last} is not within {delta} of base offset {base}")
+    laid = lay(rows, 0, len(rows), _base_timestamp(rows, 0, form), base)
+    _check_sizes(laid.sizes, 0)
+    size, limit = int(laid.sizes.sum()), MAX_BATCH_BYTES - v2.HEADER_BYTES
+    if len(rows) > MAX_BATCH_RECORDS or size > limit:
+        raise ValueError(
+            f"{len(rows)} records of {size} bytes are too many for one batch; "
+            f"the limits are {MAX_BATCH_RECORDS} and {limit}"
+        )
+    span = _span(rows, form, base, delta, 0)
+    return _sealed(write(records, 0, rows, [laid]), form, form.attributes, span)
+
+
+def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timestamp: int) -> bytes:
+    """Make the 61 bytes that compaction leaves of a batch whose producer still needs it.
+
+    It keeps the offsets, flags, producer and maximum timestamp and has no base timestamp, codec or
+    delete horizon (format notes 1.2, "Empty batch").
+    """
+    _check_range("base offset", base_offset, 0, MAX_FIRST_OFFSET)
+    _check_range("last offset delta", last_offset_delta, 0, v2.MAX_OFFSET_DELTA)
+    _check_range("maximum timestamp", max_timestamp, NO_TIMESTAMP, _MAX_LONG)
+    span = _Span(base_offset, last_offset_delta, NO_TIMESTAMP, max_timestamp, form.base_sequence, 0)
+    return _sealed(np.empty(0, np.uint8), form, form.flags, span)
+
+
+def size_in_bytes(records: Records, form: Form, base_offset: int | None = None) -> int:
+    """Give the bytes of all records as one batch, uncompressed and with its header."""
+    rows = measure(records, 0, len(records))
+    if not len(rows):
+        return 0
+    base = int(rows.offsets[0]) if base_offset is None else base_offset
+    laid = lay(rows, 0, len(rows), _base_timestamp(rows, 0, form), base)
+    return v2.HEADER_BYTES + int(laid.sizes.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """What the header of one batch says of its records."""
+
+    base_offset: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    base_sequence: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A batch: rows of a window from `begin` to before `end`."""
+
+    begin: int
+    end: int
+    laid: Laid
+
+
+def _batches_of_group(form: Form) -> int:
+    return max(GROUP_BYTES // max(form.batch_bytes, 1), 1)
+
+
+def _window(records: Records, row: int, rows: int, form: Form) -> Measured:
+    """Measure so many rows from `row` that the batches of a group surely end among them.
+
+    `rows` is a guess. Two rows at least, for one larger than a batch ends where the next begins.
+    """
+    wanted = _batches_of_group(form) * form.batch_bytes
+    while True:
+        end = min(row + min(max(rows, 2), MAX_BATCH_RECORDS + 1), len(records))
+        window = measure(records, row, end)
+        found = int(window.least.sum())
+        if found > wanted or end == len(records) or end - row > MAX_BATCH_RECORDS:
+            return window
+        rows = (end - row) * (wanted + wanted // 8) // found + 2
+
+
+def _cuts(window: Measured, form: Form, row: int, is_last: bool) -> list[_Cut]:
+    """Cut the batches of a group: one at least. The window begins at `row`.
+
+    The rows that can be in a batch at all are those whose least bytes fit; only they are laid. A
+    batch that ends with the window is left to the next one, unless the window `is_last`.
+    """
+    room = form.batch_bytes - v2.HEADER_BYTES
+    least = bounds_of(window.least)
+    cuts: list[_Cut] = []
+    begin = 0
+    while begin < len(window) and len(cuts) < _batches_of_group(form):
+        base = int(window.offsets[begin])
+        end = max(int(least.searchsorted(least[begin] + room, "right")) - 1, begin + 1)
+        end = min(end, begin + MAX_BATCH_RECORDS)
+        if int(window.offsets[end - 1]) - base > v2.MAX_OFFSET_DELTA:
+            end = int(window.offsets.searchsorted(base + v2.MAX_OFFSET_DELTA, "right"))
+        laid = lay(window, begin, end, _base_timestamp(window, begin, form), base)
+        fitting = int(laid.sizes.cumsum().searchsorted(room, "right"))
+        count = max(fitting, 1)
+        _check_sizes(laid.sizes[:count], row + begin)
+        if begin + count == len(window) and cuts and not is_last:
+            break
+        cuts.append(_Cut(begin, begin + count, laid.first(count)))
+        begin += count
+    return cuts
+
+
+def _base_timestamp(rows: Measured, first: int, form: Form) -> int:
+    return int(rows.timestamps[first]) if form.delete_horizon_ms is None else form.delete_horizon_ms
+
+
+def _span(rows: Measured, form: Form, base: int, delta: int, since_first: int) -> _Span:
+    """Say what the header of a batch of these rows says; sequences go as offsets do."""
+    sequence, latest = form.base_sequence, form.append_time_ms
+    return _Span(
+        base_offset=base,
+        last_offset_delta=delta,
+        base_timestamp=_base_timestamp(rows, 0, form),
+        max_timestamp=int(rows.timestamps.max()) if latest is None else latest,
+        base_sequence=advance(sequence, since_first),
+        count=len(rows),
+    )
+
+
+def _check_sizes(sizes: Longs, first_row: int) -> None:
+    """Refuse a record that is by itself a larger batch than a reader takes, before it is copied."""
+    wrong = sizes > MAX_BATCH_BYTES - v2.HEADER_BYTES
+    refuse(wrong, first_row, f"the record makes a batch of more than {MAX_BATCH_BYTES} bytes")
+
+
+def _sealed(payload: Bytes, form: Form, attributes: int, span: _Span, first_row: int = 0) -> bytes:
+    """Compress the records, and put the header and its CRC-32C before them.
+
+    Compression makes some records larger: that what comes of it is too large shows here alone.
+    """
+    packed = compress(attributes & v2.CODEC_MASK, payload.data, form.level)
+    size = v2.HEADER_BYTES + len(packed)
+    if size > MAX_BATCH_BYTES:
+        raise ValueError(
+            f"row {first_row}: the batch of {span.count} records from here has {size} bytes when "
+            f"compressed, the limit is {MAX_BATCH_BYTES}; lower batch_bytes or do not compress"
+        )
+    checked = _checked(
+        attributes,
+        span.last_offset_delta,
+        span.base_timestamp,
+        span.max_timestamp,
+        form.producer_id,
+        form.producer_epoch,
+        span.base_sequence,
+        span.count,
+    )
+    crc = google_crc32c.extend(google_crc32c.value(checked), np.frombuffer(packed, np.uint8))
+    length = v2.MIN_LENGTH + len(packed)
+    front = _frame(span.base_offset, length, form.leader_epoch, v2.MAGIC, crc)
+    return b"".join((front, checked, packed))
+
+
+def _check_range(name: str, value: int, lowest: int, highest: int) -> None:
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name} is {value}, it must be from {lowest} to {highest}")

@@ -1,0 +1,182 @@
+"""A topic's configs: their names, defaults and what they may be (format notes 12; `LogConfig`).
+
+A config is written as text, as Kafka's tools take it, and read by the type its name has. What a
+broker refuses at the creation of a topic is refused here: a name it does not know, text that is no
+value of the type, a value out of bounds, and values that contradict one another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from klog.errors import OptionError
+
+Value: TypeAlias = int | float | bool | str | tuple[str, ...]
+
+_MAX_INT = (1 << 31) - 1
+_MAX_LONG = (1 << 63) - 1
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_REPLICAS = re.compile(r"([0-9]+:[0-9]+)(,[0-9]+:[0-9]+)*")
+_VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?")
+_DERIVED = -2
+"""A local retention that is the topic's whole retention."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """The value of each config of a topic, by its name: as given, else the default."""
+
+    values: Mapping[str, Value]
+
+    def number(self, name: str) -> int:
+        """Give a config that is a whole number."""
+        value = self.values[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is no whole number")
+        return value
+
+    @property
+    def compacts(self) -> bool:
+        """Tell whether old values of a key may go."""
+        policies = self.values["cleanup.policy"]
+        return isinstance(policies, tuple) and "compact" in policies
+
+    @property
+    def local_retention_ms(self) -> int:
+        """Give how long records stay on local disks where the topic is tiered."""
+        local = self.number("local.retention.ms")
+        return self.number("retention.ms") if local == _DERIVED else local
+
+    @property
+    def local_retention_bytes(self) -> int:
+        """Give how much stays on local disks where the topic is tiered."""
+        local = self.number("local.retention.bytes")
+        return self.number("retention.bytes") if local == _DERIVED else local
+
+
+def read_topic_config(given: Mapping[str, str]) -> TopicConfig:
+    """Read a topic's configs; `OptionError` where a broker would refuse to make the topic."""
+    values: dict[str, Value] = {name: default for name, (default, _) in _CONFIGS.items()}
+    for name, text in given.items():
+        if name not in _CONFIGS:
+            raise OptionError(f"{name} is no config of a topic; see Kafka's topic configs")
+        try:
+            values[name] = _CONFIGS[name][1](text.strip())
+        except ValueError as exc:
+            raise OptionError(f"{name} is {text!r}, but {exc}") from exc
+    config = TopicConfig(MappingProxyType(values))
+    least, most = config.number("min.compaction.lag.ms"), config.number("max.compaction.lag.ms")
+    if least > most:
+        raise OptionError(
+            f"min.compaction.lag.ms {least} is above max.compaction.lag.ms {most}; lower it"
+        )
+    if config.compacts and values["remote.storage.enable"]:
+        raise OptionError(
+            "remote.storage.enable is true on a compacted topic; take compact out of cleanup.policy"
+        )
+    return config
+
+
+Read: TypeAlias = Callable[[str], Value]
+
+
+def _integer(least: int, most: int, besides: int | None = None) -> Read:
+    def read(text: str) -> int:
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        if number is None or not (least <= number <= most or number == besides):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return number
+
+    return read
+
+
+def _ratio(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise ValueError("must be from 0 to 1")
+    return number
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
+def _one_of(*names: str) -> Read:
+    def read(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text
+
+    return read
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    policies = tuple(name.strip() for name in text.split(",")) if text else ()
+    if not set(policies) <= {"compact", "delete"}:
+        raise ValueError("must be compact, delete or both")
+    return policies
+
+
+def _replicas(text: str) -> tuple[str, ...]:
+    if text not in ("", "*") and not _REPLICAS.fullmatch(text):
+        raise ValueError("must be * or partition:broker,partition:broker,...")
+    return tuple(text.split(",")) if text else ()
+
+
+def _version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise ValueError("must be a version such as 3.0-IV1")
+    return text
+
+
+_COUNT_OF_BYTES = _integer(0, _MAX_INT)
+_DURATION = _integer(0, _MAX_LONG)
+_DAY = 24 * 3600 * 1000
+
+_CONFIGS: dict[str, tuple[Value, Read]] = {
+    "cleanup.policy": (("delete",), _policies),
+    "compression.type": (
+        "producer",
+        _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    ),
+    "compression.gzip.level": (-1, _integer(1, 9, besides=-1)),
+    "compression.lz4.level": (9, _integer(1, 17)),
+    "compression.zstd.level": (3, _integer(-131072, 22)),
+    "delete.retention.ms": (_DAY, _DURATION),
+    "file.delete.delay.ms": (60_000, _DURATION),
+    "flush.messages": (_MAX_LONG, _integer(1, _MAX_LONG)),
+    "flush.ms": (_MAX_LONG, _DURATION),
+    "follower.replication.throttled.replicas": ((), _replicas),
+    "index.interval.bytes": (4096, _COUNT_OF_BYTES),
+    "leader.replication.throttled.replicas": ((), _replicas),
+    "local.retention.bytes": (_DERIVED, _integer(_DERIVED, _MAX_LONG)),
+    "local.retention.ms": (_DERIVED, _integer(_DERIVED, _MAX_LONG)),
+    "max.compaction.lag.ms": (_MAX_LONG, _integer(1, _MAX_LONG)),
+    "max.message.bytes": (1048588, _COUNT_OF_BYTES),
+    "message.downconversion.enable": (True, _boolean),
+    "message.format.version": ("3.0-IV1", _version),
+    "message.timestamp.after.max.ms": (_MAX_LONG, _DURATION),
+    "message.timestamp.before.max.ms": (_MAX_LONG, _DURATION),
+    "message.timestamp.difference.max.ms": (_MAX_LONG, _DURATION),
+    "message.timestamp.type": ("CreateTime", _one_of("CreateTime", "LogAppendTime")),
+    "min.cleanable.dirty.ratio": (0.5, _ratio),
+    "min.compaction.lag.ms": (0, _DURATION),
+    "min.insync.replicas": (1, _integer(1, _MAX_INT)),
+    "preallocate": (False, _boolean),
+    "remote.log.copy.disable": (False, _boolean),
+    "remote.log.delete.on.disable": (False, _boolean),
+    "remote.storage.enable": (False, _boolean),
+    "retention.bytes": (-1, _integer(-_MAX_LONG - 1, _MAX_LONG)),
+    "retention.ms": (7 * _DAY, _integer(-1, _MAX_LONG)),
+    "segment.bytes": (1 << 30, _integer(14, _MAX_INT)),
+    "segment.index.bytes": (10 << 20, _integer(4, _MAX_INT)),
+    "segment.jitter.ms": (0, _DURATION),
+    "segment.ms": (7 * _DAY, _integer(1, _MAX_LONG)),
+    "unclean.leader.election.enable": (False, _boolean),
+}

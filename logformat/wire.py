@@ -1,0 +1,179 @@
+"""Primitives of Kafka's protocol encoding, which control records and internal topics are made of.
+
+    intN      big-endian two's complement; uint16 for ports
+    string    int16 length and UTF-8, -1 null;    compact: unsigned varint length + 1, 0 null
+    bytes     int32 length, -1 null;              compact: as a compact string
+    array     int32 count, -1 null;               compact: unsigned varint count + 1, 0 null
+    tags      unsigned varint count, then each: varint tag, varint size, that many bytes
+    uuid      16 bytes, shown as 22 characters of URL-safe base64
+
+(docs/format.md, 6 and 16; Kafka's `ByteBufferAccessor`, `ByteUtils`.) A length is believed only as
+far as the bytes at hand reach: whatever is short, negative or not UTF-8 is a `CorruptRecordError`
+with its position.
+"""
+
+from __future__ import annotations
+
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+from klog.errors import CorruptRecordError
+
+INTEGERS = {
+    "int8": struct.Struct(">b"),
+    "int16": struct.Struct(">h"),
+    "int32": struct.Struct(">i"),
+    "int64": struct.Struct(">q"),
+    "uint16": struct.Struct(">H"),
+}
+UUID_BYTES = 16
+UNSIGNED_VARINT_BYTES = 5
+UUID_CHARACTERS = 22
+MAX_UNSIGNED = (1 << 32) - 1
+MAX_STRING_BYTES = (1 << 15) - 1
+
+
+class Reader:
+    """A place in bytes that moves on with each value read."""
+
+    __slots__ = ("_data", "_end", "position")
+
+    def __init__(self, data: bytes) -> None:
+        """Begin at the first byte."""
+        self._data = data
+        self._end = len(data)
+        self.position = 0
+
+    @property
+    def left(self) -> int:
+        """Give the number of bytes not read yet."""
+        return self._end - self.position
+
+    def raw(self, size: int) -> bytes:
+        """Read bytes as they are."""
+        if not 0 <= size <= self.left:
+            raise CorruptRecordError(f"{size} bytes where {self.left} are left", self.position)
+        begin = self.position
+        self.position += size
+        return self._data[begin : self.position]
+
+    def integer(self, kind: str) -> int:
+        """Read an integer of one of the kinds in `INTEGERS`."""
+        form = INTEGERS[kind]
+        return int(form.unpack(self.raw(form.size))[0])
+
+    def unsigned_varint(self) -> int:
+        """Read an unsigned varint of 32 bits; surplus high bits of its fifth byte are dropped."""
+        value = 0
+        for index in range(UNSIGNED_VARINT_BYTES):
+            byte = self.raw(1)[0]
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                return value & MAX_UNSIGNED
+        raise CorruptRecordError(
+            f"varint of more than {UNSIGNED_VARINT_BYTES} bytes",
+            self.position - UNSIGNED_VARINT_BYTES,
+        )
+
+    def string(self, compact: bool) -> str | None:
+        """Read a string; None for null."""
+        begin = self.position
+        length = self._compact_length() if compact else self.integer("int16")
+        if length < 0:
+            return None
+        try:
+            return self.raw(length).decode()
+        except UnicodeDecodeError as exc:
+            raise CorruptRecordError("a string that is not UTF-8", begin) from exc
+
+    def sized_bytes(self, compact: bool) -> bytes | None:
+        """Read bytes behind their length; None for null."""
+        length = self._compact_length() if compact else self.integer("int32")
+        return None if length < 0 else self.raw(length)
+
+    def count(self, compact: bool) -> int | None:
+        """Read the count of an array, each of whose elements has a byte at least; None for null."""
+        begin = self.position
+        count = self._compact_length() if compact else self.integer("int32")
+        if count > self.left:
+            raise CorruptRecordError(f"{count} elements in {self.left} bytes", begin)
+        return None if count < 0 else count
+
+    def tags(self) -> dict[int, bytes]:
+        """Read the tagged fields, each as its bytes."""
+        begin = self.position
+        count = self.unsigned_varint()
+        if 2 * count > self.left:
+            raise CorruptRecordError(f"{count} tagged fields in {self.left} bytes", begin)
+        found = {}
+        for _ in range(count):
+            tag = self.unsigned_varint()
+            found[tag] = self.raw(self.unsigned_varint())
+        return found
+
+    def uuid(self) -> str:
+        """Read a uuid as Kafka prints it."""
+        return urlsafe_b64encode(self.raw(UUID_BYTES)).decode()[:UUID_CHARACTERS]
+
+    def _compact_length(self) -> int:
+        return self.unsigned_varint() - 1
+
+
+def integer(kind: str, value: int) -> bytes:
+    """Write an integer of one of the kinds in `INTEGERS`; raises `ValueError` out of its range."""
+    try:
+        return INTEGERS[kind].pack(value)
+    except struct.error as exc:
+        raise ValueError(f"{value!r} is no {kind}") from exc
+
+
+def unsigned_varint(value: int) -> bytes:
+    """Write an unsigned varint of 32 bits."""
+    if not 0 <= value <= MAX_UNSIGNED:
+        raise ValueError(f"{value} does not fit into 32 bits")
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def string(value: str | None, compact: bool) -> bytes:
+    """Write a string or null."""
+    if value is None:
+        return _length(-1, compact, "int16")
+    data = value.encode()
+    if len(data) > MAX_STRING_BYTES:
+        raise ValueError(f"a string of {len(data)} bytes, the limit is {MAX_STRING_BYTES}")
+    return _length(len(data), compact, "int16") + data
+
+
+def nullable_bytes(value: bytes | None, compact: bool) -> bytes:
+    """Write bytes behind their length, or null."""
+    return _length(-1, compact) if value is None else _length(len(value), compact) + value
+
+
+def count(value: int | None, compact: bool) -> bytes:
+    """Write the count of an array, None for a null one."""
+    return _length(-1 if value is None else value, compact)
+
+
+def tags(fields: dict[int, bytes]) -> bytes:
+    """Write tagged fields, in the order of their tags."""
+    out = [unsigned_varint(len(fields))]
+    for tag, data in sorted(fields.items()):
+        out += [unsigned_varint(tag), unsigned_varint(len(data)), data]
+    return b"".join(out)
+
+
+def uuid(text: str) -> bytes:
+    """Write a uuid that is given as Kafka prints it."""
+    data = urlsafe_b64decode(text + "==") if len(text) == UUID_CHARACTERS else b""
+    if len(data) != UUID_BYTES:
+        raise ValueError(f"{text!r} is no uuid of {UUID_CHARACTERS} characters")
+    return data
+
+
+def _length(value: int, compact: bool, kind: str = "int32") -> bytes:
+    return unsigned_varint(value + 1) if compact else integer(kind, value)

@@ -1,0 +1,257 @@
+"""`klog dump`, after kafka-dump-log: what the files of a broker say, and whether they fit together.
+
+Files are taken by their names, from any store. What is wrong is told and the next file follows:
+kafka-dump-log ends with the first that it cannot read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from klog.cli.dump_index import Index, Jobs, dump_offset_index, dump_time_index
+from klog.cli.dump_lines import Printer
+from klog.cli.dump_log import Log, dump_log, is_offset
+from klog.cli.dump_records import Show, group_record, plain, transaction_record
+from klog.cli.dump_state import MAX_FILE_BYTES, TEXT_FILES, dump_snapshot, dump_text
+from klog.cli.dump_txnindex import dump_transaction_index
+from klog.connector.store.files import File, Store, store_for
+from klog.errors import KlogError
+from klog.logformat.names import MAX_OFFSET
+from klog.logformat.snapshot import read_open_transactions
+
+_NAME = re.compile(
+    r"(?P<stem>[^.]+)\.(?P<suffix>log|index|timeindex|txnindex|snapshot|checkpoint)"
+    r"(?P<ending>\.deleted|\.cleaned|\.swap)?"
+)
+_HELP = """\
+Files are taken by their names: .log (and .checkpoint of the controllers), .index, .timeindex,
+.txnindex, .snapshot, leader-epoch-checkpoint, the *-offset-checkpoint files, partition.metadata,
+meta.properties, .kafka_cleanshutdown. A path may be a URL of any scheme that fsspec knows.
+
+Checked are the CRC of each batch, an index against the log beside it, a .txnindex against the
+markers of its log. What is wrong is told on stderr when all files are done, and the exit code is 1.
+Offsets with gaps, which compaction leaves, are told and are not wrong.
+
+--json: an object a line, findings among them; bytes that are not UTF-8 are {"base64": ...}"""
+
+_REFUSED = {
+    "--key-decoder-class": "names a Java class; --print-data-log shows keys as text, or --json",
+    "--value-decoder-class": "names a Java class; --print-data-log shows values as text, or --json",
+    "--cluster-metadata-decoder": "is not there; --print-data-log --json shows the records' bytes",
+    "--remote-log-metadata-decoder": "is not there; --print-data-log --json shows the bytes",
+}
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
+    """Add `dump` to a command line."""
+    parser = verbs.add_parser("dump", help="print a log's files and check them", epilog=_HELP)
+    parser.set_defaults(run=dump, parser=parser)
+    parser.add_argument(
+        "--files", required=True, type=_files, metavar="F,...", help="the files, with commas"
+    )
+    parser.add_argument("--deep-iteration", action="store_true", help="print each record")
+    parser.add_argument(
+        "--print-data-log", action="store_true", help="print keys and values too (deep)"
+    )
+    parser.add_argument(
+        "--skip-record-metadata", action="store_true", help="of a record print key and value only"
+    )
+    decoders = parser.add_mutually_exclusive_group()
+    decoders.add_argument(
+        "--offsets-decoder",
+        action="store_const",
+        const=group_record,
+        dest="decoder",
+        help="records are those of __consumer_offsets",
+    )
+    decoders.add_argument(
+        "--transaction-log-decoder",
+        action="store_const",
+        const=transaction_record,
+        dest="decoder",
+        help="records are those of __transaction_state",
+    )
+    parser.add_argument(
+        "--max-bytes", type=_size, metavar="N", help="read no more than the first N bytes of a log"
+    )
+    parser.add_argument(
+        "--max-message-size",
+        type=_size,
+        metavar="N",
+        help="tell of larger batches that an index points at",
+    )
+    parser.add_argument(
+        "--verify-index-only", action="store_true", help="check indexes, print no entries"
+    )
+    parser.add_argument(
+        "--index-sanity-check",
+        action="store_true",
+        help="check indexes only as a broker does when it starts",
+    )
+    parser.add_argument("--json", action="store_true", help="an object a line")
+    for name in _REFUSED:
+        parser.add_argument(name, nargs="?", action=_Refused, help=argparse.SUPPRESS)
+
+
+def dump(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Print the files; give 1 if something is wrong in one of them."""
+    printer = Printer(out, given.json)
+    for path in given.files:
+        printer.say(f"Dumping {path}", "file", file=path)
+        try:
+            _dump_file(printer, path, given)
+        except FileNotFoundError:
+            printer.finding("Cannot read", "there is no such file", path)
+        except (KlogError, OSError) as exc:
+            printer.finding("Cannot read", str(exc), path)
+    printer.tell()
+    return int(printer.findings > 0)
+
+
+class _Refused(argparse.Action):
+    """An option of kafka-dump-log that klog does not have, with what to use instead."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        parser.error(f"{option_string} {_REFUSED[str(option_string)]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A file's store, its path there, and the parts of its name."""
+
+    store: Store
+    path: str
+    given: str
+    stem: str
+    suffix: str
+    ending: str
+
+    @property
+    def base_offset(self) -> int:
+        """Give the offset that the name says; raises `KlogError` if it says none."""
+        if not is_offset(self.stem) or int(self.stem) > MAX_OFFSET:
+            raise KlogError(
+                f"{self.stem[:40]} is no offset; files are named as a broker names them"
+            )
+        return int(self.stem)
+
+    def beside(self, suffix: str) -> str:
+        """Give the path of the file of the same name and another suffix."""
+        folder = self.path.removesuffix(f"{self.stem}.{self.suffix}{self.ending}")
+        return f"{folder}{self.stem}.{suffix}{self.ending}"
+
+
+def _dump_file(printer: Printer, given_path: str, given: argparse.Namespace) -> None:
+    store, path = store_for(given_path)
+    name = path.rsplit("/", 1)[-1]
+    if name in TEXT_FILES:
+        dump_text(printer, given_path, name, _small_file(store, path))
+        return
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise KlogError("a name that is not known here; see klog dump --help")
+    place = _Place(store, path, given_path, found["stem"], found["suffix"], found["ending"] or "")
+    _KINDS[place.suffix](printer, place, given)
+
+
+def _dump_log(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+    content = given.print_data_log or given.decoder is not None
+    show = Show(not given.skip_record_metadata, content, given.decoder or plain)
+    deep = content or given.deep_iteration
+    with _opened(place.store, place.path) as file:
+        log = Log(place.given, place.stem, file)
+        dump_log(printer, log, show if deep else None, given.max_bytes)
+
+
+def _dump_offset_index(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+    with _index(place) as index:
+        dump_offset_index(printer, index, _jobs(given))
+
+
+def _dump_time_index(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+    with _index(place) as index:
+        dump_time_index(printer, index, _jobs(given))
+
+
+def _dump_transaction_index(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+    try:
+        opened = read_open_transactions(_small_file(place.store, place.beside("snapshot"))) or {}
+    except FileNotFoundError:
+        opened = {}
+    with _index(place) as index:
+        dump_transaction_index(printer, index, opened, _jobs(given))
+
+
+def _dump_snapshot(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+    dump_snapshot(printer, place.given, _small_file(place.store, place.path))
+
+
+_KINDS: dict[str, Callable[[Printer, _Place, argparse.Namespace], None]] = {
+    "log": _dump_log,
+    "checkpoint": _dump_log,
+    "index": _dump_offset_index,
+    "timeindex": _dump_time_index,
+    "txnindex": _dump_transaction_index,
+    "snapshot": _dump_snapshot,
+}
+
+
+def _jobs(given: argparse.Namespace) -> Jobs:
+    return Jobs(given.index_sanity_check, given.verify_index_only, given.max_message_size)
+
+
+@contextmanager
+def _index(place: _Place) -> Iterator[Index]:
+    """Open an index and the log beside it, if there is one."""
+    base_offset = place.base_offset
+    with _opened(place.store, place.path) as file:
+        try:
+            log = place.store.open(place.beside("log"))
+        except FileNotFoundError:
+            yield Index(place.given, base_offset, file, None)
+            return
+        try:
+            yield Index(place.given, base_offset, file, log)
+        finally:
+            log.close()
+
+
+@contextmanager
+def _opened(store: Store, path: str) -> Iterator[File]:
+    file = store.open(path)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _small_file(store: Store, path: str) -> bytes:
+    """Read a file of those that are small; raises `KlogError` if it is not."""
+    with _opened(store, path) as file:
+        if file.size_bytes > MAX_FILE_BYTES:
+            raise KlogError(f"{file.size_bytes} bytes, no such file has more than {MAX_FILE_BYTES}")
+        return file.read(0, file.size_bytes)
+
+
+def _files(text: str) -> list[str]:
+    files = [one.strip() for one in text.split(",") if one.strip()]
+    if not files:
+        raise argparse.ArgumentTypeError("give the files, with commas between them")
+    return files
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
+    return int(text)

@@ -1,0 +1,280 @@
+"""`klog dump` of `.index` and `.timeindex`: their entries, held to the log beside them.
+
+An offset index entry tells of an append, which may hold several batches (format notes 4.3): it has
+to point at a batch, and its offset has to be the last one of a batch from there up to where the
+next entry points; kafka-dump-log looks at the first batch alone. A time index entry has to name the
+last offset of a batch whose largest timestamp is the entry's, and timestamps have to rise
+(kafka-dump-log's checks). An index is read whole, and the log is walked once for each `ENTRIES` of
+its entries. The zeros that a broker preallocates end the entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from klog.cli.dump_lines import Printer
+from klog.cli.dump_walk import walk
+from klog.connector.log.segment import Chunk
+from klog.connector.store.files import File
+from klog.errors import CorruptRecordError, KlogError
+from klog.logformat.batch import NO_TIMESTAMP
+from klog.logformat.index import Longs
+from klog.logformat.offset_index import check_offset_index, decode_offset_index
+from klog.logformat.time_index import check_time_index, decode_time_index
+
+MAX_BYTES = 256 << 20
+"""25 times the default of `segment.index.bytes`: larger files are not read."""
+ENTRIES = 1 << 20
+"""How many entries are looked up in one walk of the log."""
+NOT_FOUND = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index to dump: its path as given, base offset, open file, and its log, None if missing."""
+
+    path: str
+    base_offset: int
+    file: File
+    log: File | None
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """What to do with an index: print entries, compare them with the log, or check sanity alone."""
+
+    sanity_only: bool
+    verify_only: bool
+    max_message_bytes: int | None
+
+
+def dump_offset_index(printer: Printer, index: Index, jobs: Jobs) -> None:
+    """Print the entries of a `.index` and tell of those that do not fit the log.
+
+    Raises `KlogError` for a file of more than `MAX_BYTES`, as the others do.
+    """
+    data = read_whole(index.file)
+    entries = decode_offset_index(data, index.base_offset)
+    count = _count_used(entries.offsets - index.base_offset, entries.positions)
+    if not count:
+        printer.say(f"{index.path} is empty.", "empty", file=index.path)
+        return
+    if jobs.sanity_only:
+        _say_sanity(printer, index, check_offset_index, data)
+        return
+    _tell_no_log(printer, index)
+    bounds = _next_larger(entries.positions[:count])
+    for part in _parts(count):
+        offsets, positions = entries.offsets[part], entries.positions[part]
+        if not jobs.verify_only:
+            rows = zip(offsets.tolist(), positions.tolist(), strict=True)
+            printer.lines("offsetIndex", ({"offset": o, "position": p} for o, p in rows))
+        if index.log is not None:
+            lasts, sizes = look_up_positions(index.log, positions)
+            wrong = _without_append(index.log, offsets, positions, lasts, bounds[part])
+            _tell_mismatches(printer, index.path, offsets[wrong], positions[wrong], lasts[wrong])
+            if jobs.max_message_bytes is not None:
+                large = sizes > jobs.max_message_bytes
+                _tell_large(printer, index.path, positions[large], sizes[large])
+
+
+def dump_time_index(printer: Printer, index: Index, jobs: Jobs) -> None:
+    """Print the entries of a `.timeindex` and tell of those that do not fit the log."""
+    data = read_whole(index.file)
+    if jobs.sanity_only:
+        _say_sanity(printer, index, check_time_index, data)
+        return
+    entries = decode_time_index(data, index.base_offset)
+    _tell_no_log(printer, index)
+    before = NO_TIMESTAMP
+    for part in _parts(_count_used(entries.offsets - index.base_offset, entries.timestamps)):
+        offsets, timestamps = entries.offsets[part], entries.timestamps[part]
+        if not jobs.verify_only:
+            rows = zip(timestamps.tolist(), offsets.tolist(), strict=True)
+            printer.lines("timeIndex", ({"timestamp": t, "offset": o} for t, o in rows))
+        if index.log is not None:
+            lasts, largest, _ = look_up_offsets(index.log, offsets)
+            _tell_not_found(printer, index.path, offsets, lasts)
+            found = lasts == offsets
+            _tell_timestamps(printer, index.path, timestamps[found], largest[found])
+        before = _tell_order(printer, index.path, timestamps, before)
+
+
+def look_up_positions(log: File, positions: Longs) -> tuple[Longs, Longs]:
+    """Give last offset and size in bytes of the batch at each position, -1 where none begins."""
+
+    def at(chunk: Chunk, wanted: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+        starts = chunk.batches.starts + chunk.position
+        number = np.searchsorted(starts, wanted).clip(max=len(starts) - 1)
+        return number, starts[number] == wanted
+
+    def values(chunk: Chunk) -> tuple[Longs, Longs]:
+        return chunk.batches.next_offsets - 1, chunk.batches.ends - chunk.batches.starts
+
+    lasts, sizes = _look_up(log, positions, lambda chunk: chunk.end - 1, at, values)
+    return lasts, sizes
+
+
+def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs, Longs]:
+    """Give last offset, largest timestamp and position of the first batch to reach each offset.
+
+    All three are -1 where no batch does.
+    """
+
+    def at(chunk: Chunk, wanted: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+        lasts = chunk.batches.next_offsets - 1
+        number = np.searchsorted(lasts, wanted).clip(max=len(lasts) - 1)
+        return number, lasts[number] >= wanted
+
+    def values(chunk: Chunk) -> tuple[Longs, Longs, Longs]:
+        largest = chunk.batches.headers["max_timestamp"].astype(np.int64)
+        return chunk.batches.next_offsets - 1, largest, chunk.batches.starts + chunk.position
+
+    def reach(chunk: Chunk) -> int:
+        return int(chunk.batches.next_offsets[-1]) - 1
+
+    lasts, largest, positions = _look_up(log, offsets, reach, at, values, 3)
+    return lasts, largest, positions
+
+
+def read_whole(file: File) -> bytes:
+    """Read an index; raises `KlogError` for a file of more than `MAX_BYTES`."""
+    if file.size_bytes > MAX_BYTES:
+        raise KlogError(f"{file.size_bytes} bytes, the limit is {MAX_BYTES}")
+    return file.read(0, file.size_bytes)
+
+
+def _look_up(
+    log: File,
+    keys: Longs,
+    reach: Callable[[Chunk], int],
+    at: Callable[[Chunk, Longs], tuple[Longs, npt.NDArray[np.bool_]]],
+    values: Callable[[Chunk], tuple[Longs, ...]],
+    columns: int = 2,
+) -> Longs:
+    """Walk the log once and give values of the batch of each key, a row each; keys need not rise.
+
+    `reach` is the largest key that a chunk may hold, `at` finds the batch of each.
+    """
+    order = np.argsort(keys, kind="stable")
+    rising = keys[order]
+    found = np.full((columns, len(keys)), NOT_FOUND, np.int64)
+    begin = 0
+    for chunk in walk(log, log.size_bytes):
+        if not isinstance(chunk, Chunk):
+            continue
+        end = max(int(np.searchsorted(rising, reach(chunk), "right")), begin)
+        number, there = at(chunk, rising[begin:end])
+        for row, column in zip(found, values(chunk), strict=True):
+            row[order[begin:end]] = np.where(there, column[number], NOT_FOUND)
+        begin = end
+        if begin == len(rising):
+            break
+    return found
+
+
+def _count_used(relative: Longs, values: Longs) -> int:
+    """Count the entries as far as they are used: a relative offset of 0 behind the first ends them.
+
+    Where all are zeros there is none, unless it is a single one: that can be an entry.
+    """
+    if len(relative) > 1 and not relative[:2].any() and not values[:2].any():
+        return 0
+    unused = np.flatnonzero(relative[1:] == 0)
+    return int(unused[0]) + 1 if len(unused) else len(relative)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(begin, min(begin + ENTRIES, count)) for begin in range(0, count, ENTRIES))
+
+
+def _say_sanity(
+    printer: Printer, index: Index, check: Callable[[bytes, int], None], data: bytes
+) -> None:
+    try:
+        check(data, index.base_offset)
+    except CorruptRecordError as exc:
+        printer.finding("Failed sanity check", exc.reason, index.path)
+    else:
+        printer.say(f"{index.path} passed sanity check.", "sane", file=index.path)
+
+
+def _tell_no_log(printer: Printer, index: Index) -> None:
+    if index.log is None:
+        printer.finding("Missing log", "no .log of this name to compare the index with", index.path)
+
+
+def _next_larger(positions: Longs) -> Longs:
+    """Give for each entry the next larger position that an entry has, the largest integer if none.
+
+    Positions that do not rise do not make the entry before them wrong.
+    """
+    distinct = np.append(np.unique(positions), np.iinfo(np.int64).max)
+    return distinct[np.searchsorted(distinct, positions, "right")]
+
+
+def _without_append(
+    log: File, offsets: Longs, positions: Longs, lasts: Longs, bounds: Longs
+) -> Longs:
+    """Find the entries that are of no append, by number: no batch begins there, or none ends so.
+
+    `lasts` is the last offset of the batch at each position. Those of one batch fit as they are,
+    and only the others are looked for in the log.
+    """
+    doubted = np.flatnonzero(offsets != lasts)
+    if not len(doubted):
+        return doubted
+    ends, _, starts = look_up_offsets(log, offsets[doubted])
+    fits = (lasts[doubted] != NOT_FOUND) & (ends == offsets[doubted])
+    fits &= (positions[doubted] <= starts) & (starts < bounds[doubted])
+    wrong: Longs = doubted[~fits]
+    return wrong
+
+
+def _tell_mismatches(
+    printer: Printer, path: str, offsets: Longs, positions: Longs, lasts: Longs
+) -> None:
+    rows = zip(offsets.tolist(), lasts.tolist(), positions.tolist(), strict=True)
+    for offset, last, position in rows:
+        text = f"Index offset: {offset}, log offset: {last}"
+        if last == NOT_FOUND:
+            text += f", no batch begins at position {position}"
+        told = {"indexOffset": offset, "logOffset": last, "position": position}
+        printer.finding("Mismatches", text, path, **told)
+
+
+def _tell_large(printer: Printer, path: str, positions: Longs, sizes: Longs) -> None:
+    for position, size in zip(positions.tolist(), sizes.tolist(), strict=True):
+        text = f"a batch of {size} bytes at position {position}"
+        printer.finding("Batches over --max-message-size", text, path, position=position, size=size)
+
+
+def _tell_not_found(printer: Printer, path: str, offsets: Longs, lasts: Longs) -> None:
+    for at in np.flatnonzero(offsets != lasts).tolist():
+        offset, last = int(offsets[at]), int(lasts[at])
+        text = f"Indexed offset: {offset}, found log offset: {last}"
+        heading = "The following indexed offsets are not found in the log"
+        printer.finding(heading, text, path, indexOffset=offset, logOffset=last)
+
+
+def _tell_timestamps(printer: Printer, path: str, timestamps: Longs, largest: Longs) -> None:
+    for at in np.flatnonzero(timestamps != largest).tolist():
+        index, log = int(timestamps[at]), int(largest[at])
+        text = f"Index timestamp: {index}, log timestamp: {log}"
+        told = {"indexTimestamp": index, "logTimestamp": log}
+        printer.finding("Found timestamp mismatch", text, path, **told)
+
+
+def _tell_order(printer: Printer, path: str, timestamps: Longs, before: int) -> int:
+    """Tell of timestamps that do not rise; give the last one."""
+    earlier = np.concatenate((np.array([before], np.int64), timestamps))
+    for at in np.flatnonzero(earlier[1:] <= earlier[:-1]).tolist():
+        index, previous = int(earlier[at + 1]), int(earlier[at])
+        text = f"Index timestamp: {index}, Previously indexed timestamp: {previous}"
+        told = {"indexTimestamp": index, "previousTimestamp": previous}
+        printer.finding("Found out of order timestamp", text, path, **told)
+    return int(earlier[-1])

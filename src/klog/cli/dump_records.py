@@ -1,0 +1,240 @@
+"""How `klog dump` shows one record: its metadata, its key and its payload, or what it controls.
+
+Keys and payloads are shown as text (UTF-8, what is not is replaced, as Java does it), or, by a
+decoder, as Kafka's own tool shows the records of `__consumer_offsets` and `__transaction_state`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, TypeAlias
+
+from klog.cli.dump_lines import Parts, text_of
+from klog.errors import CorruptRecordError
+from klog.logformat import control
+from klog.logformat.columnar import Columns
+from klog.logformat.internal_topics import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    InternalRecord,
+    read_group_record,
+    read_transaction_record,
+    read_versioned,
+)
+from klog.logformat.schema import Fields
+from klog.logformat.sequence import advance
+
+Shown: TypeAlias = "bytes | str | Fields | None"
+Decoder: TypeAlias = Callable[[int, "bytes | None", "bytes | None"], tuple[Shown, Shown]]
+"""(offset, key, value) to what is shown of key and payload; None where nothing is."""
+
+Row: TypeAlias = "tuple[int, int, bytes | None, bytes | None, list[dict[str, Any]] | None]"
+"""Offset, timestamp in ms, key, value and headers of a record."""
+
+DELETED = "<DELETE>"
+_CONTROL_TITLES = {
+    control.LEADER_CHANGE: "LeaderChange:",
+    control.SNAPSHOT_HEADER: "SnapshotHeader",
+    control.SNAPSHOT_FOOTER: "SnapshotFooter",
+    control.KRAFT_VERSION: "KRaftVersion",
+    control.KRAFT_VOTERS: "KRaftVoters",
+}
+_CONSUMER = "consumer"
+"""The protocol type of groups whose members' bytes are the consumer's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the records of a batch take from it."""
+
+    magic: int
+    base_offset: int
+    base_sequence: int
+    timestamp_type: str
+    is_control: bool
+    checks: Sequence[str]
+    """The text of each legacy message's own checksum; empty in batches of format v2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What to show of records: their metadata, their content and by which decoder."""
+
+    metadata: bool
+    content: bool
+    decoder: Decoder
+
+
+def rows_of(records: Columns) -> list[Row]:
+    """Give decoded records, all columns of them, as rows."""
+    columns = (records.timestamp_ms, records.key, records.value, records.headers)
+    lists = [[] if column is None else column.tolist() for column in columns]
+    return list(zip(records.offset.tolist(), *lists, strict=True))
+
+
+def shown_records(
+    rows: Iterable[Row], batch: Batch, show: Show, wrong: Callable[[int, str], None]
+) -> Iterator[tuple[Parts, Fields]]:
+    """Give each record of a batch as parts of a line and as values.
+
+    `wrong` is told of what has no meaning.
+    """
+    for (offset, timestamp, key, value, named), check in zip(
+        rows, batch.checks or repeat(""), strict=False
+    ):
+        fields: Fields = {}
+        parts: Parts = []
+        if show.metadata:
+            fields = _metadata(offset, timestamp, key, value, named, batch)
+            parts.append(f" {text_of(fields)}{check}")
+            if batch.is_control:
+                title, told = _control(offset, key, value, wrong)
+                parts.append(f" {title}")
+                fields |= told
+        if show.content and not batch.is_control:
+            for name, part in zip(
+                ("key", "payload"), _decoded(show, offset, key, value, wrong), strict=True
+            ):
+                if part is not None:
+                    parts += [f" {name}: ", _text(part)]
+                    fields[name] = part
+        yield (["|", *parts] if parts else []), fields
+
+
+def plain(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
+    """Show key and payload as they are."""
+    return key, value
+
+
+def group_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
+    """Show a record of `__consumer_offsets`. Raises `CorruptRecordError`."""
+    if key is None:
+        raise CorruptRecordError("a record of __consumer_offsets without a key")
+    record = read_group_record(key, value)
+    if not record.name:
+        return f"Unknown record type {record.key_version} at offset {offset}, skipping.", None
+    payload = _payload(record, value)
+    if isinstance(record.value, dict) and record.value.get("protocolType") == _CONSUMER:
+        payload = {**_versioned(record.value_version), "data": _with_members(record.value)}
+    return _key(record, key), payload
+
+
+def transaction_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
+    """Show a record of `__transaction_state`. Raises `CorruptRecordError`."""
+    if key is None:
+        raise CorruptRecordError("a record of __transaction_state without a key")
+    record = read_transaction_record(key, value)
+    if not record.name:
+        return f"Unknown record type {record.key_version} at offset {offset}, skipping.", None
+    return _key(record, key), _payload(record, value)
+
+
+def _metadata(
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[dict[str, Any]] | None,
+    batch: Batch,
+) -> Fields:
+    fields: Fields = {
+        "offset": offset,
+        "timestampType": batch.timestamp_type,
+        "timestamp": timestamp,
+        "keySize": -1 if key is None else len(key),
+        "valueSize": -1 if value is None else len(value),
+    }
+    if batch.magic > 1:
+        fields["sequence"] = advance(batch.base_sequence, offset - batch.base_offset)
+        fields["headerKeys"] = HeaderKeys(one["key"] for one in headers or ())
+    return fields
+
+
+class HeaderKeys(list[str]):
+    """Names of headers, which print as Kafka prints them."""
+
+    def __str__(self) -> str:
+        """Give the names with commas, without quotes."""
+        return f"[{','.join(self)}]"
+
+
+def _control(
+    offset: int, key: bytes | None, value: bytes | None, wrong: Callable[[int, str], None]
+) -> tuple[str, Fields]:
+    try:
+        record = control.read_control(key or b"", value or b"")
+    except CorruptRecordError as exc:
+        wrong(offset, exc.reason)
+        return "controlType: unreadable", {"controlType": None}
+    told: Fields = {"controlType": record.name}
+    if record.fields is None:
+        told["controlTypeId"] = record.type
+        return f"controlType: {record.name}({record.type})", told
+    if record.type in (control.ABORT, control.COMMIT):
+        told |= record.fields
+        return f"endTxnMarker: {record.name} {text_of(record.fields)}", told
+    told["control"] = record.fields
+    return f"{_CONTROL_TITLES[record.type]} {_json(record.fields)}", told
+
+
+def _decoded(
+    show: Show,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    wrong: Callable[[int, str], None],
+) -> tuple[Shown, Shown]:
+    try:
+        return show.decoder(offset, key, value)
+    except CorruptRecordError as exc:
+        wrong(offset, exc.reason)
+        return f"Error at offset {offset}, skipping. {exc.reason}", None
+
+
+def _key(record: InternalRecord, key: bytes) -> Fields:
+    version = {"type": str(record.key_version)}
+    if record.key is None:
+        return {**version, "name": record.name, "data": key}
+    return {**version, "data": record.key}
+
+
+def _payload(record: InternalRecord, value: bytes | None) -> Shown:
+    if value is None:
+        return DELETED
+    return {**_versioned(record.value_version), "data": record.value or value}
+
+
+def _versioned(version: int | None) -> dict[str, str]:
+    return {"version": str(version)}
+
+
+def _with_members(group: Fields) -> Fields:
+    """Decode the members' bytes where they are what consumers write; else they stay bytes."""
+    members = [dict(one) for one in group["members"]]
+    for member in members:
+        for name, table in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
+            try:
+                decoded = read_versioned(table, member[name])
+                if decoded is not None:
+                    member[name] = decoded
+            except CorruptRecordError:
+                continue
+    return {**group, "members": members}
+
+
+def _text(part: Shown) -> str | bytes:
+    return part if isinstance(part, str | bytes) else _json(part)
+
+
+def _json(value: Any) -> str:
+    """Give JSON as Kafka's tool prints it: no spaces, bytes as base64."""
+    return json.dumps(
+        value,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=lambda data: b64encode(data).decode(),
+    )

@@ -1,0 +1,107 @@
+"""`klog dump` of the small files: producer snapshots, checkpoints, `partition.metadata` and kin.
+
+Snapshots read as kafka-dump-log prints them; it does not know the others. Each is read whole, which
+is refused above a size that none of them reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from klog.cli.dump_lines import Printer
+from klog.errors import CorruptRecordError
+from klog.logformat.checkpoint import decode_epoch_checkpoint, decode_offset_checkpoint
+from klog.logformat.metadata import (
+    decode_clean_shutdown,
+    decode_meta_properties,
+    decode_partition_metadata,
+)
+from klog.logformat.properties import decode_properties
+from klog.logformat.schema import Fields
+from klog.logformat.sequence import advance
+from klog.logformat.snapshot import SnapshotEntry, decode_snapshot
+
+MAX_FILE_BYTES = 256 << 20
+
+Rows: TypeAlias = list[Fields]
+
+
+def dump_snapshot(printer: Printer, path: str, data: bytes) -> None:
+    """Print what a producer snapshot says of each producer."""
+    try:
+        entries = decode_snapshot(data)
+    except CorruptRecordError as exc:
+        printer.finding("Damaged snapshot", exc.reason, path)
+        return
+    printer.lines("producer", map(_producer, entries))
+
+
+def _producer(entry: SnapshotEntry) -> Fields:
+    first = entry.transaction_first_offset
+    row: Fields = {
+        "producerId": entry.producer_id,
+        "producerEpoch": entry.epoch,
+        "coordinatorEpoch": entry.coordinator_epoch,
+        "currentTxnFirstOffset": first if first >= 0 else None,
+        "lastTimestamp": entry.timestamp_ms,
+    }
+    if entry.last_offset >= 0:
+        row |= {
+            "firstSequence": advance(entry.last_sequence, -entry.offset_delta),
+            "lastSequence": entry.last_sequence,
+            "lastOffset": entry.last_offset,
+            "offsetDelta": entry.offset_delta,
+            "timestamp": entry.timestamp_ms,
+        }
+    return row
+
+
+def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
+    """Print a checkpoint, or another of the files that have a whole name, a line for each thing."""
+    try:
+        rows = TEXT_FILES[name](data)
+    except CorruptRecordError as exc:
+        printer.finding("Malformed file", exc.reason, path)
+        return
+    printer.lines("entry", rows)
+
+
+def _offsets(data: bytes) -> Rows:
+    found = decode_offset_checkpoint(data)
+    return [
+        {"topic": topic, "partition": partition, "offset": offset}
+        for (topic, partition), offset in found.items()
+    ]
+
+
+def _leader_epochs(data: bytes) -> Rows:
+    entries = decode_epoch_checkpoint(data).entries
+    return [{"epoch": one.epoch, "startOffset": one.start_offset} for one in entries]
+
+
+def _partition_metadata(data: bytes) -> Rows:
+    return [{"topic_id": decode_partition_metadata(data)}]
+
+
+def _clean_shutdown(data: bytes) -> Rows:
+    # Older brokers (2.8) leave an empty one: that it is there is all it says.
+    return [{"brokerEpoch": decode_clean_shutdown(data)}] if data else []
+
+
+def _properties(data: bytes) -> Rows:
+    decode_meta_properties(data)
+    return [dict(decode_properties(data))]
+
+
+TEXT_FILES: dict[str, Callable[[bytes], Rows]] = {
+    "leader-epoch-checkpoint": _leader_epochs,
+    "recovery-point-offset-checkpoint": _offsets,
+    "log-start-offset-checkpoint": _offsets,
+    "replication-offset-checkpoint": _offsets,
+    "cleaner-offset-checkpoint": _offsets,
+    "partition.metadata": _partition_metadata,
+    "meta.properties": _properties,
+    ".kafka_cleanshutdown": _clean_shutdown,
+}
+"""The decoder of each file that is known by its whole name."""

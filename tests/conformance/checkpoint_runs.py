@@ -1,0 +1,75 @@
+"""Write the text files of a log directory and read them back."""
+
+from __future__ import annotations
+
+from klog.logformat.checkpoint import (
+    decode_epoch_checkpoint,
+    decode_offset_checkpoint,
+    encode_epoch_checkpoint,
+    encode_offset_checkpoint,
+)
+from klog.logformat.epochs import EpochEntry
+from klog.logformat.metadata import (
+    MetaProperties,
+    decode_clean_shutdown,
+    decode_meta_properties,
+    decode_partition_metadata,
+    encode_clean_shutdown,
+    encode_meta_properties,
+    encode_partition_metadata,
+)
+
+
+def epoch_checkpoint_round_trip(*entries: tuple[int, int]) -> list[tuple[int, int]]:
+    """Write (epoch, start offset) pairs and read them."""
+    return epoch_checkpoint(encode_epoch_checkpoint(EpochEntry(*one) for one in entries))
+
+
+def epoch_checkpoint(data: bytes) -> list[tuple[int, int]]:
+    """Read a leader epoch checkpoint, and hold that the same bytes are written."""
+    found = decode_epoch_checkpoint(data)
+    assert encode_epoch_checkpoint(found.entries) == data
+    return [(entry.epoch, entry.start_offset) for entry in found.entries]
+
+
+def offset_checkpoint_round_trip(
+    *entries: tuple[tuple[str, int], int],
+) -> list[tuple[tuple[str, int], int]]:
+    """Write offsets by topic and partition and read them."""
+    return list(decode_offset_checkpoint(encode_offset_checkpoint(dict(entries))).items())
+
+
+def offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
+    """Read an offset checkpoint, and hold that the same bytes are written."""
+    found = decode_offset_checkpoint(data)
+    assert not data or encode_offset_checkpoint(found) == data
+    return found
+
+
+def partition_metadata(data: bytes) -> str:
+    """Read a topic id, and hold that the same bytes are written."""
+    found = decode_partition_metadata(data)
+    assert encode_partition_metadata(found) == data
+    return found
+
+
+def clean_shutdown(data: bytes) -> int:
+    """Read a broker's epoch."""
+    return decode_clean_shutdown(data)
+
+
+def clean_shutdown_written(epoch: int) -> bytes:
+    """Write a broker's epoch."""
+    return encode_clean_shutdown(epoch)
+
+
+def meta_properties(text: str) -> tuple[int, int | None, str | None, str | None]:
+    """Read a `meta.properties`, and hold that it is the same once written."""
+    found = decode_meta_properties(text.encode())
+    assert decode_meta_properties(encode_meta_properties(found, "Sat Nov 21")) == found
+    return found.version, found.node_id, found.cluster_id, found.directory_id
+
+
+def meta_properties_written(*fields: object) -> bytes:
+    """Write a `meta.properties`."""
+    return encode_meta_properties(MetaProperties(*fields), "now")  # type: ignore[arg-type]

@@ -1,0 +1,195 @@
+"""What the cases about writing and reading batches are put to: a few questions to klog.
+
+Rows are tuples (offset, timestamp, key, value) or (..., headers); a form is keywords of `Form`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from klog.logformat import batch as v2
+from klog.logformat import markers
+from klog.logformat.codecs import decompress
+from klog.logformat.columnar import decode, decode_parts
+from klog.logformat.compress import check_level, compress
+from klog.logformat.encode import Form, empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.markers import At
+from klog.logformat.records import lay, measure
+from klog.logformat.restamp import restamp
+from klog.logformat.sequence import advance
+from klog.logformat.transactions import markers as transaction_markers
+from tests.encode import Record, batch, varint
+from tests.logformat.decoding import ALL, by_klog, records
+from tests.logformat.writing import columns
+
+Row = tuple[Any, ...]
+Form_ = dict[str, Any]
+
+
+def write(
+    rows: Sequence[Row], form: Form_, base: int | None = None, delta: int | None = None
+) -> bytes:
+    """Encode rows as one batch."""
+    return encode_one(columns([Record(*row) for row in rows], gaps=True), Form(**form), base, delta)
+
+
+def written(
+    rows: Sequence[Row], form: Form_, base: int | None = None, delta: int | None = None
+) -> str:
+    """Encode rows as one batch, in hex."""
+    return write(rows, form, base, delta).hex()
+
+
+def written_empty(form: Form_, base: int, delta: int, latest: int) -> str:
+    """Make a batch without records, in hex."""
+    return empty_batch(Form(**form), base, delta, latest).hex()
+
+
+def written_control(name: str, at: tuple[int, int, int], *fields: Any) -> str:
+    """Make a control batch by the name of its function, in hex."""
+    made: bytes = getattr(markers, name)(At(*at), *fields)
+    return made.hex()
+
+
+def told(
+    rows: Sequence[Row], form: Form_, fields: str, base: int | None = None, delta: int | None = None
+) -> tuple[Any, ...]:
+    """Encode rows as one batch, check its CRC, and give what is asked of it."""
+    return _tell(write(rows, form, base, delta), fields)
+
+
+def told_empty(form: Form_, base: int, delta: int, latest: int, fields: str) -> tuple[Any, ...]:
+    """Make a batch without records, check its CRC, and give what is asked of it."""
+    return _tell(empty_batch(Form(**form), base, delta, latest), fields)
+
+
+def _tell(data: bytes, names: str) -> tuple[Any, ...]:
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    (header,) = batches.headers
+    base, delta = int(header["base_offset"]), int(header["last_offset_delta"])
+    sequence = int(header["base_sequence"])
+    columns = decode(data, batches, ALL)
+    facts = {name: int(header[name]) for name in v2.HEADER.names or ()}
+    facts |= {
+        "last_offset": base + delta,
+        "last_sequence": advance(sequence, delta),
+    }
+    lists: dict[str, Any] = {
+        "offsets": columns.offset.tolist(),
+        "timestamps": columns.timestamp_ms.tolist() if columns.timestamp_ms is not None else None,
+        "types": columns.timestamp_type.tolist() if columns.timestamp_type is not None else None,
+        "sequences": [advance(sequence, offset - base) for offset in columns.offset.tolist()],
+    }
+    return tuple((facts | lists)[name] for name in names.split())
+
+
+def counts(rows: Sequence[Row], batch_bytes: int) -> list[int]:
+    """Encode rows with a limit, and give the records of each batch."""
+    found = encode(columns([Record(*row) for row in rows]), Form(batch_bytes=batch_bytes))
+    return [int.from_bytes(one[57:61], "big") for one in found]
+
+
+def round_trip(rows: Sequence[Row], form: Form_) -> list[Row]:
+    """Encode rows and read them back, all in one piece and record by record."""
+    data = write(rows, form)
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    whole = records(decode(data, batches, ALL))
+    single = [one for part in decode_parts(data, batches, ALL, 1, 1) for one in records(part)]
+    assert whole == single
+    return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in whole]
+
+
+def size_difference(rows: Sequence[Row]) -> int:
+    """Give the bytes that the size told before lacks of the bytes written."""
+    whole = columns([Record(*row) for row in rows])
+    return len(encode_one(whole, Form())) - size_in_bytes(whole, Form())
+
+
+def record_sizes(rows: Sequence[Row]) -> list[int]:
+    """Give the bytes that each record takes in one batch."""
+    rows_of = measure(columns([Record(*row) for row in rows]), 0, len(rows))
+    base = int(rows_of.offsets[0])
+    sizes: list[int] = lay(rows_of, 0, len(rows), int(rows_of.timestamps[0]), base).sizes.tolist()
+    return sizes
+
+
+def restamped(
+    rows: Sequence[Row], form: Form_, offset: int | None, epoch: int | None, fields: str
+) -> tuple[Any, ...]:
+    """Stamp a batch in place; nothing from the CRC on may change."""
+    before = write(rows, form)
+    data = bytearray(before)
+    offsets = None if offset is None else np.array([offset], np.int64)
+    restamp(data, v2.scan(before, 0, len(before)), offsets, epoch)
+    assert data[16:] == before[16:]
+    return _tell(bytes(data), fields)
+
+
+def recoded(rows: Sequence[Row], form: Form_, codec: int) -> tuple[int, list[Row]]:
+    """Read a batch and write its records with another codec: (codec, rows)."""
+    plain = by_klog(write(rows, form))
+    data = encode_one(columns(plain), Form(codec=codec))
+    back = [(one.offset, one.timestamp, one.key, one.value) for one in by_klog(data)]
+    return int(v2.scan(data, 0, len(data)).attributes[0]) & v2.CODEC_MASK, back
+
+
+def marker_read(kind: int, coordinator_epoch: int) -> tuple[Any, ...]:
+    """Write a transaction marker and read it: (markers found, attributes, coordinator epoch)."""
+    data = markers.end_transaction(At(0, 1000, 0), kind, 10, 3, coordinator_epoch)
+    batches = v2.scan(data, 0, len(data))
+    (record,) = by_klog(data)
+    assert record.value is not None
+    found = transaction_markers(data, batches)
+    return found, int(batches.attributes[0]), struct.unpack(">hi", record.value)[1]
+
+
+def control_value(name: str, at: tuple[int, int, int], *fields: Any) -> str:
+    """Make a control batch and give the value of its record, in hex."""
+    (record,) = by_klog(bytes.fromhex(written_control(name, at, *fields)))
+    return (record.value or b"").hex()
+
+
+def read(data: bytes) -> list[int]:
+    """Check and decode batches; give the offsets."""
+    return [one.offset for one in by_klog(data)]
+
+
+def read_unchecked(data: bytes) -> list[int]:
+    """Decode batches whatever their CRC says; give the offsets."""
+    found: list[int] = decode(data, v2.scan(data, 0, len(data)), ALL).offset.tolist()
+    return found
+
+
+def read_record(
+    body: bytes,
+    length: int | None = None,
+    columns: Collection[str] = ALL,
+    behind: bytes = b"",
+) -> list[int]:
+    """Decode columns of a batch of a record that has this body; `length` may lie.
+
+    Behind it may come the bytes of a second record. The batch leaves room for offset deltas up to
+    10, so that no record is refused for its offset.
+    """
+    payload = varint(len(body) if length is None else length) + body + behind
+    data = batch(payload=payload, count=2 if behind else 1, last_offset_delta=10)
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    found: list[int] = decode(data, batches, columns).offset.tolist()
+    return found
+
+
+def level(codec: int, asked: int | None) -> int:
+    """Give the level that is used."""
+    return check_level(codec, asked)
+
+
+def compressed_and_back(codec: int, asked: int | None, data: bytes) -> bytes:
+    """Compress and decompress."""
+    return decompress(codec, bytes(compress(codec, memoryview(data), asked)))

@@ -1,0 +1,98 @@
+"""What the cases of message formats v0 and v1 run: bytes in, what klog's reader says out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from klog.errors import CorruptRecordError
+from klog.logformat import batch as v2
+from klog.logformat import transactions
+from klog.logformat.columnar import decode
+from tests import encode, encode_legacy
+from tests.encode import Record
+from tests.logformat.decoding_legacy import ALL, rows
+
+Row = tuple[int, int, int, bytes | None, bytes | None]
+
+
+def read(data: bytes) -> list[Row]:
+    """Scan, check and decode everything: (offset, timestamp, its type, key, value) of a record."""
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    return [dataclasses.astuple(row) for row in rows(decode(data, batches, ALL))]
+
+
+def offsets(data: bytes) -> list[int]:
+    """Give the offsets of the records."""
+    return [row[0] for row in read(data)]
+
+
+def times(data: bytes) -> list[tuple[int, int]]:
+    """Give the (timestamp, type) of the records."""
+    return [(row[1], row[2]) for row in read(data)]
+
+
+def headers(data: bytes, names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Give fields of every batch's header; `last_offset` and `codec` follow from others."""
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    made = {
+        "last_offset": (batches.next_offsets - 1).tolist(),
+        "codec": (batches.attributes & v2.CODEC_MASK).tolist(),
+    }
+    columns = [
+        made[name] if name in made else batches.headers[name].astype(int).tolist() for name in names
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def first_checksum(magic: int, codec: int, records: Sequence[Record]) -> int:
+    """Give the CRC of the first batch, once klog finds that it holds."""
+    data = written(magic, codec, records)
+    ((checksum,), *_) = headers(data, ("crc",))
+    return int(checksum)
+
+
+def written(magic: int, codec: int, records: Sequence[Record], **fields: Any) -> bytes:
+    """Write records in a format: v0 and v1 plain, a record each, where there is no codec."""
+    if magic == 2:
+        return encode.batch(records, attributes=codec, **fields)
+    if codec:
+        return encode_legacy.wrapper(records, magic, codec)
+    return encode_legacy.plain(records, magic)
+
+
+def iterated(magic: int, codec: int, records: Sequence[Record], **fields: Any) -> list[Row]:
+    """Read back what was written."""
+    return read(written(magic, codec, records, **fields))
+
+
+def accepted_changes(data: bytes, first: int, byte: int) -> list[int]:
+    """List the positions from `first` on where a changed byte is not noticed."""
+    found = []
+    for at in range(first, len(data)):
+        changed = data[:at] + bytes([byte]) + data[at + 1 :]
+        try:
+            read(changed)
+        except CorruptRecordError:
+            continue
+        if changed != data and len(v2.scan(changed, 0, len(changed))):
+            found.append(at)
+    return found
+
+
+def moved(data: bytes, last_offset: int) -> list[int]:
+    """Give a wrapper another last offset, which its CRC does not cover, and read it."""
+    return offsets(last_offset.to_bytes(8, "big") + data[8:])
+
+
+def controls(data: bytes) -> list[tuple[int, int | None]]:
+    """Give (base offset, control type) of each control batch."""
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    control = batches.where(transactions.is_control(batches))
+    spans = zip(control.starts.tolist(), control.ends.tolist(), strict=True)
+    kinds = [transactions.control_type(data, start, end) for start, end in spans]
+    return list(zip(control.base_offsets.tolist(), kinds, strict=True))

@@ -1,0 +1,196 @@
+"""Run scripts on a partition's directory: write batches, load it as a broker does, ask.
+
+A script is a list of steps. `write` puts a segment there, its batches made of steps of their own;
+`load`, `truncate` and those that change a file act on the directory; all others are questions, and
+their answers are what comes back. One record a batch, or as many as a step says; record n of the
+log has timestamp 1000 + n unless stated.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from klog.connector.log.times import offset_for_time
+from klog.errors import OffsetOutOfRangeError
+from klog.logformat import batch as v2
+from klog.logformat.cutting import split
+from klog.logformat.partition import Partition
+from klog.logformat.producers import ProducerState
+from tests.conformance.log_files import LogFiles, Writer, encoded
+from tests.conformance.state_runs import Step
+from tests.connector.logs import offsets, open_log, open_segment, plan_tasks, read
+
+ENDLESS = 1 << 62
+ABORTED, OFFSET_ENTRY, TIME_ENTRY = (
+    struct.Struct(">hqqqq"),
+    struct.Struct(">ii"),
+    struct.Struct(">qi"),
+)
+
+
+def script(*steps: Step) -> list[Any]:
+    """Give the answers to a script's questions."""
+    directory = LogFiles()
+    answers = []
+    for name, *args in steps:
+        if name in QUESTIONS:
+            assert directory.partition is not None
+            answers.append(QUESTIONS[name](directory.partition, *args))
+        else:
+            *words, options = args if args and isinstance(args[-1], dict) else (*args, {})
+            getattr(directory, name)(*words, **options)
+    return answers
+
+
+def _segments(partition: Partition, suffix: str, entry: struct.Struct) -> list[tuple[int, ...]]:
+    """Decode the entries of all segments' indexes, with the base offset of each."""
+    return [
+        (base, *fields)
+        for base, files in partition.segments.items()
+        for fields in entry.iter_unpack(files.get(suffix, b""))
+    ]
+
+
+def _producers(partition: Partition) -> dict[int, tuple[int, int, int]]:
+    known = partition.producers.producers.values()
+    return {
+        one.producer_id: (
+            one.last_sequence,
+            one.batches[-1].last_offset if one.batches else -1,
+            one.transaction_first_offset,
+        )
+        for one in known
+    }
+
+
+def _unstable(partition: Partition) -> int | None:
+    """Give the first unstable offset as loaded, all that is complete being below the watermark."""
+    return partition.producers.first_unstable_offset(partition.log_start)
+
+
+def _running(partition: Partition, high_watermark: int) -> ProducerState:
+    """Follow the log as a running broker did, up to a high watermark below its end."""
+    state = ProducerState(partition.log_start)
+    for log in partition.logs.values():
+        state.replay(log, v2.scan(log, 0, len(log)))
+    state.raise_high_watermark(high_watermark)
+    return state
+
+
+def _kept(partition: Partition) -> list[int]:
+    """List the offsets of the batches kept."""
+    found = []
+    for log in partition.logs.values():
+        batches = v2.scan(log, 0, len(log))
+        spans = zip(batches.base_offsets.tolist(), batches.next_offsets.tolist(), strict=True)
+        found += [offset for begin, end in spans for offset in range(begin, end)]
+    return found
+
+
+def _read(
+    partition: Partition, start: int, end: int | None = None, level: str = "read_uncommitted"
+) -> list[int] | str:
+    """Read offsets from `start` to before `end` through klog's source, or the error's name."""
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        _put(partition, Path(root))
+        options = {"startingOffsets": json.dumps({"t": {"0": start}}), "isolationLevel": level}
+        if end is not None:
+            options["endingOffsets"] = json.dumps({"t": {"0": end}})
+        try:
+            return offsets(read(root, **options))
+        except OffsetOutOfRangeError as exc:
+            return type(exc).__name__
+
+
+def _segments_read(partition: Partition, start: int, end: int) -> list[int] | str:
+    """List the base offsets of the segments that a plan reads, or the error's name."""
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        _put(partition, Path(root))
+        bounds = {"startingOffsets": start, "endingOffsets": end}
+        options = {name: json.dumps({"t": {"0": offset}}) for name, offset in bounds.items()}
+        try:
+            tasks = plan_tasks([root], isolationLevel="read_uncommitted", **options)
+        except OffsetOutOfRangeError as exc:
+            return type(exc).__name__
+        return sorted({piece["base_offset"] for task in tasks for piece in task})
+
+
+def _at_time(partition: Partition, timestamp_ms: int) -> tuple[int, int] | None:
+    """Give the offset at a time and the leader epoch it was written in."""
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        _put(partition, Path(root))
+        found = offset_for_time(open_log(Path(root)), timestamp_ms, ENDLESS)
+    return None if found is None else (found, partition.epochs.epoch_for(found))
+
+
+def _put(partition: Partition, root: Path) -> None:
+    (root / ".kafka_cleanshutdown").write_text("{}")
+    (root / "t-0").mkdir()
+    for name, data in encoded(partition).items():
+        (root / "t-0" / name).write_bytes(data)
+
+
+def _position(partition: Partition, base: int, offset: int) -> int:
+    """Give the position from which klog reads on towards an offset."""
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        _put(partition, Path(root))
+        reader = open_segment(Path(root) / "t-0", base)
+        try:
+            return reader.position_before(offset)
+        finally:
+            reader.close()
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "bounds": lambda p: (p.log_start, p.log_end),
+    "bases": lambda p: sorted(p.segments),
+    "sizes": lambda p: [len(log) for log in p.logs.values()],
+    "files": lambda p: sorted(encoded(p)),
+    "file": lambda p, name: encoded(p).get(name),
+    "snapshots": lambda p: sorted(p.snapshots),
+    "epochs": lambda p: [(entry.epoch, entry.start_offset) for entry in p.epochs.entries],
+    "aborted": lambda p: [fields[2:] for fields in _segments(p, "txnindex", ABORTED)],
+    "index": lambda p: [(b + o, at) for b, o, at in _segments(p, "index", OFFSET_ENTRY)],
+    "index offsets": lambda p: [b + o for b, o, _ in _segments(p, "index", OFFSET_ENTRY)],
+    "times": lambda p: [(ts, b + o) for b, ts, o in _segments(p, "timeindex", TIME_ENTRY)],
+    "producers": _producers,
+    "coordinators": lambda p: {
+        pid: one.coordinator_epoch for pid, one in p.producers.producers.items()
+    },
+    "map end": lambda p: p.producers.end_offset,
+    "unstable": _unstable,
+    "running unstable": lambda p, watermark: _running(p, watermark).first_unstable_offset(),
+    "lso": lambda p, watermark: _running(p, watermark).last_stable_offset(watermark, p.log_start),
+    "offsets": _kept,
+    "read": _read,
+    "segments read": _segments_read,
+    "at time": _at_time,
+    "position": _position,
+}
+
+
+def parts(base_offset: int, *steps: Step) -> list[tuple[int, list[int]]]:
+    """Split a segment whose offsets overflow: base offset and first offsets of each part."""
+    made = Writer().write(*steps)
+    log = b"".join(made)
+    starts = [0, *accumulate(map(len, made))][:-1]
+    bases = v2.scan(log, 0, len(log)).base_offsets.tolist()
+    return [
+        (
+            part.base_offset,
+            [b for at, b in zip(starts, bases, strict=True) if part.begin <= at < part.end],
+        )
+        for part in split(log, v2.scan(log, 0, len(log)), base_offset)
+    ]
+
+
+def scanned(*steps: Step) -> list[int]:
+    """Find batches: their base offsets. Raises `CorruptRecordError` where offsets do not rise."""
+    log = b"".join(Writer().write(*steps))
+    return list(v2.scan(log, 0, len(log)).base_offsets.tolist())

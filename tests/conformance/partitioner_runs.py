@@ -1,0 +1,56 @@
+"""Cases of hashes, partitions and checksums."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from klog.logformat import batch as v2
+from klog.logformat.partitioner import (
+    coordinator_partition,
+    java_hash,
+    key_partitions,
+    murmur2,
+    sticky_runs,
+    to_positive,
+)
+
+
+def hashes(keys: Sequence[bytes]) -> list[int]:
+    found: list[int] = murmur2(pa.array(keys, pa.binary())).to_pylist()
+    return found
+
+
+def positives(hashed: Sequence[int]) -> list[int]:
+    found: list[int] = to_positive(np.array(hashed, np.int32)).tolist()
+    return found
+
+
+def partitions(keys: Sequence[bytes], count: int) -> list[int]:
+    found: list[int] = key_partitions(pa.array(keys, pa.binary()), count).to_pylist()
+    return found
+
+
+def coordinator(name: str, count: int) -> tuple[int, int]:
+    return java_hash(name), coordinator_partition(name, count)
+
+
+def runs_of(sizes: Sequence[int], batch_bytes: int) -> list[int]:
+    found: list[int] = sticky_runs(np.array(sizes, np.int64), batch_bytes).tolist()
+    return found
+
+
+def holds_crc(checked: bytes, crc: int) -> bool:
+    """Tell whether klog finds this CRC-32C right for what a batch holds behind it."""
+    return v2.keeps_crc32c(bytes(v2.MAGIC_AT + 1) + struct.pack(">I", crc) + checked)
+
+
+def checks_inside(before: bytes, batch: bytes, behind: bytes) -> int:
+    """Check the CRC of a batch that lies inside a buffer; give where it ends."""
+    data = before + batch + behind
+    batches = v2.scan(data, len(before), len(before) + len(batch))
+    v2.check_crcs(data, batches)
+    return int(batches.ends[-1])

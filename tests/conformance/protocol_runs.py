@@ -1,0 +1,103 @@
+"""What the tables of control records, internal topics and read_committed are run by."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from klog.logformat import batch as v2
+from klog.logformat import control
+from klog.logformat import internal_topics as topics
+from klog.logformat import transactions as tx
+from klog.logformat.columnar import decode
+from klog.logformat.schema import Fields, Schema
+from klog.logformat.varint import PADDING, read_varints
+from klog.logformat.wire import Reader, unsigned_varint
+
+
+def read_varint(data: bytes, most_bytes: int) -> tuple[int, int]:
+    """Decode a zig-zag number: (value, bytes taken)."""
+    padded = np.frombuffer(data + bytes(PADDING), np.uint8)
+    values, behind = read_varints(padded, np.zeros(1, np.int64), most_bytes)
+    return int(values[0]), int(behind[0])
+
+
+def unsigned_both_ways(data: bytes) -> tuple[int, bytes]:
+    """Decode an unsigned varint, as Java's signed int shows it, and write it again."""
+    value = Reader(data).unsigned_varint()
+    return struct.unpack(">i", struct.pack(">I", value))[0], unsigned_varint(value)
+
+
+def header_crc(data: bytes) -> int:
+    """Read four bytes as a batch's header has them: big-endian and unsigned."""
+    header = np.zeros(1, v2.HEADER).tobytes()
+    at = 17
+    return int(np.frombuffer(header[:at] + data + header[at + 4 :], v2.HEADER)["crc"][0])
+
+
+def control_name(key: bytes) -> str:
+    """Name the type that a control record's key says."""
+    return control.type_name(control.read_type(key))
+
+
+def control_key_again(kind: int) -> int:
+    """Write the key of a type and read it."""
+    return control.read_type(control.write_key(kind))
+
+
+def marker_again(kind: int, coordinator_epoch: int) -> tuple[int, int]:
+    """Write a transaction marker and read it."""
+    value = control.write_value(kind, {"coordinatorEpoch": coordinator_epoch})
+    return control.read_end_transaction(control.write_key(kind), value)
+
+
+def both_ways(table: Schema, data: bytes) -> tuple[Fields | None, bytes]:
+    """Decode what begins with its version, and write it again in that version."""
+    fields = topics.read_versioned(table, data)
+    version = topics.version_of(data)
+    return fields, topics.write_versioned(table, version, fields or {})
+
+
+def transaction_state_again(fields: Fields, transaction_version: int) -> tuple[int, Fields | None]:
+    """Write a transaction's state and read it: (version of the value, fields)."""
+    data = topics.write_transaction_state(fields, transaction_version)
+    return topics.version_of(data), topics.read_versioned(topics.TRANSACTION_LOG_VALUE, data)
+
+
+def transaction_record(key: bytes, value: bytes | None) -> tuple[str, Fields | None]:
+    """Decode a record of `__transaction_state`: (name of its kind, value)."""
+    record = topics.read_transaction_record(key, value)
+    return record.name, record.value
+
+
+def scanned(log: bytes) -> list[int]:
+    """Give the base offset of each whole batch."""
+    offsets: list[int] = v2.scan(log, 0, len(log)).base_offsets.tolist()
+    return offsets
+
+
+def read_uncommitted(log: bytes) -> tuple[list[int], int]:
+    """Give the offsets of all records, and where a consumer stands behind them."""
+    batches = v2.scan(log, 0, len(log))
+    return _offsets(log, batches, ~tx.is_control(batches))
+
+
+def read_committed(log: bytes) -> tuple[list[int], int]:
+    """Give the offsets of committed records by the markers in the log, and where a consumer is."""
+    batches = v2.scan(log, 0, len(log))
+    hidden = tx.is_control(batches) | tx.aborted(batches, tx.markers(log, batches), {})
+    return _offsets(log, batches, ~hidden)
+
+
+def read_committed_by_index(log: bytes, entries: Any) -> tuple[list[int], int]:
+    """Do the same by aborted transactions (producer id, first offset, marker's offset)."""
+    batches = v2.scan(log, 0, len(log))
+    hidden = tx.is_control(batches) | tx.aborted_by_index(batches, entries)
+    return _offsets(log, batches, ~hidden)
+
+
+def _offsets(log: bytes, batches: v2.Batches, wanted: tx.Mask) -> tuple[list[int], int]:
+    records = decode(log, batches.where(wanted), ())
+    return records.offset.tolist(), int(batches.next_offsets[-1])

@@ -1,0 +1,91 @@
+"""What the cases of Kafka's readers run: a file as it is read in pieces, and a log on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from klog.connector.log.segment import CHUNK_BYTES, chunks
+from klog.connector.log.tail import Flushed, find_end
+from klog.connector.log.times import offset_for_time
+from klog.errors import CorruptRecordError
+from klog.logformat import batch as v2
+from klog.logformat.codecs import decompress_pieces
+from tests.connector.logs import open_log, open_segment, write_log
+
+UNCLEAN = Flushed(0, clean=False, held=False)
+
+
+class Bytes:
+    """A file in memory, which may claim to be longer than its bytes."""
+
+    identity = stamp = "bytes"
+
+    def __init__(self, data: bytes, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self._data = data
+
+    def read(self, begin: int, end: int) -> bytes:
+        return self._data[begin:end]
+
+    def close(self) -> None:
+        pass
+
+
+def batches_of(
+    data: bytes, begin: int = 0, end: int | None = None, chunk_bytes: int = CHUNK_BYTES
+) -> list[tuple[int, int]]:
+    """Read a file between two positions: (last offset, max timestamp) of each batch."""
+    file = Bytes(data, len(data))
+    found = []
+    for chunk in chunks(file, begin, len(data) if end is None else end, chunk_bytes=chunk_bytes):
+        v2.check_crcs(chunk.data, chunk.batches)
+        lasts = (chunk.batches.next_offsets - 1).tolist()
+        times = chunk.batches.headers["max_timestamp"].tolist()
+        found += list(zip(lasts, times, strict=True))
+    return found
+
+
+def lasts(data: bytes, begin: int = 0, end: int | None = None) -> list[int]:
+    """Give the last offsets of the batches between two positions."""
+    return [last for last, _ in batches_of(data, begin, end)]
+
+
+def lasts_before_damage(data: bytes) -> tuple[list[int], bool]:
+    """Give the last offsets up to where the reader stops, and whether by an error."""
+    found: list[int] = []
+    try:
+        for chunk in chunks(Bytes(data, len(data)), 0, len(data)):
+            found += (chunk.batches.next_offsets - 1).tolist()
+    except CorruptRecordError:
+        return found, True
+    return found, False
+
+
+def first_of(data: bytes, size_bytes: int) -> int:
+    """Give the last offset of the first batch of a file of this size."""
+    chunk = next(chunks(Bytes(data, size_bytes), 0, size_bytes))
+    return int(chunk.batches.next_offsets[0]) - 1
+
+
+def end_on_disk(data: bytes) -> tuple[int, int]:
+    """Find where a log ends that was not shut down cleanly: (next offset, position)."""
+    with TemporaryDirectory() as root:
+        reader = open_segment(write_log(Path(root), {0: [data]}, clean=False))
+        try:
+            end = find_end(reader, UNCLEAN)
+        finally:
+            reader.close()
+    return end.next_offset, end.position
+
+
+def searched_by_time(data: bytes, timestamp_ms: int) -> int | None:
+    """Find the first offset at or after a time."""
+    with TemporaryDirectory() as root:
+        write_log(Path(root), {0: [data]})
+        return offset_for_time(open_log(Path(root)), timestamp_ms, 1 << 62)
+
+
+def decompressed(codec: int, data: bytes, magic: int) -> bytes:
+    """Decompress as for a batch of a format."""
+    return b"".join(decompress_pieces(codec, memoryview(data), magic=magic))

@@ -1,0 +1,88 @@
+"""Cases of where a log rolls: appends in, the segments that they go to out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from klog.logformat import batch as v2
+from klog.logformat.index import Longs
+from klog.logformat.indexing import Appends, appends_of
+from klog.logformat.rolling import OpenSegment, RollLimits, RollPlan, max_segment_ms, plan_rolls
+from tests.conformance.segment_runs import Batch, encode_all
+
+
+def rolls_when_empty(base: int, appended: Sequence[tuple[int, int, int]]) -> list[bool]:
+    """Tell for (last offset, timestamp, now) whether an empty segment rolls before it."""
+    segment = OpenSegment(base, base)
+    limits = RollLimits(segment_bytes=1000, segment_ms=10_000)
+    return [segment.must_roll(100, last, ts, limits, now) for last, ts, now in appended]
+
+
+def first_timestamp(timestamps: Sequence[int]) -> int:
+    segment = OpenSegment(0, 0)
+    for offset, timestamp in enumerate(timestamps):
+        segment.take(100, offset, timestamp, RollLimits())
+    return segment.first_timestamp_ms
+
+
+def one_record_appends(offsets: Sequence[int]) -> Appends:
+    at: Longs = np.array(offsets, np.int64)
+    return Appends(np.full(len(at), 100), at, at, np.full(len(at), -1), at)
+
+
+def rolled(
+    segment: tuple[int, int, int], offsets: Sequence[int], index_bytes: int = 1 << 20
+) -> list[tuple[int, int]]:
+    """Roll a segment (base, end offset, size) over appends; give (append, base offset) of each."""
+    base, end, size = segment
+    limits = RollLimits(segment_bytes=150, segment_index_bytes=index_bytes)
+    plan = plan_rolls(one_record_appends(offsets), OpenSegment(base, end, size_bytes=size), limits)
+    return list(zip(plan.starts.tolist(), plan.base_offsets.tolist(), strict=True))
+
+
+def segments_of_offsets(offsets: Sequence[int]) -> list[int]:
+    """Give the number of the first append of each segment, rolled for offsets alone."""
+    plan = plan_rolls(one_record_appends(offsets), OpenSegment(0, 0), RollLimits())
+    return plan.starts.tolist()  # type: ignore[no-any-return]
+
+
+def rolled_by_time(
+    appended: Sequence[tuple[int, int]], segment_ms: int, jitter_ms: int = 0
+) -> list[int]:
+    """Append a record for each (timestamp, clock) to an empty log; give its segments' bases."""
+    rows: Longs = np.array(appended, np.int64)
+    at = np.arange(len(rows))
+    made = Appends(np.full(len(rows), 100), at, at, rows[:, 0], at)
+    limits = RollLimits(
+        segment_ms=max_segment_ms(segment_ms, 0, compacts=False, jitter_ms=jitter_ms)
+    )
+    return _bases(plan_rolls(made, OpenSegment(0, 0), limits, rows[:, 1]))
+
+
+def rolled_by_size(sizes: Sequence[int], segment_bytes: int) -> list[int]:
+    at = np.arange(len(sizes))
+    made = Appends(np.array(sizes), at, at, np.full(len(sizes), -1), at)
+    return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits(segment_bytes=segment_bytes)))
+
+
+def rolled_by_offsets(data: bytes) -> list[int]:
+    """Take each batch for an append of a follower, whose offsets are as they stand."""
+    made = appends_of(v2.scan(data, 0, len(data)))
+    return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits()))
+
+
+def first_offsets(batches: Sequence[Batch], segment_batches: int) -> list[tuple[int, int]]:
+    """Append batches of one size, some to a segment: (first offset, segment's base) of each."""
+    data = encode_all(batches)
+    made = appends_of(v2.scan(data, 0, len(data)))
+    limits = RollLimits(segment_bytes=segment_batches * len(data) // len(batches))
+    plan = plan_rolls(made, OpenSegment(0, 0), limits)
+    number = np.searchsorted(plan.starts, np.arange(len(made)), "right") - 1
+    rows = zip(made.first_offsets.tolist(), plan.base_offsets[number].tolist(), strict=True)
+    return list(rows)
+
+
+def _bases(plan: RollPlan) -> list[int]:
+    return [int(base) for base in plan.base_offsets]

@@ -1,0 +1,228 @@
+"""Cases of segments: written to a directory and read by klog, or planned as appends.
+
+A segment is given as its batches, each a list of (offset, timestamp) of its records.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from klog.connector.log.segment import SegmentReader, chunks
+from klog.connector.log.times import offset_for_time
+from klog.logformat import batch as v2
+from klog.logformat.index import relative_offset
+from klog.logformat.indexing import Appends, OpenIndexes, appends_of, index_batches, no_entries
+from klog.logformat.names import partition_of_directory, segment_file, segment_name
+from klog.logformat.offset_index import encode_offset_index
+from klog.logformat.time_index import encode_time_index
+from tests.connector.logs import open_log, open_segment, plan_tasks, read, write_log
+from tests.encode import Record, batch
+
+Batch = Sequence[tuple[int, int]]
+Segments = Mapping[int, Sequence[Batch]]
+VALUE = b"v" * 19
+"""With keys of one byte a batch of two records has 115 bytes, as in format notes 4.3."""
+FAR = (1 << 63) - 1
+
+
+def encode(records: Batch) -> bytes:
+    return batch([Record(offset, timestamp, b"k", VALUE) for offset, timestamp in records])
+
+
+def encode_all(batches: Sequence[Batch]) -> bytes:
+    return b"".join(map(encode, batches))
+
+
+def scanned(batches: Sequence[Batch]) -> v2.Batches:
+    data = encode_all(batches)
+    return v2.scan(data, 0, len(data))
+
+
+@contextmanager
+def written(segments: Segments, tail: bytes = b"") -> Iterator[Path]:
+    """Write a partition t-0 whose active segment has some bytes behind its batches."""
+    last = max(segments)
+    with tempfile.TemporaryDirectory() as root:
+        write_log(
+            Path(root),
+            {
+                base: [encode_all(batches), tail if base == last else b""]
+                for base, batches in segments.items()
+            },
+            clean=not tail,
+        )
+        yield Path(root)
+
+
+def between(start: int, end: int) -> dict[str, str]:
+    return {
+        "startingOffsets": json.dumps({"t": {"0": start}}),
+        "endingOffsets": json.dumps({"t": {"0": end}}),
+    }
+
+
+def read_offsets(segments: Segments, start: int, end: int, tail: bytes = b"") -> list[int]:
+    """Read a range; give the offsets of what comes."""
+    with written(segments, tail) as root:
+        return [row["offset"] for row in read(root, **between(start, end))]
+
+
+def segments_read(segments: Segments, start: int, end: int) -> list[int]:
+    """Give the base offsets of the segments that a range is read from."""
+    with written(segments) as root:
+        tasks = plan_tasks([str(root)], **between(start, end))
+        return sorted({piece["base_offset"] for task in tasks for piece in task})
+
+
+def log_bounds(segments: Segments) -> tuple[int, int]:
+    """Give log start and log end."""
+    with written(segments) as root:
+        log = open_log(root)
+        return log.log_start, log.end.next_offset
+
+
+def offsets_for_times(
+    base: int, batches: Sequence[Batch], timestamps: Sequence[int], interval: int | None = None
+) -> list[int | None]:
+    """Look timestamps up, with the indexes that a broker makes at an interval, or without any."""
+    with written({base: batches}) as root:
+        if interval is not None:
+            offset_index, time_index = index_batches(scanned(batches), base, interval)
+            files = {
+                "index": encode_offset_index(offset_index),
+                "timeindex": encode_time_index(time_index),
+            }
+            for suffix, content in files.items():
+                (root / "t-0" / segment_name(base, suffix)).write_bytes(content)
+        log = open_log(root)
+        return [offset_for_time(log, timestamp, FAR) for timestamp in timestamps]
+
+
+def batches_reaching(
+    base: int, batches: Sequence[Batch], offsets: Sequence[int]
+) -> list[int | None]:
+    """Give the number of the batch at which a read of each offset begins; None behind all."""
+    starts = scanned(batches).starts.tolist()
+    found = searched(base, encode_all(batches), offsets)
+    return [None if one is None else starts.index(one[1]) for one in found]
+
+
+def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, int, int] | None]:
+    """Look offsets up in a segment with a whole index, by the reader; None where nothing reaches.
+
+    Gives the position that the reader begins at, and from the batches that it reads on from there
+    the first that reaches the offset: its position and last offset.
+    """
+    index, _ = index_batches(v2.scan(data, 0, len(data)), base, 0)
+    with tempfile.TemporaryDirectory(prefix="klog-") as root:
+        partition = write_log(Path(root), {base: [data]})
+        (partition / segment_name(base, "index")).write_bytes(encode_offset_index(index))
+        reader = open_segment(partition, base)
+        try:
+            return [_first_reaching(reader, offset) for offset in offsets]
+        finally:
+            reader.close()
+
+
+def _first_reaching(reader: SegmentReader, offset: int) -> tuple[int, int, int] | None:
+    begin = reader.position_before(offset)
+    for chunk in chunks(reader.file, begin, reader.file.size_bytes):
+        reaching = chunk.batches.where(chunk.batches.next_offsets > offset)
+        if len(reaching):
+            position = chunk.position + int(reaching.starts[0])
+            return begin, position, int(reaching.next_offsets[0]) - 1
+    return None
+
+
+def relative(base: int, offset: int) -> int:
+    return relative_offset(offset, base)
+
+
+def index_hex(base: int, batches: Sequence[Batch], interval: int) -> tuple[str, str]:
+    """Give the `.index` and `.timeindex` of a segment."""
+    offset_index, time_index = index_batches(scanned(batches), base, interval)
+    return encode_offset_index(offset_index).hex(), encode_time_index(time_index).hex()
+
+
+def index_sizes(base: int, batches: Sequence[Batch], interval: int) -> tuple[int, ...]:
+    """Give the size of each batch, then the offsets and positions of the offset index."""
+    found = scanned(batches)
+    index = index_batches(found, base, interval)[0]
+    sizes = set((found.ends - found.starts).tolist())
+    return (*sizes, *index.offsets.tolist(), *index.positions.tolist())
+
+
+def cut(indexes: OpenIndexes, batches: v2.Batches, offset: int) -> OpenIndexes:
+    """Cut indexes and log at an offset, and look again for the largest timestamp there is."""
+    kept = appends_of(batches.where(batches.next_offsets <= offset))
+    again = no_entries(indexes.offset_index.base_offset).with_appends(kept)
+    return OpenIndexes(
+        indexes.offset_index.truncated_to(offset),
+        indexes.time_index.truncated_to(offset),
+        again.size_bytes,
+        0,
+        again.largest,
+    )
+
+
+def truncate(
+    base: int, batches: Sequence[Batch], interval: int, offset: int
+) -> tuple[int, int, int, int]:
+    """Append and truncate: time entries before and after, largest timestamp, offset entries."""
+    found = scanned(batches)
+    before = no_entries(base).with_appends(appends_of(found), interval)
+    after = cut(before, found, offset)
+    return (
+        len(before.time_index),
+        len(after.time_index),
+        after.largest.timestamp_ms,
+        len(after.offset_index),
+    )
+
+
+def append_and_truncate(first: int, times: int) -> list[int]:
+    """Append two records and cut the second, again and again; give the last record after each cut.
+
+    Timestamps are the offsets, so the largest one is the last record's.
+    """
+    indexes, seen = no_entries(first), []
+    data: list[Batch] = []
+    for offset in range(first, first + times):
+        data += [[(offset, offset)], [(offset + 1, offset + 1)]]
+        indexes = indexes.with_appends(appends_of(scanned(data[-2:])), 0)
+        indexes = cut(indexes, scanned(data), offset + 1)
+        data.pop()
+        seen.append(indexes.largest.offset)
+    return seen
+
+
+def reuse(base: int, batches: Sequence[Batch]) -> bool:
+    """Cut at 0 and append the same again; tell whether the segment's indexes are as they were."""
+    found = scanned(batches)
+    once = no_entries(base).with_appends(appends_of(found), 0)
+    again = cut(once, found, 0).with_appends(appends_of(found), 0)
+    return _bytes_of(once) == _bytes_of(again) != (b"", b"")
+
+
+def _bytes_of(indexes: OpenIndexes) -> tuple[bytes, bytes]:
+    offset_index, time_index = indexes.closed()
+    return encode_offset_index(offset_index), encode_time_index(time_index)
+
+
+def total_bytes(sizes: Sequence[int]) -> int:
+    count = np.arange(len(sizes))
+    return no_entries(0).with_appends(Appends(np.array(sizes), *[count] * 4)).size_bytes
+
+
+def named_offsets(offset: int, suffixes: Sequence[str]) -> list[tuple[int, str] | None]:
+    return [segment_file(segment_name(offset, suffix)) for suffix in suffixes]
+
+
+def directory(name: str) -> tuple[str, int] | None:
+    return partition_of_directory(name)

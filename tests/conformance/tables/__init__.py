@@ -1,0 +1,1 @@
+"""The tables, a module for each part of Kafka; each has `CASES` and `NOT_APPLICABLE`."""

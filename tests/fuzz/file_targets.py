@@ -1,0 +1,187 @@
+"""Targets that decode what lies beside the logs, and the messages inside control and internal ones.
+
+What is decoded must be the same after it was written and decoded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.logformat import checkpoint, control, metadata, names, properties, snapshot, wire
+from klog.logformat import internal_topics as internal
+from klog.logformat import offset_index as offsets
+from klog.logformat import time_index as times
+from klog.logformat import transaction_index as aborted
+from klog.logformat.producers import ProducerState
+from klog.logformat.schema import Schema
+from tests.fuzz.seal import sealed_snapshot
+
+_LOG_BYTES = 1 << 20
+_BASE, _END = 100, 1 << 40
+_TABLES = (
+    internal.OFFSET_COMMIT_VALUE,
+    internal.GROUP_METADATA_VALUE,
+    internal.TRANSACTION_LOG_VALUE,
+    internal.SUBSCRIPTION,
+    internal.ASSIGNMENT,
+)
+_READS: tuple[Callable[[wire.Reader], object], ...] = (
+    lambda reader: reader.raw(reader.unsigned_varint()),
+    lambda reader: reader.integer("int8"),
+    lambda reader: reader.integer("int64"),
+    lambda reader: reader.string(compact=True),
+    lambda reader: reader.string(compact=False),
+    lambda reader: reader.sized_bytes(compact=True),
+    lambda reader: reader.sized_bytes(compact=False),
+    lambda reader: reader.count(compact=True),
+    lambda reader: reader.count(compact=False),
+    lambda reader: reader.tags(),
+    lambda reader: reader.uuid(),
+)
+
+Value = TypeVar("Value")
+
+
+def offset_index(data: bytes) -> None:
+    """Look up in an offset index."""
+    found = offsets.read_offset_index(data, _BASE, _LOG_BYTES)
+    if found is not None:
+        assert 0 <= found.position_before(_BASE + 5) < _LOG_BYTES
+        assert data.startswith(offsets.encode_offset_index(found))
+    with suppress(CorruptRecordError):
+        offsets.check_offset_index(data, _BASE)
+    opened = offsets.decode_offset_index(data, _BASE)
+    assert len(opened) == len(data) // offsets.ENTRY.itemsize
+
+
+def time_index(data: bytes) -> None:
+    """Look up in a time index."""
+    found = times.read_time_index(data, _BASE)
+    if found is not None:
+        assert -1 <= found.entry_before(1000) < len(found.timestamps)
+        assert data.startswith(times.encode_time_index(found))
+    with suppress(CorruptRecordError):
+        times.check_time_index(data, _BASE)
+    opened = times.decode_time_index(data, _BASE)
+    assert len(opened) == len(data) // times.ENTRY.itemsize
+
+
+def transaction_index(data: bytes) -> None:
+    """Read a transaction index."""
+    found = aborted.read_aborted(data, _BASE, _END)
+    if found is not None:
+        assert (found.first_offsets < found.last_offsets).all()
+        assert aborted.encode_aborted(found) == data
+    with suppress(CorruptRecordError, UnsupportedFormatError):
+        aborted.check_aborted(data, _BASE)
+        opened = aborted.decode_aborted(data)
+        opened.truncated_to(_BASE)
+        collected, _ = opened.collect(_BASE, _END)
+        assert len(collected) <= len(opened) == len(data) // aborted.ENTRY.itemsize
+
+
+def producer_snapshot(data: bytes) -> None:
+    """Read a snapshot as it is, and with a right checksum."""
+    snapshot.read_open_transactions(data)
+    data = sealed_snapshot(data)
+    open_transactions = snapshot.read_open_transactions(data)
+    if open_transactions is not None:
+        assert all(first >= 0 for first in open_transactions.values())
+    entries = snapshot.decode_snapshot(data)
+    assert snapshot.encode_snapshot(entries) == data
+    saved = ProducerState.from_snapshot(entries, _END).snapshot()
+    assert ProducerState.from_snapshot(saved, _END).snapshot() == saved
+
+
+def text(data: bytes) -> None:
+    """Read checkpoint files, and names of files and directories."""
+    checkpoint.read_offset_checkpoint(data)
+    topic_id = metadata.read_topic_id(data)
+    assert topic_id is None or len(topic_id) == 22
+    name = data.decode("utf-8", "surrogateescape")
+    names.partition_of_directory(name)
+    names.segment_file(name)
+    names.transitional_file(name)
+    names.snapshot_file(name)
+    names.is_topic(name)
+
+
+def state_files(data: bytes) -> None:
+    """Read each small file of a directory, write what it says, and read it again."""
+    _again(
+        data,
+        checkpoint.decode_offset_checkpoint,
+        checkpoint.encode_offset_checkpoint,
+    )
+    _again(
+        data,
+        checkpoint.decode_epoch_checkpoint,
+        lambda found: checkpoint.encode_epoch_checkpoint(found.entries),
+    )
+    _again(data, metadata.decode_partition_metadata, metadata.encode_partition_metadata)
+    _again(data, metadata.decode_clean_shutdown, metadata.encode_clean_shutdown)
+    _again(data, metadata.decode_meta_properties, metadata.encode_meta_properties)
+    _again(data, properties.decode_properties, properties.encode_properties)
+
+
+def _again(data: bytes, decode: Callable[[bytes], Value], encode: Callable[[Value], bytes]) -> None:
+    with suppress(CorruptRecordError):
+        found = decode(data)
+        written = encode(found)
+        try:
+            assert decode(written) == found
+        except CorruptRecordError as exc:
+            raise AssertionError(f"{written!r} was written, and is refused") from exc
+
+
+def control_record(data: bytes) -> None:
+    """Read a control record, write it and read it again; byte 0 is the length of its key."""
+    if not data:
+        return
+    key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
+    found = control.read_control(key, value)
+    assert found.type == control.read_type(key)
+    if found.fields is not None:
+        written = control.write_value(found.type, found.fields)
+        assert control.read_control(control.write_key(found.type), written) == found
+
+
+def internal_record(data: bytes) -> None:
+    """Read a record of an internal topic; byte 0 is the length of its key, 0 that of a value alone.
+
+    Where its kind is known, what was read must be the same when it was written.
+    """
+    if not data:
+        return
+    if not data[0]:
+        for table in _TABLES:
+            with suppress(CorruptRecordError):
+                _versioned(table, data[1:])
+        return
+    key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
+    for read in (internal.read_group_record, internal.read_transaction_record):
+        with suppress(CorruptRecordError):
+            tombstone = read(key, None)
+            assert (tombstone.value, tombstone.value_version) == (None, None)
+            found = read(key, value)
+            assert (found.name, found.key) == (tombstone.name, tombstone.key)
+
+
+def _versioned(table: Schema, data: bytes) -> None:
+    found = internal.read_versioned(table, data)
+    if found is not None:
+        written = internal.write_versioned(table, internal.version_of(data), found)
+        assert internal.read_versioned(table, written) == found
+
+
+def primitives(data: bytes) -> None:
+    """Read values of the kinds that the input's bytes name, one after the other."""
+    reader = wire.Reader(data)
+    while reader.left:
+        before = reader.position
+        _READS[reader.raw(1)[0] % len(_READS)](reader)
+        assert before < reader.position <= len(data)
+        assert reader.left == len(data) - reader.position

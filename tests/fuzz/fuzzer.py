@@ -1,0 +1,28 @@
+"""One target under atheris: `python -m tests.fuzz.fuzzer --target=<name> <libFuzzer's arguments>`.
+
+The rule: only klog's modules are instrumented; numpy and Arrow are taken as they are. The target is
+an argument that libFuzzer passes over, so that the processes it starts to merge know it as well.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import atheris
+
+
+def main() -> None:
+    """Give the process to libFuzzer; it ends it."""
+    with atheris.instrument_imports(include=["klog"]):
+        from tests.fuzz.targets import check
+    warnings.simplefilter("error")
+    (name,) = (word.split("=")[1] for word in sys.argv if word.startswith("--target="))
+    # To merge, libFuzzer hands its first word to a shell.
+    words = [f"{sys.executable} -m tests.fuzz.fuzzer", *sys.argv[1:]]
+    atheris.Setup(words, lambda data: check(name, data))
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Targets that decode records: segments, the records of one batch, codecs, formats v0 and v1.
+
+What is written by `klog.logformat.encode` must read back as it was given.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.logformat import batch as v2
+from klog.logformat import codecs, columnar
+from klog.logformat.encode import Form
+from klog.logformat.encode import encode as write
+from tests import encode, encode_legacy
+from tests.fuzz.seal import sealed_log
+from tests.logformat.decoding import ALL, by_hand, records
+from tests.logformat.decoding_legacy import LEGACY_CODECS, rows, wrapped_by_hand
+from tests.logformat.writing import columns
+
+_WRAP = 1 << 64
+_CODEC_LIMIT = 8 << 20
+"""Far above what a small input needs, far below `MAX_BATCH_BYTES`, which costs time."""
+
+
+def segment(data: bytes) -> None:
+    """Take the bytes of a segment as they are, and with right checksums."""
+    with suppress(CorruptRecordError, UnsupportedFormatError):
+        _decode(data)
+    _decode(sealed_log(data))
+
+
+def _decode(data: bytes) -> None:
+    batches = v2.scan(data, 0, len(data))
+    _check_tiles(batches, len(data))
+    rows, last = 0, -1
+    with named(batches):
+        v2.check_crcs(data, batches)
+        for part in columnar.decode_parts(data, batches, ALL):
+            assert len(records(part)) == len(part.offset)
+            rows += len(part.offset)
+            assert (np.diff(part.offset, prepend=last) > 0).all(), "offsets do not rise"
+            last = int(part.offset[-1]) if len(part.offset) else last
+    counts = batches.headers["count"].astype(np.int64)
+    wrappers = counts == v2.WRAPPER_COUNT  # Only opening them tells how many they hold.
+    least = int(np.where(wrappers, 1, counts).sum())
+    assert rows >= least if wrappers.any() else rows == least
+
+
+@contextmanager
+def named(batches: v2.Batches) -> Iterator[None]:
+    """What is refused is named by the position of its batch."""
+    try:
+        yield
+    except CorruptRecordError as exc:
+        if exc.position not in batches.starts.tolist():
+            raise AssertionError(f"no batch begins where {exc} says") from exc
+        raise
+
+
+def _check_tiles(batches: v2.Batches, size_bytes: int) -> None:
+    """Batches lie one behind the other, inside the data."""
+    behind = 0
+    for start, end in zip(batches.starts.tolist(), batches.ends.tolist(), strict=True):
+        assert start == behind
+        assert start < end <= size_bytes
+        behind = end
+
+
+def payload(data: bytes) -> None:
+    """Take bytes as the records of a batch.
+
+    Byte 0 is the last offset delta, byte 1 the count, byte 2 the codec and the timestamp type.
+    """
+    if len(data) >= 3:
+        _check_records(data[3:], count=data[1], last_offset_delta=data[0], flags=data[2])
+
+
+def record(data: bytes) -> None:
+    """Take bytes as one record behind its length, which is right whatever was put in or out."""
+    if data:
+        whole = encode.varint(len(data) - 1) + data[1:]
+        _check_records(whole, count=1, last_offset_delta=9, flags=data[0])
+
+
+def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int) -> None:
+    """Decode records bare, in a codec and by a plain reader: all that accept them must agree."""
+    codec, kind = flags % len(encode.CODECS), flags & encode.LOG_APPEND_TIME
+    bare, packed = (
+        encode.batch(
+            payload=encode.compress(each, plain),
+            attributes=each | kind,
+            count=count,
+            base_offset=1000,
+            base_timestamp=1000,
+            max_timestamp=5000,
+            last_offset_delta=last_offset_delta,
+        )
+        for each in (encode.NONE, codec)
+    )
+    found = _decoded(bare)
+    if found is not None:
+        _check_same(found, by_hand(bare))
+        offsets = [one.offset for one in found]
+        assert offsets == sorted(set(offsets))
+        assert all(1000 <= offset <= 1000 + last_offset_delta for offset in offsets)
+    assert _decoded(packed) == found, codecs.NAMES[codec]
+
+
+def _decoded(one: bytes) -> list[encode.Record] | None:
+    try:
+        batches = v2.scan(one, 0, len(one))
+        v2.check_crcs(one, batches)
+        return records(columnar.decode(one, batches, ALL))
+    except CorruptRecordError:
+        return None
+
+
+def _check_same(found: list[encode.Record], by_hand: list[encode.Record]) -> None:
+    """Compare, but for times past 64 bits, which wrap as a broker's do."""
+    assert [_wrapped(one) for one in found] == [_wrapped(one) for one in by_hand]
+
+
+def _wrapped(one: encode.Record) -> tuple[object, ...]:
+    return one.offset, one.timestamp % _WRAP, one.key, one.value, one.headers
+
+
+def codec(data: bytes) -> None:
+    """Decompress the bytes behind byte 0, which names the codec."""
+    if data:
+        out = codecs.decompress(data[0] & v2.CODEC_MASK, data[1:], _CODEC_LIMIT)
+        assert len(out) <= max(_CODEC_LIMIT, len(data))
+
+
+def wrapper(data: bytes) -> None:
+    """Take bytes as the messages in a wrapper, with right checksums, in each codec.
+
+    Byte 0 says magic (bit 0), LogAppendTime (bit 1) and offset (the others); what is accepted must
+    be the same in all codecs, and what a plain reader finds.
+    """
+    if not data:
+        return
+    magic, late, offset = data[0] & 1, data[0] & 2, data[0] >> 2
+    attributes = encode.LOG_APPEND_TIME if late else 0
+    inner = sealed_log(data[1:])
+    found = [
+        _seen(
+            encode_legacy.wrapper(
+                [], magic, each, attributes=attributes, offset=offset, timestamp=777, inner=inner
+            )
+        )
+        for each in LEGACY_CODECS
+    ]
+    assert all(one == found[0] for one in found)
+    if found[0] is not None:
+        append_time = 777 if late and magic == 1 else None
+        assert found[0] == wrapped_by_hand(inner, magic, offset, append_time)
+
+
+def _seen(one: bytes) -> list[encode_legacy.Seen] | None:
+    try:
+        batches = v2.scan(one, 0, len(one))
+        v2.check_crcs(one, batches)
+        return rows(columnar.decode(one, batches, ALL))
+    except CorruptRecordError:
+        return None
+
+
+def encoded(data: bytes) -> None:
+    """Write records made of the input with each codec; what is read must be what was written.
+
+    Byte 0 is the size of a batch, byte 1 says which; then the records of `_rows`.
+    """
+    if len(data) < 2:
+        return
+    made = list(_rows(data[2:]))
+    for each in encode.CODECS:
+        form = Form(
+            batch_bytes=16 * data[0],
+            codec=each,
+            leader_epoch=data[1] - 1,
+            append_time_ms=777 if data[1] & 1 else None,
+            delete_horizon_ms=1 << 40 if data[1] & 2 else None,
+        )
+        written = b"".join(write(columns(made, gaps=bool(data[1] & 4)), form))
+        expected = [
+            encode.Record(one.offset, 777, one.key, one.value, one.headers)
+            if form.append_time_ms
+            else one
+            for one in made
+        ]
+        assert _decoded(written) == expected, codecs.NAMES[each]
+        if each == codecs.NONE:
+            _check_same(expected, by_hand(written))
+
+
+def _rows(data: bytes) -> Iterator[encode.Record]:
+    """Make records: a byte of what is there, one of length, a timestamp, then the fields."""
+    at, offset = 0, 5
+    while at + 10 <= len(data):
+        flags, size = data[at], data[at + 1]
+        (time,) = struct.unpack_from(">Q", data, at + 2)
+        field = data[at + 10 : at + 10 + size]
+        at += 10 + size
+        yield encode.Record(
+            offset,
+            -1 if flags & 1 else time >> (1 + (flags >> 5) * 8),
+            None if flags & 2 else field,
+            None if flags & 4 else field * (1 + (flags >> 3 & 1) * 20),
+            ((field.decode("utf-8", "replace"), field), ("", None))[: flags >> 3 & 3],
+        )
+        offset += 1

@@ -1,0 +1,211 @@
+"""Where the fuzzer starts: golden vectors, a broker's own files, and small batches of each kind.
+
+Each function gives the seeds of one target; `python -m tests.fuzz keep` minimises them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+from tests import corpus, encode, encode_legacy
+from tests.conformance.log_files import Writer
+from tests.encode import Record
+from tests.fuzz.log_targets import named_file
+from tests.fuzz.targets import TARGETS
+from tests.logformat import golden, test_internal_topics
+
+_RECORDS = [
+    Record(1000, 1000, b"k1", b"v1"),
+    Record(1001, 1500, None, b"v2", (("h1", b"x"), ("h2", None))),
+    Record(1003, 900, b"k3", None),
+    Record(1004, 1600, b"", b"v" * 70),
+]
+
+
+def _files(suffix: str, most_bytes: int) -> Iterator[bytes]:
+    for path in sorted(corpus.ROOT.rglob(f"*{suffix}")):
+        data = path.read_bytes()
+        if 0 < len(data) <= most_bytes:
+            yield data
+
+
+def _batches(log: bytes) -> Iterator[bytes]:
+    at = 0
+    while at + encode.HEADER_BYTES <= len(log) and log[at + 16] == 2:
+        end = at + 12 + int.from_bytes(log[at + 8 : at + 12], "big")
+        yield log[at:end]
+        at = end
+
+
+def _logs() -> Iterator[bytes]:
+    """Give a broker's first small batch of each kind of attributes, and all golden vectors."""
+    most = TARGETS["segment"].max_bytes
+    seen = set()
+    for path in sorted(corpus.ROOT.rglob("*.log")):
+        for one in _batches(path.read_bytes()):
+            kind = one[21:23]
+            if len(one) <= most and kind not in seen:
+                seen.add(kind)
+                yield one
+    yield from (one.data for one in golden.BATCHES.values())
+    yield from golden.COMPRESSED.values()
+    yield b"".join(golden.DIRECTORY)
+    yield from golden.LEGACY.values()
+
+
+def _payloads() -> Iterator[bytes]:
+    for codec in range(len(encode.CODECS)):
+        for count in range(1, len(_RECORDS) + 1):
+            for wide in ((1, 1, 1), (3, 6, 2)):
+                some = _RECORDS[:count]
+                plain = b"".join(encode.record(one, 1000, 1000, wide=wide) for one in some)
+                yield bytes([some[-1].offset - 1000, count, codec]) + plain
+
+
+def _record_bodies() -> Iterator[bytes]:
+    for codec, one in enumerate(_RECORDS):
+        # In all of them the length takes one byte, or two in the last.
+        yield bytes([codec]) + encode.record(one, 1000, 1000)[1 + (len(one.value or b"") > 60) :]
+
+
+def _compressed() -> Iterator[bytes]:
+    for codec in range(len(encode.CODECS)):
+        for plain in (b"", b"abc", b"0123456789" * 20, bytes(70_000)):
+            yield bytes([codec]) + encode.compress(codec, plain)
+    for codec, data in golden.COMPRESSED.items():
+        yield bytes([codec]) + data[encode.HEADER_BYTES :]
+
+
+def _control() -> Iterator[bytes]:
+    yield from (data for data, *_ in golden.CONTROLS.values())
+    yield b"".join(golden.DIRECTORY)
+    for fate in (encode.COMMIT, encode.ABORT):
+        yield encode.transactional(0, 7) + encode.plain(1) + encode.marker(2, 7, fate)
+    both = encode.transactional(0, 7) + encode.transactional(1, 8)
+    yield both + encode.marker(2, 8, encode.ABORT)
+
+
+def _junk() -> Iterator[bytes]:
+    yield bytes(200)
+    yield b"junk" * 5 + b"".join(golden.DIRECTORY[1:5])
+
+
+def _texts() -> Iterator[bytes]:
+    yield from _files("checkpoint", 256)
+    yield from _files("partition.metadata", 256)
+    yield from (b"x-0-1", b"t-0.0123456789abcdef0123456789abcdef-future", b"a-2147483647")
+    for suffix in ("log", "index", "timeindex", "txnindex", "snapshot", "log.swap", "log.cleaned"):
+        yield b"00000000000000000010." + suffix.encode()
+
+
+def _wrapped() -> Iterator[bytes]:
+    for magic, late, offset in product((0, 1), (0, 2), (0, 7)):
+        for inner in (0, 1):
+            some = [Record(at, 1000, b"k", b"v") for at in range(3)]
+            yield bytes([magic | late | offset << 2]) + encode_legacy.plain(some, inner)
+
+
+def _rows() -> Iterator[bytes]:
+    """Give inputs of `encoded`: five records each, of all that a flag can say."""
+    for size, how in ((64, 0), (3, 1), (8, 2), (1, 4), (255, 7)):
+        rows = (
+            bytes([flags, 3]) + (1000 << 24).to_bytes(8, "big") + b"abc"
+            for flags in (0, 0x48, 0x18, 0x22, 0xE5)
+        )
+        yield bytes([size, how]) + b"".join(rows)
+
+
+def _producer_logs() -> Iterator[bytes]:
+    """Give logs of producers, transactions, leader epochs and gaps."""
+    yield from _control()
+    turns = (("idem", 3, 2), ("idem", 3, 1), ("txn", 1, 2), ("commit", 1), ("epoch", 4))
+    yield b"".join(Writer().write(("plain", 1), *turns, ("txn", 2, 1), ("abort", 2), *turns))
+    yield b"".join(Writer().write(("txn", 1, 1), ("txn", 2, 1), ("abort", 2), ("commit", 1)))
+    yield b"".join(Writer().write(("txn", 1, 1), ("idem", 1, 1)))
+    yield golden.LEGACY["v1 gzip (CreateTime)"] + Writer().write(("at", 9), ("plain", 1))[0]
+
+
+def _recovered() -> Iterator[bytes]:
+    for piece_bytes, log in product((0, 60, 255), _producer_logs()):
+        yield bytes([piece_bytes, 0]) + log
+        yield bytes([piece_bytes, 0]) + log[:-7] + b"junk"
+
+
+def _directories() -> Iterator[bytes]:
+    """Give partitions of two segments, with the files that a crash may leave."""
+    first = b"".join(Writer().write(("plain", 1), ("txn", 1, 1)))
+    second = b"".join(Writer().write(("at", 2), ("commit", 1), ("epoch", 1), ("plain", 2)))
+    logs = [(0, "log", "", first), (2, "log", "", second)]
+    indexes = [(base, kind, "", b"") for base in (0, 2) for kind in ("index", "timeindex")]
+    snapshot = next(_files(".snapshot", 60))
+    more = [
+        [],
+        [(2, "snapshot", "", snapshot), (5, "snapshot", "", snapshot)],
+        [(0, "log", ".swap", first), (0, "index", ".swap", b"")],
+        [(2, "log", ".swap", second), (2, "log", ".cleaned", second[:70])],
+        [(0, "txnindex", "", bytes(34)), (2, "log", ".deleted", second)],
+        [(0, "checkpoint", "", b"0\n2\n0 0\n1 3\n")],
+        [(5, "log", "", b"".join(Writer().write(("at", 5), ("idem", 3, 2)))[:-3])],
+    ]
+    for how, each in product((bytes(4), b"\1\0\0\3", b"\2\2\1\4"), more):
+        yield how + b"".join(named_file(*one) for one in [*logs, *indexes, *each])
+
+
+def _small_files() -> Iterator[bytes]:
+    yield from _texts()
+    yield b'{"version":0,"brokerEpoch":7}'
+    yield b"#\n#Mon\ncluster.id=x\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\nversion=1\n"
+    yield b"version=0\nbroker.id=3\nkey\\ one\\\n : va\\u00e9\\tl\n!no\n"
+
+
+def _control_records() -> Iterator[bytes]:
+    """Give the key and value of a broker's control records, and of one that names voters."""
+    for one, _ in golden.CONTROLS.values():
+        record = one[encode.HEADER_BYTES :]
+        yield b"\4" + record[5:9] + record[10:-1]
+    voters = (
+        "0001 02 00000001 00000000000000000000000000000001 02 0243 0268 2384 00 0000 0001 00 00 00"
+    )
+    yield b"\4\0\0\0\6" + bytes.fromhex(voters)
+
+
+def _internal_records() -> Iterator[bytes]:
+    """Give records of internal topics, and messages alone in each version."""
+    known = test_internal_topics
+    for key in (known.GROUP_KEY, known.OFFSET_KEY, known.TRANSACTION_KEY):
+        for value in (known.OFFSET_V4, known.TRANSACTION_V1):
+            yield bytes([len(key)]) + key + value
+    for value in (known.OFFSET_V4, known.TRANSACTION_V1):
+        yield b"\0" + value
+    for version in range(5):
+        yield bytes([0, 0, version]) + bytes(60)
+
+
+def _primitives() -> Iterator[bytes]:
+    yield bytes(range(11))
+    yield b"\3\3ab\4\0\2ab\5\3ab\6\0\0\0\2ab\7\1\x08\0\0\0\0\x09\1\7\2ab\x0a" + bytes(16)
+
+
+SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "segment": _logs,
+    "payload": _payloads,
+    "record": _record_bodies,
+    "codec": _compressed,
+    "wrapper": _wrapped,
+    "encoded": _rows,
+    "control": _control,
+    "tail": _junk,
+    "producers": _producer_logs,
+    "recovered": _recovered,
+    "partition": _directories,
+    "offset_index": lambda: _files(".index", 128),
+    "time_index": lambda: _files(".timeindex", 192),
+    "transaction_index": lambda: _files(".txnindex", 340),
+    "producer_snapshot": lambda: _files(".snapshot", 240),
+    "text": _texts,
+    "state_files": _small_files,
+    "control_record": _control_records,
+    "internal_record": _internal_records,
+    "primitives": _primitives,
+}

@@ -1,0 +1,198 @@
+"""Kafka's own Java classes, called from Python: one Java process over the jars of one version.
+
+The rule: the process ends with the `with` block, and with the test process (its standard input
+closes). py4j, which PySpark carries, carries the calls; bytes arrive as bytes, null as None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from tests.corpus import Bounds, Record
+from tools.jars import jars, java
+
+JAVA_OPTIONS = (
+    "-Xmx256m",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+)
+POLL_MILLISECONDS = 1000
+TIMEOUT_POLLS = 60
+SERIALIZATION = "org.apache.kafka.common.serialization"
+Where = tuple[str, int]
+
+
+@contextmanager
+def java_process(component: str = "kafka") -> Iterator[Any]:
+    """Give the py4j gateway to a Java process with the jars of a component of `tools/jars.py`."""
+    port, token, process = launch_gateway(
+        jarpath=_py4j_jar(),
+        classpath=f"{jars(component)}/*",
+        javaopts=list(JAVA_OPTIONS),
+        java_path=str(java()),
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+    )
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True, auto_field=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    try:
+        yield gateway
+    finally:
+        gateway.shutdown()
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def consume(
+    gateway: Any, bootstrap: str, partitions: Iterable[Where], level: str
+) -> tuple[dict[Where, Bounds], list[Record]]:
+    """Read partitions from start to end with the Java consumer, at one isolation level.
+
+    Of the bounds, the high watermark and the last stable offset are both the end at this level.
+    """
+    jvm = gateway.jvm
+    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
+        _properties(
+            gateway,
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.auto.commit": "false",
+                "auto.offset.reset": "none",
+                "isolation.level": level,
+                "key.deserializer": f"{SERIALIZATION}.ByteArrayDeserializer",
+                "value.deserializer": f"{SERIALIZATION}.ByteArrayDeserializer",
+            },
+        )
+    )
+    try:
+        spots = {
+            where: jvm.org.apache.kafka.common.TopicPartition(*where)
+            for where in sorted(partitions)
+        }
+        every = _list(gateway, spots.values())
+        starts, ends = consumer.beginningOffsets(every), consumer.endOffsets(every)
+        consumer.assign(every)
+        consumer.seekToBeginning(every)
+        bounds = {
+            where: Bounds(int(starts[spot]), int(ends[spot]), int(ends[spot]))
+            for where, spot in spots.items()
+        }
+        return bounds, _poll(gateway, consumer, spots, bounds)
+    finally:
+        consumer.close()
+
+
+def _poll(
+    gateway: Any, consumer: Any, spots: Mapping[Where, Any], bounds: Mapping[Where, Bounds]
+) -> list[Record]:
+    wait = gateway.jvm.java.time.Duration.ofMillis(POLL_MILLISECONDS)
+    found: list[Record] = []
+    left = list(spots)
+    for _ in range(TIMEOUT_POLLS):
+        found += [_record(one) for one in consumer.poll(wait).iterator()]
+        left = [
+            where
+            for where, spot in spots.items()
+            if int(consumer.position(spot)) < bounds[where].high_watermark
+        ]
+        if not left:
+            return sorted(found, key=lambda one: (one.topic, one.partition, one.offset))
+    raise RuntimeError(f"{TIMEOUT_POLLS} polls have not come to the end of {left}")
+
+
+def _record(one: Any) -> Record:
+    return Record(
+        topic=one.topic(),
+        partition=one.partition(),
+        offset=int(one.offset()),
+        timestamp=int(one.timestamp()),
+        timestamp_type=one.timestampType().id,
+        key=one.key(),
+        value=one.value(),
+        headers=tuple((header.key(), header.value()) for header in one.headers().toArray()),
+        read_committed=True,
+    )
+
+
+class JavaProducer:
+    """The Java producer, of a version: what is sent goes out as one batch at each flush."""
+
+    def __init__(self, gateway: Any, bootstrap: str, **settings: str) -> None:
+        self._gateway = gateway
+        self._jvm = gateway.jvm
+        dotted = {name.replace("_", "."): value for name, value in settings.items()}
+        self.java = self._jvm.org.apache.kafka.clients.producer.KafkaProducer(
+            _properties(
+                gateway,
+                {
+                    "bootstrap.servers": bootstrap,
+                    "linger.ms": "30000",
+                    "key.serializer": f"{SERIALIZATION}.ByteArraySerializer",
+                    "value.serializer": f"{SERIALIZATION}.ByteArraySerializer",
+                    **dotted,
+                },
+            )
+        )
+
+    def batch(
+        self,
+        topic: str,
+        partition: int,
+        records: Iterable[tuple[bytes | None, bytes | None, int, Any]],
+    ) -> int:
+        """Send (key, value, timestamp in ms, headers), wait, and return the last one's offset."""
+        sent = [self.java.send(self._record(topic, partition, *one)) for one in records]
+        self.java.flush()
+        return max(int(one.get().offset()) for one in sent)
+
+    def _record(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Iterable[tuple[str, bytes | None]],
+    ) -> Any:
+        common = self._jvm.org.apache.kafka.common.header.internals
+        made = [common.RecordHeader(name, content) for name, content in headers]
+        # py4j makes a Java long only of what an int cannot hold; record times of today are that.
+        return self._jvm.org.apache.kafka.clients.producer.ProducerRecord(
+            topic, partition, timestamp, key, value, _list(self._gateway, made)
+        )
+
+    def close(self) -> None:
+        """End the producer."""
+        self.java.close()
+
+
+def _properties(gateway: Any, settings: Mapping[str, str]) -> Any:
+    made = gateway.jvm.java.util.Properties()
+    for name, value in settings.items():
+        made.setProperty(name, value)
+    return made
+
+
+def _list(gateway: Any, values: Iterable[Any]) -> Any:
+    made = gateway.jvm.java.util.ArrayList()
+    for value in values:
+        made.add(value)
+    return made
+
+
+def _py4j_jar() -> str:
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    (found,) = (Path(spec.origin).parent / "jars").glob("py4j-*.jar")
+    return str(found)

@@ -1,0 +1,264 @@
+"""What klog writes, put before a broker, and before Java's consumer and producers.
+
+The rule: one broker, one Java process. Its topics are made first, so that their ids are known; then
+klog's directories take the place of its empty ones, once as after a kill and once as after a clean
+stop, and producers go on behind them. Numbers are lines of `kafka-seen.md`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from klog.logformat.metadata import decode_partition_metadata, encode_partition_metadata
+from klog.logformat.names import segment_name
+from klog.logformat.partition import load
+from klog.logformat.snapshot import decode_snapshot
+from tests.broker import Broker
+from tests.corpus import Record, damage
+from tests.corpus.clients import Client, numbered
+from tests.java import JavaProducer, consume, java_process
+from tests.kafka.written_topics import config_of, write_all
+from tests.reading import LEVELS, read_partition, told_at
+
+pytestmark = pytest.mark.kafka
+
+# Nothing is cleaned or expired while it is looked at.
+PROPERTIES = {"log.retention.ms": "-1"}
+WRITTEN = write_all(time.time_ns() // 1_000_000)
+EVERY = pytest.mark.parametrize("where", WRITTEN, ids=lambda where: f"{where[0]}-{where[1]}")
+INDEXES = (".index", ".timeindex", ".txnindex")
+Where = tuple[str, int]
+Accounts = dict[str, list[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Log dirs as klog wrote them and as the broker left them, and what consumers were given."""
+
+    written: Path
+    recovered: Path  # after a start that recovers everything
+    continued: Path  # after a start that trusts everything, and producers
+    after_recovery: Accounts  # by isolation level
+    before_producers: Accounts
+    after_producers: Accounts
+
+
+def files(folder: Path, where: Where, *suffixes: str) -> dict[str, bytes]:
+    """Give the files of a partition that end with one of the suffixes."""
+    directory = folder / f"{where[0]}-{where[1]}"
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(directory.iterdir())
+        if path.suffix in suffixes
+    }
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
+    """Write, mount, recover, consume, mount again, consume, produce, consume."""
+    work = tmp_path_factory.mktemp("written")
+    with Broker(work / "broker", PROPERTIES) as broker, java_process() as gateway:
+        _create(Client(broker))
+        broker.stop()
+        log_dir = broker.log_dirs[0]
+        _write(log_dir, work / "written")
+        _mount(work / "written", log_dir)
+        damage.unclean(log_dir / "any")
+        broker.start()
+        after_recovery = _consumed(gateway, broker)
+        broker.stop()
+        shutil.copytree(log_dir, work / "recovered")
+        _mount(work / "written", log_dir)
+        broker.start()
+        before = _consumed(gateway, broker)
+        _produce(gateway, broker)
+        after = _consumed(gateway, broker)
+        broker.stop()
+        yield Judged(work / "written", work / "recovered", log_dir, after_recovery, before, after)
+
+
+def _create(client: Client) -> None:
+    partitions: dict[str, int] = {}
+    for topic, partition in WRITTEN:
+        partitions[topic] = max(partitions.get(topic, 0), partition + 1)
+    for topic, count in partitions.items():
+        config = config_of(WRITTEN[topic, 0].limits)
+        if topic == "written.append":
+            config["message.timestamp.type"] = "LogAppendTime"
+        client.create(topic, "", config, count)
+
+
+def _write(log_dir: Path, into: Path) -> None:
+    """Write every directory, with the id that the broker gave its topic."""
+    for (topic, partition), log in WRITTEN.items():
+        name = f"{topic}-{partition}"
+        topic_id = decode_partition_metadata((log_dir / name / "partition.metadata").read_bytes())
+        files = {**log.files(), "partition.metadata": encode_partition_metadata(topic_id)}
+        (into / name).mkdir(parents=True)
+        for file, content in files.items():
+            (into / name / file).write_bytes(content)
+
+
+def _mount(written: Path, log_dir: Path) -> None:
+    for directory in written.iterdir():
+        shutil.rmtree(log_dir / directory.name)
+        shutil.copytree(directory, log_dir / directory.name)
+
+
+def _consumed(gateway: Any, broker: Broker) -> Accounts:
+    return {level: consume(gateway, broker.bootstrap, WRITTEN, level)[1] for level in LEVELS}
+
+
+def _produce(gateway: Any, broker: Broker) -> None:
+    """Go on behind every partition: idempotent, committed, aborted."""
+    plain = JavaProducer(gateway, broker.bootstrap, enable_idempotence="true", acks="all",
+                         compression_type="lz4")  # fmt: skip
+    both = JavaProducer(gateway, broker.bootstrap, transactional_id="behind klog")
+    both.java.initTransactions()
+    for topic, partition in WRITTEN:
+        plain.batch(topic, partition, numbered(3))
+    for commit in (True, False, True):
+        both.java.beginTransaction()
+        for topic, partition in WRITTEN:
+            both.batch(topic, partition, numbered(2, 10))
+        if commit:
+            both.java.commitTransaction()
+        else:
+            both.java.abortTransaction()
+    for topic, partition in WRITTEN:
+        plain.batch(topic, partition, numbered(2, 20))
+    plain.close()
+    both.close()
+
+
+def of(records: list[Record], where: Where) -> list[Record]:
+    return [one for one in records if (one.topic, one.partition) == where]
+
+
+@EVERY
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_java_consumer_reads_what_was_written(judged: Judged, where: Where, level: str) -> None:
+    wanted = told_at(WRITTEN[where].records, level)
+    assert wanted
+    assert of(judged.before_producers[level], where) == wanted
+    assert of(judged.after_recovery[level], where) == wanted
+
+
+@EVERY
+def test_recovery_truncates_no_byte(judged: Judged, where: Where) -> None:
+    logs = files(judged.written, where, ".log")
+    assert len(logs) > 1, "one segment shows little"
+    assert files(judged.recovered, where, ".log") == logs
+
+
+@EVERY
+def test_recovery_makes_the_indexes_that_klog_wrote(judged: Judged, where: Where) -> None:
+    rebuilt = files(judged.recovered, where, *INDEXES)
+    written = files(judged.written, where, *INDEXES)
+    if all(len(append) == 1 for append in WRITTEN[where].appends):
+        assert rebuilt == written
+    else:
+        # An append of many batches has one entry at most; recovery no longer knows of appends.
+        assert {name: rebuilt[name] for name in rebuilt if ".index" in name} != {
+            name: written[name] for name in written if ".index" in name
+        }
+
+
+@EVERY
+def test_klog_recovers_what_the_broker_recovered(judged: Judged, where: Where) -> None:
+    logs = files(judged.written, where, ".log")
+    loaded = load(logs, interval_bytes=WRITTEN[where].limits.index_interval_bytes)
+    made = {
+        segment_name(base, suffix): content
+        for base, segment in loaded.segments.items()
+        for suffix, content in segment.items()
+    }
+    # A broker makes no file for an index of aborted transactions without any.
+    made = {name: made[name] for name in made if made[name] or ".txnindex" not in name}
+    assert files(judged.recovered, where, ".log", *INDEXES) == made
+    snapshots = files(judged.recovered, where, ".snapshot")
+    assert {int(name[:20]): set(decode_snapshot(snapshots[name])) for name in snapshots} == {
+        offset: set(decode_snapshot(content)) for offset, content in loaded.snapshots.items()
+    }
+
+
+@EVERY
+def test_recovery_finds_the_producers_that_klog_wrote(judged: Judged, where: Where) -> None:
+    written = files(judged.written, where, ".snapshot")
+    rebuilt = files(judged.recovered, where, ".snapshot")
+    assert rebuilt.keys() == written.keys()
+    for name, content in rebuilt.items():
+        assert set(decode_snapshot(content)) == set(decode_snapshot(written[name])), name
+
+
+@EVERY
+def test_the_transaction_indexes(judged: Judged, where: Where) -> None:
+    """The dump tool does not look at them: the rule is that of line 4."""
+    found = []
+    for name, content in files(judged.written, where, ".txnindex").items():
+        bases = sorted(int(log[:20]) for log in files(judged.written, where, ".log"))
+        base = int(name[:20])
+        behind = min((one for one in bases if one > base), default=WRITTEN[where].next_offset)
+        for version, *entry in struct.iter_unpack(">hqqqq", content):
+            assert version == 0
+            assert base <= entry[2] < behind, "an entry lies beside its marker"
+            found.append(tuple(entry))
+    assert found == WRITTEN[where].aborted
+
+
+def test_transactions_are_worth_an_index(judged: Judged) -> None:
+    log = WRITTEN["written.txn", 0]
+    assert len(files(judged.written, ("written.txn", 0), ".txnindex")) > 3
+    assert any(stable <= marker for _, _, marker, stable in log.aborted), "all stable at once?"
+    assert {one.read_committed for one in log.records} == {True, False}
+
+
+@EVERY
+@pytest.mark.parametrize("level", LEVELS)
+def test_klog_reads_what_producers_wrote_behind_it(
+    judged: Judged, where: Where, level: str
+) -> None:
+    consumed = of(judged.after_producers[level], where)
+    wanted = told_at(WRITTEN[where].records, level)
+    behind = {"read_uncommitted": 3 + 3 * 2 + 2, "read_committed": 3 + 2 * 2 + 2}[level]
+    assert consumed[: len(wanted)] == wanted
+    assert len(consumed) == len(wanted) + behind
+    assert read_partition([judged.continued], *where, level) == consumed
+
+
+@EVERY
+def test_a_clean_start_keeps_every_file(judged: Judged, where: Where) -> None:
+    """Closed segments to the byte; the active one is written to, which begins with what it had."""
+    kept = files(judged.continued, where, ".log", *INDEXES)
+    written = files(judged.written, where, ".log", *INDEXES)
+    active = max(name[:20] for name in written)
+    for name, content in written.items():
+        if name.startswith(active):
+            # The last entry of a time index is that of the clean stop.
+            assert kept[name].startswith(content), name
+        else:
+            assert kept[name] == content, name
+
+
+@EVERY
+def test_the_leader_epochs(judged: Judged, where: Where) -> None:
+    """A broker keeps what it is given and adds its own epoch behind it."""
+    name = f"{where[0]}-{where[1]}/leader-epoch-checkpoint"
+    written = (judged.written / name).read_text().splitlines()
+    for folder in (judged.recovered, judged.continued):
+        assert (folder / name).read_text().splitlines()[2 : len(written)] == written[2:]
+
+
+@EVERY
+@pytest.mark.parametrize("level", LEVELS)
+def test_klog_reads_its_own(judged: Judged, where: Where, level: str) -> None:
+    wanted = told_at(WRITTEN[where].records, level)
+    assert read_partition([judged.written], *where, level) == wanted

@@ -1,0 +1,178 @@
+"""What the encoder refuses: forms that no batch can have, and rows, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from klog.logformat import batch as v2
+from klog.logformat import encode as encoding
+from klog.logformat import segment_recovery
+from klog.logformat.codecs import GZIP, MAX_BATCH_BYTES, NONE, ZSTD, decompress
+from klog.logformat.encode import Form, empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
+from klog.logformat.records import MAX_FIRST_OFFSET, Records
+
+REFUSED_FORMS: list[tuple[dict[str, Any], str]] = [
+    ({"transactional": True}, "a transactional batch needs a producer id"),
+    ({"producer_id": 1, "base_sequence": 0}, "needs a producer epoch"),
+    ({"producer_id": 1, "producer_epoch": 0}, "needs a base sequence"),
+    ({"producer_id": -2}, "producer id is -2"),
+    ({"producer_id": 1 << 63}, "producer id is"),
+    ({"producer_epoch": 1 << 15}, "producer epoch is 32768"),
+    ({"base_sequence": 1 << 31}, "base sequence is"),
+    ({"leader_epoch": -2}, "leader epoch is -2"),
+    ({"append_time_ms": -1}, "append_time_ms is -1"),
+    ({"delete_horizon_ms": -1}, "delete_horizon_ms is -1"),
+    ({"batch_bytes": -1}, "batch_bytes is -1"),
+    ({"batch_bytes": MAX_BATCH_BYTES + 1}, "batch_bytes is"),
+    ({"codec": 5}, "codec 5 does not exist"),
+    ({"codec": 1, "level": 10}, "gzip has levels -1 or 1 to 9"),
+    ({"codec": 1, "control": True}, "a control batch is never compressed"),
+]
+
+
+@pytest.mark.parametrize(("given_form", "words"), REFUSED_FORMS)
+def test_refuses_what_no_batch_can_say(given_form: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Form(**given_form)
+
+
+def column_of(kind: pa.DataType, *values: Any) -> pa.Array:
+    return pa.array(values, kind)
+
+
+BYTES, LONG = pa.binary(), pa.int64()
+NULLS = column_of(BYTES, None, None)
+NAMELESS = column_of(HEADERS_TYPE, None, [{"key": "a", "value": b""}, {"key": None, "value": b""}])
+REFUSED_ROWS: list[tuple[dict[str, Any], str]] = [
+    ({"timestamp_ms": column_of(LONG, 0, None)}, "row 1: the timestamp is null"),
+    ({"timestamp_ms": column_of(LONG, -2, 0)}, "row 0: the timestamp -2 is negative and not -1"),
+    ({"offset": np.array([5, 5])}, "row 1: the offset is not above that of the row before"),
+    ({"offset": np.array([-1, 5])}, "row 0: there is no such offset"),
+    ({"offset": np.array([0, MAX_FIRST_OFFSET + 1])}, "row 1: there is no such offset"),
+    ({"offset": MAX_FIRST_OFFSET}, "there are no 2 offsets from"),
+    ({"offset": -1}, "there are no 2 offsets from -1"),
+    ({"offset": np.array([1])}, "1 offsets for 2 rows"),
+    ({"headers": NAMELESS}, "row 1: a header without a name"),
+    ({"headers": column_of(HEADERS_TYPE, None, [None])}, "row 1: a header without a name"),
+    ({"key": column_of(pa.string(), "a", "b")}, "key is string; cast it to binary"),
+    ({"value": column_of(BYTES, b"")}, "value has 1 rows"),
+    ({"headers": column_of(pa.list_(pa.string()), [], [])}, "headers are list"),
+    ({"headers": column_of(pa.string(), "a", "b")}, "headers are string"),
+    ({"timestamp_ms": column_of(pa.timestamp("ms"), 1, 2)}, "timestamp_ms is timestamp"),
+]
+
+
+@pytest.mark.parametrize(("given_columns", "words"), REFUSED_ROWS)
+def test_refuses_rows_by_name(given_columns: dict[str, Any], words: str) -> None:
+    usual = {"timestamp_ms": column_of(LONG, 1, 2), "key": NULLS, "value": NULLS}
+    with pytest.raises(ValueError, match=words):
+        list(encode(Records(**usual | given_columns), Form()))
+
+
+def test_refuses_more_headers_than_a_reader_takes() -> None:
+    many = pa.array([None, [{"key": "", "value": None}] * (MAX_HEADERS + 1)], HEADERS_TYPE)
+    with pytest.raises(ValueError, match="row 1: the record has more than 65536 headers"):
+        list(encode(Records(pa.array([1, 2], LONG), NULLS, NULLS, many), Form()))
+
+
+LIMIT = 1000
+HIGH_BYTES = bytes(range(128, 256))
+"""No codec of Kafka's makes a record of 128 different bytes smaller."""
+
+
+@pytest.fixture
+def lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writer and recovery have the same lower limit."""
+    monkeypatch.setattr(encoding, "MAX_BATCH_BYTES", LIMIT)
+    monkeypatch.setattr(segment_recovery, "MAX_BATCH_BYTES", LIMIT)
+
+
+def small_and(size_bytes: int) -> Records:
+    """Give a small record, and one that is a batch of so many bytes by itself."""
+    # Around a value: header, 2 bytes of length, attributes, deltas, null key, 2 of length, headers.
+    value = bytes(size_bytes - v2.HEADER_BYTES - 2 - 3 - 1 - 2 - 1)
+    times = column_of(LONG, 1, 2)
+    return Records(times, NULLS, column_of(BYTES, b"", value))
+
+
+@pytest.mark.usefixtures("lower_limit")
+@pytest.mark.parametrize("codec", [NONE, ZSTD])
+@pytest.mark.parametrize("size_bytes", [LIMIT - 1, LIMIT])
+def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int) -> None:
+    records = small_and(size_bytes)
+    form = Form(batch_bytes=LIMIT, codec=codec)
+    assert size_in_bytes(records.part(1, 2), form) == size_bytes
+    both = list(encode(records, form))
+    assert both[1] == encode_one(records.part(1, 2), form)
+    log = b"".join(both)
+    found = segment_recovery.recover(log, 0)
+    assert (found.position, found.next_offset) == (len(log), 2)
+    begin = len(both[0]) + v2.HEADER_BYTES
+    assert len(decompress(codec, log[begin:], LIMIT)) == size_bytes - v2.HEADER_BYTES
+
+
+@pytest.mark.usefixtures("lower_limit")
+@pytest.mark.parametrize("codec", [NONE, ZSTD])
+def test_refuses_a_record_larger_than_any_batch(codec: int) -> None:
+    records = small_and(LIMIT + 1)
+    form = Form(batch_bytes=LIMIT, codec=codec)
+    words = "row 1: the record makes a batch of more than 1000 bytes"
+    with pytest.raises(ValueError, match=words):
+        list(encode(records, form))
+    with pytest.raises(ValueError, match=words):
+        encode_one(records, form)
+
+
+@pytest.mark.usefixtures("lower_limit")
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_refuses_more_records_than_one_batch_has_room_for(over: int) -> None:
+    # Of 10 records each has 9 bytes around its value, and the first 9 have values of 80 bytes.
+    values = [bytes(80)] * 9 + [bytes(LIMIT - v2.HEADER_BYTES - 9 * 89 - 9 + over)]
+    times, nulls = pa.array([1] * 10, LONG), pa.nulls(10, BYTES)
+    records, form = Records(times, nulls, pa.array(values, BYTES)), Form(batch_bytes=LIMIT)
+    assert size_in_bytes(records, form) == LIMIT + over
+    if over <= 0:
+        assert len(encode_one(records, form)) == LIMIT + over
+        return
+    with pytest.raises(ValueError, match=r"10 records of 940 bytes .* limits are .* and 939"):
+        encode_one(records, form)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_refuses_a_batch_that_outgrew_the_limit_in_compression(
+    over: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = Records(column_of(LONG, 1, 2), NULLS, column_of(BYTES, b"", HIGH_BYTES))
+    form = Form(batch_bytes=100, codec=GZIP)
+    large = list(encode(records, form))[1]
+    assert len(large) > size_in_bytes(records.part(1, 2), form)
+    monkeypatch.setattr(encoding, "MAX_BATCH_BYTES", len(large) - over)
+    if over <= 0:
+        assert list(encode(records, form))[1] == large
+        return
+    with pytest.raises(ValueError, match=r"row 1: the batch of 1 records .* when compressed"):
+        list(encode(records, form))
+
+
+@pytest.mark.parametrize("integer", [np.int64, np.int32, np.uint8])
+def test_takes_an_offset_of_numpy(integer: type[np.integer[Any]]) -> None:
+    times = column_of(LONG, 1, 2)
+    records = Records(times, NULLS, NULLS, offset=integer(5))
+    assert records == Records(times, NULLS, NULLS, offset=5)
+    assert type(records.offset) is int
+    with pytest.raises(TypeError):
+        Records(times, NULLS, NULLS, offset=5.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("offset", "delta", "latest"),
+    [(-1, 0, 0), (MAX_FIRST_OFFSET + 1, 0, 0), (0, -1, 0), (0, 0, -2)],
+)
+def test_refuses_an_empty_batch_that_says_nothing(offset: int, delta: int, latest: int) -> None:
+    with pytest.raises(ValueError, match="must be from"):
+        empty_batch(Form(), offset, delta, latest)

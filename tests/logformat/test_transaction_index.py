@@ -1,0 +1,192 @@
+"""The transaction index: golden bytes, what a fetch collects, and files that are none."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from klog.errors import CorruptRecordError, UnsupportedFormatError
+from klog.logformat.transaction_index import (
+    NONE_ABORTED,
+    AbortedTransaction,
+    AbortedTransactions,
+    check_aborted,
+    decode_aborted,
+    encode_aborted,
+    read_aborted,
+)
+
+END = 1 << 40
+# Format notes 13.6; the segment's base offset is 100.
+ABORTED = bytes.fromhex(
+    "00000000000000000fa00000000000000065000000000000006e0000000000000069"
+    "00000000000000000fa1000000000000006900000000000000730000000000000074"
+)
+
+
+def aborted(*entries: tuple[int, int, int, int, int]) -> bytes:
+    return b"".join(struct.pack(">hqqqq", *entry) for entry in entries)
+
+
+def test_golden_aborted_transactions() -> None:
+    found = read_aborted(ABORTED, 100, 1 << 62)
+    assert found is not None
+    assert found.producer_ids.tolist() == [4000, 4001]
+    assert found.first_offsets.tolist() == [101, 105]
+    assert found.last_offsets.tolist() == [110, 115]
+
+
+def test_the_golden_directory_s_aborted_transactions() -> None:
+    data = bytes.fromhex(  # Format notes 13.7.
+        "0000000000000000000a000000000000000200000000000000050000000000000003"
+        "0000000000000000000a00000000000000060000000000000009000000000000000a"
+    )
+    assert data == aborted((0, 10, 2, 5, 3), (0, 10, 6, 9, 10))
+    found = read_aborted(data, 0, 1 << 62)
+    assert found is not None
+    assert found.first_offsets.tolist() == [2, 6]
+
+
+def test_an_empty_file_has_no_entries() -> None:
+    found = read_aborted(b"", 100, 1 << 62)
+    assert found is not None
+    assert len(found) == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(aborted((1, 10, 102, 105, 103)), id="version 1"),
+        pytest.param(aborted((-1, 10, 102, 105, 103)), id="negative version"),
+        pytest.param(aborted((0, -1, 102, 105, 103)), id="no producer"),
+        pytest.param(aborted((0, 10, -2, 105, 103)), id="negative offset"),
+        pytest.param(aborted((0, 10, 105, 105, 103)), id="marker at the first offset"),
+        pytest.param(aborted((0, 10, 106, 105, 103)), id="marker before the first offset"),
+        pytest.param(aborted((0, 10, 9, 99, 10)), id="marker before the segment"),
+        pytest.param(aborted((0, 10, 102, 105, 107)), id="stable past the marker"),
+        pytest.param(aborted((0, 10, 102, 105, 103), (0, 11, 101, 105, 103)), id="marker twice"),
+        pytest.param(aborted((0, 10, 102, 105, 103), (0, 11, 101, 104, 103)), id="markers fall"),
+        pytest.param(ABORTED[:-1], id="a byte less"),
+        pytest.param(ABORTED + b"\0", id="a byte more"),
+        pytest.param(bytes(34), id="zeros"),
+    ],
+)
+def test_malformed_transaction_indexes_are_none(data: bytes) -> None:
+    assert read_aborted(data, 100, 1 << 62) is None
+
+
+@pytest.mark.parametrize(("end", "well_formed"), [(115, False), (116, True), (110, False)])
+def test_markers_lie_in_their_segment(end: int, well_formed: bool) -> None:
+    assert (read_aborted(ABORTED, 100, end) is not None) == well_formed
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param((0, 10, 102, 105, 106), id="stable behind the marker"),
+        pytest.param((0, 10, 3, 105, 103), id="begun in an earlier segment"),
+        pytest.param((0, 1 << 62, 102, 105, 0), id="a large id"),
+    ],
+)
+def test_well_formed_transaction_entries(entry: tuple[int, int, int, int, int]) -> None:
+    found = read_aborted(aborted(entry), 100, END)
+    assert found is not None
+    assert found.producer_ids.tolist() == [entry[1]]
+
+
+@given(st.binary(max_size=120), st.integers(0, 1 << 40))
+def test_any_bytes_are_an_index_or_none(data: bytes, base: int) -> None:
+    found = read_aborted(data, base, 1 << 62)
+    if found is not None:
+        assert (found.first_offsets < found.last_offsets).all()
+
+
+def entries_of(found: AbortedTransactions) -> list[AbortedTransaction]:
+    return [found.entry(number) for number in range(len(found))]
+
+
+ROWS = st.lists(
+    st.tuples(*[st.integers(0, 1 << 62)] * 4).map(lambda row: AbortedTransaction(*row)),
+    unique_by=lambda row: row.last_offset,
+    max_size=20,
+).map(lambda rows: sorted(rows, key=lambda row: row.last_offset))
+
+
+@given(ROWS)
+def test_round_trip(rows: list[AbortedTransaction]) -> None:
+    encoded = encode_aborted(NONE_ABORTED.with_entries(rows))
+    assert encoded == aborted(*((0, *row) for row in rows))
+    assert entries_of(decode_aborted(encoded)) == rows
+
+
+@given(ROWS, st.integers(0, 1 << 62), st.integers(0, 1 << 62))
+def test_collecting_is_a_scan_that_stops(
+    rows: list[AbortedTransaction], fetch_offset: int, upper_bound: int
+) -> None:
+    wanted, complete = [], False
+    for row in rows:
+        if row.last_offset >= fetch_offset and row.first_offset < upper_bound:
+            wanted.append(row)
+        if row.last_stable_offset >= upper_bound:
+            complete = True
+            break
+    found, stopped = NONE_ABORTED.with_entries(rows).collect(fetch_offset, upper_bound)
+    assert (entries_of(found), stopped) == (wanted, complete)
+
+
+@given(ROWS, st.integers(0, 1 << 62))
+def test_truncating_keeps_the_markers_below(rows: list[AbortedTransaction], offset: int) -> None:
+    kept = entries_of(NONE_ABORTED.with_entries(rows).truncated_to(offset))
+    assert kept == [row for row in rows if row.last_offset < offset]
+
+
+@given(ROWS)
+def test_entries_are_appended_one_by_one(rows: list[AbortedTransaction]) -> None:
+    index = NONE_ABORTED
+    for row in rows:
+        index = index.with_entries([row])
+    assert entries_of(index) == rows
+
+
+def test_many_single_appends() -> None:
+    index = NONE_ABORTED
+    for number in range(5000):  # Reading the entries there would be 12 million steps.
+        index = index.with_entries([AbortedTransaction(1, number, number + 1, number + 2)])
+    assert len(index) == 5000
+
+
+@pytest.mark.parametrize("marker", [105, 104])
+def test_markers_that_do_not_rise_are_refused(marker: int) -> None:
+    one = NONE_ABORTED.with_entries([AbortedTransaction(10, 102, 105, 106)])
+    with pytest.raises(ValueError, match=f"marker at offset {marker} behind"):
+        one.with_entries([AbortedTransaction(11, 101, marker, 106)])
+
+
+def test_a_broker_ignores_a_torn_entry() -> None:
+    assert len(decode_aborted(ABORTED[:-1])) == 1
+    assert len(decode_aborted(ABORTED + b"\1")) == 2
+
+
+def test_a_newer_version_is_not_read() -> None:
+    data = aborted((0, 10, 102, 105, 103), (1, 11, 102, 106, 103))
+    with pytest.raises(UnsupportedFormatError, match="version 1") as caught:
+        decode_aborted(data)
+    assert caught.value.position == 34
+
+
+def test_a_broker_finds_markers_below_the_base_corrupt() -> None:
+    check_aborted(ABORTED, 110)
+    with pytest.raises(CorruptRecordError, match="below base offset 111"):
+        check_aborted(ABORTED, 111)
+
+
+@given(st.binary(max_size=120), st.integers(0, 1 << 40))
+def test_any_bytes_pass_the_sanity_check_or_are_refused(data: bytes, base: int) -> None:
+    try:
+        check_aborted(data, base)
+    except (CorruptRecordError, UnsupportedFormatError):
+        return
+    assert (decode_aborted(data).last_offsets >= base).all()

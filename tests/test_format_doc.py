@@ -1,0 +1,334 @@
+"""docs/format.md keeps its word: its bytes say what stands beside them and what it tells of them.
+
+A line of a `hex` block is bytes and, behind two spaces, the field: `name: 5` is a big-endian
+number, `name: varint 5` a zig-zag varint, `name: "x"` a text; other words are not looked at. What
+klog does not decode here is read by the page's own rules.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from klog.logformat import batch as v2
+from klog.logformat import offset_index as offsets
+from klog.logformat import snapshot
+from klog.logformat import time_index as times
+from klog.logformat import transaction_index as aborted
+from klog.logformat import transactions as txn
+from klog.logformat.checkpoint import read_offset_checkpoint
+from klog.logformat.codecs import GZIP, LZ4, MAX_BATCH_BYTES, SNAPPY, ZSTD
+from klog.logformat.columnar import MAX_BATCH_RECORDS
+from klog.logformat.compress import compress
+from klog.logformat.control import COMMIT
+from klog.logformat.headers import MAX_HEADERS
+from klog.logformat.metadata import read_topic_id
+from tests.encode import Record, varint
+from tests.logformat.decoding import by_hand, by_klog
+
+REPOSITORY = Path(__file__).parents[1]
+PAGE = (REPOSITORY / "docs" / "format.md").read_text()
+LINE = re.compile(r"(?P<bytes>(?:[0-9a-f]{2})+)(?: {2,}(?P<field>.*))?")
+FIELD = re.compile(r'[^:]+: (?:(?P<number>-?\d+)|varint (?P<varint>-?\d+)|"(?P<text>[^"]*)")')
+LEAST_FIELDS_CHECKED = 190
+LEAST_CITATIONS = 20
+THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, b"k2", b"v2"), Record(7, 999, b"k3", b"v3")]
+
+
+def blocks(language: str) -> dict[str, str]:
+    found = re.findall(rf"^```{language} ([\w-]+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(dict(found)) == len(found), "two blocks of one name"
+    return dict(found)
+
+
+def lines(name: str) -> list[tuple[bytes, str]]:
+    matches = [LINE.fullmatch(line) for line in blocks("hex")[name].splitlines()]
+    assert None not in matches
+    return [(bytes.fromhex(one["bytes"]), one["field"] or "") for one in matches if one]
+
+
+def whole(name: str) -> bytes:
+    return b"".join(data for data, _ in lines(name))
+
+
+def fields(name: str) -> dict[str, int]:
+    """Give the numbers of a block whose every byte is a field with a number or a text."""
+    found = {}
+    for data, field in lines(name):
+        assert FIELD.fullmatch(field), field
+        found[field.split(":")[0]] = int.from_bytes(data, "big", signed=True)
+    return found
+
+
+def scanned(name: str) -> tuple[bytes, v2.Batches]:
+    data = whole(name)
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    assert batches.ends[-1] == len(data)
+    return data, batches
+
+
+def batch() -> None:
+    expected = [
+        Record(100, 1000, b"k1", b"v1"),
+        Record(101, 1500, None, b"v2", (("h1", b"x"), ("h2", None))),
+        Record(102, 900, b"k3", None),
+        Record(103, 1600, b"", b""),
+    ]
+    assert by_klog(whole("batch")) == by_hand(whole("batch")) == expected
+
+
+def horizon() -> None:
+    assert by_klog(whole("horizon")) == [
+        Record(20, 1000, b"k1", None),
+        Record(21, 2000, b"k2", b"v"),
+    ]
+
+
+def empty() -> None:
+    data, batches = scanned("empty")
+    assert len(data) == 61
+    assert by_klog(data) == []
+    assert batches.next_offsets.tolist() == [15]
+
+
+def marker() -> None:
+    data, batches = scanned("marker")
+    assert len(data) == 78
+    assert txn.markers(data, batches) == [(12, 4000, COMMIT)]
+
+
+def lz4() -> None:
+    assert by_klog(whole("lz4")) == THREE
+
+
+def directory() -> None:
+    data, batches = scanned("directory")
+    assert len(data) == 671
+    assert len(batches) == 9
+    decided = txn.markers(data, batches)
+    out = txn.aborted(batches, decided, {}) | txn.is_control(batches)
+    open_from = min(txn.follow({}, data, batches).values())
+    kept = [
+        one.offset
+        for start, end in zip(
+            batches.starts[~out].tolist(), batches.ends[~out].tolist(), strict=True
+        )
+        for one in by_klog(data[start:end])
+    ]
+    assert open_from == 10
+    assert [offset for offset in kept if offset < open_from] == [0, 1, 3, 4, 8]
+
+
+def _entries(data: bytes) -> list[tuple[int, int, int, int, bytes | None, bytes | None]]:
+    """Read entries of v0 and v1 by the page: offset, timestamp, attributes, magic, key, value."""
+    found, at = [], 0
+    while at < len(data):
+        offset, length, crc, magic, attributes = struct.unpack_from(">qiIBB", data, at)
+        end = at + 12 + length
+        assert crc == zlib.crc32(data[at + 16 : end])
+        (timestamp,) = struct.unpack_from(">q", data, at + 18) if magic else (-1,)
+        at += 26 if magic else 18
+        pair = []
+        for _ in range(2):
+            (size,) = struct.unpack_from(">i", data, at)
+            at += 4
+            pair.append(None if size < 0 else data[at : at + size])
+            at += max(size, 0)
+        assert at == end
+        found.append((offset, timestamp, attributes, magic, pair[0], pair[1]))
+    return found
+
+
+def message_v0() -> None:
+    assert _entries(whole("message-v0")) == [(5, -1, 0, 0, b"k1", b"v1")]
+
+
+def message_v1() -> None:
+    assert _entries(whole("message-v1")) == [(6, 1001, 0, 1, None, b"v2")]
+
+
+def wrapper_v1() -> None:
+    ((offset, timestamp, attributes, magic, key, value),) = _entries(whole("wrapper-v1"))
+    assert (offset, timestamp, attributes, magic, key) == (7, 777, 9, 1, None)
+    inner = _entries(zlib.decompress(value or b"", 31))
+    base = offset - inner[-1][0]
+    assert [base + one[0] for one in inner] == [5, 6, 7]
+    assert [one[4] for one in inner] == [b"k1", b"k2", b"k3"]
+
+
+def offset_index() -> None:
+    found = offsets.read_offset_index(whole("offset-index"), 100, 1 << 31)
+    assert found is not None
+    assert found.offsets.tolist() == [105, 120, 2147483747]
+    assert found.positions.tolist() == [0, 4200, 2147483000]
+
+
+def time_index() -> None:
+    found = times.read_time_index(whole("time-index"), 100)
+    assert found is not None
+    assert found.timestamps.tolist() == [1000, 2000]
+    assert found.offsets.tolist() == [105, 120]
+
+
+def transaction_index() -> None:
+    found = aborted.read_aborted(whole("transaction-index"), 100, 200)
+    assert found is not None
+    assert found.producer_ids.tolist() == [4000]
+    assert (found.first_offsets.tolist(), found.last_offsets.tolist()) == ([101], [110])
+
+
+def producer_snapshot() -> None:
+    assert snapshot.read_open_transactions(whole("snapshot")) == {4000: 105}
+
+
+def offset_commit_key() -> None:
+    assert fields("offset-commit-key")["partition"] == 2
+
+
+def offset_commit_value() -> None:
+    assert fields("offset-commit-value")["offset"] == 42
+
+
+def transaction_value() -> None:
+    assert fields("transaction-value")["partition ids"] == 2
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    "batch": batch,
+    "horizon": horizon,
+    "empty": empty,
+    "message-v0": message_v0,
+    "message-v1": message_v1,
+    "wrapper-v1": wrapper_v1,
+    "lz4": lz4,
+    "marker": marker,
+    "directory": directory,
+    "offset-index": offset_index,
+    "time-index": time_index,
+    "transaction-index": transaction_index,
+    "snapshot": producer_snapshot,
+    "offset-commit-key": offset_commit_key,
+    "offset-commit-value": offset_commit_value,
+    "transaction-value": transaction_value,
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_block_decodes_to_what_the_page_says(name: str) -> None:
+    CHECKS[name]()
+
+
+def test_every_block_is_checked() -> None:
+    assert set(blocks("hex")) == set(CHECKS)
+    assert set(blocks("text")) == {"epochs", "offsets", "metadata"}
+
+
+def test_each_field_is_what_stands_beside_it() -> None:
+    checked = 0
+    for name in CHECKS:
+        for data, field in lines(name):
+            said = FIELD.fullmatch(field)
+            if said is None:
+                continue
+            checked += 1
+            if said["number"] is not None:
+                assert int.from_bytes(data, "big", signed=True) == int(said["number"]), field
+            elif said["varint"] is not None:
+                assert data == varint(int(said["varint"])), field
+            else:
+                assert data == said["text"].encode(), field
+    assert checked >= LEAST_FIELDS_CHECKED
+
+
+def test_text_files() -> None:
+    found = blocks("text")
+    version, count, *entries = found["epochs"].splitlines()
+    assert (version, int(count)) == ("0", len(entries))
+    _, batches = scanned("directory")
+    epochs = batches.headers["leader_epoch"].tolist()
+    starts = {epoch: batches.base_offsets[epochs.index(epoch)] for epoch in epochs}
+    assert entries == [f"{epoch} {start}" for epoch, start in starts.items()]
+    assert read_offset_checkpoint(found["offsets"].encode()) == {
+        ("my-topic", 0): 120,
+        ("t.x", 11): 0,
+    }
+    assert read_topic_id(found["metadata"].encode().rstrip()) == "ASNFZ4mrze_-3LqYdlQyEA"
+
+
+def _murmur2(key: bytes) -> int:
+    """Hash as the page tells."""
+    m, mask = 0x5BD1E995, (1 << 32) - 1
+    h = 0x9747B28C ^ len(key)
+    tail = len(key) // 4 * 4
+    for at in range(0, tail, 4):
+        k = int.from_bytes(key[at : at + 4], "little") * m & mask
+        k = (k ^ (k >> 24)) * m & mask
+        h = (h * m & mask) ^ k
+    if len(key) > tail:
+        h = (h ^ int.from_bytes(key[tail:], "little")) * m & mask
+    h = (h ^ (h >> 13)) * m & mask
+    return h ^ (h >> 15)
+
+
+def test_the_table_of_hashes() -> None:
+    rows = re.findall(r"^\| `(.*?)`+ \| (-?\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert len(rows) == 7
+    for key, signed, of_3, of_10 in rows:
+        hashed = _murmur2(key.strip("`").encode())
+        assert hashed == int(signed) & 0xFFFFFFFF, key
+        positive = hashed & 0x7FFFFFFF
+        assert (positive % 3, positive % 10) == (int(of_3), int(of_10))
+
+
+def test_nothing_compresses_to_what_the_page_says() -> None:
+    (told,) = re.findall(r"^Nothing at all compresses to .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
+    gzip, _, lz4_, zstd = re.findall(r"`([0-9a-f]+)`", told)
+    (magic,) = re.findall(r"^\*\*Xerial's stream\*\*: the eight bytes `(.*?)`", PAGE, re.MULTILINE)
+    assert "the 16 bytes of the stream's header in snappy" in " ".join(told.split())
+    expected = {
+        GZIP: bytes.fromhex(gzip),
+        SNAPPY: bytes.fromhex(magic) + struct.pack(">ii", 1, 1),
+        LZ4: bytes.fromhex(lz4_),
+        ZSTD: bytes.fromhex(zstd),
+    }
+    assert {codec: bytes(compress(codec, memoryview(b""))) for codec in expected} == expected
+
+
+def test_limits_are_those_of_the_code() -> None:
+    assert f"{MAX_BATCH_BYTES} bytes (`MAX_BATCH_BYTES`)" in PAGE
+    assert f"{MAX_BATCH_RECORDS} (`MAX_BATCH_RECORDS`)" in PAGE
+    assert f"{MAX_HEADERS} (`MAX_HEADERS`)" in PAGE
+    assert f"2^63 - {(1 << 63) - v2.MAX_OFFSET}" in PAGE
+
+
+def test_links_lead_somewhere() -> None:
+    titles = re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
+    links = re.findall(r"\]\(#([\w-]+)\)", PAGE)
+    assert links
+    for other in (REPOSITORY / "docs").rglob("*.md"):
+        links += re.findall(r"\]\([./]*format\.md#([\w-]+)\)", other.read_text())
+    assert set(links) <= anchors
+
+
+def test_the_code_cites_what_is_there() -> None:
+    sections = set(re.findall(r"^#+ (\d+(?:\.\d+)?)\. ", PAGE, re.MULTILINE))
+    seen = set(re.findall(r'^\| <a id="seen-(\d+)"></a>\1 \|', PAGE, re.MULTILINE))
+    number = r"\d+(?:\.\d+)?"
+    numbers = rf"{number}(?:(?:,| and)\s+{number})*"
+    citation = re.compile(rf"docs/format\.md,(?:\s+({numbers}))?(?:,?\s+seen\s+({numbers}))?")
+    cited = 0
+    for folder in ("connector", "logformat", "src/klog/cli"):
+        for path in (REPOSITORY / folder).rglob("*.py"):
+            for of_page, of_brokers in citation.findall(path.read_text()):
+                assert of_page or of_brokers, path
+                assert set(re.findall(number, of_page)) <= sections, path
+                assert set(re.findall(number, of_brokers)) <= seen, path
+                cited += 1
+    assert cited >= LEAST_CITATIONS
