@@ -1,9 +1,10 @@
 """Compress one batch's records, framed as Kafka's writers frame them (docs/format.md, 5).
 
 gzip is one member with the header that the JDK writes; snappy is xerial's stream of 32 KiB blocks;
-lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without content
-size or checksum. Levels have Kafka's ranges and defaults. What comes out is not canonical: another
-version of a library may write other bytes that say the same.
+lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without checksum,
+and without content size unless there is nothing to compress: that frame says its size, 0. Levels
+have Kafka's ranges and defaults. What comes out is not canonical: another version of a library may
+write other bytes that say the same.
 """
 
 from __future__ import annotations

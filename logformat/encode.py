@@ -53,7 +53,7 @@ class Form:
     LogAppendTime: it is what every record reads as, while the producer's timestamps stay in the
     bytes. `delete_horizon_ms` takes the place of the base timestamp. `base_sequence` is that of
     the first record of the first batch. Raises `ValueError` for what Kafka's writer refuses
-    (format notes 1.2, "Writer refusals").
+    (docs/format.md, 2, "A writer refuses").
     """
 
     batch_bytes: int = BATCH_BYTES
@@ -167,7 +167,7 @@ def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timest
     """Make the 61 bytes that compaction leaves of a batch whose producer still needs it.
 
     It keeps the offsets, flags, producer and maximum timestamp and has no base timestamp, codec or
-    delete horizon (format notes 1.2, "Empty batch").
+    delete horizon (docs/format.md, 2, "An empty batch").
     """
     _check_range("base offset", base_offset, 0, MAX_FIRST_OFFSET)
     _check_range("last offset delta", last_offset_delta, 0, v2.MAX_OFFSET_DELTA)

@@ -2,7 +2,7 @@
 
     record   length varint | attributes int8 | timestampDelta varlong | offsetDelta varint
              | key length varint, key | value length varint, value
-             | header count varint | headers                                  (format notes 1.3)
+             | header count varint | headers                                  (docs/format.md, 3)
 
 The rule: what does not depend on where a batch begins is measured for many rows at once, `measure`;
 a batch then adds the deltas of its rows, `lay`; and `write` puts the records of several batches one
@@ -164,7 +164,7 @@ def measure(records: Records, begin: int, end: int) -> Measured:
 
     Raises `ValueError` that names the row: a timestamp that is null, or negative and not -1; an
     offset that is negative or does not rise; a header without a name, or more headers than a reader
-    of klog takes (format notes 1.2, `MemoryRecordsBuilder`).
+    of klog takes (docs/format.md, 2, 3 and 17; `MemoryRecordsBuilder`).
     """
     timestamps = _timestamps(records, begin, end)
     offsets = records.offsets(begin, end)
