@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 
 import cramjam
 import lz4.block
 import xxhash
 import zstandard
+from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
 
@@ -39,8 +39,9 @@ _ZSTD_STEP_BYTES = 1024
 _ZSTD_OUTPUT_BYTES = 64 << 10
 """What the library allocates for each piece: small enough to come from memory used before."""
 
+_DEFLATE_ERROR: type[Exception] = zlib_ng.error  # Its stub calls it an instance.
 _DAMAGE = (
-    zlib.error,
+    _DEFLATE_ERROR,
     cramjam.DecompressionError,
     lz4.block.LZ4BlockError,
     zstandard.ZstdError,
@@ -133,7 +134,7 @@ def _gzip(data: memoryview, limit: int) -> list[bytes | memoryview]:
     out = _Output(limit)
     position = 0
     while True:
-        member = zlib.decompressobj(31)
+        member = zlib_ng.decompressobj(31)
         while not member.eof:
             piece = data[position : position + _STEP_BYTES]
             if not piece:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import struct
 import threading
-import zlib
 from collections.abc import Callable
 
 import cramjam
 import lz4.block
 import zstandard
+from zlib_ng import zlib_ng
 
 from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 
@@ -91,8 +91,8 @@ def _none(data: memoryview, level: int) -> memoryview:
 
 
 def _gzip(data: memoryview, level: int) -> bytes:
-    stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, _GZIP_MEMORY_LEVEL)
-    trailer = _gzip_trailer(zlib.crc32(data), len(data) & 0xFFFFFFFF)
+    stream = zlib_ng.compressobj(level, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS, _GZIP_MEMORY_LEVEL)
+    trailer = _gzip_trailer(zlib_ng.crc32(data), len(data) & 0xFFFFFFFF)
     return b"".join((_GZIP_HEADER, stream.compress(data), stream.flush(), trailer))
 
 

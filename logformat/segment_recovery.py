@@ -11,11 +11,11 @@ klog's limit stops it if it is intact: what cannot be followed may not be cut.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
 
 import google_crc32c
 import numpy as np
+from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
@@ -265,7 +265,7 @@ class _LargeBatch:
         self.left_bytes -= len(mine)
         checked = mine[self._unchecked_bytes :]
         self._unchecked_bytes -= min(self._unchecked_bytes, len(mine))
-        extend = zlib.crc32 if self._is_legacy else _extend_crc32c
+        extend = zlib_ng.crc32 if self._is_legacy else _extend_crc32c
         self._crc = extend(checked, self._crc)
         return rest
 
