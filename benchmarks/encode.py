@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import kafka.record.default_records
 import numpy as np
@@ -21,11 +21,13 @@ from benchmarks.peers import KAFKA_PYTHON, kafka_python_reads
 from benchmarks.records import KEY_BYTES, Bytes, records
 from benchmarks.timing import Times, Work, interleaved
 from klog.logformat.arrow import binary_array
-from klog.logformat.codecs import NAMES
+from klog.logformat.batch import HEADER_BYTES
+from klog.logformat.codecs import NAMES, NONE
+from klog.logformat.compress import compress
 from klog.logformat.encode import BATCH_BYTES, Form, encode, size_in_bytes
 from klog.logformat.records import Records
 
-KLOG = "klog"
+KLOG, CODEC = "klog", "codec alone"
 LARGE, SMALL = "512 KiB", "150 records"
 SMALL_RECORDS = 150
 CODECS: dict[str, tuple[str, int | None]] = {
@@ -77,9 +79,16 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 
 
 def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, rounds: int) -> Times:
-    """Time both writers."""
+    """Time both writers, and the codec's library alone on what klog gives it."""
     size = records_in_a_batch(columns, form)
     works: dict[str, Work] = {KLOG: lambda: _drain(encode(columns, form), len(columns))}
+    if form.codec != NONE:
+        part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
+        uncompressed = replace(form, codec=NONE, level=None)
+        plain = [batch[HEADER_BYTES:] for batch in encode(part, uncompressed)]
+        works[CODEC] = lambda: _drain(
+            (compress(form.codec, memoryview(one), form.level) for one in plain), len(part)
+        )
     if form.level is None and kafka_python_reads(NAMES[form.codec]):
         works[KAFKA_PYTHON] = lambda: _drain(kafka_python(pairs, form.codec, size), len(pairs))
     return interleaved(works, rounds, time.process_time)
@@ -124,7 +133,7 @@ def kafka_python(
         yield builder.build()
 
 
-def _drain(batches: Iterable[bytes | bytearray], count: int) -> int:
+def _drain(batches: Iterable[bytes | bytearray | memoryview], count: int) -> int:
     """Take every batch and keep none; give the number of records."""
     for _ in batches:
         pass

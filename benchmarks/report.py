@@ -64,7 +64,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
     """Tell klog's encoding against kafka-python's; rates are million records a second."""
     header = (
         "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
-        "kafka-python",
+        "codec alone", "kafka-python",
     )  # fmt: skip
     rows = []
     for result in results:
@@ -81,7 +81,10 @@ def encode_table(results: Iterable[encode.Result]) -> str:
                 ratio,
                 f"{times.rate(encode.KLOG) / MILLION:.2f}",
                 rate,
-                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}" if has_peer else "-",
+                *(
+                    f"{times.rate(name) / MILLION:.2f}" if name in times.seconds else "-"
+                    for name in (encode.CODEC, KAFKA_PYTHON)
+                ),
             )
         )
     return _table(header, rows)

@@ -19,7 +19,7 @@ Record batch v2:
         57     4  recordsCount
         61        records, or their compressed form
 
-(Format notes 1.1 and 1.2; Kafka's `DefaultRecordBatch`, `FileLogInputStream`.) An entry of message
+(docs/format.md, 1 and 2; Kafka's `DefaultRecordBatch`, `FileLogInputStream`.) An entry of message
 format v0 or v1 (`legacy`) is a batch of its own, and may stand among those of v2: its offset is
 where its base offset is here, it has no epochs, producer or sequence, and its timestamp is base and
 maximum. A plain one counts 1; of a wrapper of compressed messages the count is -1 and the offset

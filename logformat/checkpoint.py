@@ -1,4 +1,4 @@
-"""The checkpoint files of a broker: a version, a count, a line for each entry (notes 4.7, 4.8).
+"""The checkpoint files of a broker: a version, a count, a line for each entry (docs/format.md, 13).
 
     0                          0
     2                          2

@@ -1,9 +1,9 @@
 """Decompress one batch's records; the codec library does the work, this file keeps the bounds.
 
 Nothing is decompressed past `limit` bytes: a batch that claims or turns out to be larger is
-refused, and memory stays within the limit and one step of the codec. Framings are Kafka's (format
-notes 2.1 to 2.4): gzip may have several members and trailing zeros; snappy is xerial's stream, one
-or several, or a bare block; lz4 is the frame format with independent blocks only, its header
+refused, and memory stays within the limit and one step of the codec. Framings are Kafka's
+(docs/format.md, 5): gzip may have several members and trailing zeros; snappy is xerial's stream,
+one or several, or a bare block; lz4 is the frame format with independent blocks only, its header
 checksum as in v2 (in messages of magic 0 it is wrong, and not looked at), and what follows the end
 mark is ignored; zstd may be several frames.
 """
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 
 import cramjam
 import lz4.block
 import xxhash
 import zstandard
+from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
 
@@ -39,8 +39,9 @@ _ZSTD_STEP_BYTES = 1024
 _ZSTD_OUTPUT_BYTES = 64 << 10
 """What the library allocates for each piece: small enough to come from memory used before."""
 
+_DEFLATE_ERROR: type[Exception] = zlib_ng.error  # Its stub calls it an instance.
 _DAMAGE = (
-    zlib.error,
+    _DEFLATE_ERROR,
     cramjam.DecompressionError,
     lz4.block.LZ4BlockError,
     zstandard.ZstdError,
@@ -133,7 +134,7 @@ def _gzip(data: memoryview, limit: int) -> list[bytes | memoryview]:
     out = _Output(limit)
     position = 0
     while True:
-        member = zlib.decompressobj(31)
+        member = zlib_ng.decompressobj(31)
         while not member.eof:
             piece = data[position : position + _STEP_BYTES]
             if not piece:
@@ -184,7 +185,7 @@ def _lz4(data: memoryview, limit: int) -> list[bytes | memoryview]:
 
 
 def _lz4_of_magic_0(data: memoryview, limit: int) -> list[bytes | memoryview]:
-    """Decompress a frame whose header checksum was summed over the wrong bytes (notes 2.3)."""
+    """Decompress a frame whose header checksum covers the magic too (docs/format.md, 5)."""
     out = _Output(limit)
     for block, stored, most in _lz4_blocks(data):
         out.add(block if stored else lz4.block.decompress(block, uncompressed_size=most))

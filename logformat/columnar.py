@@ -2,7 +2,7 @@
 
     record   length varint | attributes int8 | timestampDelta varlong | offsetDelta varint
              | key length varint, key | value length varint, value
-             | header count varint | headers                                  (format notes 1.3)
+             | header count varint | headers                                  (docs/format.md, 3)
 
 `walk` finds where the records of all batches at hand begin and end. Then each field is decoded for
 all records at once, and keys and values are gathered by Arrow out of the buffer they lie in. Every

@@ -1,21 +1,22 @@
 """Compress one batch's records, framed as Kafka's writers frame them (docs/format.md, 5).
 
 gzip is one member with the header that the JDK writes; snappy is xerial's stream of 32 KiB blocks;
-lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without content
-size or checksum. Levels have Kafka's ranges and defaults. What comes out is not canonical: another
-version of a library may write other bytes that say the same.
+lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without checksum,
+and without content size unless there is nothing to compress: that frame says its size, 0. Levels
+have Kafka's ranges and defaults. What comes out is not canonical: another version of a library may
+write other bytes that say the same.
 """
 
 from __future__ import annotations
 
 import struct
 import threading
-import zlib
 from collections.abc import Callable
 
 import cramjam
 import lz4.block
 import zstandard
+from zlib_ng import zlib_ng
 
 from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 
@@ -90,8 +91,8 @@ def _none(data: memoryview, level: int) -> memoryview:
 
 
 def _gzip(data: memoryview, level: int) -> bytes:
-    stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, _GZIP_MEMORY_LEVEL)
-    trailer = _gzip_trailer(zlib.crc32(data), len(data) & 0xFFFFFFFF)
+    stream = zlib_ng.compressobj(level, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS, _GZIP_MEMORY_LEVEL)
+    trailer = _gzip_trailer(zlib_ng.crc32(data), len(data) & 0xFFFFFFFF)
     return b"".join((_GZIP_HEADER, stream.compress(data), stream.flush(), trailer))
 
 

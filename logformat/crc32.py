@@ -9,12 +9,12 @@ bit it is; that several wrong ones cancel out is as likely as that one has the r
 
 from __future__ import annotations
 
-import zlib
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from zlib_ng import zlib_ng
 
 from klog.logformat.varint import Longs
 
@@ -36,7 +36,7 @@ def all_match(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs
     """
     behind = np.cumsum((ends - starts)[::-1])[::-1] - (ends - starts)
     expected = np.bitwise_xor.reduce(_followed(stored.astype(np.uint32), behind))
-    return zlib.crc32(_joined(data, starts, ends)) == int(expected)
+    return zlib_ng.crc32(_joined(data, starts, ends)) == int(expected)
 
 
 def _joined(data: bytes | bytearray, starts: Longs, ends: Longs) -> memoryview:

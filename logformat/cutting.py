@@ -2,7 +2,7 @@
 
 A log is only ever cut between batches. Truncation to an offset drops the batch that reaches it,
 whole (Kafka's `LogSegment.truncateTo`). Offsets in a segment lie within 2147483647 of its base; one
-that has more is split, each part named by its first batch (format notes 4.11, step 10; Kafka's
+that has more is split, each part named by its first batch (docs/format.md, 14, step 2; Kafka's
 `LocalLog.splitOverflowedSegment`).
 """
 

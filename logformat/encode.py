@@ -4,14 +4,16 @@ The rule: a batch takes records until the next one would make it, uncompressed a
 larger than `batch_bytes`; a record that is larger by itself is a batch of its own (Kafka's
 `MemoryRecordsBuilder.hasRoomFor`). Batches come one at a time, and what is held beyond input and
 output is the records of one batch, or of as many small ones as fill `GROUP_BYTES`: those are
-written in one step, for calling numpy and Arrow costs more than a small batch's records.
+written in one step, for calling numpy and Arrow costs more than a small batch's records. To it come
+some fifty bytes of numbers for each record, and a copy while a codec runs.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 import google_crc32c
 import numpy as np
@@ -33,10 +35,10 @@ from klog.logformat.records import (
     write,
 )
 from klog.logformat.sequence import MAX_SEQUENCE, advance
-from klog.logformat.varint import Bytes, Longs
+from klog.logformat.varint import Longs
 
 BATCH_BYTES = 512 << 10
-GROUP_BYTES = 1 << 20
+GROUP_BYTES = BATCH_BYTES
 _MAX_PRODUCER_EPOCH = (1 << 15) - 1
 _MAX_LONG = (1 << 63) - 1
 _FIRST_ROWS = 4096
@@ -53,7 +55,7 @@ class Form:
     LogAppendTime: it is what every record reads as, while the producer's timestamps stay in the
     bytes. `delete_horizon_ms` takes the place of the base timestamp. `base_sequence` is that of
     the first record of the first batch. Raises `ValueError` for what Kafka's writer refuses
-    (format notes 1.2, "Writer refusals").
+    (docs/format.md, 2, "A writer refuses").
     """
 
     batch_bytes: int = BATCH_BYTES
@@ -116,17 +118,15 @@ def encode(records: Records, form: Form) -> Iterator[bytes]:
         window = _window(records, row, rows, form)
         cuts = _cuts(window, form, row, row + len(window) == len(records))
         used = cuts[-1].end
-        payload = write(records, row, window.part(0, used), [cut.laid for cut in cuts])
-        at = 0
-        for cut in cuts:
-            size = int(cut.laid.sizes.sum())
+        written = write(records, row, window.part(0, used), [cut.laid for cut in cuts])
+        for cut, payload in zip(cuts, written, strict=True):
             part = window.part(cut.begin, cut.end)
             base, last = int(part.offsets[0]), int(part.offsets[-1])
             since_first = base - int(records.offsets(0, 1)[0])
             span = _span(part, form, base, last - base, since_first)
-            yield _sealed(payload[at : at + size], form, form.attributes, span, row + cut.begin)
-            at += size
-        row, rows = row + used, used + (used >> 3) + 2
+            yield _sealed(payload, form, form.attributes, span, row + cut.begin)
+        # Two more, and as many as the number may well differ by when sizes do.
+        row, rows = row + used, used + 2 * isqrt(used) + 2
 
 
 def encode_one(
@@ -160,20 +160,20 @@ def encode_one(
             f"the limits are {MAX_BATCH_RECORDS} and {limit}"
         )
     span = _span(rows, form, base, delta, 0)
-    return _sealed(write(records, 0, rows, [laid]), form, form.attributes, span)
+    return _sealed(next(write(records, 0, rows, [laid])), form, form.attributes, span)
 
 
 def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timestamp: int) -> bytes:
     """Make the 61 bytes that compaction leaves of a batch whose producer still needs it.
 
     It keeps the offsets, flags, producer and maximum timestamp and has no base timestamp, codec or
-    delete horizon (format notes 1.2, "Empty batch").
+    delete horizon (docs/format.md, 2, "An empty batch").
     """
     _check_range("base offset", base_offset, 0, MAX_FIRST_OFFSET)
     _check_range("last offset delta", last_offset_delta, 0, v2.MAX_OFFSET_DELTA)
     _check_range("maximum timestamp", max_timestamp, NO_TIMESTAMP, _MAX_LONG)
     span = _Span(base_offset, last_offset_delta, NO_TIMESTAMP, max_timestamp, form.base_sequence, 0)
-    return _sealed(np.empty(0, np.uint8), form, form.flags, span)
+    return _sealed([], form, form.flags, span)
 
 
 def size_in_bytes(records: Records, form: Form, base_offset: int | None = None) -> int:
@@ -276,13 +276,19 @@ def _check_sizes(sizes: Longs, first_row: int) -> None:
     refuse(wrong, first_row, f"the record makes a batch of more than {MAX_BATCH_BYTES} bytes")
 
 
-def _sealed(payload: Bytes, form: Form, attributes: int, span: _Span, first_row: int = 0) -> bytes:
+def _sealed(
+    payload: Sequence[memoryview], form: Form, attributes: int, span: _Span, first_row: int = 0
+) -> bytes:
     """Compress the records, and put the header and its CRC-32C before them.
 
     Compression makes some records larger: that what comes of it is too large shows here alone.
     """
-    packed = compress(attributes & v2.CODEC_MASK, payload.data, form.level)
-    size = v2.HEADER_BYTES + len(packed)
+    codec = attributes & v2.CODEC_MASK
+    packed: Sequence[bytes | memoryview] = payload
+    if codec != NONE:
+        packed = [compress(codec, memoryview(b"".join(payload)), form.level)]
+    packed_bytes = sum(map(len, packed))
+    size = v2.HEADER_BYTES + packed_bytes
     if size > MAX_BATCH_BYTES:
         raise ValueError(
             f"row {first_row}: the batch of {span.count} records from here has {size} bytes when "
@@ -298,10 +304,12 @@ def _sealed(payload: Bytes, form: Form, attributes: int, span: _Span, first_row:
         span.base_sequence,
         span.count,
     )
-    crc = google_crc32c.extend(google_crc32c.value(checked), np.frombuffer(packed, np.uint8))
-    length = v2.MIN_LENGTH + len(packed)
+    crc = google_crc32c.value(checked)
+    for piece in packed:
+        crc = google_crc32c.extend(crc, np.frombuffer(piece, np.uint8))
+    length = v2.MIN_LENGTH + packed_bytes
     front = _frame(span.base_offset, length, form.leader_epoch, v2.MAGIC, crc)
-    return b"".join((front, checked, packed))
+    return b"".join((front, checked, *packed))
 
 
 def _check_range(name: str, value: int, lowest: int, highest: int) -> None:

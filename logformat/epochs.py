@@ -1,4 +1,4 @@
-"""Leader epochs of a partition: which epoch began at which offset (format notes 8.2).
+"""Leader epochs of a partition: which epoch began at which offset (docs/format.md, 12).
 
 Epochs and start offsets both rise strictly: an entry that does not fit behind the others takes the
 place of those it contradicts. This is what `leader-epoch-checkpoint` holds, and how a follower

@@ -19,11 +19,11 @@ used. `wrappers` opens the wrappers.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
 from klog.logformat.crc32 import MAX_JOINED_BYTES, all_match
@@ -102,7 +102,7 @@ def fill_headers(headers: npt.NDArray[np.void], frames: Frames) -> None:
 def is_intact(entry: bytes) -> bool:
     """Tell whether one whole entry, given from its first byte to its last, keeps its CRC."""
     stored = int.from_bytes(entry[_CRC_AT:CHECKED_FROM], "big")
-    return zlib.crc32(memoryview(entry)[CHECKED_FROM:]) == stored
+    return zlib_ng.crc32(memoryview(entry)[CHECKED_FROM:]) == stored
 
 
 def check_crcs(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs) -> None:
@@ -115,7 +115,7 @@ def check_crcs(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Long
     view = memoryview(data)
     spans = zip(begins.tolist(), ends.tolist(), stored.tolist(), strict=True)
     for number, (begin, end, expected) in enumerate(spans):
-        computed = zlib.crc32(view[begin:end])
+        computed = zlib_ng.crc32(view[begin:end])
         if computed != expected:
             raise CorruptRecordError(
                 f"CRC-32 is {computed:#010x}, the message says {expected:#010x}",

@@ -1,9 +1,10 @@
-"""Which files of a partition's directory count, when a broker loads it (notes 4.11, steps 1 to 4).
+"""Which files of a partition's directory count, when a broker loads it.
 
 `.deleted` files are gone, `.cleaned` ones never were. `.swap` files are a finished cleaning: they
 take the place of every file that begins in the offsets they cover, unless they are at or above a
 `.cleaned` one, when they are half of an unfinished split. An index without its log is nothing.
-Names that mean nothing here are left alone. (Kafka's `LogLoader`.)
+Names that mean nothing here are left alone. (docs/format.md, 14, steps 1 and 2; Kafka's
+`LogLoader`.)
 """
 
 from __future__ import annotations

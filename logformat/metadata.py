@@ -1,4 +1,4 @@
-"""What names a partition's topic and a broker's directory: three small files (notes 4.7 to 4.10).
+"""What names a partition's topic and a broker's directory: three small files (docs/format.md, 13).
 
     partition.metadata     `version: 0`, `topic_id: <22 characters of URL-safe base64>`
     .kafka_cleanshutdown   {"version":0,"brokerEpoch":7}

@@ -1,4 +1,4 @@
-"""What the names in a broker's log directory mean (format notes 4.1, `kafka-seen.md` 9).
+"""What the names in a broker's log directory mean (docs/format.md, 7, seen 9).
 
 A partition's directory is `<topic>-<partition>`, split at the last dash; a replica on the move, a
 deleted or a stray one has `.<32 hex digits>-future`, `-delete` or `-stray` behind it and is not a

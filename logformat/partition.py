@@ -1,4 +1,4 @@
-"""A partition's directory as a broker loads it: from bytes to bytes (format notes 4.11, 0.5).
+"""A partition's directory as a broker loads it: from bytes to bytes (docs/format.md, 14).
 
 What a crash left half done is completed or dropped (`listing`), segments that lack what a broker
 needs are recovered, after an unclean stop all from the one that holds the recovery point, and the

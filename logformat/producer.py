@@ -1,4 +1,4 @@
-"""One producer id, as a partition knows it, and what may come after it (format notes 6.2 to 6.4).
+"""One producer id, as a partition knows it, and what may come after it (docs/format.md, 10).
 
 Of a producer a partition keeps the epoch, the epoch of the coordinator that ended its last
 transaction, its last timestamp, the first offset of its open transaction and up to five last
@@ -23,7 +23,7 @@ EXPIRATION_MS = 86_400_000
 
 
 class Origin(Enum):
-    """Who appends: that decides which checks apply (format notes 6.3)."""
+    """Who appends: that decides which checks apply (docs/format.md, 10)."""
 
     CLIENT = auto()
     REPLICATION = auto()
@@ -106,7 +106,7 @@ class Producer:
         return None
 
     def after_data(self, batch: ProducerBatch, origin: Origin) -> Producer:
-        """Take a batch of data (format notes 6.3)."""
+        """Take a batch of data (docs/format.md, 10)."""
         self._check_epoch(batch, origin)
         if origin is Origin.CLIENT:
             self._check_sequence(batch)
@@ -134,7 +134,7 @@ class Producer:
     def after_marker(
         self, batch: ProducerBatch, coordinator_epoch: int, origin: Origin
     ) -> Producer:
-        """Take a marker, which ends the open transaction if there is one (format notes 6.4)."""
+        """Take a marker, which ends the open transaction if there is one (docs/format.md, 10)."""
         self._check_epoch(batch, origin)
         if coordinator_epoch < self.coordinator_epoch and origin is not Origin.REPLICATION:
             raise ProducerFencedError(
@@ -151,7 +151,7 @@ class Producer:
         )
 
     def is_expired(self, now_ms: int, expiration_ms: int = EXPIRATION_MS) -> bool:
-        """Tell whether it may be forgotten (format notes 6.6)."""
+        """Tell whether it may be forgotten (docs/format.md, 10)."""
         idle = now_ms - self.timestamp_ms >= expiration_ms
         return idle and self.transaction_first_offset == NONE_SET
 

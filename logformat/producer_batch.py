@@ -1,7 +1,7 @@
 """What a batch says of its producer: id, epoch, sequences, and what its marker decides.
 
-Only batches with a producer id matter to producer state (format notes 6.1). Sequences run over a
-batch's offsets, gaps of compaction included, and go from 2147483647 to 0. (Kafka's
+Only batches with a producer id matter to producer state. Sequences run over a batch's offsets, gaps
+of compaction included, and go from 2147483647 to 0. (docs/format.md, 2 and 10; Kafka's
 `DefaultRecordBatch.incrementSequence`.)
 """
 

@@ -1,4 +1,4 @@
-"""Producer state: what a partition knows of all its producers, by Kafka's rules (format notes 6).
+"""Producer state: what a partition knows of all its producers (docs/format.md, 10).
 
 What it knows of each (`producer`) says which transactions are open, and which are complete but not
 yet below the high watermark; from these follows the last stable offset. Snapshots hold the state.
@@ -25,8 +25,8 @@ LATE_BUFFER_MS = 300_000
 class CompletedTransaction:
     """A transaction that a marker ended: `last_offset` is the marker's own.
 
-    `last_stable_offset` is what a `.txnindex` entry records (format notes 4.5): the first offset of
-    the earliest other transaction still open, else the offset behind the marker.
+    `last_stable_offset` is what a `.txnindex` entry records (docs/format.md, 8.3): the first offset
+    of the earliest other transaction still open, else the offset behind the marker.
     """
 
     producer_id: int
@@ -83,7 +83,10 @@ class ProducerState:
         )
 
     def duplicate_of(self, batch: ProducerBatch) -> BatchMetadata | None:
-        """Give the batch that a client's `batch` repeats; ask before `append` (notes 6.2)."""
+        """Give the batch that a client's `batch` repeats (docs/format.md, 10).
+
+        Ask before `append`.
+        """
         known = self.producers.get(batch.producer_id)
         return None if known is None else known.duplicate_of(batch)
 
@@ -127,7 +130,10 @@ class ProducerState:
         }
 
     def first_unstable_offset(self, log_start: int = 0) -> int | None:
-        """Give the first offset of the earliest transaction open or unreplicated (notes 6.5)."""
+        """Give the first offset of the earliest transaction open or unreplicated.
+
+        No offset below the log start is given (docs/format.md, 10).
+        """
         firsts = [*self.open_transactions.values(), *self.unreplicated]
         return max(min(firsts), log_start) if firsts else None
 
@@ -145,7 +151,7 @@ class ProducerState:
         }
 
     def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
-        """Tell whether the earliest open transaction outlived any timeout (format notes 6.5)."""
+        """Tell whether the earliest open transaction outlived any timeout (docs/format.md, 10)."""
         if not self.open_transactions:
             return False
         earliest = next(iter(self.open_transactions))

@@ -2,7 +2,7 @@
 
     record   length varint | attributes int8 | timestampDelta varlong | offsetDelta varint
              | key length varint, key | value length varint, value
-             | header count varint | headers                                  (format notes 1.3)
+             | header count varint | headers                                  (docs/format.md, 3)
 
 The rule: what does not depend on where a batch begins is measured for many rows at once, `measure`;
 a batch then adds the deltas of its rows, `lay`; and `write` puts the records of several batches one
@@ -13,7 +13,7 @@ is the records. No step is taken for one record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
 
@@ -31,7 +31,7 @@ from klog.logformat.arrow import (
 )
 from klog.logformat.batch import MAX_OFFSET, MAX_OFFSET_DELTA, NO_TIMESTAMP
 from klog.logformat.headers import HEADERS_TYPE, header_sizes, is_headers_type, write_headers
-from klog.logformat.varint import Bytes, Longs, Raw, varint_sizes, zigzag
+from klog.logformat.varint import Longs, Raw, varint_sizes, zigzag
 
 MAX_FIRST_OFFSET = MAX_OFFSET - MAX_OFFSET_DELTA
 """The highest offset that a batch may begin at: all that it may hold is an offset still."""
@@ -39,6 +39,7 @@ LEAST_FRONT_BYTES = 4
 """Length, attributes and two deltas, a byte each."""
 
 
+_NO_HEADERS = memoryview(bytes(1))
 _ATTRIBUTES_BYTES, _ONE_BIT = np.int8(1), np.uint64(1)
 _TYPES = {"timestamp_ms": pa.int64(), "key": pa.binary(), "value": pa.binary()}
 
@@ -164,7 +165,7 @@ def measure(records: Records, begin: int, end: int) -> Measured:
 
     Raises `ValueError` that names the row: a timestamp that is null, or negative and not -1; an
     offset that is negative or does not rise; a header without a name, or more headers than a reader
-    of klog takes (format notes 1.2, `MemoryRecordsBuilder`).
+    of klog takes (docs/format.md, 2, 3 and 17; `MemoryRecordsBuilder`).
     """
     timestamps = _timestamps(records, begin, end)
     offsets = records.offsets(begin, end)
@@ -190,27 +191,39 @@ def lay(rows: Measured, begin: int, end: int, base_timestamp: int, base_offset: 
     return Laid(lengths, timestamp_deltas, offset_deltas, body + varint_sizes(lengths))
 
 
-def write(records: Records, begin: int, rows: Measured, laid: Sequence[Laid]) -> Bytes:
+def write(
+    records: Records, begin: int, rows: Measured, laid: Sequence[Laid]
+) -> Iterator[Sequence[memoryview]]:
     """Write the records of consecutive batches, the first of which begins at row `begin`.
 
-    `rows` are the rows of these batches and of no others.
+    `rows` are the rows of these batches and of no others. Each batch is given as pieces that
+    follow each other, of the same memory and without a copy.
     """
     end = begin + len(rows)
     zeros = np.zeros(len(rows), np.uint64)
     front = [
-        np.concatenate([one.lengths for one in laid]),
+        _one_behind_the_other([one.lengths for one in laid]),
         zeros,
-        np.concatenate([one.timestamp_deltas for one in laid]),
-        np.concatenate([one.offset_deltas for one in laid]),
+        _one_behind_the_other([one.timestamp_deltas for one in laid]),
+        _one_behind_the_other([one.offset_deltas for one in laid]),
         rows.keys,
     ]
     key, value = in_one_piece(records.key, begin, end), in_one_piece(records.value, begin, end)
     if records.headers is None:
         # One column less to join: the count of headers, 0, goes before the next record's length.
-        data = joined([varints(zeros, *front), key, varints(rows.values), value])
-        return np.append(data[1:], np.uint8(0))
-    headers = write_headers(in_one_piece(records.headers, begin, end))
-    return joined([varints(*front), key, varints(rows.values), value, *headers])
+        data = joined([varints(zeros, *front), key, varints(rows.values), value]).data[1:]
+    else:
+        headers = write_headers(in_one_piece(records.headers, begin, end))
+        data = joined([varints(*front), key, varints(rows.values), value, *headers]).data
+    at = 0
+    for one in laid:
+        behind = at + int(one.sizes.sum())
+        yield [data[at:behind]] if behind <= len(data) else [data[at:], _NO_HEADERS]
+        at = behind
+
+
+def _one_behind_the_other(columns: Sequence[Raw]) -> Raw:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def _doubled(numbers: Longs) -> Raw:

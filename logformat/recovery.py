@@ -1,9 +1,9 @@
 """Where a damaged tail ends: what a broker's recovery looks at, as functions over bytes.
 
 A broker that was not shut down cleanly cuts its log at the first batch that is not whole and
-intact, and with it all that follows (format notes 4.11). klog cuts only what is a torn tail: bytes
-behind which no intact batch lies (`kafka-seen.md` 25). These functions say which positions could
-begin a batch, and which bytes are padding.
+intact, and with it all that follows (docs/format.md, 14). klog cuts only what is a torn tail: bytes
+behind which no intact batch lies (docs/format.md, seen 25). These functions say which positions
+could begin a batch, and which bytes are padding.
 """
 
 from __future__ import annotations

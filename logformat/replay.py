@@ -2,8 +2,8 @@
 
 Snapshots lie at the bases of segments and at the end of the log. One that is damaged is dropped for
 the one before it. After a clean stop that left no snapshot at all nothing is replayed: a broker
-writes empty ones and forgets its producers rather than read the whole log (format notes 4.6, 4.11
-step 11, 6.5; Kafka's `UnifiedLog.rebuildProducerState`, `ProducerStateManager.truncateAndReload`).
+writes empty ones and forgets its producers rather than read the whole log. (docs/format.md, 10 and
+14, step 6; Kafka's `UnifiedLog.rebuildProducerState`, `ProducerStateManager.truncateAndReload`.)
 """
 
 from __future__ import annotations

@@ -2,20 +2,20 @@
 
 A broker that was not shut down cleanly reads each segment from its first byte and cuts it at the
 first batch that is not whole and intact, and with it all that follows; on the way it makes the
-indexes anew and carries leader epochs and producer state along (format notes 4.11, step 5; Kafka's
+indexes anew and carries leader epochs and producer state along (docs/format.md, 14, step 4; Kafka's
 `LogSegment.recover`). `Recovery` does so over the bytes of one segment as they come, `recover` over
 bytes at hand. Batches whose offsets fall are damage to klog, though a broker takes them: only
-their order can tell, for offsets lie outside the CRC (`kafka-seen.md` 26). A batch above klog's
-limit stops it if it is intact: what cannot be followed may not be cut.
+their order can tell, for offsets lie outside the CRC (docs/format.md, seen 26). A batch above
+klog's limit stops it if it is intact: what cannot be followed may not be cut.
 """
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
 
 import google_crc32c
 import numpy as np
+from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
@@ -38,7 +38,7 @@ class Recovered:
     `next_offset` is the offset behind the last batch kept. `index`, `time_index` and
     `transaction_index` are the files' bytes, trimmed. `reason` says why bytes were cut, and is
     empty where none were. With `leaves_segment` what follows is intact, but its offsets are too
-    large for a segment of this base, which must be split first (format notes 4.11, step 10).
+    large for a segment of this base, which must be split first (docs/format.md, 14, step 2).
     """
 
     position: int
@@ -265,7 +265,7 @@ class _LargeBatch:
         self.left_bytes -= len(mine)
         checked = mine[self._unchecked_bytes :]
         self._unchecked_bytes -= min(self._unchecked_bytes, len(mine))
-        extend = zlib.crc32 if self._is_legacy else _extend_crc32c
+        extend = zlib_ng.crc32 if self._is_legacy else _extend_crc32c
         self._crc = extend(checked, self._crc)
         return rest
 

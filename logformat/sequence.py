@@ -1,6 +1,6 @@
 """Sequence numbers of producers: they count a producer's records in a partition, and wrap.
 
-Behind 2147483647 comes 0; -1 stands where there is none (format notes 1.2, Kafka's
+Behind 2147483647 comes 0; -1 stands where there is none (docs/format.md, 2; Kafka's
 `DefaultRecordBatch.incrementSequence`).
 """
 

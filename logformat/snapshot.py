@@ -1,4 +1,4 @@
-"""Producer snapshots `<20 digits>.snapshot`: the state of every producer at an offset (notes 4.6).
+"""Producer snapshots `<20 digits>.snapshot`: every producer at an offset (docs/format.md, 10).
 
     int16 version 1 | uint32 CRC-32C of what follows the crc | int32 count | 46-byte entries
 

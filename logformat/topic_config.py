@@ -1,4 +1,4 @@
-"""A topic's configs: their names, defaults and what they may be (format notes 12; `LogConfig`).
+"""A topic's configs: their names, defaults and what they may be (Kafka's `LogConfig`).
 
 A config is written as text, as Kafka's tools take it, and read by the type its name has. What a
 broker refuses at the creation of a topic is refused here: a name it does not know, text that is no

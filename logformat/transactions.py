@@ -1,9 +1,9 @@
-"""Who committed and who aborted: control batches, open transactions, fates (format notes 3, 7).
+"""Who committed and who aborted: control batches, open transactions, fates.
 
 A transaction in a partition is the transactional batches of one producer id up to that id's next
-marker; the marker's epoch may be one higher (`kafka-seen.md` 15), so only the id counts. The marker
-decides: COMMIT or ABORT. A marker without data closes nothing, an emptied control batch says
-nothing.
+marker; the marker's epoch may be one higher, so only the id counts. The marker decides: COMMIT or
+ABORT. A marker without data closes nothing, an emptied control batch says nothing.
+(docs/format.md, 6, 10 and 11, seen 15.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Truncate a partition to an offset, as a follower does before it follows (format notes 8.1, 8.2).
+"""Truncate a partition to an offset, as a follower does before it follows.
 
 What lies at or behind the offset goes: segments, the batches that reach it, entries of the indexes
-and leader epochs; producers are loaded anew from the newest snapshot before it. (Kafka's
-`UnifiedLog.truncateTo` and `truncateFullyAndStartAt`.)
+and leader epochs; producers are loaded anew from the newest snapshot before it.
+(docs/format.md, 12 and 14; Kafka's `UnifiedLog.truncateTo` and `truncateFullyAndStartAt`.)
 """
 
 from __future__ import annotations

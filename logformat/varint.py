@@ -42,6 +42,11 @@ def _two_byte_table() -> npt.NDArray[np.int32]:
 
 TWO_BYTES = _two_byte_table()
 
+_number = np.arange(1 << 14, dtype=np.uint16)
+_WRITTEN = np.where(_number < 0x80, _number, (_number & 0x7F) | 0x80 | _number >> 7 << 8)
+_WRITTEN = _WRITTEN.astype("<u2")
+"""For each number of up to 14 bits its varint, as the little-endian pair of bytes."""
+
 # Numbers of numpy's: an operation on a short array takes twice as long with one of Python's.
 _MORE, _SEVEN = np.uint64(0x80), np.uint64(7)
 _LOW, _HIGH, _ONE = np.uint8(0x7F), np.uint8(7), np.int8(1)
@@ -122,16 +127,22 @@ def write_varints(columns: Sequence[Raw]) -> tuple[Bytes, Sizes]:
     for raw, width in zip(columns, widths, strict=True):
         for index in range(at, at + width - 1):
             more = raw >= _MORE
-            low = raw.astype(np.uint8)
-            low &= _LOW
-            low |= more.view(np.uint8) << _HIGH
-            out[:, index] = low
             used[:, index + 1] = more
             sizes += more.view(np.int8)
-            raw = raw >> _SEVEN
+            if width > 2:
+                low = raw.astype(np.uint8)
+                low &= _LOW
+                low |= more.view(np.uint8) << _HIGH
+                out[:, index] = low
+                raw = raw >> _SEVEN
+        if width == 2:
+            pair: npt.NDArray[np.uint16] = np.ndarray(len(out), "<u2", out, at, out.strides[:1])
+            pair[:] = _WRITTEN.take(raw, mode="clip")
+        else:
+            out[:, at + width - 1] = raw
         at += width
-        out[:, at - 1] = raw
-    return out[used], sizes
+    whole = int(sizes.min(initial=out.shape[1])) == out.shape[1]
+    return out.reshape(-1) if whole else out[used], sizes
 
 
 def _size(number: int) -> int:

@@ -5,7 +5,7 @@ v0; in one of v1 they count from the first, and the last one's absolute offset i
 nothing is known of a wrapper's first offset before it is opened. A wrapper of offset 0 (old
 librdkafka) has inner offsets that are meant as they are. The magic inside need not be the wrapper's
 (KAFKA-4298). A wrapper of v1 with LogAppendTime gives all its messages its own timestamp.
-(Format notes 1.4; Kafka's `AbstractLegacyRecordBatch`.)
+(docs/format.md, 4; Kafka's `AbstractLegacyRecordBatch`.)
 
 Kafka passes over an entry that is cut short inside a wrapper; here it is damage, because the
 offsets of all others follow from the last one.

@@ -3,7 +3,7 @@
 The rule: a row is one damage; what is expected comes from the real consumer's account of the
 undamaged scene, cut by offsets, never from klog. `tests/corpus/` holds the damage seen on brokers;
 the kinds here are what hardware, an operator or a bad writer could do besides. A name begins with
-the line of `kafka-seen.md` that it stands for.
+the row of docs/format.md, 19, that it stands for.
 """
 
 from __future__ import annotations

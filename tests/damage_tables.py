@@ -1,4 +1,4 @@
-"""The tables of damaged logs: a row is a damage and klog's answer (`kafka-seen.md` 25 to 30)."""
+"""Tables of damaged logs: a row is a damage and klog's answer (docs/format.md, seen 25 to 30)."""
 
 from __future__ import annotations
 

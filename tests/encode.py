@@ -1,6 +1,6 @@
 """Record batches v2 for tests, byte by byte: plain Python, and any field may be made wrong.
 
-What it writes is what format notes 1.2 and 1.3 say, and nothing of klog is used, so that it and
+What it writes is what docs/format.md, 2 and 3, say, and nothing of klog is used, so that it and
 klog's decoder check each other.
 """
 
@@ -72,7 +72,7 @@ def record(
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """Compress with a codec, framed as Kafka frames it (format notes 2)."""
+    """Compress with a codec, framed as Kafka frames it (docs/format.md, 5)."""
     if codec == GZIP:
         return gzip.compress(data, mtime=0)
     if codec == SNAPPY:
@@ -162,7 +162,7 @@ def control(
     key: bytes | None = None,
     value: bytes = b"\0\0\0\0\0\0",
 ) -> bytes:
-    """Write a control batch of any type (format notes 3)."""
+    """Write a control batch of any type (docs/format.md, 6)."""
     named = struct.pack(">hh", 0, kind) if key is None else key
     return batch(
         [Record(offset, timestamp, named, value)],

@@ -1,6 +1,6 @@
 """Entries of message formats v0 and v1 for tests, byte by byte; any field may be made wrong.
 
-What it writes is what format notes 1.4 says, and nothing of klog is used, as in `encode`.
+What it writes is what docs/format.md, 4, says, and nothing of klog is used, as in `encode`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def wrapper(
 def packed(data: bytes, magic: int, codec: int) -> bytes:
     """Compress as Kafka does for a format: v0's lz4 frames have a wrong header checksum.
 
-    It is summed over the frame's magic too (format notes 2.3).
+    It is summed over the frame's magic too (docs/format.md, 5).
     """
     frame = compress(codec, data)
     if codec == LZ4 and magic == 0:

@@ -1,6 +1,6 @@
 """Offset ranges to slices: byte ranges of segments, cut at index entries, balanced by bytes.
 
-A slice is a plain dict, because Spark carries it (`spark-shim-facts.md`):
+A slice is a plain dict, because Spark carries it:
 
     topic, partition           of the records
     root, topic_id             the log directory, as it was given, and whose topic it is

@@ -1,8 +1,8 @@
 """Offset ranges of a batch read: options to `[start, end)` for each partition.
 
-The rules are those of Spark's Kafka connector as seen (`spark-kafka-options.md`): timestamps win
-over offsets, JSON names every partition of the read and no other, an end is exclusive, and what
-lies outside the log is an error unless `failOnDataLoss` is false.
+The rules are those of Spark's Kafka connector, as it was seen to behave (docs/migrating.md):
+timestamps win over offsets, JSON names every partition of the read and no other, an end is
+exclusive, and what lies outside the log is an error unless `failOnDataLoss` is false.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows that klog gives: Kafka's columns in Spark's order and types (`interface.md`).
+"""The rows that klog gives: Kafka's columns in the order and types of Spark's connector.
 
 A timestamp is a microsecond count, in which Kafka's milliseconds need not fit: what lies beyond
 becomes the earliest or latest time that Spark can hold, never another time.

@@ -260,7 +260,7 @@ def test_what_a_broker_leaves_when_it_stops(klog: Klog, version: str, epochs: in
 
 
 def test_snapshots(klog: Klog, tmp_path: Path) -> None:
-    two = (  # format notes 13.6
+    two = (  # docs/format.md, 10
         "0001d9c5aebe000000020000000000000fa0000300000013000000000000006d0000000200000000000004d2"
         "0000000900000000000000690000000000000fa10007ffffffffffffffffffffffff0000000000000000000005"
         "dc00000005ffffffffffffffff"

@@ -27,7 +27,7 @@ from tests.encode import Record, batch
 Batch = Sequence[tuple[int, int]]
 Segments = Mapping[int, Sequence[Batch]]
 VALUE = b"v" * 19
-"""With keys of one byte a batch of two records has 115 bytes, as in format notes 4.3."""
+"""With keys of one byte a batch of two records has 115 bytes, as in docs/format.md, 8.1."""
 FAR = (1 << 63) - 1
 
 

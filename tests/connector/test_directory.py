@@ -1,4 +1,4 @@
-"""Listings to segments, as a starting broker arranges them (format notes 4.11, steps 1 to 4)."""
+"""Listings to segments, as a starting broker arranges them (docs/format.md, 14, steps 1 and 2)."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_tasks_may_share_a_wrapper(root: Path) -> None:
 @pytest.mark.parametrize("timestamp", [0, 1001, 1049, 1234, 1399, 1400])
 @pytest.mark.parametrize("indexed", [True, False])
 def test_times(root: Path, partition: int, timestamp: int, indexed: bool) -> None:
-    # Format notes 4.4: the entry is the largest time so far and the last offset of its batch.
+    # docs/format.md, 8.2: the entry is the largest time so far and the last offset of its batch.
     if indexed:
         made = [(max(row.timestamp for row in rows), rows[-1].offset)
                 for _, rows in PARTITIONS[partition] if rows[0].timestamp >= 0]  # fmt: skip

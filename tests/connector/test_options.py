@@ -229,7 +229,7 @@ def test_a_stream_may_start_at_latest() -> None:
 
 
 def test_a_timestamp_wins_over_offsets_that_would_be_refused() -> None:
-    # `spark-kafka-options.md`, seen 8.
+    # So it does in Spark's connector (docs/migrating.md).
     options = parsed(startingTimestamp="5", startingOffsets="latest")
     assert options.starting_timestamp_ms == 5
     assert parsed(endingTimestamp="5", endingOffsets="earliest").ending_timestamp_ms == 5

@@ -153,8 +153,8 @@ def test_the_marker_may_lie_in_a_later_segment_or_chunk(
 
 
 def test_the_marker_may_lie_behind_the_last_stable_offset(tmp_path: Path) -> None:
-    # `kafka-seen.md` 27: where the .txnindex is absent, the control batches decide. Producer 5's
-    # transaction is aborted at 2; producer 6's is open from 1, which is the last stable offset.
+    # docs/format.md, seen 27: where the .txnindex is absent, the control batches decide. Producer
+    # 5's transaction is aborted at 2; producer 6's is open from 1, which is the last stable offset.
     write_log(tmp_path, {0: [transactional(0, 5), transactional(1, 6)], 2: [marker(2, 5, ABORT)]})
     assert offsets(read(tmp_path)) == []
 
@@ -292,7 +292,7 @@ def test_records_before_the_damage_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_damaged_marker_is_an_error(tmp_path: Path) -> None:
-    # `kafka-seen.md` 25: nothing is dropped in silence.
+    # docs/format.md, seen 25: nothing is dropped in silence.
     commit = marker(1, 5, COMMIT)
     damaged = commit[:61] + commit[61:].replace(b"\0\0\0\1", b"\0\0\0\5")
     assert damaged != commit
@@ -303,15 +303,15 @@ def test_a_damaged_marker_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [1 << 31, 1 << 33, 1 << 60])
 def test_a_batch_that_leaves_its_segment_is_an_error(tmp_path: Path, offset: int) -> None:
-    # `kafka-seen.md` 26: offsets that leave their segment are corruption (base + 2^31 - 1 is the
-    # largest); the base offset lies outside the CRC.
+    # docs/format.md, seen 26: offsets that leave their segment are corruption (base + 2^31 - 1 is
+    # the largest); the base offset lies outside the CRC.
     write_log(tmp_path, {0: [plain(0), plain(offset)]})
     with pytest.raises(CorruptFileError):
         read(tmp_path)
 
 
 def test_a_batch_that_reaches_into_the_next_segment_is_an_error(tmp_path: Path) -> None:
-    # `kafka-seen.md` 26: offsets that do not rise are corruption: 0, 7, 2, 3, ...
+    # docs/format.md, seen 26: offsets that do not rise are corruption: 0, 7, 2, 3, ...
     write_log(tmp_path, {0: [plain(0), plain(7)], 2: many(10, 2)})
     with pytest.raises(CorruptFileError):
         read(tmp_path)

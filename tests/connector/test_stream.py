@@ -251,8 +251,8 @@ def test_available_now_has_a_fixed_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", ["behind", "gone", "anew"])
 def test_available_now_notices_data_loss(tmp_path: Path, case: str) -> None:
-    # Notes on Spark's connector 2d: AvailableNow checks the partitions and that no offset moved
-    # back; `failOnDataLoss`.
+    # As in Spark's connector, AvailableNow checks the partitions and that no offset moved back;
+    # `failOnDataLoss`.
     if case == "anew":
         start = made_anew(tmp_path, 8)
     else:

@@ -91,7 +91,7 @@ def test_what_the_broker_had_flushed_is_no_torn_tail(
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_garbage_that_resembles_an_older_format_is_left_out(tmp_path: Path, magic: int) -> None:
-    # `kafka-seen.md` 30: garbage tails are cut; format notes 1.4: the CRC is over magic to end.
+    # docs/format.md, 4, seen 30: garbage tails are cut, and the CRC is over magic to end.
     tail = b"\xaa" * 8 + (90).to_bytes(4, "big") + b"\xaa" * 4 + bytes([magic]) + b"\xaa" * 100
     assert end_of(tmp_path, WHOLE + tail, UNCLEAN) == (10, 10 * SIZE)
 
@@ -137,7 +137,7 @@ def test_an_intact_batch_behind_damage_makes_it_an_error(tmp_path: Path, flushed
 
 
 def test_a_batch_damaged_outside_its_crc_is_an_error(tmp_path: Path) -> None:
-    # `kafka-seen.md` 26.
+    # docs/format.md, seen 26.
     for wrong in (batch([Record(9, 0)], magic=3), plain(3), plain(8)):
         with pytest.raises(CorruptRecordError) as caught:
             end_of(tmp_path, WHOLE[: 9 * SIZE] + wrong, UNCLEAN)
@@ -171,7 +171,7 @@ def test_a_first_batch_outside_its_segment(tmp_path: Path, base: int) -> None:
     ],
 )
 def test_no_index_hides_the_end(tmp_path: Path, index: bytes) -> None:
-    # `kafka-seen.md` 28: a broker drops the tail; klog reads it.
+    # docs/format.md, seen 28: a broker drops the tail; klog reads it.
     assert end_of(tmp_path, WHOLE, CLEAN, index) == (10, 10 * SIZE)
     assert end_of(tmp_path, WHOLE + bytes(99), CLEAN, index) == (10, 10 * SIZE)
 
@@ -235,7 +235,7 @@ def test_an_intact_message_behind_damage_makes_it_an_error(tmp_path: Path, behin
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_batch_of_v2_that_says_another_magic_is_an_error(tmp_path: Path, magic: int) -> None:
-    # `kafka-seen.md` 26: the magic is outside the CRC, so this is no torn append.
+    # docs/format.md, seen 26: the magic is outside the CRC, so this is no torn append.
     wrong = batch([Record(9, 0, b"k", b"v")], magic=magic)
     with pytest.raises(CorruptRecordError, match=f"magic {magic} on a batch of format v2"):
         end_of(tmp_path, WHOLE[: 9 * SIZE] + wrong, UNCLEAN)

@@ -1,4 +1,4 @@
-"""Offsets by time: Kafka's rule for ListOffsets (format notes 8.4), against a plain search."""
+"""Offsets by time: Kafka's rule for ListOffsets (docs/format.md, 8.2), against a plain search."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_log_append_time_is_every_records(tmp_path: Path) -> None:
 
 
 def test_markers_and_aborted_records_count(tmp_path: Path) -> None:
-    # Notes on Spark's connector, seen 5.
+    # So they do for Spark's connector (docs/migrating.md).
     late = batch([Record(1, 9000, b"\0\0\0\0", bytes(6))], attributes=0x30, producer_id=5)
     write_log(tmp_path, {0: [transactional(0, 5), late]})
     assert found(tmp_path, 1000) == 0

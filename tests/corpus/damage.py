@@ -1,8 +1,8 @@
 """Damage to a COPY of a real partition directory, one function for each kind seen on brokers.
 
-The rule: a function changes one thing, names the line of "Seen on real brokers" it stands for, says
-what a broker does and what klog must answer, and returns the spot it hurt. Left-over and foreign
-files are in `leftovers.py`, hostile batches in `hostile.py`.
+The rule: a function changes one thing, names the row of docs/format.md, 19, that it stands for,
+says what a broker does and what klog must answer, and returns the spot it hurt. Left-over and
+foreign files are in `leftovers.py`, hostile batches in `hostile.py`.
 """
 
 from __future__ import annotations

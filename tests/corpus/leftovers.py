@@ -1,8 +1,8 @@
 """Files in a COPY of a partition directory that are no part of its log, or not yet.
 
-The rule: as in `damage.py`; all of them stand for line 30 of "Seen on real brokers": `.deleted`
-and `.cleaned` are removed at start, `.swap` is completed and replaces its originals, other names
-stay untouched. klog changes nothing on disk and answers what the broker would after that.
+The rule: as in `damage.py`; all but one stand for row 30, docs/format.md, seen 30: `.deleted` and
+`.cleaned` are removed at start, `.swap` is completed and replaces its originals, other names stay
+untouched. klog changes nothing on disk and answers what the broker would after that.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The rule: the broker mounts a copy under a topic of its own making, klog reads a copy of the very
 same bytes, and a row says where klog differs on purpose. Each start of the broker recovers all
-copies at once, one start after a kill and one after a clean stop. Numbers are lines of
-`kafka-seen.md`.
+copies at once, one start after a kill and one after a clean stop. Numbers are rows of
+docs/format.md, 19.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The rule: one broker, one Java process. Its topics are made first, so that their ids are known; then
 klog's directories take the place of its empty ones, once as after a kill and once as after a clean
-stop, and producers go on behind them. Numbers are lines of `kafka-seen.md`.
+stop, and producers go on behind them.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def test_recovery_finds_the_producers_that_klog_wrote(judged: Judged, where: Whe
 
 @EVERY
 def test_the_transaction_indexes(judged: Judged, where: Where) -> None:
-    """The dump tool does not look at them: the rule is that of line 4."""
+    """The dump tool does not look at them: the rule is docs/format.md, 8.3, seen 4."""
     found = []
     for name, content in files(judged.written, where, ".txnindex").items():
         bases = sorted(int(log[:20]) for log in files(judged.written, where, ".log"))

@@ -67,7 +67,7 @@ class Plodder:
 
 
 def by_hand(data: bytes) -> list[Record]:
-    """Decode whole, uncompressed batches in the order of format notes 1.2 and 1.3."""
+    """Decode whole, uncompressed batches in the order of docs/format.md, 2 and 3."""
     found = []
     while data:
         base, length = struct.unpack(">qi", data[:12])

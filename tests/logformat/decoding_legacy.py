@@ -100,7 +100,7 @@ def whole_entries(data: bytes) -> list[bytes]:
 
 
 def wrapped_by_hand(inner: bytes, magic: int, offset: int, append_time: int | None) -> list[Seen]:
-    """Decode the messages of a wrapper in the order of format notes 1.4."""
+    """Decode the messages of a wrapper in the order of docs/format.md, 4."""
     found = []
     while inner:
         at, length, _, own_magic, _ = struct.unpack(">qiIbB", inner[:18])

@@ -1,4 +1,4 @@
-"""Golden vectors: bytes that Kafka's own classes wrote, and what they say (format notes 13).
+"""Golden vectors: bytes that Kafka's own classes wrote, and what they say.
 
 Each table is of (bytes, what they say); compressed ones are for decoding only.
 """
@@ -139,7 +139,7 @@ BATCHES = {
         [],
     ),
 }
-"""Format notes 13.1."""
+"""Batches of data and emptied ones, as docs/format.md, 2 and 3, say."""
 
 CONTROLS = {
     "commit": (
@@ -186,7 +186,7 @@ CONTROLS = {
         5,
     ),
 }
-"""Format notes 13.2: bytes and the number of the type."""
+"""Control batches: bytes and the number of the type (docs/format.md, 6)."""
 
 THREE = [
     Record(5, 1000, b"k1", b"v1"),
@@ -216,14 +216,14 @@ COMPRESSED = {
         "0476320014000104046b3304763300010000"
     ),
 }
-"""Format notes 13.3: codec number to the batch of `THREE`."""
+"""Codec number to the batch of `THREE` (docs/format.md, 5)."""
 
 V0_LZ4_AS_PRINTED = bytes.fromhex(
     "00000000000000070000006a5c32d5000003ffffffff0000005c04224d1860401a4d00000012000100910500"
     "00001257e7496e050f0080026b310000000276060000020010061e0040ff0602490d004000026b3206001076"
     "060000020010071e00402e76396b0d00a000026b3300000002763300000000"
 )
-"""Format notes 13.3: 119 bytes where the size field says 118, and the CRC-32 fails.
+"""119 bytes where the size field says 118, and the CRC-32 fails (docs/adr/0005-departures.md).
 
 Without the byte at 51, and no other, both are right: a slip in copying, not another format.
 """
@@ -265,7 +265,7 @@ LEGACY = {
         "00000000000000050000001ae75bc3cc01080000000000000309000000026b31000000027631"
     ),
 }
-"""Format notes 13.3 and 13.4: message sets of magic 0 and 1."""
+"""Message sets of magic 0 and 1 (docs/format.md, 4)."""
 
 DIRECTORY = (
     bytes.fromhex(  # 0..1 plain, leader epoch 0
@@ -305,4 +305,4 @@ DIRECTORY = (
         "0000000000000d000200000000000000010e00000002680100"
     ),
 )
-"""Format notes 13.7: the nine batches of a partition directory that Kafka's loader took."""
+"""The nine batches of a partition directory that Kafka's loader took (docs/format.md, 7.1)."""

@@ -169,7 +169,7 @@ def test_a_magic_that_does_not_exist(magic: int) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_another_magic_on_a_batch_that_keeps_its_crc(magic: int) -> None:
-    # `kafka-seen.md` 26: the magic lies outside the CRC.
+    # docs/format.md, seen 26: the magic lies outside the CRC.
     data = plain(0) + batch([Record(1, 0)], magic=magic)
     with pytest.raises(
         CorruptRecordError, match=f"magic {magic} on a batch of format v2"
@@ -208,7 +208,7 @@ def test_compaction_leaves_fewer_records_than_offsets() -> None:
 
 @pytest.mark.parametrize(("base", "delta"), [((1 << 63) - 1, 0), ((1 << 63) - 5, 100)])
 def test_offsets_past_the_largest_are_refused(base: int, delta: int) -> None:
-    # Notes 1.2: nextOffset = baseOffset + lastOffsetDelta + 1, an int64 that is not negative.
+    # docs/format.md, 2 and 17: the next offset, baseOffset + lastOffsetDelta + 1, is an int64.
     with pytest.raises(CorruptRecordError):
         scan(batch([Record(base, 0)], last_offset_delta=delta))
 

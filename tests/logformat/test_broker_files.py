@@ -3,7 +3,7 @@
 The rule: nothing but logs is given, and each segment's `.index`, `.timeindex` and `.txnindex`, the
 producer snapshots, the leader epochs and the places where the log rolled must come out as in the
 broker's directory, which was closed cleanly. Its producers sent one batch at a time, so that what
-an append did and what recovery does are the same (format notes 4.3).
+an append did and what recovery does are the same (docs/format.md, 8.1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Offset and leader epoch checkpoints (format notes 4.7, 4.8 and 13.6)."""
+"""Offset and leader epoch checkpoints (docs/format.md, 13)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_malformed_checkpoints_are_none(data: bytes) -> None:
 
 @pytest.mark.parametrize("number", [b"1_0", b"1_2_3"])
 def test_numbers_are_plain_digits(number: bytes) -> None:
-    # Format notes 4.8: three fields; Kafka's `OffsetCheckpointFile` reads them by Long.parseLong.
+    # docs/format.md, 13: three fields; Kafka's `OffsetCheckpointFile` reads them by Long.parseLong.
     assert read_offset_checkpoint(b"0\n1\nt 0 " + number + b"\n") is None
 
 

@@ -25,7 +25,7 @@ DATA = b"".join(b"record %d, " % i for i in range(20000))
 PACKED = [GZIP, SNAPPY, LZ4, ZSTD]
 XERIAL_HEADER = xerial(b"")
 EMPTY = {
-    # Format notes 2.5: payloads of no records, as Kafka writes them.
+    # docs/format.md, 5: payloads of no records, as Kafka writes them.
     GZIP: bytes.fromhex("1f8b08000000000000ff03000000000000000000"),
     SNAPPY: XERIAL_HEADER,
     LZ4: bytes.fromhex("04224d1860408200000000"),
@@ -70,7 +70,7 @@ def test_what_kafka_writes_for_nothing(codec: int) -> None:
 @pytest.mark.parametrize("codec", PACKED)
 def test_golden_payloads(codec: int) -> None:
     wanted = bytes.fromhex(
-        "14000000046b310476310014000202046b320476320014000104046b3304763300"  # format notes 13.3
+        "14000000046b310476310014000202046b320476320014000104046b3304763300"  # docs/format.md, 5
     )
     assert decompress(codec, COMPRESSED[codec][HEADER_BYTES:]) == wanted
 
@@ -87,7 +87,7 @@ def test_every_cut_is_refused(codec: int) -> None:
 
 @pytest.mark.parametrize("size", range(8, 16))
 def test_a_cut_xerial_header_is_refused(size: int) -> None:
-    # Format notes 2.2: the header is 16 bytes.
+    # docs/format.md, 5: the header is 16 bytes.
     refused(SNAPPY, XERIAL_HEADER[:size], "damaged")
 
 
@@ -310,7 +310,7 @@ def test_lz4_descriptors_that_kafka_refuses(flags: int, sizes: int, reason: str)
 
 
 def test_the_broken_header_checksum_of_magic_0_is_refused() -> None:
-    # Format notes 2.3: `1a` is over the frame's magic too; only magic 0 reads it.
+    # docs/format.md, 5: `1a` is over the frame's magic too; only magic 0 reads it.
     good = EMPTY[LZ4]
     refused(LZ4, good[:6] + b"\x1a" + good[7:], "header checksum")
 

@@ -237,7 +237,7 @@ def test_no_batches_give_no_records() -> None:
 
 
 def test_bytes_in_a_batch_of_no_records_are_not_looked_at() -> None:
-    # Notes 1.2, validity: count 0 -> empty (trailing bytes not inspected).
+    # docs/format.md, 2: what follows a count of 0 is not looked at.
     data = batch(base_offset=4, payload=b"\xff\xff\xff")
     assert by_klog(data) == []
 
@@ -344,7 +344,7 @@ def test_a_length_that_does_not_end_names_its_batch(codec: int) -> None:
 
 @pytest.mark.parametrize("length", [len(BODY) + 1, len(BODY) + 9, 8191, 1 << 20, (1 << 31) - 1])
 def test_a_last_record_longer_than_the_last_batch(length: int) -> None:
-    # Notes 1.3: the consumed size must equal the length prefix exactly.
+    # docs/format.md, 3: a record ends where its length says.
     data = batch([Record(0, 0)], payload=varint(length) + BODY)
     with pytest.raises(CorruptRecordError):
         by_klog(data)

@@ -23,7 +23,7 @@ EMPTY = {
     LZ4: "04224d1860408200000000",
     ZSTD: "28b52ffd2000010000",
 }
-"""Format notes 2.5, "Empty payloads"."""
+"""docs/format.md, 5, "Nothing at all"."""
 
 
 def packed(codec: int, data: bytes, level: int | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Where a log is cut: at an offset, and where its offsets overflow (format notes 4.11, 8.1)."""
+"""Where a log is cut: at an offset, and where its offsets overflow (docs/format.md, 14)."""
 
 from __future__ import annotations
 

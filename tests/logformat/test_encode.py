@@ -297,7 +297,7 @@ def test_peak_memory_follows_the_batch_not_the_input() -> None:
     """Beyond input and output: the records of a group, their copy, and what numpy knows of them."""
     few, many = (peak_bytes(count) for count in (40_000, 160_000))
     assert many < few * 1.1
-    assert many < 6 * encoding.GROUP_BYTES
+    assert many < 3 * encoding.GROUP_BYTES
 
 
 def peak_bytes(count: int) -> int:

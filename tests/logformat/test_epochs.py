@@ -1,4 +1,4 @@
-"""Leader epochs (format notes 8.2): a value whose entries always rise."""
+"""Leader epochs (docs/format.md, 12): a value whose entries always rise."""
 
 from __future__ import annotations
 

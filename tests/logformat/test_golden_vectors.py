@@ -79,7 +79,7 @@ def test_from_each_offset(version: str) -> None:
 @pytest.mark.parametrize(
     ("version", "topic"), [(version, topic) for version in FORMATS for topic in FORMATS[version]]
 )
-def test_the_formats_are_those_the_notes_promise(version: str, topic: str) -> None:
+def test_the_formats_are_those_promised(version: str, topic: str) -> None:
     told = scene(version)
     for name, partition in told.partitions():
         if name == topic:
@@ -90,7 +90,7 @@ def test_the_formats_are_those_the_notes_promise(version: str, topic: str) -> No
 
 
 def _magics(data: bytes) -> list[int]:
-    """Give the magic of each entry: byte 16 in every format (format notes 1.1)."""
+    """Give the magic of each entry: byte 16 in every format (docs/format.md, 1)."""
     found, position = [], 0
     while position < len(data):
         found.append(data[position + 16])

@@ -1,4 +1,4 @@
-"""Which entries a broker adds: the notes' example, a plain account of the rules, properties."""
+"""Which entries a broker adds (docs/format.md, 8.1, 8.2): an example, an account, properties."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_no_record_up_to_a_time_entry_is_as_late(
         assert all(row[3] < timestamp for row in before)
 
 
-def test_the_example_of_the_notes() -> None:
+def test_the_example_of_seven_appends() -> None:
     timestamps = [1001, 1101, 1051, 1201, 1201, 901, 1301]
     rows = [
         (115, BASE + 2 * n, BASE + 2 * n + 1, timestamp, BASE + 2 * n + 1)
@@ -247,7 +247,7 @@ def test_recovery_as_the_rule_says_it(shapes: list[tuple[int, int, int]], interv
     assert (entries(offset_index), entries(time_index)) == (offsets, times)
 
 
-def test_the_directory_of_the_notes() -> None:
+def test_the_golden_directory() -> None:
     data = b"".join(DIRECTORY)
     offset_index, time_index = index_batches(v2.scan(data, 0, len(data)), 0)
     assert encode_offset_index(offset_index) == b""

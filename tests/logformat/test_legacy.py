@@ -32,7 +32,7 @@ SAID = {
     "v1 offsets 5..7, ts 1000,1001,1002": seen(PLAIN, 1),
     "v1 LogAppendTime 777, offset 5 k1/v1": seen(PLAIN[:1], 1, 777),
 }
-"""Format notes 13.3 and 13.4."""
+"""What `golden.LEGACY` holds (docs/format.md, 4)."""
 
 
 def scan(data: bytes) -> v2.Batches:

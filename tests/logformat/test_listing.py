@@ -1,4 +1,4 @@
-"""Which files count (format notes 4.11): what goes and what gets its final name."""
+"""Which files count (docs/format.md, 14): what goes and what gets its final name."""
 
 from __future__ import annotations
 

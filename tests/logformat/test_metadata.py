@@ -1,4 +1,4 @@
-"""The files that name a topic, a broker and how it stopped (format notes 4.7, 4.9, 4.10, 13.6)."""
+"""The files that name a topic, a broker and how it stopped (docs/format.md, 13)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_malformed_metadata_is_none(data: bytes) -> None:
     "topic_id", ["AAAAAAAAAAAAAAAAAAAAAA", "", "short", TOPIC_ID + "A", "?" * 22]
 )
 def test_an_id_that_is_none(topic_id: str) -> None:
-    # Format notes 4.7: all-zero uuid rejected; 22 characters of base64url.
+    # docs/format.md, 13: 22 characters of URL-safe base64, not all of the bytes zero.
     assert read_topic_id(f"version: 0\ntopic_id: {topic_id}".encode()) is None
 
 

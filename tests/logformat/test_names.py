@@ -1,4 +1,4 @@
-"""Names in a log directory (format notes 4.1, `kafka-seen.md` 9)."""
+"""Names in a log directory (docs/format.md, 7, seen 9)."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from klog.logformat.offset_index import (
 )
 
 LARGEST = (1 << 31) - 1
-# Format notes 13.6; the segment's base offset is 100.
+# docs/format.md, 8.1; the segment's base offset is 100.
 OFFSETS = bytes.fromhex("000000050000000000000014000010687fffffff7ffffd78")
-# Format notes 4.3 and 4.4: seven appends of 115 bytes, two records each.
+# docs/format.md, 8.1: seven appends of 115 bytes, two records each.
 SEVEN_OFFSETS = bytes.fromhex("00000005000000e600000009000001cc0000000d000002b2")
 
 

@@ -1,4 +1,4 @@
-"""Loading and truncating a directory (format notes 4.11, 8.1): what scripts of cases do not ask."""
+"""Loading and truncating a directory (docs/format.md, 14): what scripts of cases do not ask."""
 
 from __future__ import annotations
 

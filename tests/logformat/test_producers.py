@@ -1,4 +1,4 @@
-"""Producer state (format notes 6): what the tables of Kafka's tests do not ask."""
+"""Producer state (docs/format.md, 10): what the tables of Kafka's tests do not ask."""
 
 from __future__ import annotations
 

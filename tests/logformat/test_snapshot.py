@@ -1,4 +1,4 @@
-"""Producer snapshots (format notes 4.6 and 13.6)."""
+"""Producer snapshots (docs/format.md, 10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TWO = bytes.fromhex(
     "00000005ffffffffffffffff"
 )
 EMPTY = bytes.fromhex("000148674bc700000000")
-DIRECTORY = bytes.fromhex(  # Format notes 13.7: four producers, one with a transaction open.
+DIRECTORY = bytes.fromhex(  # docs/format.md, 7.1: four producers, one with a transaction open.
     "00011df3cf6f00000004000000000000000a0000000000010000000000000006000000000000000000000"
     "3f100000008ffffffffffffffff000000000000000b00000000000100000000000000040000000100000000"
     "000003ef00000007ffffffffffffffff000000000000000c0000000000000000000000000008000000000000"

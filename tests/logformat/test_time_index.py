@@ -19,9 +19,9 @@ from klog.logformat.time_index import (
     read_time_index,
 )
 
-# Format notes 13.6; the segment's base offset is 100.
+# docs/format.md, 8.2; the segment's base offset is 100.
 TIMES = bytes.fromhex("00000000000003e80000000500000000000007d000000014")
-# Format notes 4.4: seven appends of 115 bytes, two records each.
+# docs/format.md, 8.2: seven appends of 115 bytes, two records each.
 SEVEN_TIMES = bytes.fromhex(
     "000000000000044d0000000300000000000004b10000000700000000000005150000000d"
 )

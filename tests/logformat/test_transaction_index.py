@@ -20,7 +20,7 @@ from klog.logformat.transaction_index import (
 )
 
 END = 1 << 40
-# Format notes 13.6; the segment's base offset is 100.
+# The first is that of docs/format.md, 8.3; the segment's base offset is 100.
 ABORTED = bytes.fromhex(
     "00000000000000000fa00000000000000065000000000000006e0000000000000069"
     "00000000000000000fa1000000000000006900000000000000730000000000000074"
@@ -40,7 +40,7 @@ def test_golden_aborted_transactions() -> None:
 
 
 def test_the_golden_directory_s_aborted_transactions() -> None:
-    data = bytes.fromhex(  # Format notes 13.7.
+    data = bytes.fromhex(  # docs/format.md, 7.1.
         "0000000000000000000a000000000000000200000000000000050000000000000003"
         "0000000000000000000a00000000000000060000000000000009000000000000000a"
     )

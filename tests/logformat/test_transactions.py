@@ -67,7 +67,7 @@ def test_an_emptied_control_batch_says_nothing() -> None:
 
 
 def test_the_count_says_whether_a_control_batch_is_empty() -> None:
-    # Format notes 1.2, validity: bytes behind a count of 0 are not inspected.
+    # docs/format.md, 2: what follows a count of 0 is not looked at.
     assert kind_of(batch(attributes=CONTROL, payload=b"\xff" * 9, count=0)) is None
     with pytest.raises(CorruptRecordError, match="without a key"):
         kind_of(batch(attributes=CONTROL, payload=b"", count=1))
@@ -158,7 +158,7 @@ def test_the_golden_directory() -> None:
 
 
 def test_open_transactions_after_every_batch() -> None:
-    # First unstable offsets as of each batch of format notes 13.7.
+    # First unstable offsets as of each batch of docs/format.md, 7.1.
     opened: list[dict[int, int]] = [
         {},
         {10: 2},
@@ -186,7 +186,7 @@ def test_follow_does_not_change_what_it_is_given() -> None:
 
 
 def test_an_epoch_one_higher_closes_as_well() -> None:
-    # `kafka-seen.md` 15: a v2 marker has the data's epoch + 1.
+    # docs/format.md, seen 15: a v2 marker has the data's epoch + 1.
     for kind in (ABORT, COMMIT):
         data = transactional(0, 5) + marker(1, 5, kind, producer_epoch=1) + plain(2)
         batches = scan(data)

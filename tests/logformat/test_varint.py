@@ -1,4 +1,4 @@
-"""Varints: one table drives both directions (format notes 1.3)."""
+"""Varints: one table drives both directions (docs/format.md, 3)."""
 
 from __future__ import annotations
 

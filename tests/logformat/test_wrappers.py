@@ -1,4 +1,4 @@
-"""Wrappers: whose offsets, whose timestamps, and what none can hold (format notes 1.4)."""
+"""Wrappers: whose offsets, whose timestamps, and what none can hold (docs/format.md, 4)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_bare_block_of_snappy(magic: int) -> None:
 
 
 def test_lz4_frames_of_v0_and_of_v1() -> None:
-    # Format notes 2.3: the wrong checksum is Kafka's own, and only v0 is read without a look at it.
+    # docs/format.md, 5: the wrong checksum is Kafka's own; only v0 is read without a look at it.
     right, wrong = packed(b"", 1, LZ4), packed(b"", 0, LZ4)
     assert right != wrong
     assert by_klog(wrapper(THREE, 0, LZ4)) == seen(THREE, 0)

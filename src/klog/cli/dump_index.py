@@ -1,7 +1,7 @@
 """`klog dump` of `.index` and `.timeindex`: their entries, held to the log beside them.
 
-An offset index entry tells of an append, which may hold several batches (format notes 4.3): it has
-to point at a batch, and its offset has to be the last one of a batch from there up to where the
+An offset index entry tells of an append, which may hold several batches (docs/format.md, 8.1): it
+has to point at a batch, and its offset has to be the last one of a batch from there up to where the
 next entry points; kafka-dump-log looks at the first batch alone. A time index entry has to name the
 last offset of a batch whose largest timestamp is the entry's, and timestamps have to rise
 (kafka-dump-log's checks). An index is read whole, and the log is walked once for each `ENTRIES` of

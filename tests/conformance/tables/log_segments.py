@@ -18,7 +18,7 @@ LONGEST_DELETED = f"{LONGEST[:213]}-3.{HEX_UUID}-delete"
 FOUR = {base: single(base) for base in (1, 2, 3, 4)}
 ODD = {base: [[(base, base), (base + 1, base)]] for base in (1, 3, 5, 7)}
 
-# Format notes 4.3 and 4.4: seven appends of two records; the second one is the later.
+# docs/format.md, 8.1 and 8.2: seven appends of two records; the second one is the later.
 LATEST = [1001, 1101, 1051, 1201, 1201, 901, 1301]
 SEVEN = [[(100 + 2 * n, t - 1), (101 + 2 * n, t)] for n, t in enumerate(LATEST)]
 SIZE = 115

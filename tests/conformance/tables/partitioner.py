@@ -75,7 +75,7 @@ GROUPS = [
     ("é😀", "é😀", 1996812, 12),
 ]
 
-# Format notes 13.1: one record at offset 0, timestamp 1000, k1 = v1; 72 bytes.
+# Written by Kafka's classes: one record at offset 0, timestamp 1000, k1 = v1; 72 bytes.
 ONE = bytes.fromhex(
     "00000000000000000000003c000000000216a7de4c00000000000000000000000003e8"
     "00000000000003e8ffffffffffffffffffffffffffff0000000114000000046b3104763100"

@@ -1,4 +1,4 @@
-"""Golden vectors that klog's encoder writes byte for byte: format notes 13.1, 13.2 and 13.5."""
+"""Golden vectors of Kafka's classes that klog's encoder writes byte for byte."""
 
 from __future__ import annotations
 
