@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import cramjam
 import lz4.block
@@ -39,9 +40,8 @@ _ZSTD_STEP_BYTES = 1024
 _ZSTD_OUTPUT_BYTES = 64 << 10
 """What the library allocates for each piece: small enough to come from memory used before."""
 
-_DEFLATE_ERROR: type[Exception] = zlib_ng.error  # Its stub calls it an instance.
 _DAMAGE = (
-    _DEFLATE_ERROR,
+    cast("type[Exception]", zlib_ng.error),  # Its stub calls it an instance.
     cramjam.DecompressionError,
     lz4.block.LZ4BlockError,
     zstandard.ZstdError,

@@ -3,9 +3,9 @@
 The rule: a batch takes records until the next one would make it, uncompressed and with its header,
 larger than `batch_bytes`; a record that is larger by itself is a batch of its own (Kafka's
 `MemoryRecordsBuilder.hasRoomFor`). Batches come one at a time, and what is held beyond input and
-output is the records of one batch, or of as many small ones as fill `GROUP_BYTES`: those are
+output is the records of one batch, or of as many small ones as fill `JOINED_BYTES`: those are
 written in one step, for calling numpy and Arrow costs more than a small batch's records. To it come
-some fifty bytes of numbers for each record, and a copy while a codec runs.
+the numbers about as many records as fill `GROUP_BYTES`, and a copy of a batch while a codec runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from klog.logformat.sequence import MAX_SEQUENCE, advance
 from klog.logformat.varint import Longs
 
 BATCH_BYTES = 512 << 10
-GROUP_BYTES = BATCH_BYTES
+GROUP_BYTES = 1 << 20
 _MAX_PRODUCER_EPOCH = (1 << 15) - 1
 _MAX_LONG = (1 << 63) - 1
 _FIRST_ROWS = 4096
@@ -125,8 +125,7 @@ def encode(records: Records, form: Form) -> Iterator[bytes]:
             since_first = base - int(records.offsets(0, 1)[0])
             span = _span(part, form, base, last - base, since_first)
             yield _sealed(payload, form, form.attributes, span, row + cut.begin)
-        # Two more, and as many as the number may well differ by when sizes do.
-        row, rows = row + used, used + 2 * isqrt(used) + 2
+        row, rows = row + used, _rows_of_group(form, used, int(window.least[:used].sum()))
 
 
 def encode_one(
@@ -216,14 +215,23 @@ def _window(records: Records, row: int, rows: int, form: Form) -> Measured:
 
     `rows` is a guess. Two rows at least, for one larger than a batch ends where the next begins.
     """
-    wanted = _batches_of_group(form) * form.batch_bytes
     while True:
         end = min(row + min(max(rows, 2), MAX_BATCH_RECORDS + 1), len(records))
         window = measure(records, row, end)
         found = int(window.least.sum())
-        if found > wanted or end == len(records) or end - row > MAX_BATCH_RECORDS:
+        is_enough = found > _batches_of_group(form) * form.batch_bytes
+        if is_enough or end == len(records) or end - row > MAX_BATCH_RECORDS:
             return window
-        rows = (end - row) * (wanted + wanted // 8) // found + 2
+        rows = _rows_of_group(form, end - row, found)
+
+
+def _rows_of_group(form: Form, rows: int, least_bytes: int) -> int:
+    """Guess how many rows a group takes, if others took so many bytes at least.
+
+    To the even share come as many as the number may well differ by where sizes do.
+    """
+    share = _batches_of_group(form) * form.batch_bytes * rows // least_bytes
+    return share + 2 * isqrt(share) + 2
 
 
 def _cuts(window: Measured, form: Form, row: int, is_last: bool) -> list[_Cut]:

@@ -35,9 +35,10 @@ from klog.logformat.varint import Longs, Raw, varint_sizes, zigzag
 
 MAX_FIRST_OFFSET = MAX_OFFSET - MAX_OFFSET_DELTA
 """The highest offset that a batch may begin at: all that it may hold is an offset still."""
+JOINED_BYTES = 1 << 19
+"""So many bytes of small batches are written in one step; a larger batch is one by itself."""
 LEAST_FRONT_BYTES = 4
 """Length, attributes and two deltas, a byte each."""
-
 
 _NO_HEADERS = memoryview(bytes(1))
 _ATTRIBUTES_BYTES, _ONE_BIT = np.int8(1), np.uint64(1)
@@ -197,33 +198,46 @@ def write(
     """Write the records of consecutive batches, the first of which begins at row `begin`.
 
     `rows` are the rows of these batches and of no others. Each batch is given as pieces that
-    follow each other, of the same memory and without a copy.
+    follow each other, without a copy; as many batches as fill `JOINED_BYTES` share their memory.
     """
-    end = begin + len(rows)
     zeros = np.zeros(len(rows), np.uint64)
     front = [
-        _one_behind_the_other([one.lengths for one in laid]),
+        np.concatenate([one.lengths for one in laid]),
         zeros,
-        _one_behind_the_other([one.timestamp_deltas for one in laid]),
-        _one_behind_the_other([one.offset_deltas for one in laid]),
+        np.concatenate([one.timestamp_deltas for one in laid]),
+        np.concatenate([one.offset_deltas for one in laid]),
         rows.keys,
     ]
+    # Without headers their count, 0, goes before the next record's length: a column less to join.
+    before_key = varints(*front) if records.headers is not None else varints(zeros, *front)
+    before_value = varints(rows.values)
+    del zeros, front
+    sizes = [int(one.sizes.sum()) for one in laid]
+    first = row = 0
+    while first < len(laid):
+        behind = first + max(int(np.cumsum(sizes[first:]).searchsorted(JOINED_BYTES, "right")), 1)
+        count = sum(len(one.sizes) for one in laid[first:behind])
+        data = _joined(
+            records, begin + row, before_key.slice(row, count), before_value.slice(row, count)
+        )
+        at = 0
+        for size in sizes[first:behind]:
+            piece = data[at : at + size]
+            yield [piece] if len(piece) == size else [piece, _NO_HEADERS]
+            at += size
+        first, row = behind, row + count
+
+
+def _joined(
+    records: Records, begin: int, before_key: pa.BinaryArray, before_value: pa.BinaryArray
+) -> memoryview:
+    """Join as many rows as there are varints for, from `begin`; see `write` for the last byte."""
+    end = begin + len(before_key)
     key, value = in_one_piece(records.key, begin, end), in_one_piece(records.value, begin, end)
+    pieces = [before_key, key, before_value, value]
     if records.headers is None:
-        # One column less to join: the count of headers, 0, goes before the next record's length.
-        data = joined([varints(zeros, *front), key, varints(rows.values), value]).data[1:]
-    else:
-        headers = write_headers(in_one_piece(records.headers, begin, end))
-        data = joined([varints(*front), key, varints(rows.values), value, *headers]).data
-    at = 0
-    for one in laid:
-        behind = at + int(one.sizes.sum())
-        yield [data[at:behind]] if behind <= len(data) else [data[at:], _NO_HEADERS]
-        at = behind
-
-
-def _one_behind_the_other(columns: Sequence[Raw]) -> Raw:
-    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+        return joined(pieces).data[1:]
+    return joined([*pieces, *write_headers(in_one_piece(records.headers, begin, end))]).data
 
 
 def _doubled(numbers: Longs) -> Raw:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from benchmarks import peers
 from klog.logformat import batch as v2
 from klog.logformat import encode as encoding
+from klog.logformat import records
 from klog.logformat.codecs import NAMES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
 from klog.logformat.encode import (
@@ -27,7 +28,7 @@ from klog.logformat.encode import (
     size_in_bytes,
 )
 from klog.logformat.headers import HEADERS_TYPE
-from klog.logformat.records import Records
+from klog.logformat.records import JOINED_BYTES, Records
 from klog.logformat.sequence import advance
 from tests.encode import CODECS, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Record
 from tests.encode import batch as plain_batch
@@ -107,13 +108,19 @@ def test_writes_what_kafkas_classes_wrote(name: str) -> None:
     assert GOLDEN[name]().hex() == BATCHES[name].data.hex()
 
 
-@given(rows(), st.sampled_from([0, 100, 1000, 5000, 1 << 20]), st.sampled_from([200, 1 << 20]))
+@given(
+    rows(),
+    st.sampled_from([0, 100, 1000, 5000, 1 << 20]),
+    st.sampled_from([200, 1 << 20]),
+    st.sampled_from([0, 300, 1 << 19]),
+)
 def test_equals_the_plain_encoder(
-    given_rows: list[Record], batch_bytes: int, group_bytes: int
+    given_rows: list[Record], batch_bytes: int, group_bytes: int, joined_bytes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "GROUP_BYTES", group_bytes)
         patch.setattr(encoding, "_FIRST_ROWS", 2)
+        patch.setattr(records, "JOINED_BYTES", joined_bytes)
         made = list(encode(columns(given_rows), Form(batch_bytes=batch_bytes, leader_epoch=0)))
     assert b"".join(made) == b"".join(cut(given_rows, batch_bytes))
 
@@ -294,10 +301,10 @@ def test_an_empty_batch_keeps_flags_and_drops_the_codec() -> None:
 
 
 def test_peak_memory_follows_the_batch_not_the_input() -> None:
-    """Beyond input and output: the records of a group, their copy, and what numpy knows of them."""
+    """Beyond input and output: the records of a few batches, and the numbers about a group's."""
     few, many = (peak_bytes(count) for count in (40_000, 160_000))
     assert many < few * 1.1
-    assert many < 3 * encoding.GROUP_BYTES
+    assert many < 2 * encoding.GROUP_BYTES
 
 
 def peak_bytes(count: int) -> int:
@@ -307,7 +314,7 @@ def peak_bytes(count: int) -> int:
     tracemalloc.start()
     try:
         for _ in encode(records, Form(batch_bytes=1 << 18)):
-            assert pa.total_allocated_bytes() - held <= encoding.GROUP_BYTES * 1.1
+            assert pa.total_allocated_bytes() - held <= JOINED_BYTES * 1.1
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
