@@ -7,6 +7,8 @@
     +-- DataLossError           records that a plan or a stream counted on are gone
     +-- OutOfOrderSequenceError a producer's batch does not follow its last: write what is missing
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
+    +-- CommitConflictError     a commit did not land and cannot: what was staged may go
+    +-- CommitStateUnknownError a commit may have landed: delete nothing, look again
     +-- OptionError             the user's words are wrong: option, topic, path
 
 Each message names the file, topic-partition, offset or option, and what to do next.
@@ -99,6 +101,17 @@ class OutOfOrderSequenceError(KlogError):
 
 class ProducerFencedError(KlogError):
     """A newer epoch of this producer, or of its coordinator, has written: this one must stop."""
+
+
+class CommitConflictError(KlogError):
+    """A commit did not land, and would not be right on top of what others committed."""
+
+
+class CommitStateUnknownError(KlogError):
+    """The store did not say whether a commit landed; it may have, so nothing of it may be deleted.
+
+    Trying again under the same transactional id and version is safe.
+    """
 
 
 class OptionError(KlogError):

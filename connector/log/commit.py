@@ -1,0 +1,301 @@
+"""One commit of a topic's log: what it says, to JSON and back.
+
+The rule: a commit is one JSON object. What every commit says stands first, then its actions, each
+under its own name and left out where there is none:
+
+    format      version of this format; a newer one is refused with the klog that can read it
+    since       the first klog that reads this format
+    version     its number: the file's name
+    writeId     made once a try to write; who lost an answer finds their own commit by it
+    timestampMs above that of the commit before
+    operation   append, create-topic, ...: an unknown one is refused
+    engine      who wrote it, with what version: for people
+    add, remove, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo, setHorizon,
+    setProducer, forget, post
+
+Fields that this klog does not know are kept and shown, never acted on: whoever adds one that
+changes what the rest means raises the format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from klog.connector.log import entries
+from klog.connector.log.paths import MAX_VERSION, segment_path
+from klog.errors import UnsupportedFormatError
+from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
+
+FORMAT = 1
+SINCE = "0.1.0"
+"""The first klog that reads `FORMAT`."""
+OPERATIONS = frozenset(
+    {
+        "append", "create-topic", "delete-topic", "alter-config", "add-partitions", "compact",
+        "merge", "retain", "delete-records", "vacuum", "adopt",
+    }
+)  # fmt: skip
+_MAX_TEXT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic's incarnation: one made anew under the same name has another id."""
+
+    topic_id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a named writer has come: its last batch, and the run and query that wrote it.
+
+    `superseded` are the runs before this one, newest last: what one of them still writes is fenced.
+    """
+
+    name: str
+    batch_id: int
+    query_id: str
+    run_id: str
+    superseded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What a commit changes; offsets and versions are those of the log, exclusive at their ends."""
+
+    add: tuple[entries.Entry, ...] = ()
+    remove: tuple[str, ...] = ()
+    create_topic: Topic | None = None
+    delete_topic: bool = False
+    partitions: int | None = None
+    config: Mapping[str, str | None] = field(default_factory=dict)
+    log_start: Mapping[int, int] = field(default_factory=dict)
+    cleaned_to: Mapping[int, int] = field(default_factory=dict)
+    horizon: int | None = None
+    progress: Progress | None = None
+    forget: tuple[str, ...] = ()
+    """Removed segments whose files are gone."""
+    log_end: Mapping[int, int] = field(default_factory=dict)
+    """Redundant: what the log ends are afterwards, which a replay asserts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A numbered entry of a topic's log."""
+
+    version: int
+    write_id: str
+    timestamp_ms: int
+    operation: str
+    engine: str
+    actions: Actions
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of later versions, as they were read."""
+
+
+def encode(commit: Commit) -> bytes:
+    """Give the bytes of a commit's file."""
+    actions = commit.actions
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "since": SINCE,
+        "version": commit.version,
+        "writeId": commit.write_id,
+        "timestampMs": commit.timestamp_ms,
+        "operation": commit.operation,
+        "engine": commit.engine,
+    }
+    if actions.create_topic is not None:
+        topic = actions.create_topic
+        said["createTopic"] = {"topicId": topic.topic_id, "partitions": topic.partitions}
+    if actions.delete_topic:
+        said["deleteTopic"] = {}
+    if actions.progress is not None:
+        said["setProducer"] = _progress_to_json(actions.progress)
+    optional: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("setPartitions", actions.partitions),
+            ("setHorizon", actions.horizon),
+            ("setConfig", dict(actions.config) or None),
+            ("setLogStart", _by_text(actions.log_start)),
+            ("setCleanedTo", _by_text(actions.cleaned_to)),
+            ("add", [entries.to_json(entry) for entry in actions.add] or None),
+            ("remove", list(actions.remove) or None),
+            ("forget", list(actions.forget) or None),
+            (
+                "post",
+                {k: {"logEnd": v} for k, v in (_by_text(actions.log_end) or {}).items()} or None,
+            ),
+        )
+        if value is not None
+    }
+    return json.dumps({**commit.others, **said, **optional}, ensure_ascii=False).encode()
+
+
+def decode(data: bytes, topic: str, version: int) -> Commit:
+    """Read a commit's file, which is the one of `version` and may say anything.
+
+    Raises `UnsupportedFormatError` for what is no commit of this topic and version, for a format or
+    an operation that this klog does not know.
+    """
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise UnsupportedFormatError(f"it is no JSON: {exc}") from exc
+    if not isinstance(said, dict):
+        raise UnsupportedFormatError("it is no JSON object")
+    check_format(said)
+    head = _Fields(said)
+    if (found := head.number("version", MAX_VERSION)) != version:
+        raise UnsupportedFormatError(f"it says that it is version {found}")
+    operation = head.text("operation")
+    if operation not in OPERATIONS:
+        raise UnsupportedFormatError(
+            f"operation {operation!r} is none that this klog knows; read the topic with a newer one"
+        )
+    return Commit(
+        version=version,
+        write_id=head.text("writeId"),
+        timestamp_ms=head.number("timestampMs"),
+        operation=operation,
+        engine=head.text("engine"),
+        actions=_actions(head, topic),
+        others={name: value for name, value in said.items() if name not in head.known},
+    )
+
+
+def check_format(said: Mapping[str, Any]) -> None:
+    """Refuse a file of klog's whose format is newer than this klog; it says which one reads it."""
+    found = said.get("format")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise UnsupportedFormatError(f"its format is {found!r}")
+    if found > FORMAT:
+        raise UnsupportedFormatError(
+            f"it has format {found}, this klog reads up to {FORMAT}; "
+            f"install klog {said.get('since')} or newer"
+        )
+
+
+class _Fields:
+    """The fields of a JSON object, each checked as it is taken."""
+
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        self._said = said
+        self.known = {"format", "since"}
+
+    def _take(self, name: str) -> object:
+        self.known.add(name)
+        return self._said.get(name)
+
+    def number(self, name: str, most: int = MAX_OFFSET) -> int:
+        return _number(name, self._take(name), most)
+
+    def optional_number(self, name: str, most: int = MAX_OFFSET) -> int | None:
+        value = self._take(name)
+        return None if value is None else _number(name, value, most)
+
+    def text(self, name: str) -> str:
+        return _text(name, self._take(name))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return tuple(_text(name, one) for one in _as(name, self._take(name) or [], list))
+
+    def object(self, name: str) -> dict[str, Any] | None:
+        value = self._take(name)
+        return None if value is None else _as(name, value, dict)
+
+    def by_partition(self, name: str) -> dict[int, int]:
+        found = _as(name, self._take(name) or {}, dict)
+        return {_partition(name, key): _number(name, value) for key, value in found.items()}
+
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        return [_as(name, one, dict) for one in _as(name, self._take(name) or [], list)]
+
+
+def _actions(head: _Fields, topic: str) -> Actions:
+    created = head.object("createTopic")
+    made = None
+    if created is not None:
+        fields = _Fields(created)
+        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITION))
+    config = head.object("setConfig") or {}
+    ends = head.object("post") or {}
+    progress = head.object("setProducer")
+    return Actions(
+        add=tuple(entries.from_json(entry, topic) for entry in head.objects("add")),
+        remove=tuple(_file(name, topic) for name in head.texts("remove")),
+        create_topic=made,
+        delete_topic=head.object("deleteTopic") is not None,
+        partitions=head.optional_number("setPartitions", MAX_PARTITION),
+        config={k: None if v is None else _text("setConfig", v) for k, v in config.items()},
+        log_start=head.by_partition("setLogStart"),
+        cleaned_to=head.by_partition("setCleanedTo"),
+        horizon=head.optional_number("setHorizon", MAX_VERSION),
+        progress=None if progress is None else _progress_from_json(progress),
+        forget=tuple(_file(name, topic) for name in head.texts("forget")),
+        log_end={
+            _partition("post", key): _Fields(_as("post", value, dict)).number("logEnd")
+            for key, value in ends.items()
+        },
+    )
+
+
+def _progress_to_json(progress: Progress) -> dict[str, Any]:
+    return {
+        "transactionalId": progress.name,
+        "batchId": progress.batch_id,
+        "queryId": progress.query_id,
+        "runId": progress.run_id,
+        "superseded": list(progress.superseded),
+    }
+
+
+def _progress_from_json(said: Mapping[str, Any]) -> Progress:
+    fields = _Fields(said)
+    return Progress(
+        fields.text("transactionalId"),
+        fields.number("batchId"),
+        fields.text("queryId"),
+        fields.text("runId"),
+        fields.texts("superseded"),
+    )
+
+
+def _by_text(numbers: Mapping[int, int]) -> dict[str, int] | None:
+    return {str(partition): number for partition, number in numbers.items()} or None
+
+
+def _file(name: str, topic: str) -> str:
+    path = segment_path(name)
+    if path is None or path.topic != topic:
+        raise UnsupportedFormatError(f"file {name!r} is no segment of {topic}")
+    return name
+
+
+def _partition(name: str, key: str) -> int:
+    if not (key.isascii() and key.isdecimal() and len(key) <= 10 and int(key) <= MAX_PARTITION):
+        raise UnsupportedFormatError(f"{name} is of partition {key!r}")
+    return int(key)
+
+
+def _number(name: str, value: object, most: int = MAX_OFFSET) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise UnsupportedFormatError(f"{name} is {value!r}")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        raise UnsupportedFormatError(f"{name} is {str(value)[:100]!r}")
+    return value
+
+
+def _as(name: str, value: Any, kind: type[Any]) -> Any:
+    if not isinstance(value, kind):
+        raise UnsupportedFormatError(f"{name} is {str(value)[:100]!r}")
+    return value

@@ -1,0 +1,112 @@
+"""The segments of a topic, as one Arrow table: a row each, never a Python object each.
+
+The rule: offsets are those of the log. `offset_shift` is what a reader adds to the offsets that the
+file says, because its writer could not know who would commit first; it is 0 where nobody did. In a
+partition the rows tile the log from its first live segment to its end. Rows are in no order;
+`of_partition` sorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from klog.connector.log.paths import segment_path
+from klog.errors import UnsupportedFormatError
+from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
+
+SCHEMA = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("base_offset", pa.int64(), nullable=False),
+        pa.field("next_offset", pa.int64(), nullable=False),
+        pa.field("offset_shift", pa.int64(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("index_bytes", pa.int64(), nullable=False),
+        pa.field("time_index_bytes", pa.int64(), nullable=False),
+        pa.field("crc32c", pa.int64(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("batch_count", pa.int64(), nullable=False),
+        pa.field("min_timestamp_ms", pa.int64(), nullable=False),
+        pa.field("max_timestamp_ms", pa.int64(), nullable=False),
+        pa.field("leader_epoch", pa.int32(), nullable=False),
+        pa.field("codec", pa.string(), nullable=False),
+        pa.field("producer_ids", pa.list_(pa.int64()), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+    ]
+)
+ORIGINS = ("append", "adopt", "merge", "compact")
+_JSON_NAMES = {
+    name: "".join([head, *(part.capitalize() for part in rest)])
+    for name in SCHEMA.names
+    for head, *rest in [name.split("_")]
+}
+"""By column the name in a commit: camelCase."""
+_LEAST = {"offset_shift": -MAX_OFFSET, "min_timestamp_ms": -1, "max_timestamp_ms": -1}
+_LEAST["leader_epoch"] = -1
+
+Entry = Mapping[str, Any]
+
+
+def table_of(entries: Iterable[Entry]) -> pa.Table:
+    """Make a table of entries, dicts by column."""
+    return pa.Table.from_pylist(list(entries), SCHEMA)
+
+
+def to_json(entry: Entry) -> dict[str, Any]:
+    """Name an entry's fields as a commit does."""
+    return {_JSON_NAMES[name]: value for name, value in entry.items()}
+
+
+def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
+    """Check an entry of a commit, whose fields may say anything.
+
+    Raises `UnsupportedFormatError` that names the field: what is missing, of another type or out of
+    range, and a file that is none of the partition's.
+    """
+    entry: dict[str, Any] = {}
+    for field in SCHEMA:
+        value = given.get(_JSON_NAMES[field.name])
+        if not _fits(field, value):
+            raise UnsupportedFormatError(f"{_JSON_NAMES[field.name]} of a segment is {value!r}")
+        entry[field.name] = value
+    path = segment_path(entry["file"])
+    if path is None or (path.topic, path.partition) != (topic, entry["partition"]):
+        raise UnsupportedFormatError(
+            f"file {entry['file']!r} is no segment of {topic}-{entry['partition']}"
+        )
+    if entry["next_offset"] <= entry["base_offset"] or entry["origin"] not in ORIGINS:
+        raise UnsupportedFormatError(
+            f"segment {entry['file']}: {entry['origin']} from offset {entry['base_offset']} to "
+            f"{entry['next_offset']}"
+        )
+    return entry
+
+
+def _fits(field: pa.Field, value: object) -> bool:
+    if field.type == pa.string():
+        return isinstance(value, str)
+    if pa.types.is_list(field.type):
+        return isinstance(value, list) and all(_is_long(one, -1) for one in value)
+    limit = MAX_PARTITION if field.type == pa.int32() else MAX_OFFSET
+    return _is_long(value, _LEAST.get(field.name, 0), limit)
+
+
+def _is_long(value: object, least: int, most: int = MAX_OFFSET) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def without(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, pa.Table]:
+    """Split segments into those that are not among `files` and those that are."""
+    among = pc.is_in(segments["file"], value_set=pa.array(files, pa.string()))
+    return segments.filter(pc.invert(among)), segments.filter(among)
+
+
+def of_partition(segments: pa.Table, partition: int) -> pa.Table:
+    """Give the segments of one partition in order of offset."""
+    own: pa.Table = segments.filter(pc.equal(segments["partition"], partition))
+    return own.sort_by("base_offset")

@@ -1,0 +1,214 @@
+"""A topic's commit log on a store: load the state, and put one commit on top of it.
+
+The rule (docs/commit-protocol.md): commits are create-only files without gaps in their numbers, and
+the one that creates a number is the one that counts. Whoever does not know whether theirs did reads
+the number back and looks for its write id. Commits at or below a boundary may be gone, so a number
+that is free there proves nothing: the boundary is read after the tail and after each put, and what
+it overtakes is loaded anew from a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from klog.connector.log import checkpoint
+from klog.connector.log import commit as commits
+from klog.connector.log.commit import Actions, Commit
+from klog.connector.log.paths import TopicPaths, boundary_version, checkpoint_name
+from klog.connector.log.state import State, fold, tidied
+from klog.connector.store.contract import Put, WritableStore
+from klog.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    KlogError,
+    UnsupportedFormatError,
+)
+
+MAX_LOADS = 8
+"""A load is begun again when cleaning overtakes it; so often in a row means something is wrong."""
+MAX_COMMITS = 200
+"""Others may win the number so often before a commit gives up."""
+MAX_PUTS = 10
+"""So often the same bytes are put at the same number while the store does not answer."""
+
+Build = Callable[[State], Actions | None]
+"""Makes the actions of a commit on top of a state; None: what it would do is done already.
+
+Raises what ends the commit: it would not be right on top of this state.
+"""
+
+
+class _Outcome(Enum):
+    LANDED = "landed"
+    TAKEN = "taken"
+    """Another's commit has the number, or had it: cleaning may have removed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What all tries of one commit have in common."""
+
+    write_id: str
+    operation: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLog:
+    """The commit log of one topic.
+
+    `clock` gives milliseconds since the epoch. `wait` is called with the number of tries before
+    each further one; it sleeps a while that grows and differs between writers.
+    """
+
+    store: WritableStore
+    paths: TopicPaths
+    clock: Callable[[], int]
+    wait: Callable[[int], None]
+
+    def load(self, cached: State | None = None) -> State:
+        """Give the topic's state as of its last commit, from one of an earlier load or from none.
+
+        A state of version -1 means that there is no such topic. Raises `KlogError` that names the
+        file for a commit or a checkpoint that is not what it should be.
+        """
+        begin = cached
+        for _ in range(MAX_LOADS):
+            state = begin if begin is not None else self._newest_checkpoint()
+            tail = list(self._commits_from(state.version + 1))
+            # After the tail: a number that was read, or found free, may be a cleaned one.
+            if self.boundary() > state.version:
+                begin = None
+                continue
+            return tidied(fold(state, tail)) if tail else state
+        raise KlogError(
+            f"{self.paths.directory}: no checkpoint at or above boundary {self.boundary()} can be "
+            f"read, and the commits before it are gone. Restore a file of {self.paths.checkpoints}"
+        )
+
+    def commit(self, state: State, build: Build, attempt: Attempt) -> State:
+        """Put a commit on top of the log, anew on top of what others commit meanwhile.
+
+        Gives the state that has it, or the one in which `build` finds it done. Raises what `build`
+        raises, `CommitConflictError` when others won every number, and `CommitStateUnknownError`
+        when the store does not say whether the commit landed.
+        """
+        for tries in range(MAX_COMMITS):
+            actions = build(state)
+            if actions is None:
+                return state
+            made = Commit(
+                version=state.version + 1,
+                write_id=attempt.write_id,
+                timestamp_ms=max(self.clock(), state.timestamp_ms + 1),
+                operation=attempt.operation,
+                engine=attempt.engine,
+                actions=actions,
+            )
+            after = fold(state, [made])  # Before it is written: what it says has to follow.
+            if self._put(made) is _Outcome.LANDED:
+                return after
+            state = self._reload(state, attempt)
+            if attempt.write_id in state.writes:
+                return state
+            self.wait(tries + 1)
+        raise CommitConflictError(
+            f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
+            f"{attempt.operation}; run it again when fewer write"
+        )
+
+    def boundary(self) -> int:
+        """Give the highest version at or below which commits may be gone; -1 if there is none."""
+        found = (boundary_version(name) for name in self.names(self.paths.boundaries))
+        return max((version for version in found if version is not None), default=-1)
+
+    def read(self, version: int) -> Commit | None:
+        """Read one commit; None if it is not there."""
+        path = self.paths.commit(version)
+        try:
+            data = self.store.read(path)
+        except FileNotFoundError:
+            return None
+        try:
+            return commits.decode(data, self.paths.topic, version)
+        except UnsupportedFormatError as exc:
+            raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
+
+    def _commits_from(self, version: int) -> Iterator[Commit]:
+        while (found := self.read(version)) is not None:
+            yield found
+            version += 1
+
+    def _newest_checkpoint(self) -> State:
+        """Read the newest checkpoint that is whole; none is the state before the first commit.
+
+        They are found by listing: a hint may be older than the boundary.
+        """
+        names = map(checkpoint_name, self.names(self.paths.checkpoints))
+        for name in sorted((one for one in names if one is not None), reverse=True):
+            path = self.paths.checkpoint(name)
+            try:
+                data = self.store.read(path)
+            except FileNotFoundError:
+                continue
+            if not checkpoint.is_whole(name, data):
+                continue
+            try:
+                return checkpoint.decode(data)
+            except UnsupportedFormatError as exc:
+                raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
+        return State()
+
+    def names(self, directory: str) -> list[str]:
+        """List the names in a folder; one that is not there has none."""
+        try:
+            return [entry.name for entry in self.store.entries(directory)]
+        except FileNotFoundError:
+            return []
+
+    def _put(self, made: Commit) -> _Outcome:
+        """Put a commit at its number until it is known who has it."""
+        path, data = self.paths.commit(made.version), commits.encode(made)
+        may_have_landed = False
+        for tries in range(MAX_PUTS):
+            try:
+                put = self.store.put_if_absent(path, data)
+                may_have_landed |= put is Put.UNKNOWN
+                if put is not Put.CREATED:
+                    found = self.read(made.version)
+                    if found is None:
+                        # Cleaned, or never there: below the boundary it was another's or mine.
+                        if self.boundary() >= made.version:
+                            return _Outcome.TAKEN
+                        self.wait(tries + 1)
+                        continue
+                    if found.write_id != made.write_id:
+                        return _Outcome.TAKEN
+                may_have_landed = True
+                # A number at or below the boundary was another's before it was free.
+                return _Outcome.TAKEN if self.boundary() >= made.version else _Outcome.LANDED
+            except (KlogError, OSError) as exc:
+                if may_have_landed:
+                    raise self._unknown(made) from exc
+                raise
+        raise self._unknown(made)
+
+    def _reload(self, state: State, attempt: Attempt) -> State:
+        """Load what others committed; that this fails leaves unknown whether mine is among it."""
+        try:
+            return self.load(state)
+        except (KlogError, OSError) as exc:
+            raise CommitStateUnknownError(
+                f"{self.paths.directory}: cannot tell whether {attempt.operation} "
+                f"{attempt.write_id} landed: {exc}. Look for it with `klog history` before it is "
+                "tried again; delete nothing"
+            ) from exc
+
+    def _unknown(self, made: Commit) -> CommitStateUnknownError:
+        return CommitStateUnknownError(
+            f"{self.paths.commit(made.version)}: the store did not say whether this "
+            f"{made.operation} (write id {made.write_id}) landed. Look for it with `klog history` "
+            "before it is tried again; delete nothing"
+        )
