@@ -35,9 +35,13 @@ _SCHEMA = pa.schema(
 
 def encode(state: State) -> tuple[CheckpointName, bytes]:
     """Give a state's file and the name that it must have."""
-    removed = state.removed.rename_columns([_REMOVAL.get(n, n) for n in state.removed.schema.names])
+    removed_names = [_REMOVAL.get(name, name) for name in REMOVED.names]
     rows = pa.concat_tables(
-        [state.segments.cast(_part_of(entries.SCHEMA.names)), removed], promote_options="default"
+        [
+            state.segments.cast(_part_of(entries.SCHEMA.names)),
+            state.removed.rename_columns(removed_names).cast(_part_of(removed_names)),
+        ],
+        promote_options="default",
     )
     said: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
     said |= {

@@ -1,11 +1,10 @@
 """What may be deleted from a store, and the order in which it goes.
 
-The rule (docs/commit-protocol.md, 6): only this module deletes. A commit goes once a boundary above
-it is on the store and a checkpoint at or above that boundary was read back whole. A segment that a
-commit took out goes when that is longer ago than the readers' grace and no pin needs it. A file that
-no commit names goes when it was born below the horizon, which a commit has raised first: whoever
-began before it can no longer commit. No clock but the commits' own decides, and theirs decides when
-only, never what.
+The rule (docs/commit-protocol.md, 6): only this module deletes. A commit goes once a boundary at or
+above it is on the store and a checkpoint at or above that boundary was read back whole. A segment
+that a commit took out goes when that is longer ago than the readers' grace and no pin needs it. A
+file that no commit names goes when it was born below the horizon, which a commit has raised first:
+whoever began before it can no longer commit. Clocks decide when, never what.
 """
 
 from __future__ import annotations
@@ -159,8 +158,9 @@ def vacuum(log: TopicLog, attempt: Attempt, grace_ms: int = READER_GRACE_MS) -> 
     garbage = find_garbage(log, grace_ms)
     for file in (*garbage.removed, *garbage.orphans):
         stem = file.removesuffix(".log")
-        for path in (file, *(stem + suffix for suffix in _INDEXES)):
-            log.store.delete(log.paths.data(path))
+        # The log last: it is what a vacuum after a crash finds the others by.
+        for suffix in (*_INDEXES, ".log"):
+            log.store.delete(log.paths.data(stem + suffix))
     return garbage
 
 
