@@ -130,7 +130,7 @@ GROUP_SCHEMAS: Kinds = {
 }
 """By the version of a key in `__consumer_offsets`: the tables of key and value."""
 _GIVEN_UP = {9: "ShareGroupPartitionMetadata", 18: "StreamsGroupPartitionMetadata"}
-"""What only previews of Kafka wrote, and 4.2 has no tables for."""
+"""What brokers before 4.2 wrote; Kafka 4.2 has no tables for them."""
 GROUP_RECORDS = {
     **{kind: key.name.removesuffix("Key") for kind, (key, _) in GROUP_SCHEMAS.items()},
     **_GIVEN_UP,
