@@ -296,11 +296,13 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
     records = [
         Record(0, 1, key, value),
         Record(1, 1, key, None),
-        Record(2, 1, b"\0\3new", b"\0\1x"),
+        Record(2, 1, b"\0\x09new", b"\0\1x"),
         Record(3, 1, b"\0\x63", b""),
         Record(4, 1, None, b"x"),
         Record(5, 1, key[:-1], value),
         Record(6, 1, key, b"\0\7?"),
+        Record(7, 1, b"\0\3\0\1g", bytes.fromhex("00000000000700")),
+        Record(8, 1, b"\0\3\0\1g", bytes.fromhex("000000000007")),
     ]
     log = written(tmp_path, batch(records))
     flags = ("--offsets-decoder", "--skip-record-metadata")
@@ -311,14 +313,16 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
         f'| key: {shown} payload: {{"version":"3","data":{{"offset":42,"leaderEpoch":5,'
         '"metadata":"m","commitTimestamp":1000}}',
         f"| key: {shown} payload: <DELETE>",
-        '| key: {"type":"3","name":"ConsumerGroupMetadata","data":"AANuZXc="}'
+        '| key: {"type":"9","name":"ShareGroupPartitionMetadata","data":"AAluZXc="}'
         ' payload: {"version":"1","data":"AAF4"}',
         "| key: Unknown record type 99 at offset 3, skipping.",
         "| key: Error at offset 4, skipping. a record of __consumer_offsets without a key",
         "| key: Error at offset 5, skipping. 4 bytes where 3 are left",
         f'| key: {shown} payload: {{"version":"7","data":"AAc/"}}',
+        '| key: {"type":"3","data":{"groupId":"g"}} payload: {"version":"0","data":{"epoch":7}}',
+        "| key: Error at offset 8, skipping. 1 bytes where 0 are left",
     ]
-    assert said.err.count("\n") == 3
+    assert said.err.count("\n") == 4
     as_json = [one for one in objects(dump(klog, log, flags=(*flags, "--json"))) if "key" in one]
     assert as_json[0]["payload"]["data"]["offset"] == 42
 
