@@ -6,8 +6,11 @@ The lines of the golden directory are what Kafka's own tool (4.2.0) printed for 
 
 from __future__ import annotations
 
+import gzip
+import re
 import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 import fsspec
@@ -18,6 +21,7 @@ from hypothesis import strategies as st
 from klog.cli import dump_walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import LocalFile
+from klog.logformat.columnar import PART_RECORDS
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (
     LOG,
@@ -399,6 +403,22 @@ def test_the_checksums_inside_a_wrapper(klog: Klog) -> None:
         "| offset: 1 CreateTime: 1704067200009 keySize: -1 valueSize: 6 "
         "isValid: true crc: 1911256042}",
     ]
+
+
+def test_the_checksums_inside_a_wrapper_of_several_parts(klog: Klog, tmp_path: Path) -> None:
+    """It is decoded in parts; the checksums go on where the part before ended."""
+    count = PART_RECORDS + 5
+    inner, checksums = bytearray(), []
+    for offset in range(count):
+        checked = struct.pack(">bbqiii", 1, 0, 1000, -1, 4, offset)
+        checksums.append(zlib.crc32(checked))
+        inner += struct.pack(">qiI", offset, 4 + len(checked), checksums[-1]) + checked
+    packed = gzip.compress(inner, 1)
+    checked = struct.pack(">bbqii", 1, GZIP, 1000, -1, len(packed)) + packed
+    wrapper = struct.pack(">qiI", count - 1, 4 + len(checked), zlib.crc32(checked)) + checked
+    said = dump(klog, written(tmp_path, wrapper), flags=("--deep-iteration",))
+    found = re.findall(rb"isValid: true crc: ([0-9]+)}", said.out)
+    assert [int(one) for one in found[-count:]] == checksums
 
 
 def test_offsets_that_fall_are_told_across_chunks(
