@@ -16,6 +16,8 @@ FUZZ_READY := $(VENV)/.fuzz
 FUZZ_SECONDS ?= 120
 NEXT := .venv-next
 NEXT_READY := $(NEXT)/.ready
+LEAST := .venv-least
+LEAST_READY := $(LEAST)/.ready
 
 SHELL := /bin/sh
 .SHELLFLAGS := -euc
@@ -36,7 +38,7 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 
 .PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus golden \
-	fuzz fuzz-keep bench bench-tiny smoke-next pyfiles wheel clean
+	fuzz fuzz-keep bench bench-tiny smoke-next smoke-least pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +106,10 @@ smoke-next: $(NEXT_READY) ## Read the corpus on the next PySpark
 	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEXT)/bin/python \
 	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(NEXT)/bin/python $(NEXT)/bin/python -m tests.smoke
 
+smoke-least: $(LEAST_READY) ## Read and write with the least versions that pyproject.toml allows
+	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(LEAST)/bin/python \
+	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(LEAST)/bin/python $(LEAST)/bin/python -m tests.smoke
+
 pyfiles: $(READY) ## dist/klog-pyfiles.zip for spark-submit --py-files
 	$(BIN)/python tools/pyfiles.py dist/klog-pyfiles.zip
 
@@ -113,7 +119,7 @@ wheel: $(READY) ## dist/: wheel and sdist
 	@ls dist
 
 clean: ## Remove what the tasks made, but .venv
-	rm -rf build dist $(NEXT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf build dist $(NEXT) $(LEAST) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log src/klog.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
@@ -134,6 +140,11 @@ $(FUZZ_READY): $(READY)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || { \
 	  echo "atheris has wheels for Linux on x86-64 only; make unit puts its corpus to the decoders" >&2; \
 	  exit 1; }
+	@touch $@
+
+$(LEAST_READY): $(READY)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(LEAST)
+	$(UV) pip install --quiet --python $(LEAST)/bin/python --resolution lowest-direct --editable .
 	@touch $@
 
 # The locked versions of everything but PySpark, so that only PySpark differs.

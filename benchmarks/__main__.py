@@ -40,9 +40,9 @@ more. The bytes are kafka-python's.""",
     "encode": """\
 One core, CPU time, records in memory: klog's are Arrow columns, kafka-python's are Python bytes, a
 tenth of them. Each gives whole batches, compressed and with their CRC, of as many records (in
-brackets). kafka-python has no zstd level 1. The codec alone is its library on the same records,
-a tenth of them: no writer can be faster. A ratio is the median over rounds and its range; rates are
-million records a second.""",
+brackets). kafka-python has no zstd level 1. The codec alone is klog's compression of the same
+records, a tenth of them, and nothing else. A ratio is the median over rounds and its range; rates
+are million records a second.""",
     "spark": """\
 `spark.read` to `noop` on local[2], wall time with planning. The ceiling is a Python data source
 that hands ready-made Arrow batches of klog's sizes to Spark; Parquet has the same rows and columns.

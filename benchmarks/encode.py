@@ -24,7 +24,8 @@ from klog.logformat.arrow import binary_array
 from klog.logformat.batch import HEADER_BYTES
 from klog.logformat.codecs import NAMES, NONE
 from klog.logformat.compress import compress
-from klog.logformat.encode import BATCH_BYTES, Form, encode, size_in_bytes
+from klog.logformat.encode import encode, size_in_bytes
+from klog.logformat.form import BATCH_BYTES, Form
 from klog.logformat.records import Records
 
 KLOG, CODEC = "klog", "codec alone"
@@ -79,7 +80,7 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 
 
 def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, rounds: int) -> Times:
-    """Time both writers, and the codec's library alone on what klog gives it."""
+    """Time both writers, and the codec alone on what klog gives it."""
     size = records_in_a_batch(columns, form)
     works: dict[str, Work] = {KLOG: lambda: _drain(encode(columns, form), len(columns))}
     if form.codec != NONE:

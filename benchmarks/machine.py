@@ -14,7 +14,7 @@ import psutil
 
 LIBRARIES = (
     "pyarrow", "numpy", "google-crc32c", "lz4", "zstandard", "cramjam",
-    "pyspark", "kafka-python", "crc32c", "aiokafka",
+    "zlib-ng", "pyspark", "kafka-python", "crc32c", "aiokafka",
 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Compare many short pieces with their CRC-32s in one pass over all of them.
 
-zlib sums a piece in a call, and below some hundred bytes the call costs more than the sum. But a
+A library sums a piece in a call, and below a thousand bytes the call costs more than the sum. But a
 CRC is linear: that of two pieces, one behind the other, follows from both CRCs and the length of
-the second (zlib's `crc32_combine`). So zlib sums all pieces as one, numpy combines the CRCs that
+the second (zlib's `crc32_combine`). So it sums all pieces as one, numpy combines the CRCs that
 they should have, and the two agree if all are right. If one piece is wrong they differ, whichever
 bit it is; that several wrong ones cancel out is as likely as that one has the right CRC by chance.
 """
@@ -32,7 +32,7 @@ def all_match(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs
     """Tell whether each `data[starts[i]:ends[i]]` has the CRC-32 `stored[i]`.
 
     The pieces do not overlap, come in order and are at least one; `data` has at most
-    `MAX_JOINED_BYTES`. At 124 bytes a piece takes 0.1 µs, and 0.34 by a call of zlib each.
+    `MAX_JOINED_BYTES`. At 124 bytes a piece takes 0.07 µs, and 0.24 by a call each.
     """
     behind = np.cumsum((ends - starts)[::-1])[::-1] - (ends - starts)
     expected = np.bitwise_xor.reduce(_followed(stored.astype(np.uint32), behind))

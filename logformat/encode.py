@@ -5,7 +5,8 @@ larger than `batch_bytes`; a record that is larger by itself is a batch of its o
 `MemoryRecordsBuilder.hasRoomFor`). Batches come one at a time, and what is held beyond input and
 output is the records of one batch, or of as many small ones as fill `JOINED_BYTES`: those are
 written in one step, for calling numpy and Arrow costs more than a small batch's records. To it come
-the numbers about as many records as fill `GROUP_BYTES`, and a copy of a batch while a codec runs.
+a copy of a batch while a codec runs, copies of headers and of rows that lie in several chunks, and
+the numbers about a group's records: a hundred and fifty bytes each, whatever the record's size.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import numpy as np
 
 from klog.logformat import batch as v2
 from klog.logformat.arrow import bounds_of, refuse
-from klog.logformat.batch import NO_TIMESTAMP, NONE_SET
+from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES, NONE
 from klog.logformat.columnar import MAX_BATCH_RECORDS
-from klog.logformat.compress import check_level, compress
-from klog.logformat.epochs import MAX_EPOCH
+from klog.logformat.compress import compress
+from klog.logformat.form import MAX_LONG, Form, check_range
 from klog.logformat.records import (
     MAX_FIRST_OFFSET,
     Laid,
@@ -34,76 +35,17 @@ from klog.logformat.records import (
     measure,
     write,
 )
-from klog.logformat.sequence import MAX_SEQUENCE, advance
+from klog.logformat.sequence import advance
 from klog.logformat.varint import Longs
+from klog.logformat.walk import MIN_RECORD_BYTES
 
-BATCH_BYTES = 512 << 10
 GROUP_BYTES = 1 << 20
-_MAX_PRODUCER_EPOCH = (1 << 15) - 1
-_MAX_LONG = (1 << 63) - 1
+"""So many bytes of records are measured at once, or those of one larger batch."""
+_MOST_BATCHES = 1024
 _FIRST_ROWS = 4096
 
 _frame = struct.Struct(">qiibI").pack
 _checked = struct.Struct(">hiqqqhii").pack
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What the batches of one write have in common.
-
-    `batch_bytes` counts uncompressed bytes, the header among them. `append_time_ms` makes them
-    LogAppendTime: it is what every record reads as, while the producer's timestamps stay in the
-    bytes. `delete_horizon_ms` takes the place of the base timestamp. `base_sequence` is that of
-    the first record of the first batch. Raises `ValueError` for what Kafka's writer refuses
-    (docs/format.md, 2, "A writer refuses").
-    """
-
-    batch_bytes: int = BATCH_BYTES
-    codec: int = NONE
-    level: int | None = None
-    leader_epoch: int = NONE_SET
-    producer_id: int = NONE_SET
-    producer_epoch: int = NONE_SET
-    base_sequence: int = NONE_SET
-    transactional: bool = False
-    control: bool = False
-    append_time_ms: int | None = None
-    delete_horizon_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what no batch can say."""
-        check_level(self.codec, self.level)
-        _check_range("batch_bytes", self.batch_bytes, 0, MAX_BATCH_BYTES)
-        _check_range("leader epoch", self.leader_epoch, NONE_SET, MAX_EPOCH)
-        _check_range("producer id", self.producer_id, NONE_SET, _MAX_LONG)
-        _check_range("producer epoch", self.producer_epoch, NONE_SET, _MAX_PRODUCER_EPOCH)
-        _check_range("base sequence", self.base_sequence, NONE_SET, MAX_SEQUENCE)
-        for name in ("append_time_ms", "delete_horizon_ms"):
-            if (time_ms := getattr(self, name)) is not None:
-                _check_range(name, time_ms, 0, _MAX_LONG)
-        if self.control and self.codec != NONE:
-            raise ValueError("a control batch is never compressed")
-        if self.producer_id == NONE_SET:
-            if self.transactional:
-                raise ValueError("a transactional batch needs a producer id")
-        elif self.producer_epoch == NONE_SET:
-            raise ValueError(f"producer id {self.producer_id} needs a producer epoch")
-        elif self.base_sequence == NONE_SET and not self.control:
-            raise ValueError(f"producer id {self.producer_id} needs a base sequence")
-
-    @property
-    def attributes(self) -> int:
-        """Give the attributes of a batch that has records."""
-        return (
-            self.codec | self.flags | (0 if self.delete_horizon_ms is None else v2.DELETE_HORIZON)
-        )
-
-    @property
-    def flags(self) -> int:
-        """Give the attributes of a batch without records: it has no codec and no horizon."""
-        append_time = v2.LOG_APPEND_TIME if self.append_time_ms is not None else 0
-        transactional = v2.TRANSACTIONAL if self.transactional else 0
-        return append_time | transactional | (v2.CONTROL if self.control else 0)
 
 
 def encode(records: Records, form: Form) -> Iterator[bytes]:
@@ -119,12 +61,17 @@ def encode(records: Records, form: Form) -> Iterator[bytes]:
         cuts = _cuts(window, form, row, row + len(window) == len(records))
         used = cuts[-1].end
         written = write(records, row, window.part(0, used), [cut.laid for cut in cuts])
-        for cut, payload in zip(cuts, written, strict=True):
+        left = iter(cuts)
+        for payload in written:  # Not by zip, which would hold it while the next is joined.
+            cut = next(left)
             part = window.part(cut.begin, cut.end)
             base, last = int(part.offsets[0]), int(part.offsets[-1])
             since_first = base - int(records.offsets(0, 1)[0])
             span = _span(part, form, base, last - base, since_first)
-            yield _sealed(payload, form, form.attributes, span, row + cut.begin)
+            made = _sealed(payload, form, form.attributes, span, row + cut.begin)
+            del payload, part
+            yield made
+            del made
         row, rows = row + used, _rows_of_group(form, used, int(window.least[:used].sum()))
 
 
@@ -159,7 +106,8 @@ def encode_one(
             f"the limits are {MAX_BATCH_RECORDS} and {limit}"
         )
     span = _span(rows, form, base, delta, 0)
-    return _sealed(next(write(records, 0, rows, [laid])), form, form.attributes, span)
+    (pieces,) = write(records, 0, rows, [laid])
+    return _sealed(pieces, form, form.attributes, span)
 
 
 def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timestamp: int) -> bytes:
@@ -168,9 +116,9 @@ def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timest
     It keeps the offsets, flags, producer and maximum timestamp and has no base timestamp, codec or
     delete horizon (docs/format.md, 2, "An empty batch").
     """
-    _check_range("base offset", base_offset, 0, MAX_FIRST_OFFSET)
-    _check_range("last offset delta", last_offset_delta, 0, v2.MAX_OFFSET_DELTA)
-    _check_range("maximum timestamp", max_timestamp, NO_TIMESTAMP, _MAX_LONG)
+    check_range("base offset", base_offset, 0, MAX_FIRST_OFFSET)
+    check_range("last offset delta", last_offset_delta, 0, v2.MAX_OFFSET_DELTA)
+    check_range("maximum timestamp", max_timestamp, NO_TIMESTAMP, MAX_LONG)
     span = _Span(base_offset, last_offset_delta, NO_TIMESTAMP, max_timestamp, form.base_sequence, 0)
     return _sealed([], form, form.flags, span)
 
@@ -207,7 +155,12 @@ class _Cut:
 
 
 def _batches_of_group(form: Form) -> int:
-    return max(GROUP_BYTES // max(form.batch_bytes, 1), 1)
+    return min(max(GROUP_BYTES // max(form.batch_bytes, 1), 1), _MOST_BATCHES)
+
+
+def _bytes_of_group(form: Form) -> int:
+    """Give what the records of a group take at most, unless each is too large for its batch."""
+    return _batches_of_group(form) * max(form.batch_bytes, v2.HEADER_BYTES + MIN_RECORD_BYTES)
 
 
 def _window(records: Records, row: int, rows: int, form: Form) -> Measured:
@@ -219,7 +172,7 @@ def _window(records: Records, row: int, rows: int, form: Form) -> Measured:
         end = min(row + min(max(rows, 2), MAX_BATCH_RECORDS + 1), len(records))
         window = measure(records, row, end)
         found = int(window.least.sum())
-        is_enough = found > _batches_of_group(form) * form.batch_bytes
+        is_enough = found > _bytes_of_group(form)
         if is_enough or end == len(records) or end - row > MAX_BATCH_RECORDS:
             return window
         rows = _rows_of_group(form, end - row, found)
@@ -230,7 +183,7 @@ def _rows_of_group(form: Form, rows: int, least_bytes: int) -> int:
 
     To the even share come as many as the number may well differ by where sizes do.
     """
-    share = _batches_of_group(form) * form.batch_bytes * rows // least_bytes
+    share = _bytes_of_group(form) * rows // least_bytes
     return share + 2 * isqrt(share) + 2
 
 
@@ -318,8 +271,3 @@ def _sealed(
     length = v2.MIN_LENGTH + packed_bytes
     front = _frame(span.base_offset, length, form.leader_epoch, v2.MAGIC, crc)
     return b"".join((front, checked, *packed))
-
-
-def _check_range(name: str, value: int, lowest: int, highest: int) -> None:
-    if not lowest <= value <= highest:
-        raise ValueError(f"{name} is {value}, it must be from {lowest} to {highest}")

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from klog.logformat import schema, wire
+from klog.logformat.group_records import CONSUMER_GROUPS, SHARE_GROUPS, Kinds
 from klog.logformat.schema import Array, Field, Fields, Schema
+from klog.logformat.streams_groups import STREAMS_GROUPS
 
 OFFSET_COMMIT_KEY = Schema(
     "OffsetCommitKey",
@@ -118,38 +120,22 @@ TRANSACTION_STATES = (
 """By the number in `transactionStatus`."""
 EMPTY = TRANSACTION_STATES.index("Empty")
 
-_GROUP_SCHEMAS: dict[int, tuple[Schema, Schema]] = {
+GROUP_SCHEMAS: Kinds = {
     0: (OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE),
     1: (OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE),
     2: (GROUP_METADATA_KEY, GROUP_METADATA_VALUE),
+    **CONSUMER_GROUPS,
+    **SHARE_GROUPS,
+    **STREAMS_GROUPS,
 }
+"""By the version of a key in `__consumer_offsets`: the tables of key and value."""
+_GIVEN_UP = {9: "ShareGroupPartitionMetadata", 18: "StreamsGroupPartitionMetadata"}
+"""What brokers before 4.2 wrote; Kafka 4.2 has no tables for them."""
 GROUP_RECORDS = {
-    0: "OffsetCommit",
-    1: "OffsetCommit",
-    2: "GroupMetadata",
-    3: "ConsumerGroupMetadata",
-    4: "ConsumerGroupPartitionMetadata",
-    5: "ConsumerGroupMemberMetadata",
-    6: "ConsumerGroupTargetAssignmentMetadata",
-    7: "ConsumerGroupTargetAssignmentMember",
-    8: "ConsumerGroupCurrentMemberAssignment",
-    9: "ShareGroupPartitionMetadata",
-    10: "ShareGroupMemberMetadata",
-    11: "ShareGroupMetadata",
-    12: "ShareGroupTargetAssignmentMetadata",
-    13: "ShareGroupTargetAssignmentMember",
-    14: "ShareGroupCurrentMemberAssignment",
-    15: "ShareGroupStatePartitionMetadata",
-    16: "ConsumerGroupRegularExpression",
-    17: "StreamsGroupMetadata",
-    18: "StreamsGroupPartitionMetadata",
-    19: "StreamsGroupMemberMetadata",
-    20: "StreamsGroupTargetAssignmentMetadata",
-    21: "StreamsGroupTargetAssignmentMember",
-    22: "StreamsGroupCurrentMemberAssignment",
-    23: "StreamsGroupTopology",
+    **{kind: key.name.removesuffix("Key") for kind, (key, _) in GROUP_SCHEMAS.items()},
+    **_GIVEN_UP,
 }
-"""What the version of a key in `__consumer_offsets` means; of those from 3 on only the name."""
+"""What the version of a key in `__consumer_offsets` means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +158,7 @@ class InternalRecord:
 def read_group_record(key: bytes, value: bytes | None) -> InternalRecord:
     """Decode a record of `__consumer_offsets`; raises `CorruptRecordError`."""
     version = version_of(key)
-    return _read(GROUP_RECORDS.get(version, ""), _GROUP_SCHEMAS.get(version), key, value)
+    return _read(GROUP_RECORDS.get(version, ""), GROUP_SCHEMAS.get(version), key, value)
 
 
 def read_transaction_record(key: bytes, value: bytes | None) -> InternalRecord:

@@ -57,7 +57,7 @@ KEY_AT = (18, 26)
 """Where the length of a key stands, by magic."""
 LENGTH_BYTES = 4
 _CRC_AT = 12
-_MANY, _SHORT_BYTES = 256, 2048
+_MANY, _SHORT_BYTES = 256, 1000
 """From so many entries on, up to such a size of each, their CRCs are checked all at once."""
 
 Longs = npt.NDArray[np.int64]

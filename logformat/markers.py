@@ -21,7 +21,8 @@ from klog.logformat.control import (
     write_key,
     write_value,
 )
-from klog.logformat.encode import Form, encode_one
+from klog.logformat.encode import encode_one
+from klog.logformat.form import Form
 from klog.logformat.records import Records
 from klog.logformat.schema import Fields
 

@@ -5,10 +5,10 @@
              | header count varint | headers                                  (docs/format.md, 3)
 
 The rule: what does not depend on where a batch begins is measured for many rows at once, `measure`;
-a batch then adds the deltas of its rows, `lay`; and `write` puts the records of several batches one
-behind the other in one go. The varints around keys and values are written by numpy into two columns
-of short strings, and Arrow joins them with the columns of the caller: the data of what it returns
-is the records. No step is taken for one record.
+a batch then adds the deltas of its rows, `lay`; and `write` puts the records of a large batch, or
+of several small ones, one behind the other in one go. The varints around keys and values are
+written by numpy into two columns of short strings, and Arrow joins them with the columns of the
+caller: the data of what it returns is the records. No step is taken for one record.
 """
 
 from __future__ import annotations
@@ -75,9 +75,14 @@ class Records:
         if not isinstance(self.offset, np.ndarray):
             # A numpy integer is one offset as well.
             object.__setattr__(self, "offset", index(self.offset))
+        self._check_offset()
+
+    def _check_offset(self) -> None:
         if isinstance(self.offset, int):
             if not 0 <= self.offset <= MAX_FIRST_OFFSET - len(self):
                 raise ValueError(f"there are no {len(self)} offsets from {self.offset}")
+        elif self.offset.ndim != 1 or self.offset.dtype.kind not in "iu":
+            raise ValueError(f"offsets are {self.offset.ndim}-dimensional {self.offset.dtype}")
         elif len(self.offset) != len(self):
             raise ValueError(f"{len(self.offset)} offsets for {len(self)} rows")
 
@@ -198,7 +203,9 @@ def write(
     """Write the records of consecutive batches, the first of which begins at row `begin`.
 
     `rows` are the rows of these batches and of no others. Each batch is given as pieces that
-    follow each other, without a copy; as many batches as fill `JOINED_BYTES` share their memory.
+    follow each other, without a copy: its records, and where they have no headers and share their
+    memory with no batch behind, the last one's count of them, 0. As many batches as fill
+    `JOINED_BYTES` share their memory, which goes when the caller lets the pieces go.
     """
     zeros = np.zeros(len(rows), np.uint64)
     front = [
@@ -220,11 +227,13 @@ def write(
         data = _joined(
             records, begin + row, before_key.slice(row, count), before_value.slice(row, count)
         )
-        at = 0
         for size in sizes[first:behind]:
-            piece = data[at : at + size]
-            yield [piece] if len(piece) == size else [piece, _NO_HEADERS]
-            at += size
+            pieces, data = [data[:size]], data[size:]
+            if len(pieces[0]) < size:
+                pieces.append(_NO_HEADERS)
+            yield pieces
+            del pieces
+        del data
         first, row = behind, row + count
 
 
@@ -263,5 +272,5 @@ def _check_offsets(records: Records, offsets: Longs, begin: int) -> None:
         return
     refuse((offsets < 0) | (offsets > MAX_FIRST_OFFSET), begin, "there is no such offset")
     before = max(begin - 1, 0)
-    falls = np.diff(records.offset[before : begin + len(offsets)]) <= 0
+    falls = np.diff(records.offsets(before, begin + len(offsets))) <= 0
     refuse(falls, before + 1, "the offset is not above that of the row before")

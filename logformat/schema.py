@@ -3,7 +3,9 @@
 A field has the versions it is in, whether it may be null, and for a tagged one its tag and the
 value that is not written. From its first flexible version on, a message has compact lengths and a
 buffer of tagged fields at the end of itself and of each structure in it; tags that a table does not
-name are stepped over, so that a newer writer is understood (Kafka's message generator).
+name are stepped over, so that a newer writer is understood (Kafka's message generator). Whether a
+structure that may be null is there is told in front of it: by a byte, below zero for null; in a
+tagged field by an unsigned varint, zero for null.
 
 A message is a dict by Kafka's names, in the order of the table: int, str, bytes, None, lists and
 dicts of them. A tagged field that holds its default is left out, as Kafka's own JSON leaves it out.
@@ -93,18 +95,26 @@ def _read_fields(
     fields: tuple[Field, ...], version: int, flexible: bool, reader: wire.Reader
 ) -> Fields:
     found = {
-        one.name: _read_value(one.type, one.nullable, version, flexible, reader)
+        one.name: _read_field(one, version, flexible, reader)
         for one in _in_version(fields, version, tagged=False)
     }
     if flexible:
         tags = reader.tags()
         for one in _in_version(fields, version, tagged=True):
             if one.tag in tags:
-                data = wire.Reader(tags[one.tag])
-                value = _read_value(one.type, one.nullable, version, flexible, data)
+                value = _read_field(one, version, flexible, wire.Reader(tags[one.tag]))
                 if value != one.default:
                     found[one.name] = value
     return {one.name: found[one.name] for one in fields if one.name in found}
+
+
+def _read_field(field: Field, version: int, flexible: bool, reader: wire.Reader) -> Any:
+    if field.nullable and isinstance(field.type, tuple):
+        tagged = field.tag is not None
+        there = reader.unsigned_varint() > 0 if tagged else reader.integer("int8") >= 0
+        if not there:
+            return None
+    return _read_value(field.type, field.nullable, version, flexible, reader)
 
 
 def _read_value(
@@ -141,20 +151,28 @@ def _write_fields(fields: tuple[Field, ...], version: int, flexible: bool, given
     for one in plain:
         if one.name not in given:
             raise ValueError(f"{one.name} is missing")
-        out.append(_write_value(one, one.type, one.nullable, version, flexible, given[one.name]))
+        out.append(_write_field(one, version, flexible, given[one.name]))
     if flexible:
         out.append(
             wire.tags(
                 {
-                    one.tag: _write_value(
-                        one, one.type, one.nullable, version, flexible, given[one.name]
-                    )
+                    one.tag: _write_field(one, version, flexible, given[one.name])
                     for one in tagged
                     if one.tag is not None and given.get(one.name, one.default) != one.default
                 }
             )
         )
     return b"".join(out)
+
+
+def _write_field(field: Field, version: int, flexible: bool, value: Any) -> bytes:
+    there = b""
+    if field.nullable and isinstance(field.type, tuple):
+        tagged = field.tag is not None
+        if value is None:
+            return wire.unsigned_varint(0) if tagged else wire.integer("int8", -1)
+        there = wire.unsigned_varint(1) if tagged else wire.integer("int8", 1)
+    return there + _write_value(field, field.type, field.nullable, version, flexible, value)
 
 
 def _write_value(

@@ -137,7 +137,7 @@ def write_varints(columns: Sequence[Raw]) -> tuple[Bytes, Sizes]:
                 raw = raw >> _SEVEN
         if width == 2:
             pair: npt.NDArray[np.uint16] = np.ndarray(len(out), "<u2", out, at, out.strides[:1])
-            pair[:] = _WRITTEN.take(raw, mode="clip")
+            pair[:] = _WRITTEN.take(raw.view(np.int64), mode="clip")
         else:
             out[:, at + width - 1] = raw
         at += width

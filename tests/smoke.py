@@ -1,9 +1,10 @@
 """The smallest proof that klog works where this runs: a broker's log dir, read through Spark.
 
 The rule: this script knows nothing of the environment but PySpark and klog, so the same proof
-serves the wheel, the zip for --py-files and the next PySpark. It compares every committed record
-of one scene with the real consumer's account, in batch, and counts them as a stream. It ends in
-an error, or in one line that says what ran and where klog was found.
+serves the wheel, the zip for --py-files, the next PySpark and the least versions of all else. It
+compares every committed record of one scene with the real consumer's account, in batch, and counts
+them as a stream; and it writes batches and decodes them. It ends in an error, or in one line that
+says what ran and where klog was found.
 
     python -m tests.smoke              # Spark must discover klog by itself
     python -m tests.smoke --register   # for a zip, which Spark's discovery does not see
@@ -16,9 +17,16 @@ from hashlib import sha256
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
 
+from klog.logformat.batch import scan
+from klog.logformat.codecs import NAMES
+from klog.logformat.columnar import decode
+from klog.logformat.encode import encode
+from klog.logformat.form import Form
+from klog.logformat.records import Records
 from tests.corpus import LONGEST_VALUE_KEPT_BYTES, Digest, scene
 
 SCENE = "records"
@@ -66,7 +74,24 @@ def main() -> None:
             raise SystemExit(f"smoke: the stream gave {streamed} records, not {len(expected)}")
     finally:
         spark.stop()
+    _write()
     print(f"smoke: {len(seen)} records on PySpark {pyspark.__version__}, klog is {_klog()}")  # noqa: T201
+
+
+def _write() -> None:
+    """Write batches in every codec, and decode them to what they were made of."""
+    values = [b"v" * size for size in range(0, 40_000, 97)]
+    timestamps = [1_700_000_000_000 + size * size for size in range(len(values))]
+    records = Records(
+        pa.array(timestamps), pa.nulls(len(values), pa.binary()), pa.array(values, pa.binary())
+    )
+    for codec, name in enumerate(NAMES):
+        data = b"".join(encode(records, Form(batch_bytes=1 << 16, codec=codec)))
+        found = decode(data, scan(data, 0, len(data)), ("offset", "timestamp_ms", "value"))
+        if found.value is None or found.value.to_pylist() != values:
+            raise SystemExit(f"smoke: values written with {name} are read as others")
+        if found.timestamp_ms is None or found.timestamp_ms.tolist() != timestamps:
+            raise SystemExit(f"smoke: timestamps written with {name} are read as others")
 
 
 def _batch(spark: SparkSession, root: str, options: dict[str, str]) -> Seen:

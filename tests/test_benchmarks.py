@@ -46,8 +46,8 @@ from klog.connector.log.segment import chunks
 from klog.logformat import batch as v2
 from klog.logformat.codecs import NAMES, decompress
 from klog.logformat.columnar import decode as decode_columns
-from klog.logformat.encode import Form
 from klog.logformat.encode import encode as write_batches
+from klog.logformat.form import Form
 
 ORIGINAL = Path(__file__).parents[2] / "shared" / "bench" / "records.py"
 """The generator of the figures in the issues, where it is at hand."""

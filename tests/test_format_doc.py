@@ -27,6 +27,7 @@ from klog.logformat.columnar import MAX_BATCH_RECORDS
 from klog.logformat.compress import compress
 from klog.logformat.control import COMMIT
 from klog.logformat.headers import MAX_HEADERS
+from klog.logformat.internal_topics import GROUP_SCHEMAS, read_group_record, write_versioned
 from klog.logformat.metadata import read_topic_id
 from tests.encode import Record, varint
 from tests.logformat.decoding import by_hand, by_klog
@@ -195,6 +196,29 @@ def offset_commit_value() -> None:
     assert fields("offset-commit-value")["offset"] == 42
 
 
+def consumer_group_key() -> None:
+    found = read_group_record(whole("consumer-group-key"), None)
+    assert found.name == "ConsumerGroupMemberMetadata"
+    assert found.key == {"groupId": "g", "memberId": "m1"}
+
+
+def consumer_group_value() -> None:
+    key, value = whole("consumer-group-key"), whole("consumer-group-value")
+    found = read_group_record(key, value).value
+    assert found is not None
+    assert found["subscribedTopicRegex"] == "t.*"
+    assert (found["serverAssignor"], found["classicMemberMetadata"]) == (None, None)
+    assert write_versioned(GROUP_SCHEMAS[5][1], 0, found) == value
+
+
+def test_each_newer_kind_has_its_row() -> None:
+    rows = dict(re.findall(r"^\| (\d+) \| (\w+) \| (?:\w|;| )*\| ", PAGE, re.MULTILINE))
+    newer = {kind: key for kind, (key, _) in GROUP_SCHEMAS.items() if kind > 2}
+    assert {int(kind): f"{name}Key" for kind, name in rows.items() if int(kind) in newer} == {
+        kind: key.name for kind, key in newer.items()
+    }
+
+
 def transaction_value() -> None:
     assert fields("transaction-value")["partition ids"] == 2
 
@@ -215,6 +239,8 @@ CHECKS: dict[str, Callable[[], None]] = {
     "snapshot": producer_snapshot,
     "offset-commit-key": offset_commit_key,
     "offset-commit-value": offset_commit_value,
+    "consumer-group-key": consumer_group_key,
+    "consumer-group-value": consumer_group_value,
     "transaction-value": transaction_value,
 }
 

@@ -145,6 +145,9 @@ class FsspecStore:
         with _foreign(directory):
             self._system.invalidate_cache(directory)
             listed = self._system.ls(directory, detail=True)
+            # Some file systems list nothing where there is nothing.
+            if not listed and not self._system.exists(directory):
+                raise FileNotFoundError(directory)
         found = []
         for info in listed:
             path = str(info["name"]).rstrip("/")
@@ -174,6 +177,8 @@ def _foreign(path: str) -> Iterator[None]:
         yield
     except OSError:
         raise
+    except KeyError as exc:  # What some archives say of a name that is not in them.
+        raise FileNotFoundError(path) from exc
     # Each of fsspec's file systems raises what the client library behind it does, and those have
     # no class in common.
     except Exception as exc:

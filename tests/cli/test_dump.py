@@ -6,8 +6,11 @@ The lines of the golden directory are what Kafka's own tool (4.2.0) printed for 
 
 from __future__ import annotations
 
+import gzip
+import re
 import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 import fsspec
@@ -18,6 +21,7 @@ from hypothesis import strategies as st
 from klog.cli import dump_walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.files import LocalFile
+from klog.logformat.columnar import PART_RECORDS
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (
     LOG,
@@ -296,11 +300,13 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
     records = [
         Record(0, 1, key, value),
         Record(1, 1, key, None),
-        Record(2, 1, b"\0\3new", b"\0\1x"),
+        Record(2, 1, b"\0\x09new", b"\0\1x"),
         Record(3, 1, b"\0\x63", b""),
         Record(4, 1, None, b"x"),
         Record(5, 1, key[:-1], value),
         Record(6, 1, key, b"\0\7?"),
+        Record(7, 1, b"\0\3\0\1g", bytes.fromhex("00000000000700")),
+        Record(8, 1, b"\0\3\0\1g", bytes.fromhex("000000000007")),
     ]
     log = written(tmp_path, batch(records))
     flags = ("--offsets-decoder", "--skip-record-metadata")
@@ -311,14 +317,16 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
         f'| key: {shown} payload: {{"version":"3","data":{{"offset":42,"leaderEpoch":5,'
         '"metadata":"m","commitTimestamp":1000}}',
         f"| key: {shown} payload: <DELETE>",
-        '| key: {"type":"3","name":"ConsumerGroupMetadata","data":"AANuZXc="}'
+        '| key: {"type":"9","name":"ShareGroupPartitionMetadata","data":"AAluZXc="}'
         ' payload: {"version":"1","data":"AAF4"}',
         "| key: Unknown record type 99 at offset 3, skipping.",
         "| key: Error at offset 4, skipping. a record of __consumer_offsets without a key",
         "| key: Error at offset 5, skipping. 4 bytes where 3 are left",
         f'| key: {shown} payload: {{"version":"7","data":"AAc/"}}',
+        '| key: {"type":"3","data":{"groupId":"g"}} payload: {"version":"0","data":{"epoch":7}}',
+        "| key: Error at offset 8, skipping. 1 bytes where 0 are left",
     ]
-    assert said.err.count("\n") == 3
+    assert said.err.count("\n") == 4
     as_json = [one for one in objects(dump(klog, log, flags=(*flags, "--json"))) if "key" in one]
     assert as_json[0]["payload"]["data"]["offset"] == 42
 
@@ -395,6 +403,22 @@ def test_the_checksums_inside_a_wrapper(klog: Klog) -> None:
         "| offset: 1 CreateTime: 1704067200009 keySize: -1 valueSize: 6 "
         "isValid: true crc: 1911256042}",
     ]
+
+
+def test_the_checksums_inside_a_wrapper_of_several_parts(klog: Klog, tmp_path: Path) -> None:
+    """It is decoded in parts; the checksums go on where the part before ended."""
+    count = PART_RECORDS + 5
+    inner, checksums = bytearray(), []
+    for offset in range(count):
+        checked = struct.pack(">bbqiii", 1, 0, 1000, -1, 4, offset)
+        checksums.append(zlib.crc32(checked))
+        inner += struct.pack(">qiI", offset, 4 + len(checked), checksums[-1]) + checked
+    packed = gzip.compress(inner, 1)
+    checked = struct.pack(">bbqii", 1, GZIP, 1000, -1, len(packed)) + packed
+    wrapper = struct.pack(">qiI", count - 1, 4 + len(checked), zlib.crc32(checked)) + checked
+    said = dump(klog, written(tmp_path, wrapper), flags=("--deep-iteration",))
+    found = re.findall(rb"isValid: true crc: ([0-9]+)}", said.out)
+    assert [int(one) for one in found[-count:]] == checksums
 
 
 def test_offsets_that_fall_are_told_across_chunks(

@@ -16,7 +16,8 @@ from klog.logformat import markers
 from klog.logformat.codecs import decompress
 from klog.logformat.columnar import decode, decode_parts
 from klog.logformat.compress import check_level, compress
-from klog.logformat.encode import Form, empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.encode import empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.form import Form
 from klog.logformat.markers import At
 from klog.logformat.records import lay, measure
 from klog.logformat.restamp import restamp

@@ -22,8 +22,7 @@ from tests.fuzz.seal import sealed_snapshot
 _LOG_BYTES = 1 << 20
 _BASE, _END = 100, 1 << 40
 _TABLES = (
-    internal.OFFSET_COMMIT_VALUE,
-    internal.GROUP_METADATA_VALUE,
+    *(value for _, value in internal.GROUP_SCHEMAS.values()),
     internal.TRANSACTION_LOG_VALUE,
     internal.SUBSCRIPTION,
     internal.ASSIGNMENT,

@@ -14,8 +14,8 @@ import numpy as np
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat import codecs, columnar
-from klog.logformat.encode import Form
 from klog.logformat.encode import encode as write
+from klog.logformat.form import Form
 from tests import encode, encode_legacy
 from tests.fuzz.seal import sealed_log
 from tests.logformat.decoding import ALL, by_hand, records

@@ -13,7 +13,7 @@ from tests.conformance.log_files import Writer
 from tests.encode import Record
 from tests.fuzz.log_targets import named_file
 from tests.fuzz.targets import TARGETS
-from tests.logformat import golden, test_internal_topics
+from tests.logformat import golden, group_goldens, test_internal_topics
 
 _RECORDS = [
     Record(1000, 1000, b"k1", b"v1"),
@@ -178,6 +178,10 @@ def _internal_records() -> Iterator[bytes]:
             yield bytes([len(key)]) + key + value
     for value in (known.OFFSET_V4, known.TRANSACTION_V1):
         yield b"\0" + value
+    for one in group_goldens.ROWS:
+        newer, message = bytes.fromhex(one.key_hex), bytes.fromhex(one.value_hex)
+        yield bytes([len(newer)]) + newer + message
+        yield b"\0" + message
     for version in range(5):
         yield bytes([0, 0, version]) + bytes(60)
 

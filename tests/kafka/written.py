@@ -15,8 +15,9 @@ import pyarrow as pa
 from klog.logformat import batch as v2
 from klog.logformat.checkpoint import encode_epoch_checkpoint
 from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.encode import Form, empty_batch, encode, encode_one
+from klog.logformat.encode import empty_batch, encode, encode_one
 from klog.logformat.epochs import NO_EPOCHS
+from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE
 from klog.logformat.indexing import Appends, appends_of, index_appends
 from klog.logformat.markers import At, end_transaction

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from klog.logformat.encode import Form
+from klog.logformat.form import Form
 from klog.logformat.rolling import RollLimits
 from klog.logformat.sequence import advance
 from tests.corpus.clients import CODECS, Sent

@@ -12,7 +12,8 @@ from klog.logformat import batch as v2
 from klog.logformat import encode as encoding
 from klog.logformat import segment_recovery
 from klog.logformat.codecs import GZIP, MAX_BATCH_BYTES, NONE, ZSTD, decompress
-from klog.logformat.encode import Form, empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.encode import empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
 from klog.logformat.records import MAX_FIRST_OFFSET, Records
 
@@ -56,6 +57,12 @@ REFUSED_ROWS: list[tuple[dict[str, Any], str]] = [
     ({"offset": np.array([0, MAX_FIRST_OFFSET + 1])}, "row 1: there is no such offset"),
     ({"offset": MAX_FIRST_OFFSET}, "there are no 2 offsets from"),
     ({"offset": -1}, "there are no 2 offsets from -1"),
+    ({"offset": np.array([5, 3], np.uint64)}, "row 1: the offset is not above that of the row"),
+    ({"offset": np.array([5, 3], np.uint8)}, "row 1: the offset is not above that of the row"),
+    ({"offset": np.array([2**63, 2**63 + 1], np.uint64)}, "row 0: there is no such offset"),
+    ({"offset": np.array([5.5, 5.9])}, "offsets are 1-dimensional float64"),
+    ({"offset": np.array([[5], [6]])}, "offsets are 2-dimensional int64"),
+    ({"offset": np.array(5)}, "offsets are 0-dimensional int64"),
     ({"offset": np.array([1])}, "1 offsets for 2 rows"),
     ({"headers": NAMELESS}, "row 1: a header without a name"),
     ({"headers": column_of(HEADERS_TYPE, None, [None])}, "row 1: a header without a name"),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from klog.logformat.encode import Form, encode_one
+from klog.logformat.encode import encode_one
+from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE
 from klog.logformat.records import Records
 from tests.encode import Record

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -130,17 +130,18 @@ def _dump_deep(
     lines = _checked(printer, path, chunk)
     headers = chunk.batches.headers.tolist()
     printed, fields = -1, Fields()
+    checks: Iterator[str] = repeat("")
     for number, rows in _decoded(chunk):
         if number > printed:
             printed, fields = number, next(lines)
+            checks = _checks(chunk, number, fields)
             printer.line("batch", fields)
         if isinstance(rows, CorruptRecordError):
             text = f"its records cannot be read: {rows.reason}"
             _tell(printer, path, fields["position"], text)
             continue
-        checks = _checks(chunk, number, fields) if fields["magic"] < v2.MAGIC else []
-        batch = _record_batch(_Header(*headers[number]), fields, checks)
-        printer.records(shown_records(rows, batch, show, wrong))
+        batch = _record_batch(_Header(*headers[number]), fields)
+        printer.records(shown_records(rows, islice(checks, len(rows)), batch, show, wrong))
         last_offset = _tell_gaps(printer, path, rows, last_offset)
     return last_offset
 
@@ -202,24 +203,29 @@ def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | Corrupt
         yield number, exc
 
 
-def _checks(chunk: Chunk, number: int, fields: Fields) -> list[str]:
-    """Tell of the checksums in an entry of v0 or v1; those in a wrapper that was opened hold."""
+def _checks(chunk: Chunk, number: int, fields: Fields) -> Iterator[str]:
+    """Tell of each message's own checksum in an entry of v0 or v1; records of v2 have none.
+
+    Those in a wrapper that was opened hold.
+    """
     batches = chunk.batches.part(number, number + 1)
-    if not batches.attributes[0] & v2.CODEC_MASK:
+    if fields["magic"] >= v2.MAGIC:
+        yield from repeat("")
+    elif not batches.attributes[0] & v2.CODEC_MASK:
         valid = "true" if fields["isvalid"] else "false"
-        return [f" isValid: {valid} crc: {fields['crc']}}}"]
-    (found,) = messages(chunk.data, batches, len(chunk.data))
-    return [f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist()]
+        yield f" isValid: {valid} crc: {fields['crc']}}}"
+    else:
+        (found,) = messages(chunk.data, batches, len(chunk.data))
+        yield from (f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist())
 
 
-def _record_batch(header: _Header, fields: Fields, checks: list[str]) -> Batch:
+def _record_batch(header: _Header, fields: Fields) -> Batch:
     return Batch(
         magic=header.magic,
         base_offset=header.base_offset,
         base_sequence=header.base_sequence,
         timestamp_type=fields["timestampType"],
         is_control=header.magic >= v2.MAGIC and bool(header.attributes & v2.CONTROL),
-        checks=checks,
     )
 
 
@@ -272,4 +278,4 @@ def _checksum(batch: bytes, magic: int) -> tuple[int, bool]:
     if magic > 1:
         return int(struct.unpack_from(">I", batch, 17)[0]), v2.is_intact(batch)
     stored = int(struct.unpack_from(">I", batch, v2.FRAME_BYTES)[0])
-    return stored, stored == zlib.crc32(batch[v2.MAGIC_AT :])
+    return stored, v2.is_intact(batch)

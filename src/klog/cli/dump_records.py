@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, TypeAlias
 
 from klog.cli.dump_lines import Parts, text_of
@@ -56,8 +55,6 @@ class Batch:
     base_sequence: int
     timestamp_type: str
     is_control: bool
-    checks: Sequence[str]
-    """The text of each legacy message's own checksum; empty in batches of format v2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +74,17 @@ def rows_of(records: Columns) -> list[Row]:
 
 
 def shown_records(
-    rows: Iterable[Row], batch: Batch, show: Show, wrong: Callable[[int, str], None]
+    rows: Iterable[Row],
+    checks: Iterable[str],
+    batch: Batch,
+    show: Show,
+    wrong: Callable[[int, str], None],
 ) -> Iterator[tuple[Parts, Fields]]:
     """Give each record of a batch as parts of a line and as values.
 
-    `wrong` is told of what has no meaning.
+    `checks` tells of each record's own checksum, `wrong` is told of what has no meaning.
     """
-    for (offset, timestamp, key, value, named), check in zip(
-        rows, batch.checks or repeat(""), strict=False
-    ):
+    for (offset, timestamp, key, value, named), check in zip(rows, checks, strict=True):
         fields: Fields = {}
         parts: Parts = []
         if show.metadata:

@@ -1,0 +1,131 @@
+"""Records of consumer, share and streams groups, held to Kafka's own classes and its dump tool.
+
+The rule: what klog decodes is what `DumpLogSegments --offsets-decoder` prints of the same record,
+and what klog writes of anything that a record may hold is, byte by byte, what Kafka writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from klog.logformat import internal_topics as topics
+from klog.logformat.schema import Fields, Schema
+from tests.broker import Broker
+from tests.cli.conftest import Klog
+from tests.java import java_process
+from tests.kafka.groups import consume_as_groups
+from tests.kafka.test_dump import check_same, kafka, lines, log_of, ours
+from tests.logformat.group_goldens import ROWS
+from tests.logformat.test_internal_topics import messages, without_defaults
+
+pytestmark = pytest.mark.kafka
+
+NEWER = sorted(kind for kind in topics.GROUP_SCHEMAS if kind > 2)
+ONLY_OLDER_BROKERS_WRITE = {4}
+LIVE_PROPERTIES = {
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+}
+
+
+def test_kafkas_bytes_of_every_kind(klog: Klog, tmp_path: Path) -> None:
+    records: list[tuple[bytes, bytes | None]] = []
+    for one in ROWS:
+        key = bytes.fromhex(one.key_hex)
+        records += [(key, bytes.fromhex(one.value_hex)), (key, None)]
+    check_same(klog, [log_of(tmp_path, records)], "--offsets-decoder")
+
+
+def test_values_cut_off(klog: Klog, tmp_path: Path) -> None:
+    """Both tell of each; Kafka's tool in words of its own."""
+    records = [(bytes.fromhex(one.key_hex), bytes.fromhex(one.value_hex)[:-1]) for one in ROWS]
+    log = log_of(tmp_path, [*records])
+    theirs, mine = kafka([log], "--offsets-decoder"), ours(klog, [log], "--offsets-decoder")
+    assert [re.sub("(skipping).*", r"\1", line) for line in lines(mine)] == [
+        re.sub("(skipping).*", r"\1", line) for line in lines(theirs)
+    ]
+    assert mine.out.count(b"skipping") == len(ROWS)
+
+
+def test_what_a_broker_writes_of_its_groups(klog: Klog, tmp_path: Path, gateway: Any) -> None:
+    with Broker(tmp_path, LIVE_PROPERTIES) as broker:
+        consume_as_groups(broker, gateway)
+        broker.stop()
+    (log,) = (tmp_path / "log" / "__consumer_offsets-0").glob("*.log")
+    check_same(klog, [log], "--offsets-decoder")
+    shown = ours(klog, [log], "--offsets-decoder").out.decode()
+    kinds = {int(kind) for kind in re.findall(r'key: {"type":"([0-9]+)"', shown)}
+    assert set(NEWER) - kinds == ONLY_OLDER_BROKERS_WRITE
+    assert '"classicMemberMetadata":{' in shown
+    assert '"name":' not in re.sub(r"payload: .*", "", shown)
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Any]:
+    with java_process() as running:
+        yield running
+
+
+def as_json(fields: Fields) -> str:
+    return json.dumps(fields, default=lambda data: b64encode(data).decode())
+
+
+def kafka_bytes(gateway: Any, table: Schema, version: int, fields: Fields) -> bytes:
+    """Write fields with the class that Kafka has of a table, from the JSON that it reads."""
+    node = gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper().readTree(as_json(fields))
+    message = getattr(_generated(gateway), f"{table.name}JsonConverter").read(node, 0)
+    util = gateway.jvm.org.apache.kafka.common.protocol.MessageUtil
+    return bytes(util.toVersionPrefixedBytes(version, message))
+
+
+def kafka_fields(gateway: Any, key: bytes, value: bytes) -> tuple[Fields, Fields]:
+    """Read a record as the group coordinator does, and give key and value by Kafka's JSON."""
+    serde = gateway.jvm.org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde()
+    wrap = gateway.jvm.java.nio.ByteBuffer.wrap
+    record = serde.deserialize(wrap(key), wrap(value))
+    shown = _generated(gateway).CoordinatorRecordJsonConverters
+    message = record.value().message()
+    return (
+        json.loads(shown.writeRecordKeyAsJson(record.key()).toString()),
+        json.loads(shown.writeRecordValueAsJson(message, record.value().version()).toString()),
+    )
+
+
+def _generated(gateway: Any) -> Any:
+    return gateway.jvm.org.apache.kafka.coordinator.group.generated
+
+
+def test_kafka_knows_the_same_kinds(gateway: Any) -> None:
+    known = {one.id(): one.toString() for one in _generated(gateway).CoordinatorRecordType.values()}
+    assert known.keys() == topics.GROUP_SCHEMAS.keys()
+
+
+@pytest.mark.parametrize("kind", NEWER)
+def test_anything_that_a_record_may_hold(gateway: Any, kind: int) -> None:
+    tables = topics.GROUP_SCHEMAS[kind]
+
+    @settings(max_examples=25, deadline=None, database=None)
+    @given(st.tuples(messages(tables[0].fields, kind), messages(tables[1].fields, 0)))
+    def check(record: tuple[Fields, Fields]) -> None:
+        key, value = record
+        written = [
+            topics.write_versioned(table, version, fields)
+            for table, version, fields in zip(tables, (kind, 0), record, strict=True)
+        ]
+        assert written[0][2:] == kafka_bytes(gateway, tables[0], 0, key)[2:]
+        assert written[1] == kafka_bytes(gateway, tables[1], 0, value)
+        kept = without_defaults(tables[1].fields, value)
+        assert kafka_fields(gateway, *written) == (key, json.loads(as_json(kept)))
+
+    check()
