@@ -18,7 +18,9 @@ from klog.connector.log.lock import is_held
 from klog.connector.log.partition import PartitionLog, TopicPartition
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.tail import End, Flushed, find_end
-from klog.connector.store.files import Entry, LocalStore, Store, store_for
+from klog.connector.store.files import Entry, Store
+from klog.connector.store.local import LocalStore
+from klog.connector.store.schemes import store_for
 from klog.errors import (
     CorruptRecordError,
     DataLossError,

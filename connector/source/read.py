@@ -21,7 +21,8 @@ from klog.connector.log.segment import Chunk, chunks, first_offset, located
 from klog.connector.source.fates import Fates
 from klog.connector.source.plan import ChangedError, Slice
 from klog.connector.source.rows import decoded, rows, schema
-from klog.connector.store.files import File, Store, store_for
+from klog.connector.store.files import File, Store
+from klog.connector.store.schemes import store_for
 from klog.errors import CorruptRecordError, DataLossError
 from klog.logformat import batch as v2
 from klog.logformat import transactions

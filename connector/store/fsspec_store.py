@@ -1,0 +1,105 @@
+"""Read files of any scheme that fsspec knows; nothing is written through it.
+
+No generic call of fsspec is atomic (`mode="create"` is exists-then-write in most of its file
+systems), so a scheme that can be written has a strategy of its own beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from klog.connector.store.files import Entry
+from klog.errors import KlogError
+
+
+class FsspecFile:
+    """A file of any fsspec file system, read by ranges."""
+
+    def __init__(self, system: Any, path: str) -> None:
+        """Ask the store for the file's size and identity."""
+        self._system, self._path = system, path
+        with _foreign(path):
+            info = system.info(path)
+            self.size_bytes = int(info["size"])
+            self.identity = self.stamp = _version(info)
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Read from `begin` to before `end`."""
+        if begin >= min(end, self.size_bytes):
+            return b""
+        with _foreign(self._path):
+            return bytes(self._system.cat_file(self._path, begin, min(end, self.size_bytes)))
+
+    def close(self) -> None:
+        """Hold nothing open between reads."""
+
+
+class FsspecStore:
+    """Any file system that fsspec knows, for reading."""
+
+    def __init__(self, system: Any) -> None:
+        """Take the file system that fsspec made for the scheme."""
+        self._system = system
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory, asking the store anew."""
+        with _foreign(directory):
+            self._system.invalidate_cache(directory)
+            listed = self._system.ls(directory, detail=True)
+        found = []
+        for info in listed:
+            path = str(info["name"]).rstrip("/")
+            name = path.rsplit("/", 1)[-1]
+            size = int(info.get("size") or 0)
+            if name and path.strip("/") != directory.strip("/"):
+                found.append(Entry(name, path, size, info["type"] == "directory"))
+        return sorted(found, key=lambda entry: entry.name)
+
+    def open(self, path: str) -> FsspecFile:
+        """Open a file."""
+        return FsspecFile(self._system, path)
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        with _foreign(path):
+            return bytes(self._system.cat_file(path))
+
+
+@contextmanager
+def _foreign(path: str) -> Iterator[None]:
+    """Restate what a file system's own code raises as a `KlogError` that names the path.
+
+    An `OSError` says what a caller has to know (no such file, no permission) and stays.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    # Each of fsspec's file systems raises what the client library behind it does, and those have
+    # no class in common.
+    except Exception as exc:
+        raise KlogError(
+            f"{path}: cannot be read: {_said(exc)}. Check the URL, and that what it names is whole"
+        ) from exc
+
+
+def _said(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {exc}"
+
+
+def _version(info: dict[str, Any]) -> str:
+    for key in (
+        "ETag",
+        "etag",
+        "version_id",
+        "md5",
+        "mtime",
+        "LastModified",
+        "modified",
+        "created",
+    ):
+        if info.get(key) is not None:
+            return f"{info['size']}-{info[key]}"
+    return str(info["size"])
