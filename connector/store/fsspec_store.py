@@ -55,6 +55,8 @@ class FsspecStore:
             size = int(info.get("size") or 0)
             if name and path.strip("/") != directory.strip("/"):
                 found.append(Entry(name, path, size, info["type"] == "directory"))
+            elif name and info["type"] == "file" and not str(info["name"]).endswith("/"):
+                raise NotADirectoryError(f"{directory} is a file")
         return sorted(found, key=lambda entry: entry.name)
 
     def open(self, path: str) -> FsspecFile:

@@ -10,6 +10,7 @@ from klog.connector.store.contract import WritableStore
 from klog.connector.store.files import Store
 from klog.connector.store.fsspec_store import FsspecStore
 from klog.connector.store.local import LocalStore
+from klog.connector.store.memory import MemoryStore
 from klog.errors import OptionError
 
 
@@ -24,6 +25,8 @@ def store_for(root: str) -> tuple[Store, str]:
     scheme = root.split(":", 1)[0]
     if scheme == "file":
         return LocalStore(), "/" + root.removeprefix("file:").strip("/")
+    if scheme == "memory":
+        return MemoryStore(), "/" + root.removeprefix("memory:").strip("/")
     try:
         system, path = fsspec.core.url_to_fs(root)
     except OSError:
@@ -43,7 +46,7 @@ def writable_store_for(root: str) -> tuple[WritableStore, str]:
     Raises `OptionError` as `store_for` does, and for a scheme that cannot be written.
     """
     store, path = store_for(root)
-    if isinstance(store, LocalStore):
+    if isinstance(store, LocalStore | MemoryStore):
         return store, path
     raise OptionError(
         f"path: klog cannot write to {root.split(':', 1)[0]}://, as nothing there makes sure that "

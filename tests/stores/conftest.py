@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from tests.stores.places import Place, place_at
@@ -15,7 +16,15 @@ def on_local(request: pytest.FixtureRequest) -> Place:
     return place_at(str(folder / "root"))
 
 
-STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {"local": on_local}
+def on_memory(request: pytest.FixtureRequest) -> Place:
+    request.addfinalizer(fsspec.filesystem("memory").store.clear)
+    return place_at("memory://root/of/it")
+
+
+STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
+    "local": on_local,
+    "memory": on_memory,
+}
 
 
 @pytest.fixture(params=list(STORES))
