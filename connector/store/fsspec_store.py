@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from klog.connector.store.files import Entry
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import KlogError
 
 
 class FsspecFile:
     """A file of any fsspec file system, read by ranges."""
 
-    def __init__(self, system: Any, path: str) -> None:
+    def __init__(self, system: Any, path: str, storage: Storage) -> None:
         """Ask the store for the file's size and identity."""
-        self._system, self._path = system, path
-        with _foreign(path):
+        self._system, self._path, self._storage = system, path, storage
+        with _foreign(path, storage):
             info = system.info(path)
             self.size_bytes = int(info["size"])
             self.identity = self.stamp = _version(info)
@@ -29,7 +30,7 @@ class FsspecFile:
         """Read from `begin` to before `end`."""
         if begin >= min(end, self.size_bytes):
             return b""
-        with _foreign(self._path):
+        with _foreign(self._path, self._storage):
             return bytes(self._system.cat_file(self._path, begin, min(end, self.size_bytes)))
 
     def close(self) -> None:
@@ -39,13 +40,13 @@ class FsspecFile:
 class FsspecStore:
     """Any file system that fsspec knows, for reading."""
 
-    def __init__(self, system: Any) -> None:
-        """Take the file system that fsspec made for the scheme."""
-        self._system = system
+    def __init__(self, system: Any, storage: Storage = NOTHING_GIVEN) -> None:
+        """Take the file system that fsspec made for the scheme, and what it was made with."""
+        self._system, self._storage = system, storage
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory, asking the store anew."""
-        with _foreign(directory):
+        with _foreign(directory, self._storage):
             self._system.invalidate_cache(directory)
             listed = self._system.ls(directory, detail=True)
         found = []
@@ -61,34 +62,31 @@ class FsspecStore:
 
     def open(self, path: str) -> FsspecFile:
         """Open a file."""
-        return FsspecFile(self._system, path)
+        return FsspecFile(self._system, path, self._storage)
 
     def read(self, path: str) -> bytes:
         """Read a whole file."""
-        with _foreign(path):
+        with _foreign(path, self._storage):
             return bytes(self._system.cat_file(path))
 
 
 @contextmanager
-def _foreign(path: str) -> Iterator[None]:
+def _foreign(path: str, storage: Storage) -> Iterator[None]:
     """Restate what a file system's own code raises as a `KlogError` that names the path.
 
-    An `OSError` says what a caller has to know (no such file, no permission) and stays.
+    What is missing, or no directory, is for the caller to know and stays.
     """
     try:
         yield
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     # Each of fsspec's file systems raises what the client library behind it does, and those have
     # no class in common.
-    except Exception as exc:
+    except Exception as exc:  # noqa: BLE001 - it is raised again, in words
+        said = storage.redacted(f"{type(exc).__name__}: {exc}")
         raise KlogError(
-            f"{path}: cannot be read: {_said(exc)}. Check the URL, and that what it names is whole"
-        ) from exc
-
-
-def _said(exc: Exception) -> str:
-    return f"{type(exc).__name__}: {exc}"
+            f"{path}: cannot be read: {said}. Check the URL, and that what it names is whole"
+        ) from storage.cause(exc)
 
 
 def _version(info: dict[str, Any]) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 
+from klog.connector.store.storage import storage_of
+from tests.servers import BUCKET, S3Server
 from tests.stores.places import Place, place_at
 
 
@@ -21,12 +25,26 @@ def on_memory(request: pytest.FixtureRequest) -> Place:
     return place_at("memory://root/of/it")
 
 
+def on_s3(request: pytest.FixtureRequest) -> Place:
+    server: S3Server = request.getfixturevalue("s3_server")
+    return place_at(f"s3a://{BUCKET}/{secrets.token_hex(8)}/root", storage_of(server.options()))
+
+
 STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
     "local": on_local,
     "memory": on_memory,
+    "s3": on_s3,
 }
+WITH_A_SERVER = {"s3"}
 
 
-@pytest.fixture(params=list(STORES))
+def parameters() -> list[Any]:
+    return [
+        pytest.param(name, marks=[pytest.mark.stores] if name in WITH_A_SERVER else [])
+        for name in STORES
+    ]
+
+
+@pytest.fixture(params=parameters())
 def place(request: pytest.FixtureRequest) -> Place:
     return STORES[request.param](request)

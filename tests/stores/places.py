@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from klog.connector.store.contract import WritableStore
 from klog.connector.store.schemes import writable_store_for
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,7 @@ class Place:
     """An empty root: its store, and its path as the store spells it."""
 
     url: str
+    storage: Storage
     store: WritableStore
     path: str
 
@@ -20,5 +22,5 @@ class Place:
         return f"{self.path}/{name}"
 
 
-def place_at(url: str) -> Place:
-    return Place(url, *writable_store_for(url))
+def place_at(url: str, storage: Storage = NOTHING_GIVEN) -> Place:
+    return Place(url, storage, *writable_store_for(url, storage))

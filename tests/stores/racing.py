@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import Any
 
 from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.storage import Storage
 from tests.stores.places import Place, place_at
 
 WAIT_SECONDS = 120
@@ -22,8 +23,9 @@ def race(place: Place, racers: int, rounds: int) -> list[list[Put]]:
         return _race_of_threads(place, racers, rounds)
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(racers), context.SimpleQueue()
+    shared = (rounds, barrier, answers)
     processes = [
-        context.Process(target=_run, args=(place.url, number, rounds, barrier, answers))
+        context.Process(target=_run, args=(place.url, place.storage, number, *shared))
         for number in range(racers)
     ]
     for process in processes:
@@ -35,8 +37,8 @@ def race(place: Place, racers: int, rounds: int) -> list[list[Put]]:
     return [[Put(found[number][one]) for number in range(racers)] for one in range(rounds)]
 
 
-def _run(url: str, number: int, rounds: int, barrier: Any, answers: Any) -> None:
-    place = place_at(url)
+def _run(url: str, storage: Storage, number: int, rounds: int, barrier: Any, answers: Any) -> None:
+    place = place_at(url, storage)
     found: list[Any] = []
     try:
         found = [one.value for one in _race(place.store, place.path, number, rounds, barrier)]
