@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.broker import Broker
-    from tests.servers import S3Server
+    from tests.servers import Hdfs, S3Server
 
 
 @pytest.fixture(scope="session")
@@ -48,4 +48,13 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     from tests.servers import S3Server
 
     with S3Server(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """Give the one running HDFS; a test keeps to a directory of its own."""
+    from tests.servers import Hdfs
+
+    with Hdfs(tmp_path_factory.mktemp("hdfs")) as running:
         yield running

@@ -163,5 +163,67 @@ class S3Server(Server):
         }
 
 
+class Hdfs(Server):
+    """A NameNode and a DataNode; permissions hold for all users but the one who started them."""
+
+    def _start(self) -> None:
+        rpc, http = free_ports(2)
+        self.url, self.web_url = f"hdfs://127.0.0.1:{rpc}", f"webhdfs://127.0.0.1:{http}"
+        self._state = (
+            f"http://127.0.0.1:{http}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
+        )
+        conf = self.work / "conf"
+        for name in ("hdfs", "datanode"):  # the jars do not bring them, and both look for them
+            (conf / "webapps" / name).mkdir(parents=True, exist_ok=True)
+        (conf / "log4j.properties").write_text(LOG4J)
+        core = {"fs.defaultFS": self.url, "hadoop.tmp.dir": str(self.work / "data")}
+        _xml(conf / "core-site.xml", core)
+        _xml(
+            conf / "hdfs-site.xml",
+            {
+                "dfs.replication": "1",
+                "dfs.permissions.enabled": "true",
+                "dfs.namenode.http-address": f"127.0.0.1:{http}",
+                "dfs.namenode.rpc-bind-host": "127.0.0.1",
+                "dfs.namenode.safemode.extension": "0",
+                "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+                "dfs.datanode.address": "127.0.0.1:0",
+                "dfs.datanode.http.address": "127.0.0.1:0",
+                "dfs.datanode.ipc.address": "127.0.0.1:0",
+                "dfs.datanode.hostname": "127.0.0.1",
+            },
+        )
+        server = "org.apache.hadoop.hdfs.server"
+        name_node = f"{server}.namenode.NameNode"
+        formatting = ("-format", "-nonInteractive", "-force")
+        done = subprocess.run(
+            self._command("hadoop", name_node, *formatting),
+            capture_output=True,
+            cwd=self.work,
+            timeout=START_TIMEOUT_SECONDS,
+            check=False,
+        )
+        self.output.write_bytes(done.stderr)
+        if done.returncode:
+            raise ServerError(f"the NameNode cannot be formatted\n{self.tail()}")
+        self._spawn("hadoop", name_node)
+        self._spawn("hadoop", f"{server}.datanode.DataNode")
+
+    def _ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(self._state, timeout=5) as answer:
+                return b'"NumLiveDataNodes" : 1' in answer.read()
+        except OSError:
+            return False
+
+
+def _xml(path: Path, settings: dict[str, str]) -> None:
+    properties = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>\n"
+        for name, value in settings.items()
+    )
+    path.write_text(f"<configuration>\n{properties}</configuration>\n")
+
+
 def _properties(path: Path, settings: dict[str, str]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -28,6 +28,7 @@ class Put(Enum):
 class WritableStore(Store, Protocol):
     """A store that a topic's log can be kept in; paths are as `store_for` gives them.
 
+    Names have no colon, which HDFS refuses, and no control character, which S3's client does.
     Directories need not be made first. A `KlogError` says what is wrong and what to do (no
     permission, no space, no such bucket), in words for the user and without a secret.
     """

@@ -10,13 +10,14 @@ import fsspec
 from klog.connector.store.contract import WritableStore
 from klog.connector.store.files import Store
 from klog.connector.store.fsspec_store import FsspecStore
+from klog.connector.store.hdfs import Hdfs
 from klog.connector.store.local import LocalStore
 from klog.connector.store.memory import MemoryStore
 from klog.connector.store.s3 import S3
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import OptionError
 
-WRITABLE = ("a local path", "file:", "memory:", "s3://")
+WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://")
 
 
 def store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[Store, str]:
@@ -58,6 +59,11 @@ def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
         if not bucket:
             raise OptionError(f"path: {root} names no bucket; write it as s3://bucket/path")
         return _s3(bucket, storage), f"s3://{bucket}/{key.strip('/')}".rstrip("/")
+    if scheme == "hdfs":
+        storage.refuse_fsspec(scheme)
+        authority, _, path = rest.removeprefix("//").partition("/")
+        url = f"hdfs://{authority}"
+        return _hdfs(url, storage), f"{url}/{path.strip('/')}".rstrip("/")
     return None
 
 
@@ -65,6 +71,11 @@ def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
 def _s3(bucket: str, storage: Storage) -> S3:
     """Make one client a bucket and process: a task opens a store for each slice it reads."""
     return S3(bucket, storage)
+
+
+@lru_cache(maxsize=64)
+def _hdfs(url: str, storage: Storage) -> Hdfs:
+    return Hdfs(url, storage)
 
 
 def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from klog.connector.store.storage import storage_of
-from tests.servers import BUCKET, S3Server
+from tests.servers import BUCKET, Hdfs, S3Server
 from tests.stores.places import Place, place_at
 
 
@@ -30,12 +30,18 @@ def on_s3(request: pytest.FixtureRequest) -> Place:
     return place_at(f"s3a://{BUCKET}/{secrets.token_hex(8)}/root", storage_of(server.options()))
 
 
+def on_hdfs(request: pytest.FixtureRequest) -> Place:
+    server: Hdfs = request.getfixturevalue("hdfs")
+    return place_at(f"{server.url}/{secrets.token_hex(8)}/root")
+
+
 STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
     "local": on_local,
     "memory": on_memory,
     "s3": on_s3,
+    "hdfs": on_hdfs,
 }
-WITH_A_SERVER = {"s3"}
+WITH_A_SERVER = {"s3", "hdfs"}
 
 
 def parameters() -> list[Any]:
