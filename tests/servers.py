@@ -162,6 +162,15 @@ class S3Server(Server):
             "storage.allow_http": "true",
         }
 
+    def environment(self) -> dict[str, str]:
+        """Give the variables that do the same."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
 
 class Hdfs(Server):
     """A NameNode and a DataNode; permissions hold for all users but the one who started them."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from klog.connector.store.contract import Put
+from klog.connector.store.files import Entry
+from klog.connector.store.hdfs import Hdfs
+from tests.servers import BUCKET, S3Server
 from tests.stores.places import Place
 from tests.stores.racing import race
 
@@ -184,6 +189,43 @@ def test_names_that_need_escaping(place: Place, name: str) -> None:
     file.close()
     place.store.delete(path)
     assert [e.name for e in place.store.entries(place.at(name))] == ["put"]
+
+
+def test_ten_thousand_names(place: Place, request: pytest.FixtureRequest) -> None:
+    """Several pages of S3's and of HDFS's listings, whole and in order."""
+    names = [f"{number:020d}-{number % 97:010d}-abcdef.log" for number in range(10_000)]
+    put_empty(place, "many", names, request)
+    found = place.store.entries(place.at("many"))
+    assert [entry.name for entry in found] == names
+    assert found[-1] == Entry(names[-1], place.at(f"many/{names[-1]}"), 0, False)
+
+
+def put_empty(
+    place: Place, directory: str, names: list[str], request: pytest.FixtureRequest
+) -> None:
+    """Make empty files, where it can be done behind the store's back in a moment."""
+    folder = None
+    if place.url.startswith("s3"):
+        server: S3Server = request.getfixturevalue("s3_server")
+        folder = server.folder / place.path.removeprefix(f"s3://{BUCKET}/")
+    elif place.url.startswith("/"):
+        folder = Path(place.path)
+    if folder is not None:
+        (folder / directory).mkdir(parents=True)
+        for name in names:
+            (folder / directory / name).touch()
+        return
+    if isinstance(place.store, Hdfs):
+        client, parent = place.store.client, place.store.name(place.at(directory))
+
+        def create(name: str) -> None:
+            client.create(f"{parent}/{name}").close()
+
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(create, names))
+        return
+    for name in names:
+        place.store.put(place.at(f"{directory}/{name}"), [])
 
 
 def test_sixteen_race_for_one_name(place: Place) -> None:
