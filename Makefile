@@ -37,8 +37,8 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 	&& PATH="$$JAVA_HOME/bin:$$PATH" &&
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 
-.PHONY: help env demo test unit spark kafka slow package coverage lint types format corpus golden \
-	fuzz fuzz-keep bench bench-tiny smoke-next smoke-least pyfiles wheel clean
+.PHONY: help env demo test unit spark kafka stores slow package coverage lint types format corpus \
+	golden fuzz fuzz-keep bench bench-tiny smoke-next smoke-least pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,17 +48,20 @@ env: $(READY) ## Make .venv from uv.lock, with a Java where the machine has none
 demo: $(READY) ## The main job: a broker's own log directory read through Spark
 	$(WITH_JAVA) $(BIN)/python demo/demo.py
 
-test: $(READY) ## All tests: unit, Spark, Kafka, slow, package
+test: $(READY) ## All tests: unit, Spark, Kafka, stores, slow, package
 	$(PYTEST) -m ""
 
 unit: $(READY) ## Quick tests: no network, no Java
 	$(BIN)/python -m pytest
 
 spark: $(READY) ## Tests on a local Spark session
-	$(PYTEST) -m "spark and not kafka and not package"
+	$(PYTEST) -m "spark and not kafka and not stores and not package"
 
 kafka: $(READY) ## Tests on a real broker and Kafka's own tools
 	$(PYTEST) -m kafka
+
+stores: $(READY) ## Tests on a real S3 server and a real HDFS
+	$(PYTEST) -m stores
 
 slow: $(READY) ## Simulations and long property runs
 	$(PYTEST) -m slow

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from klog.connector.store.storage import NOTHING_GIVEN, Storage, storage_of
+from klog.connector.store.storage import PREFIX as STORAGE_PREFIX
 from klog.errors import OptionError
 
 EARLIEST, LATEST = -2, -1
@@ -54,6 +56,7 @@ class ReadOptions:
     `topics`, `pattern` and `assigned`: exactly one is set. `starting` and `ending` are `EARLIEST`,
     `LATEST` or offsets by topic and partition; timestamps are in ms and win over them.
     `latest_if_no_match` says what a `starting_timestamp_ms` behind every record means.
+    `storage` is what the clients of the stores are told.
     """
 
     topics: tuple[str, ...] | None = None
@@ -68,6 +71,7 @@ class ReadOptions:
     include_headers: bool = False
     fail_on_data_loss: bool = True
     min_partitions: int = 0
+    storage: Storage = NOTHING_GIVEN
     columns: tuple[str, ...] = field(default=COLUMNS[:-1])
 
 
@@ -110,6 +114,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
         include_headers=headers,
         fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
         min_partitions=minimum or 0,
+        storage=storage_of(given),
         columns=_columns(options, headers),
     )
 
@@ -136,7 +141,7 @@ def _known_only(options: dict[str, str]) -> dict[str, str]:
     known: dict[str, str] = {}
     ignored = []
     for key, value in options.items():
-        if key in _SPARKS_OWN or key.startswith("option."):
+        if key in _SPARKS_OWN or key.startswith(("option.", STORAGE_PREFIX)):
             continue
         if key == "kafka.isolation.level":
             known[key] = value

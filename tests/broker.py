@@ -196,7 +196,7 @@ class Broker:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.work,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
 
     def _wait_until_ready(self) -> None:
@@ -267,6 +267,6 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     if sys.platform == "linux":
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

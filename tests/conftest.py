@@ -1,4 +1,4 @@
-"""What tests share: one Spark session and one broker for the whole run."""
+"""What tests share: one Spark session, one broker and one server a store."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.broker import Broker
+    from tests.servers import Hdfs, S3Server
 
 
 @pytest.fixture(scope="session")
@@ -38,4 +39,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     from tests.broker import Broker
 
     with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Give the one running S3 server; a test keeps to a prefix of its own."""
+    from tests.servers import S3Server
+
+    with S3Server(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """Give the one running HDFS; a test keeps to a directory of its own."""
+    from tests.servers import Hdfs
+
+    with Hdfs(tmp_path_factory.mktemp("hdfs")) as running:
         yield running

@@ -49,6 +49,13 @@ COMPONENTS: dict[str, tuple[Module, ...]] = {
         Module("org.apache.kafka", "kafka_2.13", "2.8.2"),
         Module("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
+    # The stores that tests write to: an S3 server over a folder, and a NameNode with its DataNode.
+    "s3proxy": (Module("org.gaul", "s3proxy", "4.1.0"),),
+    "hadoop": (
+        Module("org.apache.hadoop", "hadoop-common", "3.5.0"),
+        Module("org.apache.hadoop", "hadoop-hdfs", "3.5.0"),
+        Module("org.apache.hadoop", "hadoop-hdfs-client", "3.5.0"),
+    ),
 }
 
 

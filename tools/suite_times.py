@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import pytest
 
-SUITES = ("package", "kafka", "spark", "slow")
+SUITES = ("package", "kafka", "stores", "spark", "slow")
 
 
 class SuiteTimes:

@@ -18,7 +18,10 @@ from klog.connector.log.lock import is_held
 from klog.connector.log.partition import PartitionLog, TopicPartition
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.tail import End, Flushed, find_end
-from klog.connector.store.files import Entry, LocalStore, Store, store_for
+from klog.connector.store.files import Entry, Store
+from klog.connector.store.local import LocalStore
+from klog.connector.store.schemes import store_for
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import (
     CorruptRecordError,
     DataLossError,
@@ -85,9 +88,9 @@ class RawRoot:
     that looking again costs the bytes that came since.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        """Look at each path; raises `OptionError` for one that is no directory."""
-        self._roots = [(path, *store_for(path)) for path in paths]
+    def __init__(self, paths: Iterable[str], storage: Storage = NOTHING_GIVEN) -> None:
+        """Find the store of each path; raises `OptionError` where there is none."""
+        self._roots = [(path, *store_for(path, storage)) for path in paths]
         self._remembered: dict[TopicPartition, Remembered] = {}
 
     def partitions(self) -> Partitions:

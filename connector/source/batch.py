@@ -31,7 +31,7 @@ class KlogBatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Plan the read, one task a list of slices."""
-        root = RawRoot(self._directories)
+        root = RawRoot(self._directories, self._options.storage)
         pinned = self._pinned if self._pinned is not None else scan.pin(root, self._options)
         return [InputPartition(task) for task in scan.slices(root, pinned, self._options)]
 

@@ -21,7 +21,9 @@ from klog.connector.log.segment import Chunk, chunks, first_offset, located
 from klog.connector.source.fates import Fates
 from klog.connector.source.plan import ChangedError, Slice
 from klog.connector.source.rows import decoded, rows, schema
-from klog.connector.store.files import File, Store, store_for
+from klog.connector.store.files import File, Store
+from klog.connector.store.schemes import store_for
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CorruptRecordError, DataLossError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
@@ -41,11 +43,12 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How slices are read: the columns wanted, and what happens when bytes have gone."""
+    """How slices are read: which columns, from what stores, and what if bytes have gone."""
 
     columns: Sequence[str]
     replan: Replan
     fail_on_data_loss: bool = True
+    storage: Storage = NOTHING_GIVEN
 
     def read(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
         """Give the records of these slices in order.
@@ -66,7 +69,7 @@ class Reader:
         while left:
             given = left[0]["start_offset"]
             try:
-                for columns, reached in _read_slice(left[0], names):
+                for columns, reached in _read_slice(left[0], names, self.storage):
                     yield columns
                     given = reached
                 del left[0]
@@ -95,9 +98,9 @@ class Reader:
         _log.warning("%s were deleted while they were read; failOnDataLoss=false, going on", lost)
 
 
-def _read_slice(piece: Slice, names: set[str]) -> Iterator[tuple[Columns, int]]:
+def _read_slice(piece: Slice, names: set[str], storage: Storage) -> Iterator[tuple[Columns, int]]:
     """Give decoded columns and the offset reached, chunk by chunk."""
-    store, _ = store_for(piece["root"])
+    store, _ = store_for(piece["root"], storage)
     file = _open(store, piece)
     name = f"{piece['topic']}-{piece['partition']}"
     fates = Fates(piece, store, file)

@@ -18,6 +18,7 @@ from klog.connector.source.plan import Slice, plan
 from klog.connector.source.ranges import OffsetRange, batch_ranges
 from klog.connector.source.read import Reader
 from klog.connector.source.subscription import subscribed
+from klog.connector.store.storage import Storage
 from klog.errors import DataLossError, KlogError, OptionError
 
 _log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
     What is wrong for both (no such directory, no such topic) is raised as `OptionError`; what only
     a batch would mind is left for its reader, and None given.
     """
-    root = RawRoot(log_directories(given))
+    root = RawRoot(log_directories(given), options.storage)
     subscribed(options, root.partitions())
     try:
         return pin(root, options)
@@ -124,10 +125,11 @@ class Replanner:
     """Plans a slice anew in the task that finds its file changed; pickles with its reader."""
 
     directories: tuple[str, ...]
+    storage: Storage
 
     def __call__(self, piece: Slice) -> tuple[int, list[Slice]]:
         """Give the log start now, and slices for the offsets that are left."""
-        root = RawRoot(self.directories)
+        root = RawRoot(self.directories, self.storage)
         name = TopicPartition(piece["topic"], piece["partition"])
 
         def planned() -> tuple[int, list[Slice]]:
@@ -146,4 +148,5 @@ class Replanner:
 
 def reader(directories: list[str], options: ReadOptions) -> Reader:
     """Make the reader that tasks use."""
-    return Reader(options.columns, Replanner(tuple(directories)), options.fail_on_data_loss)
+    replan = Replanner(tuple(directories), options.storage)
+    return Reader(options.columns, replan, options.fail_on_data_loss, options.storage)

@@ -110,7 +110,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _the_root(self) -> RawRoot:
         if self._root is None:
-            self._root = RawRoot(self._directories)
+            self._root = RawRoot(self._directories, self._options.storage)
         return self._root
 
     def _logs(

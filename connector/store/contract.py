@@ -28,12 +28,16 @@ class Put(Enum):
 class WritableStore(Store, Protocol):
     """A store that a topic's log can be kept in; paths are as `store_for` gives them.
 
-    An `OSError` or a `KlogError` says that the call certainly had no effect (no permission, no
-    space, no such bucket), in words for the user.
+    Names have no colon, which HDFS refuses, and no control character, which S3's client does.
+    Directories need not be made first. A `KlogError` says what is wrong and what to do (no
+    permission, no space, no such bucket), in words for the user and without a secret.
     """
 
     def put_if_absent(self, path: str, data: bytes) -> Put:
-        """Create `path` with `data`, whole and durable, unless it is there."""
+        """Create `path` with `data`, whole and durable, unless it is there.
+
+        An error means that the call certainly had no effect.
+        """
 
     def put(self, path: str, pieces: Iterable[bytes]) -> None:
         """Write `path` whole and durable, in place of what may be there.
@@ -42,4 +46,7 @@ class WritableStore(Store, Protocol):
         """
 
     def delete(self, path: str) -> None:
-        """Remove `path`; that it is not there is fine."""
+        """Remove `path`; that it is not there is fine.
+
+        Not durable at once: after a loss of power the path may be there again.
+        """

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from klog.cli import dump_walk
 from klog.connector.log.segment import Chunk
-from klog.connector.store.files import LocalFile
+from klog.connector.store.local import LocalFile
 from klog.logformat.columnar import PART_RECORDS
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (

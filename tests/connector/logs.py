@@ -13,7 +13,7 @@ from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import SegmentReader
 from klog.connector.options import read_options
 from klog.connector.source import scan
-from klog.connector.store.files import LocalStore
+from klog.connector.store.local import LocalStore
 from klog.logformat.names import segment_name
 from tests.encode import plain
 

@@ -9,7 +9,7 @@ import pytest
 
 from klog.connector.log import segment as segment_module
 from klog.connector.log.segment import SegmentReader, chunks
-from klog.connector.store.files import LocalFile
+from klog.connector.store.local import LocalFile
 from klog.errors import CorruptRecordError
 from tests.connector.logs import entries_of, many, offset_index, open_segment, time_index, write_log
 from tests.encode import Record, batch, plain

@@ -14,7 +14,10 @@ import pytest
 from klog.connector.log.raw import RawRoot
 from klog.connector.options import read_options
 from klog.connector.source import scan
-from klog.connector.store.files import FsspecStore, LocalStore, Store, store_for
+from klog.connector.store.files import Store
+from klog.connector.store.fsspec_store import FsspecStore
+from klog.connector.store.local import LocalStore
+from klog.connector.store.schemes import store_for
 from klog.errors import KlogError, OptionError
 from tests.corpus import scene
 

@@ -21,7 +21,7 @@ from tests.simulation.world import Actor, FoundError, SimulatedStore, StoreDownE
 TOPIC, ROOT = "orders", "/root"
 PARTITIONS = 2
 STEP_MS = 1000
-GRACE_MS = 60 * STEP_MS
+GRACE_MS = 200 * STEP_MS
 START_MS = 1_700_000_000_000
 
 Run = Callable[[Actor], None]

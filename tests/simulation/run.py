@@ -17,7 +17,7 @@ from klog.errors import KlogError
 from tests.simulation.actors import PARTITIONS, TOPIC, Cast, Record, tiling
 from tests.simulation.world import CALM, Actor, FoundError, World
 
-STEPS = 1500
+STEPS = 2000
 
 
 def run(seed: int, steps: int = STEPS) -> World:

@@ -19,7 +19,8 @@ from klog.cli.dump_log import Log, dump_log, is_offset
 from klog.cli.dump_records import Show, group_record, plain, transaction_record
 from klog.cli.dump_state import MAX_FILE_BYTES, TEXT_FILES, dump_snapshot, dump_text
 from klog.cli.dump_txnindex import dump_transaction_index
-from klog.connector.store.files import File, Store, store_for
+from klog.connector.store.files import File, Store
+from klog.connector.store.schemes import store_for
 from klog.errors import KlogError
 from klog.logformat.names import MAX_OFFSET
 from klog.logformat.snapshot import read_open_transactions

@@ -1,0 +1,110 @@
+"""Read files of any scheme that fsspec knows; nothing is written through it.
+
+No generic call of fsspec is atomic (`mode="create"` is exists-then-write in most of its file
+systems), so a scheme that can be written has a strategy of its own beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from klog.connector.store.files import Entry
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.errors import KlogError
+
+
+class FsspecFile:
+    """A file of any fsspec file system, read by ranges."""
+
+    def __init__(self, system: Any, path: str, storage: Storage) -> None:
+        """Ask the store for the file's size and identity."""
+        self._system, self._path, self._storage = system, path, storage
+        with _foreign(path, storage):
+            info = system.info(path)
+            self.size_bytes = int(info["size"])
+            self.identity = self.stamp = _version(info)
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Read from `begin` to before `end`."""
+        if begin >= min(end, self.size_bytes):
+            return b""
+        with _foreign(self._path, self._storage):
+            return bytes(self._system.cat_file(self._path, begin, min(end, self.size_bytes)))
+
+    def close(self) -> None:
+        """Hold nothing open between reads."""
+
+
+class FsspecStore:
+    """Any file system that fsspec knows, for reading."""
+
+    def __init__(self, system: Any, storage: Storage = NOTHING_GIVEN) -> None:
+        """Take the file system that fsspec made for the scheme, and what it was made with."""
+        self._system, self._storage = system, storage
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory, asking the store anew."""
+        with _foreign(directory, self._storage):
+            self._system.invalidate_cache(directory)
+            listed = self._system.ls(directory, detail=True)
+            # Some file systems list nothing where there is nothing.
+            if not listed and not self._system.exists(directory):
+                raise FileNotFoundError(directory)
+        found = []
+        for info in listed:
+            path = str(info["name"]).rstrip("/")
+            name = path.rsplit("/", 1)[-1]
+            size = int(info.get("size") or 0)
+            if name and path.strip("/") != directory.strip("/"):
+                found.append(Entry(name, path, size, info["type"] == "directory"))
+            elif name and info["type"] == "file" and not str(info["name"]).endswith("/"):
+                raise NotADirectoryError(f"{directory} is a file")
+        return sorted(found, key=lambda entry: entry.name)
+
+    def open(self, path: str) -> FsspecFile:
+        """Open a file."""
+        return FsspecFile(self._system, path, self._storage)
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        with _foreign(path, self._storage):
+            return bytes(self._system.cat_file(path))
+
+
+@contextmanager
+def _foreign(path: str, storage: Storage) -> Iterator[None]:
+    """Restate what a file system's own code raises as a `KlogError` that names the path.
+
+    What is missing, or no directory, is for the caller to know and stays.
+    """
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except KeyError as exc:  # What some archives say of a name that is not in them.
+        raise FileNotFoundError(path) from exc
+    # Each of fsspec's file systems raises what the client library behind it does, and those have
+    # no class in common.
+    except Exception as exc:  # noqa: BLE001 - it is raised again, in words
+        said = storage.redacted(f"{type(exc).__name__}: {exc}")
+        raise KlogError(
+            f"{path}: cannot be read: {said}. Check the URL, and that what it names is whole"
+        ) from storage.cause(exc)
+
+
+def _version(info: dict[str, Any]) -> str:
+    for key in (
+        "ETag",
+        "etag",
+        "version_id",
+        "md5",
+        "mtime",
+        "LastModified",
+        "modified",
+        "created",
+    ):
+        if info.get(key) is not None:
+            return f"{info['size']}-{info[key]}"
+    return str(info["size"])

@@ -1,0 +1,200 @@
+"""Local disk: one winner by a hard link, and an acknowledged file survives a loss of power.
+
+Why one winner: the bytes go to a temporary file in the same directory, are synced, and get the
+final name by `link`, which the kernel refuses where the name is taken. The directory is synced
+before the answer. Neither of the plainer ways would do: a file created under its final name is torn
+when its writer is killed and blocks the name for good, and `rename` replaces what is there. A file
+system without hard links is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from klog.connector.store.contract import Put
+from klog.connector.store.files import Entry
+from klog.connector.store.temporary import NewId, random_id, temporary_path
+from klog.errors import KlogError
+
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_REFUSED = {errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOENT, errno.ENAMETOOLONG}
+"""A `link` that fails so has linked nothing. Others, as from NFS, may have lost the answer."""
+
+
+class LocalFile:
+    """A file on local disk; its bytes stay readable while it is open, whatever its name does."""
+
+    def __init__(self, path: str) -> None:
+        """Open `path`; the size is that of this moment."""
+        with _in_words(path, "read"):
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        stat = os.fstat(self._descriptor)
+        self.size_bytes = stat.st_size
+        self.identity = f"{stat.st_dev:x}-{stat.st_ino:x}"
+        self.stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Read from `begin` to before `end`."""
+        wanted = min(end, self.size_bytes) - begin
+        if wanted <= 0:
+            return b""
+        data = os.pread(self._descriptor, wanted, begin)
+        while len(data) < wanted:  # one pread gives 2 GiB at most
+            more = os.pread(self._descriptor, wanted - len(data), begin + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._descriptor)
+
+
+class LocalStore:
+    """Local disk, without fsspec between: it knows no inodes, no positioned reads and no links."""
+
+    def __init__(self, new_id: NewId = random_id) -> None:
+        """Take what tells this writer's temporary files from all others."""
+        self._new_id = new_id
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory; a name that vanishes meanwhile is left out."""
+        found = []
+        with _in_words(directory, "listed"), os.scandir(directory) as names:
+            for item in names:
+                try:
+                    stat = item.stat()
+                except FileNotFoundError:
+                    continue
+                entry = Entry(item.name, item.path, stat.st_size, item.is_dir())
+                found.append(entry)
+        return sorted(found, key=lambda entry: entry.name)
+
+    def open(self, path: str) -> LocalFile:
+        """Open a file."""
+        return LocalFile(path)
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        with _in_words(path, "read"):
+            return Path(path).read_bytes()
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        """Create `path` by a hard link to a synced temporary file."""
+        with _in_words(path, "written"), self._staged(path, (data,)) as temporary:
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return Put.EXISTS
+            except OSError as exc:
+                if exc.errno in _NO_LINKS:
+                    raise KlogError(
+                        f"{path}: not written: this file system makes no hard links "
+                        f"({os.strerror(exc.errno)}), and without them two writers could both win. "
+                        "Keep the log on a disk that has them"
+                    ) from exc
+                if exc.errno in _REFUSED:
+                    raise
+                return Put.UNKNOWN
+            try:
+                _sync_directory(os.path.dirname(path))  # noqa: PTH120 - paths are text here
+            except OSError:
+                # The name is there, but might not be after a loss of power.
+                return Put.UNKNOWN
+        return Put.CREATED
+
+    def put(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Write `path` by a synced temporary file that takes its name."""
+        with _in_words(path, "written"), self._staged(path, pieces) as temporary:
+            os.replace(temporary, path)  # noqa: PTH105
+            _sync_directory(os.path.dirname(path))  # noqa: PTH120
+
+    def delete(self, path: str) -> None:
+        """Remove `path`; the directory is not synced."""
+        with _in_words(path, "deleted"), suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108
+
+    @contextmanager
+    def _staged(self, path: str, pieces: Iterable[bytes]) -> Iterator[str]:
+        """Write and sync a temporary file beside `path`; it is gone in the end."""
+        temporary = temporary_path(path, self._new_id)
+        descriptor = _create(temporary)
+        try:
+            try:
+                for piece in pieces:
+                    _write(descriptor, piece)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            yield temporary
+        finally:
+            # After `replace` it has gone. What cannot be removed is left for vacuum.
+            with suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108
+
+
+def _create(path: str) -> int:
+    """Open a new file, making its directories, and theirs durable, where they are missing."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        _make_directories(os.path.dirname(path))  # noqa: PTH120
+        return os.open(path, flags, 0o666)
+
+
+def _make_directories(directory: str) -> None:
+    parent = os.path.dirname(directory)  # noqa: PTH120
+    try:
+        os.mkdir(directory)  # noqa: PTH102
+    except FileNotFoundError:
+        _make_directories(parent)
+        _make_directories(directory)
+        return
+    except FileExistsError:
+        # Another process made it just now, and may not have synced it yet.
+        pass
+    _sync_directory(parent)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _in_words(path: str, done: str) -> Iterator[None]:
+    """Restate what the kernel refuses as a `KlogError` that names the path and the next step."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        if done in ("read", "listed"):
+            raise
+        raise KlogError(f"{path}: not {done}: {exc}. Check the path") from exc
+    except OSError as exc:
+        raise KlogError(f"{path}: not {done}: {_said(exc, path)}") from exc
+
+
+def _said(exc: OSError, path: str) -> str:
+    said = os.strerror(exc.errno) if exc.errno else str(exc)
+    if exc.errno in (errno.EACCES, errno.EPERM):
+        return f"{said}. Run as a user who may, or give uid {os.geteuid()} access to {path}"
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{said}. Free some space there, then write again"
+    if exc.errno == errno.EROFS:
+        return f"{said}. Mount it for writing, or write elsewhere"
+    return f"{said}. Check the path and the disk"

@@ -1,0 +1,101 @@
+"""Which store stands behind a path or URL; a plain path is local disk."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import fsspec
+
+from klog.connector.store.contract import WritableStore
+from klog.connector.store.files import Store
+from klog.connector.store.fsspec_store import FsspecStore
+from klog.connector.store.hdfs import Hdfs
+from klog.connector.store.local import LocalStore
+from klog.connector.store.memory import MemoryStore
+from klog.connector.store.s3 import S3
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.errors import OptionError
+
+WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://")
+
+
+def store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[Store, str]:
+    """Give the store behind a path or URL, and the path as that store spells it.
+
+    Raises `OptionError` for a scheme that fsspec does not know, whose client is not installed or
+    which needs more than the URL says, and where an archive is none.
+    """
+    return _writable(root, storage) or _read_by_fsspec(root, storage)
+
+
+def writable_store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[WritableStore, str]:
+    """Give the store behind a path or URL that a topic's log can be kept in, and its path there.
+
+    Raises `OptionError` as `store_for` does, and for a scheme that cannot be written.
+    """
+    found = _writable(root, storage)
+    if found is None:
+        raise OptionError(
+            f"path: klog cannot write to {_scheme(root)}://, where nothing makes sure that of two "
+            f"writers only one wins. Keep the log at one of: {', '.join(WRITABLE)}"
+        )
+    return found
+
+
+def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
+    """Give the store of a scheme that has a strategy of its own; None for any other."""
+    scheme = _scheme(root)
+    if not scheme:
+        return LocalStore(), str(Path(root).absolute())
+    rest = root.removeprefix(f"{scheme}:")
+    if scheme == "file":
+        return LocalStore(), "/" + rest.strip("/")
+    if scheme == "memory":
+        return MemoryStore(), "/" + rest.strip("/")
+    if scheme in ("s3", "s3a"):
+        storage.refuse_fsspec(scheme)
+        bucket, _, key = rest.lstrip("/").partition("/")
+        if not bucket:
+            raise OptionError(f"path: {root} names no bucket; write it as s3://bucket/path")
+        return _s3(bucket, storage), f"s3://{bucket}/{key.strip('/')}".rstrip("/")
+    if scheme == "hdfs":
+        storage.refuse_fsspec(scheme)
+        authority, _, path = rest.removeprefix("//").partition("/")
+        url = f"hdfs://{authority}"
+        return _hdfs(url, storage), f"{url}/{path.strip('/')}".rstrip("/")
+    return None
+
+
+@lru_cache(maxsize=64)
+def _s3(bucket: str, storage: Storage) -> S3:
+    """Make one client a bucket and process: a task opens a store for each slice it reads."""
+    return S3(bucket, storage)
+
+
+@lru_cache(maxsize=64)
+def _hdfs(url: str, storage: Storage) -> Hdfs:
+    return Hdfs(url, storage)
+
+
+def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:
+    scheme = _scheme(root)
+    try:
+        system, path = fsspec.core.url_to_fs(root, **storage.of_fsspec(scheme))
+    except OSError:
+        raise
+    # A file system is made by code that may raise anything.
+    except Exception as exc:  # noqa: BLE001 - it is raised again, in words
+        said = storage.redacted(f"{type(exc).__name__}: {exc}")
+        raise OptionError(
+            f"path: cannot read {scheme}:// here: {said}. Check {root}, and that the client of "
+            "its scheme is installed"
+        ) from storage.cause(exc)
+    return FsspecStore(system, storage), str(path)
+
+
+def _scheme(root: str) -> str:
+    """Give the scheme of a URL; empty for a plain path, which may have a colon."""
+    if "://" in root or root.startswith(("file:", "memory:")):
+        return root.split(":", 1)[0]
+    return ""

@@ -1,0 +1,56 @@
+"""Gives each test of the contract an empty root on each store."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from klog.connector.store.storage import storage_of
+from tests.servers import BUCKET, Hdfs, S3Server
+from tests.stores.places import Place, place_at
+
+
+def on_local(request: pytest.FixtureRequest) -> Place:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return place_at(str(folder / "root"))
+
+
+def on_memory(request: pytest.FixtureRequest) -> Place:
+    request.addfinalizer(fsspec.filesystem("memory").store.clear)
+    return place_at("memory://root/of/it")
+
+
+def on_s3(request: pytest.FixtureRequest) -> Place:
+    server: S3Server = request.getfixturevalue("s3_server")
+    return place_at(f"s3a://{BUCKET}/{secrets.token_hex(8)}/root", storage_of(server.options()))
+
+
+def on_hdfs(request: pytest.FixtureRequest) -> Place:
+    server: Hdfs = request.getfixturevalue("hdfs")
+    return place_at(f"{server.url}/{secrets.token_hex(8)}/root")
+
+
+STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
+    "local": on_local,
+    "memory": on_memory,
+    "s3": on_s3,
+    "hdfs": on_hdfs,
+}
+WITH_A_SERVER = {"s3", "hdfs"}
+
+
+def parameters() -> list[Any]:
+    return [
+        pytest.param(name, marks=[pytest.mark.stores] if name in WITH_A_SERVER else [])
+        for name in STORES
+    ]
+
+
+@pytest.fixture(params=parameters())
+def place(request: pytest.FixtureRequest) -> Place:
+    return STORES[request.param](request)

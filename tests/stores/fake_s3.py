@@ -1,0 +1,126 @@
+"""An S3 server of a few lines, in this process, that does what it is told to do wrong.
+
+It knows PUT and GET of objects. Answers that were queued come before its own; it can forget the
+condition of a PUT, as some copies of S3 do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from klog.connector.store.storage import Storage, storage_of
+
+RESET, HANG = 0, 1
+"""In place of a status: the connection is closed, or nothing comes for a while."""
+HANG_SECONDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What comes for one request, after it was `applied` or not."""
+
+    status: int
+    body: str = ""
+    applied: bool = False
+
+
+def error(status: int, code: str, *, applied: bool = False, more: str = "") -> Answer:
+    body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message>{more}</Error>"
+    return Answer(status, body, applied)
+
+
+@dataclass
+class FakeS3:
+    endpoint: str
+    ignores_conditions: bool = False
+    answers: deque[Answer] = field(default_factory=deque)
+    objects: dict[str, bytes] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def storage(self, **more: str) -> Storage:
+        given = {"endpoint": self.endpoint, "allow_http": "true", "region": "us-east-1"}
+        if "profile" not in more:
+            given |= {"access_key_id": "AKID", "secret_access_key": "canary-of-a-secret"}
+        return storage_of({f"storage.{word}": value for word, value in (given | more).items()})
+
+    def put(self, path: str, data: bytes, absent: bool) -> Answer:
+        with self.lock:
+            if absent and not self.ignores_conditions and path in self.objects:
+                return error(412, "PreconditionFailed")
+            self.objects[path] = data
+        return Answer(200)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: FakeS3
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        queued = self._queued()
+        if queued is None or queued.applied:
+            own = self.fake.put(self.path, data, self.headers.get("If-None-Match") == "*")
+        else:
+            own = Answer(200)
+        self._answer(queued or own, b"")
+
+    def do_GET(self) -> None:
+        queued = self._queued()
+        data = self.fake.objects.get(self.path)
+        own = error(404, "NoSuchKey") if data is None else Answer(200)
+        self._answer(queued or own, data or b"")
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def do_DELETE(self) -> None:
+        self._answer(self._queued() or Answer(204), b"")
+
+    def _queued(self) -> Answer | None:
+        with self.fake.lock:
+            self.fake.requests.append(f"{self.command} {self.path}")
+            self.fake.headers.append(dict(self.headers.items()))
+            return self.fake.answers.popleft() if self.fake.answers else None
+
+    def _answer(self, answer: Answer, data: bytes) -> None:
+        if answer.status == HANG:
+            time.sleep(HANG_SECONDS)
+        if answer.status in (RESET, HANG):
+            self.close_connection = True
+            return
+        body = answer.body.encode() if answer.body else data
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@contextmanager
+def fake_s3(*, ignores_conditions: bool = False) -> Iterator[FakeS3]:
+    class Handler(_Handler):
+        pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    Handler.fake = FakeS3(f"http://127.0.0.1:{server.server_port}", ignores_conditions)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield Handler.fake
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,222 @@
+"""Local disk: the order of syncs, and every call that can fail, failing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from klog.connector.store.contract import Put
+from klog.connector.store.local import LocalStore
+from klog.connector.store.temporary import TEMPORARY, random_id, temporary_path
+from klog.errors import KlogError
+
+NOBODY = 65534
+CALLS = ("open", "write", "fsync", "link", "replace", "mkdir", "unlink", "close")
+
+
+class Calls:
+    """Records what is asked of the kernel, and lets the n-th call fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[str] = []
+        self.fail_at = -1
+        self.error = errno.EIO
+        self._paths: dict[int, str] = {}
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self._recorded(name, getattr(os, name)))
+
+    def _recorded(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            first = self._paths.get(arguments[0], arguments[0])
+            self.made.append(f"{name} {os.path.basename(str(first))}")  # noqa: PTH119
+            if len(self.made) - 1 == self.fail_at:
+                if name == "close":
+                    real(*arguments, **named)
+                raise OSError(self.error, os.strerror(self.error), str(first))
+            found = real(*arguments, **named)
+            if name == "open":
+                self._paths[found] = str(first)
+            return found
+
+        return call
+
+
+def fixed_id() -> str:
+    return "0123456789abcdef"
+
+
+STAGED = [
+    "open .x.0123456789abcdef.tmp",
+    "mkdir b",
+    "mkdir a",
+    "open root",
+    "fsync root",
+    "close root",
+    "mkdir b",
+    "open a",
+    "fsync a",
+    "close a",
+    "open .x.0123456789abcdef.tmp",
+    "write .x.0123456789abcdef.tmp",
+    "fsync .x.0123456789abcdef.tmp",
+    "close .x.0123456789abcdef.tmp",
+]
+"""What comes before the final name is there: the bytes and the directories above are durable."""
+
+SYNC_DIRECTORY = ["open b", "fsync b", "close b", "unlink .x.0123456789abcdef.tmp"]
+
+
+@pytest.mark.parametrize("named", ["link", "replace"])
+def test_the_order_of_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    (tmp_path / "root").mkdir()
+    store = LocalStore(fixed_id)
+    calls = Calls(monkeypatch)
+    path = str(tmp_path / "root/a/b/x")
+    if named == "link":
+        store.put_if_absent(path, b"1")
+    else:
+        store.put(path, [b"1"])
+    expected = [*STAGED, f"{named} .x.0123456789abcdef.tmp", *SYNC_DIRECTORY]
+    assert calls.made == expected
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EACCES])
+@pytest.mark.parametrize("operation", ["put_if_absent", "put"])
+def test_each_call_failing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, error: int
+) -> None:
+    """Whichever call fails: an error or UNKNOWN, whole bytes or none, and no second file."""
+    for number in range(100):
+        path = tmp_path / str(number) / "x"
+        with monkeypatch.context() as patched:
+            calls = Calls(patched)
+            calls.fail_at, calls.error = number, error
+            said = outcome(operation, path)
+        made = calls.made[number] if number < len(calls.made) else "nothing"
+        left = [one.name for one in path.parent.iterdir()] if path.parent.exists() else []
+        assert all(path.read_bytes() == b"whole" for name in left if name == "x")
+        if "unlink" not in made:
+            assert left in (["x"], [])
+        if said is Put.CREATED:
+            assert "x" in left
+        if isinstance(said, KlogError):
+            assert f"{path}: not written: {os.strerror(error)}" in str(said)
+            if operation == "put_if_absent":
+                assert left == []
+        if made == "nothing":
+            assert said is Put.CREATED
+            return
+    raise AssertionError("it never ended")
+
+
+def outcome(operation: str, path: Path) -> Put | KlogError:
+    try:
+        if operation == "put_if_absent":
+            return LocalStore(fixed_id).put_if_absent(str(path), b"whole")
+        LocalStore(fixed_id).put(str(path), [b"who", b"le"])
+    except KlogError as exc:
+        return exc
+    return Put.CREATED
+
+
+def test_a_lost_answer_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.link
+
+    def link(*arguments: Any) -> None:
+        real(*arguments)
+        raise OSError(errno.ETIMEDOUT, "the server does not answer")
+
+    monkeypatch.setattr(os, "link", link)
+    assert LocalStore().put_if_absent(str(tmp_path / "x"), b"1") is Put.UNKNOWN
+    assert (tmp_path / "x").read_bytes() == b"1"
+
+
+def test_a_disk_without_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(monkeypatch)
+    calls.error = errno.EPERM
+    calls.fail_at = 4  # open, write, fsync, close, link
+    with pytest.raises(KlogError, match="x: not written: this file system makes no hard links"):
+        LocalStore().put_if_absent(str(tmp_path / "x"), b"1")
+    assert calls.made[4].startswith("link")
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be a user without rights where the tests run as root; else they are one already."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+@pytest.fixture
+def locked() -> Iterator[str]:
+    """A directory that may be read and not written, with a file that may not be read."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "x").write_bytes(b"1")
+        (Path(folder) / "x").chmod(0)
+        Path(folder).chmod(0o555)
+        with as_nobody():
+            yield folder
+        Path(folder).chmod(0o700)
+        assert [one.name for one in Path(folder).iterdir()] == ["x"]
+
+
+def test_forbidden_is_not_missing(locked: str) -> None:
+    store = LocalStore()
+    with pytest.raises(KlogError, match=f"{locked}/x: not read: Permission denied. Run as a user"):
+        store.open(f"{locked}/x")
+    with pytest.raises(KlogError, match=f"{locked}/x: not read: Permission denied"):
+        store.read(f"{locked}/x")
+    with pytest.raises(KlogError, match=f"{locked}/y: not written: Permission denied"):
+        store.put_if_absent(f"{locked}/y", b"")
+    with pytest.raises(KlogError, match=f"{locked}/y: not written: Permission denied"):
+        store.put(f"{locked}/y", [b""])
+    with pytest.raises(KlogError, match=f"{locked}/x: not deleted: Permission denied"):
+        store.delete(f"{locked}/x")
+    with pytest.raises(FileNotFoundError):
+        store.read(f"{locked}/none")
+
+
+def test_a_file_above_the_path(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"1")
+    with pytest.raises(KlogError, match=r"x/y: not written: .*Not a directory.*Check the path"):
+        LocalStore().put_if_absent(str(tmp_path / "x/y"), b"2")
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(KlogError, match="not written: File name too long"):
+        LocalStore().put_if_absent(str(tmp_path / ("x" * 300)), b"2")
+
+
+def test_the_names_of_temporary_files() -> None:
+    path = temporary_path("/a/b/00000000000000000000.json", random_id)
+    directory, name = os.path.split(path)
+    found = TEMPORARY.fullmatch(name)
+    assert directory == "/a/b"
+    assert found is not None
+    assert found["name"] == "00000000000000000000.json"
+    assert temporary_path("x", fixed_id) == ".x.0123456789abcdef.tmp"
+    assert random_id() != random_id()
+    for other in ("00000000000000000000.json", ".x.tmp", "x.0123456789abcdef.tmp", ".kafka_clean"):
+        assert TEMPORARY.fullmatch(other) is None
+
+
+def test_what_a_killed_writer_leaves_is_known_by_its_name(tmp_path: Path) -> None:
+    left = tmp_path / temporary_path("x", random_id)
+    left.write_bytes(b"half")
+    store = LocalStore()
+    assert store.put_if_absent(str(tmp_path / "x"), b"whole") is Put.CREATED
+    names = [entry.name for entry in store.entries(str(tmp_path))]
+    assert [bool(TEMPORARY.fullmatch(name)) for name in names] == [True, False]
