@@ -236,7 +236,7 @@ class Cast:
             log = self.log(actor)
             self.deletes_early |= actor.skew_ms > STEP_MS
             while True:
-                self.idle(8)
+                self.idle(3)
                 garbage.vacuum(log, self.attempt("vacuum"), GRACE_MS)
 
         return run
@@ -253,6 +253,7 @@ class Cast:
                     if state.log_end[partition] < ends[partition]:
                         raise FoundError(f"{name}: the log end of {partition} went back")
                 ends = list(state.log_end)
+                self.idle(self.world.random.choice([0, 0, 4, 8]))
                 self._read_all(log, state, name, began)
 
         return run
