@@ -15,9 +15,10 @@ from klog.connector.store.local import LocalStore
 from klog.connector.store.memory import MemoryStore
 from klog.connector.store.s3 import S3
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.connector.store.webhdfs import WebHdfs
 from klog.errors import OptionError
 
-WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://")
+WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://", "webhdfs://")
 
 
 def store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[Store, str]:
@@ -59,11 +60,12 @@ def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
         if not bucket:
             raise OptionError(f"path: {root} names no bucket; write it as s3://bucket/path")
         return _s3(bucket, storage), f"s3://{bucket}/{key.strip('/')}".rstrip("/")
-    if scheme == "hdfs":
+    if scheme in ("hdfs", "webhdfs"):
         storage.refuse_fsspec(scheme)
         authority, _, path = rest.removeprefix("//").partition("/")
-        url = f"hdfs://{authority}"
-        return _hdfs(url, storage), f"{url}/{path.strip('/')}".rstrip("/")
+        url = f"{scheme}://{authority}"
+        store = _hdfs(url, storage) if scheme == "hdfs" else WebHdfs(url, storage)
+        return store, f"{url}/{path.strip('/')}".rstrip("/")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -35,13 +36,20 @@ def on_hdfs(request: pytest.FixtureRequest) -> Place:
     return place_at(f"{server.url}/{secrets.token_hex(8)}/root")
 
 
+def on_webhdfs(request: pytest.FixtureRequest) -> Place:
+    server: Hdfs = request.getfixturevalue("hdfs")
+    storage = storage_of({"storage.user": getpass.getuser()})
+    return place_at(f"{server.web_url}/{secrets.token_hex(8)}/root", storage)
+
+
 STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
     "local": on_local,
     "memory": on_memory,
     "s3": on_s3,
     "hdfs": on_hdfs,
+    "webhdfs": on_webhdfs,
 }
-WITH_A_SERVER = {"s3", "hdfs"}
+WITH_A_SERVER = {"s3", "hdfs", "webhdfs"}
 
 
 def parameters() -> list[Any]:

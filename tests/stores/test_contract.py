@@ -230,7 +230,7 @@ def put_empty(
 
 def test_sixteen_race_for_one_name(place: Place) -> None:
     # HDFS's client waits for half a second where the DataNode is slower to report than it to close.
-    rounds = 20 if place.url.startswith("hdfs:") else 50
+    rounds = 20 if place.url.startswith(("hdfs:", "webhdfs:")) else 50
     answers = race(place, racers=16, rounds=rounds)
     assert [found.count(Put.CREATED) for found in answers] == [1] * rounds
     assert {one for found in answers for one in found} == {Put.CREATED, Put.EXISTS}
