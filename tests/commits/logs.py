@@ -1,0 +1,137 @@
+"""A topic's log on a store in memory, with a clock that a test sets and every request counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from klog.connector.log import entries, operations
+from klog.connector.log.commit import Topic
+from klog.connector.log.paths import SegmentPath, TopicPaths
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.store.contract import Put
+from klog.connector.store.files import Entry, File
+
+TOPIC, ROOT = "orders", "/root"
+DAY_MS = 86_400_000
+_ids = count()
+
+
+@dataclass
+class CountingStore:
+    """Files in a dictionary; `requests` counts calls by kind."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory."""
+        self.requests["list"] += 1
+        start, names = directory + "/", {}
+        for path, data in self.files.items():
+            if path.startswith(start):
+                name, below, _ = path[len(start) :].partition("/")
+                names[name] = Entry(name, start + name, len(data), bool(below))
+        if not names:
+            raise FileNotFoundError(directory)
+        return list(names.values())
+
+    def open(self, path: str) -> File:
+        """Open nothing: a commit log reads whole files."""
+        raise NotImplementedError
+
+    def read(self, path: str) -> bytes:
+        """Read a file."""
+        self.requests["read"] += 1
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path]
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        """Create a file."""
+        self.requests["create"] += 1
+        if path in self.files:
+            return Put.EXISTS
+        self.files[path] = data
+        return Put.CREATED
+
+    def put(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Write a file."""
+        self.requests["put"] += 1
+        self.files[path] = b"".join(pieces)
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        self.requests["delete"] += 1
+        self.files.pop(path, None)
+
+
+@dataclass
+class Clock:
+    """A clock that stands where it is put."""
+
+    now_ms: int = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        """Give the time."""
+        return self.now_ms
+
+
+def topic_log(store: Any, clock: Clock | None = None) -> TopicLog:
+    """Give the log of the topic; nobody sleeps."""
+    return TopicLog(store, TopicPaths(ROOT, TOPIC), clock or Clock(), lambda tries: None)
+
+
+def attempt(operation: str) -> Attempt:
+    """Name a new try."""
+    return Attempt(f"write {next(_ids)}", operation, "test")
+
+
+def created(log: TopicLog, partitions: int = 2) -> State:
+    """Make the topic."""
+    build = operations.create_topic(Topic("an id", partitions), {"cleanup.policy": "delete"})
+    return log.commit(log.load(), build, attempt("create-topic"))
+
+
+def staged(
+    state: State, *counts: tuple[int, int], store: CountingStore | None = None
+) -> operations.Staged:
+    """Stage segments, given as (partition, records), from the log ends of a state."""
+    ends, found = dict(enumerate(state.log_end)), []
+    for partition, records in counts:
+        path = SegmentPath(TOPIC, partition, ends[partition], state.version, f"{next(_ids):08x}")
+        found.append(entry(str(path), partition, ends[partition], ends[partition] + records))
+        ends[partition] += records
+        if store is not None:
+            store.files[f"{ROOT}/{path}"] = b"records"
+    return operations.Staged(state.topic_id, state.version, found)
+
+
+def entry(file: str, partition: int, base: int, behind: int, origin: str = "append") -> Any:
+    """Make a segment's entry."""
+    return {
+        **dict.fromkeys(entries.SCHEMA.names, 0),
+        "partition": partition,
+        "file": file,
+        "base_offset": base,
+        "next_offset": behind,
+        "codec": "none",
+        "producer_ids": [],
+        "origin": origin,
+    }
+
+
+def append(
+    log: TopicLog,
+    state: State,
+    *counts: tuple[int, int],
+    writer: operations.Writer | None = None,
+    store: CountingStore | None = None,
+) -> State:
+    """Stage and commit."""
+    build = operations.append(staged(state, *counts, store=store), writer)
+    return log.commit(state, build, attempt("append"))

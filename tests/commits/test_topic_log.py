@@ -1,0 +1,298 @@
+"""Load and commit: who wins, who is told so, how many requests it takes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from klog.connector.log import checkpoint, entries, garbage, operations
+from klog.connector.log.commit import Topic
+from klog.connector.log.paths import CheckpointName
+from klog.connector.log.state import State
+from klog.connector.store.contract import Put
+from klog.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    KlogError,
+    ProducerFencedError,
+    UnsupportedFormatError,
+)
+from tests.commits.logs import (
+    DAY_MS,
+    Clock,
+    CountingStore,
+    append,
+    attempt,
+    created,
+    staged,
+    topic_log,
+)
+
+
+def rows(state: State, partition: int) -> list[tuple[int, int, int]]:
+    found = entries.of_partition(state.segments, partition).to_pylist()
+    return [(row["base_offset"], row["next_offset"], row["offset_shift"]) for row in found]
+
+
+def same(one: State, other: State) -> bool:
+    """States are the same if all of them is, tables by their rows."""
+    tables = ("segments", "removed")
+    plain = dict.fromkeys(tables)
+    return replace(one, **plain) == replace(other, **plain) and all(
+        getattr(one, name).to_pylist() == getattr(other, name).to_pylist() for name in tables
+    )
+
+
+def test_a_topic_that_is_not_there_has_version_minus_one() -> None:
+    assert topic_log(CountingStore()).load().version == -1
+
+
+def test_appends_follow_each_other() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, append(log, created(log), (0, 3), (1, 2)), (0, 4))
+    assert (state.version, state.log_end) == (2, (7, 2))
+    assert rows(state, 0) == [(0, 3, 0), (3, 7, 0)]
+    assert same(log.load(), state)
+
+
+def test_an_append_that_lost_the_race_is_shifted() -> None:
+    log = topic_log(CountingStore())
+    before = created(log)
+    append(log, before, (0, 3))
+    state = append(log, before, (0, 2), (0, 1), (1, 5))
+    assert rows(state, 0) == [(0, 3, 0), (3, 5, 3), (5, 6, 3)]
+    assert rows(state, 1) == [(0, 5, 0)]
+
+
+def test_times_rise_though_clocks_fall() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    clock.now_ms -= DAY_MS
+    assert append(log, state, (0, 1)).timestamp_ms == state.timestamp_ms + 1
+
+
+class LosesAnswers(CountingStore):
+    """The first puts land, or not, and nobody is told."""
+
+    def __init__(self, *lands: bool) -> None:
+        super().__init__()
+        self.lands = list(lands)
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        if self.lands:
+            if self.lands.pop(0):
+                super().put_if_absent(path, data)
+            return Put.UNKNOWN
+        return super().put_if_absent(path, data)
+
+
+@pytest.mark.parametrize("lands", [[True], [False], [False, True], [False, False, False]])
+def test_a_lost_answer_makes_no_second_copy(lands: list[bool]) -> None:
+    store = LosesAnswers()
+    log = topic_log(store)
+    state = created(log)
+    store.lands = list(lands)
+    state = append(log, state, (0, 3))
+    assert state.log_end == (3, 0)
+    assert same(log.load(), state)
+
+
+def test_answers_that_are_lost_to_the_end_are_an_error_of_its_own() -> None:
+    store = LosesAnswers()
+    log = topic_log(store)
+    state = created(log)
+    store.lands = [False] * 50
+    with pytest.raises(CommitStateUnknownError, match=r"klog history.*delete nothing"):
+        append(log, state, (0, 3))
+
+
+def test_a_number_below_the_boundary_is_no_win() -> None:
+    """A writer with an old state finds a number free that was another's and was cleaned."""
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    old = created(log)
+    state = old
+    for _ in range(5):
+        clock.now_ms += 1000
+        state = append(log, state, (0, 1))
+    garbage.write_checkpoint(log, state)
+    assert garbage.clean_log(log, retention_ms=0) == state.version - 1
+    assert store.files.get(log.paths.commit(old.version + 1)) is None
+    after = append(log, old, (0, 2))
+    assert (after.version, after.log_end) == (state.version + 1, (7, 0))
+    assert same(log.load(), after)
+
+
+def test_what_a_load_and_a_commit_cost() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), (0, 1))
+    store.requests.clear()
+    assert log.load(state) is state
+    assert store.requests == {"read": 1, "list": 1}  # An idle poll.
+    store.requests.clear()
+    append(log, state, (0, 1))
+    assert store.requests == {"create": 1, "list": 1}
+    store.requests.clear()
+    log.load()
+    assert store.requests == {"read": 4, "list": 2}  # Cold: each commit, and the one that is not.
+
+
+def test_a_named_batch_lands_once() -> None:
+    log = topic_log(CountingStore())
+    first, second = (operations.Writer("w", batch, "query", "run") for batch in (0, 1))
+    state = append(log, created(log), (0, 3), writer=first)
+    assert append(log, state, (0, 3), writer=first) is state
+    assert append(log, state, (0, 3), writer=second).log_end == (6, 0)
+
+
+def test_a_run_that_was_superseded_is_fenced() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 1), writer=operations.Writer("w", 0, "query", "old"))
+    state = append(log, state, (0, 1), writer=operations.Writer("w", 1, "query", "new"))
+    with pytest.raises(ProducerFencedError, match="run new has taken over from run old"):
+        append(log, state, (0, 1), writer=operations.Writer("w", 2, "query", "old"))
+    assert append(log, state, (0, 1), writer=operations.Writer("w", 1, "query", "old")) is state
+
+
+def test_another_query_is_never_skipped_in_silence() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 1), writer=operations.Writer("w", 5, "query", "run"))
+    with pytest.raises(ProducerFencedError, match="query other comes with batch 0"):
+        append(log, state, (0, 1), writer=operations.Writer("w", 0, "other", "run 2"))
+
+
+def test_a_topic_made_anew_goes_on_in_the_same_log() -> None:
+    log = topic_log(CountingStore())
+    old = append(log, created(log), (0, 3))
+    deleted = log.commit(old, operations.delete_topic("an id"), attempt("delete-topic"))
+    assert (deleted.topic_id, deleted.partitions, len(deleted.segments)) == ("", 0, 0)
+    with pytest.raises(CommitConflictError, match="the topic was deleted"):
+        append(log, old, (0, 1))
+    build = operations.create_topic(Topic("another id", 1), {})
+    again = log.commit(deleted, build, attempt("create-topic"))
+    assert (again.version, again.log_end, again.removed.num_rows) == (3, (0,), 1)
+    with pytest.raises(CommitConflictError, match="its id is another id, not an id"):
+        append(log, old, (0, 1))
+
+
+def test_a_write_older_than_the_horizon_is_refused() -> None:
+    log = topic_log(CountingStore())
+    old = created(log)
+    slow = staged(old, (0, 1))
+    state = append(log, old, (0, 1))
+    state = log.commit(state, operations.raise_horizon(1, ()), attempt("vacuum"))
+    with pytest.raises(CommitConflictError, match="vacuum has cleared"):
+        log.commit(state, operations.append(slow), attempt("append"))
+
+
+def test_inputs_of_a_rewrite_must_be_there() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, append(log, created(log), (0, 1)), (0, 1))
+    files = state.segments["file"].to_pylist()
+    outputs = [{**staged(state, (0, 2)).segments[0], "base_offset": 0, "next_offset": 2}]
+    outputs[0]["origin"] = "merge"
+    build = operations.replace_segments("an id", state.version, files, outputs, {})
+    merged = log.commit(state, build, attempt("merge"))
+    assert rows(merged, 0) == [(0, 2, 0)]
+    assert merged.removed["file"].to_pylist() == files
+    with pytest.raises(CommitConflictError, match="2 of 2 segments to be rewritten are gone"):
+        log.commit(merged, build, attempt("merge"))
+
+
+def test_delete_records_takes_out_what_lies_wholly_below() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, append(log, created(log), (0, 3)), (0, 3))
+    state = log.commit(state, operations.delete_records("an id", {0: 4}), attempt("delete-records"))
+    assert (state.log_start, rows(state, 0)) == ((4, 0), [(3, 6, 0)])
+    nothing = operations.delete_records("an id", {0: 2})
+    assert log.commit(state, nothing, attempt("delete-records")) is state
+    emptied = operations.delete_records("an id", {0: 99})
+    state = log.commit(state, emptied, attempt("delete-records"))
+    assert (state.log_start, state.log_end, rows(state, 0)) == ((6, 0), (6, 0), [])
+
+
+@pytest.mark.parametrize("damage", ["torn", "changed", "empty"])
+def test_a_damaged_checkpoint_is_passed_over(damage: str) -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), (0, 3))
+    path = log.paths.checkpoint(garbage.write_checkpoint(log, state))
+    whole = store.files[path]
+    damaged = {"torn": whole[:-5], "changed": whole[:-5] + bytes(5), "empty": b""}
+    store.files[path] = damaged[damage]
+    assert same(log.load(), state)
+    for version in range(state.version + 1):
+        store.delete(log.paths.commit(version))
+    store.files[log.paths.boundary(state.version)] = b""
+    with pytest.raises(KlogError, match="no checkpoint at or above boundary 1 can be read"):
+        log.load()
+    store.files[path] = whole
+    assert same(log.load(), state)
+
+
+def test_a_commit_that_is_none_is_named() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    created(log)
+    store.files[log.paths.commit(1)] = b"{}"
+    with pytest.raises(UnsupportedFormatError, match=r"log/0{19}1.json: its format is None"):
+        log.load()
+
+
+def test_a_commit_that_does_not_follow_is_named() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), (0, 3))
+    said = json.loads(store.files[log.paths.commit(state.version)])
+    said["add"][0]["baseOffset"] = 1
+    store.files[log.paths.commit(state.version)] = json.dumps(said).encode()
+    with pytest.raises(KlogError, match=r"commit 1 \(append, test\) does not follow"):
+        log.load()
+
+
+def test_a_checkpoint_of_a_newer_klog_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = created(log)
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    garbage.write_checkpoint(log, state)
+    with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 2"):
+        log.load()
+
+
+def test_a_checkpoint_names_its_bytes() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 3), writer=operations.Writer("w", 0, "q", "r"))
+    name, data = checkpoint.encode(state)
+    assert name == CheckpointName(1, len(data), name.crc32c)
+    assert same(checkpoint.decode(data), state)
+    with pytest.raises(UnsupportedFormatError, match="it is no checkpoint"):
+        checkpoint.decode(b"PAR1")
+
+
+def test_vacuum_takes_garbage_and_nothing_else() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    state = append(log, state, (0, 3), store=store)
+    removed = state.segments["file"].to_pylist()
+    staged(state, (0, 1), store=store)  # Never committed.
+    clock.now_ms += 1000
+    state = append(log, state, (0, 3), store=store)
+    live = state.segments["file"].to_pylist()[1:]
+    build = operations.delete_records("an id", {0: 3})
+    state = log.commit(state, build, attempt("delete-records"))
+    assert garbage.vacuum(log, attempt("vacuum")) == garbage.Garbage((), ())
+    garbage.pin(log, "12345678", state.version - 1, lease_ms=10 * DAY_MS)
+    clock.now_ms += 2 * DAY_MS
+    found = garbage.vacuum(log, attempt("vacuum"))
+    assert (found.removed, len(found.orphans)) == ((), 1)
+    garbage.unpin(log, "12345678")
+    assert garbage.vacuum(log, attempt("vacuum")) == garbage.Garbage(tuple(removed), ())
+    assert garbage.files_of(log) == set(live)
+    garbage.vacuum(log, attempt("vacuum"))
+    assert log.load().removed.num_rows == 0
