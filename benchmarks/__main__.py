@@ -41,8 +41,9 @@ more. The bytes are kafka-python's.""",
 One core, CPU time, records in memory: klog's are Arrow columns, kafka-python's are Python bytes, a
 tenth of them. Each gives whole batches, compressed and with their CRC, of as many records (in
 brackets). kafka-python has no zstd level 1. The codec alone is klog's compression of the same
-records, a tenth of them, and nothing else. A ratio is the median over rounds and its range; rates
-are million records a second.""",
+records, a tenth of them, and nothing else. What indexes add is the time to make a segment's offset
+and time index of its batches, against that of encoding them. A ratio is the median over rounds and
+its range; rates are million records a second.""",
     "spark": """\
 `spark.read` to `noop` on local[2], wall time with planning. The ceiling is a Python data source
 that hands ready-made Arrow batches of klog's sizes to Spark; Parquet has the same rows and columns.

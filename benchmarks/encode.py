@@ -21,14 +21,17 @@ from benchmarks.peers import KAFKA_PYTHON, kafka_python_reads
 from benchmarks.records import KEY_BYTES, Bytes, records
 from benchmarks.timing import Times, Work, interleaved
 from klog.logformat.arrow import binary_array
-from klog.logformat.batch import HEADER_BYTES
+from klog.logformat.batch import HEADER_BYTES, scan
 from klog.logformat.codecs import NAMES, NONE
 from klog.logformat.compress import compress
 from klog.logformat.encode import encode, size_in_bytes
 from klog.logformat.form import BATCH_BYTES, Form
+from klog.logformat.indexing import index_batches
+from klog.logformat.offset_index import encode_offset_index
 from klog.logformat.records import Records
+from klog.logformat.time_index import encode_time_index
 
-KLOG, CODEC = "klog", "codec alone"
+KLOG, CODEC, INDEXES = "klog", "codec alone", "indexes"
 LARGE, SMALL = "512 KiB", "150 records"
 SMALL_RECORDS = 150
 CODECS: dict[str, tuple[str, int | None]] = {
@@ -80,11 +83,13 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 
 
 def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, rounds: int) -> Times:
-    """Time both writers, and the codec alone on what klog gives it."""
+    """Time both writers, the codec alone on what klog gives it, and indexes of what it wrote."""
     size = records_in_a_batch(columns, form)
     works: dict[str, Work] = {KLOG: lambda: _drain(encode(columns, form), len(columns))}
+    part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
+    segment = b"".join(encode(part, form))
+    works[INDEXES] = lambda: _index(segment, len(part))
     if form.codec != NONE:
-        part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
         uncompressed = replace(form, codec=NONE, level=None)
         plain = [batch[HEADER_BYTES:] for batch in encode(part, uncompressed)]
         works[CODEC] = lambda: _drain(
@@ -132,6 +137,14 @@ def kafka_python(
         for index, (key, value) in enumerate(pairs[first : first + size]):
             builder.append(index, timestamp_ms + index, key, value, [])
         yield builder.build()
+
+
+def _index(segment: bytes, count: int) -> int:
+    """Make the bytes of a segment's offset and time index from its batches."""
+    offset_index, time_index = index_batches(scan(segment, 0, len(segment)), 0)
+    encode_offset_index(offset_index)
+    encode_time_index(time_index)
+    return count
 
 
 def _drain(batches: Iterable[bytes | bytearray | memoryview], count: int) -> int:

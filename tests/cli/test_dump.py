@@ -6,14 +6,10 @@ The lines of the golden directory are what Kafka's own tool (4.2.0) printed for 
 
 from __future__ import annotations
 
-import gzip
-import re
 import struct
 import tempfile
-import zlib
 from pathlib import Path
 
-import fsspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,13 +17,10 @@ from hypothesis import strategies as st
 from klog.cli import dump_walk
 from klog.connector.log.segment import Chunk
 from klog.connector.store.local import LocalFile
-from klog.logformat.columnar import PART_RECORDS
 from tests.cli.conftest import Klog
 from tests.cli.dumping import (
-    LOG,
     NAME,
     PLAIN_BYTES,
-    SECOND,
     dump,
     findings,
     objects,
@@ -42,8 +35,7 @@ from tests.encode import (
     marker,
     plain,
 )
-from tests.golden import ROOT as GOLDEN_LOGS
-from tests.logformat.golden import DIRECTORY, LEGACY
+from tests.logformat.golden import DIRECTORY
 
 GOLDEN = """\
 baseOffset: 0 lastOffset: 1 count: 2 baseSequence: -1 lastSequence: -1 producerId: -1 \
@@ -248,52 +240,6 @@ def test_what_cannot_be_read_is_told_and_the_rest_follows(klog: Klog, tmp_path: 
     assert dump(klog, Path("nope://x/y.log")).code == 1
 
 
-STRANGE_URLS = [
-    (f"zip://{NAME}.log::{{}}/bad.zip", "cannot read zip:// here: BadZipFile"),
-    ("reference://x.log", "cannot read reference:// here"),
-    ("dir://x.log", "cannot"),
-    ("generic://x.log", "cannot"),
-    ("generic://", "cannot"),
-    (f"memory://{'9' * 5000}.index", "is no offset"),
-    (f"memory://{'9' * 5000}.log", "there is no such file"),
-]
-
-
-@pytest.mark.parametrize(("url", "told"), STRANGE_URLS, ids=[url[:12] for url, _ in STRANGE_URLS])
-def test_a_url_that_cannot_be_read_is_told(klog: Klog, tmp_path: Path, url: str, told: str) -> None:
-    (tmp_path / "bad.zip").write_bytes(b"no archive")
-    said = klog("dump", "--files", url.format(tmp_path))
-    assert said.code == 1
-    assert said.err.startswith("Cannot read in ")
-    assert told in said.err
-
-
-def test_a_long_number_is_no_offset_of_a_log(klog: Klog) -> None:
-    fsspec.filesystem("memory").pipe_file(f"/{'9' * 5000}.log", LOG)
-    said = klog("dump", "--files", f"memory://{'9' * 5000}.log")
-    assert said.code == 0
-    assert b"Log starting offset" not in said.out
-
-
-def test_files_of_another_store(klog: Klog) -> None:
-    system = fsspec.filesystem("memory")
-    system.pipe_file(f"/dumped/{NAME}.log", LOG)
-    system.pipe_file(f"/dumped/{NAME}.index", struct.pack(">ii", 1, SECOND))
-    said = klog("dump", "--files", f"memory://dumped/{NAME}.log,memory://dumped/{NAME}.index")
-    assert said.code == 1
-    assert "Index offset: 1, log offset: 2" in said.err
-    assert said.out.decode().count("baseOffset:") == 3
-
-
-@pytest.mark.parametrize("ending", ["deleted", "swap", "cleaned"])
-def test_files_on_their_way(klog: Klog, tmp_path: Path, ending: str) -> None:
-    log = written(tmp_path, LOG, f"log.{ending}")
-    index = written(tmp_path, struct.pack(">ii", 2, SECOND), f"index.{ending}")
-    said = dump(klog, log, index)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.decode().endswith("offset: 2 position: 70\n")
-
-
 def test_decoders(klog: Klog, tmp_path: Path) -> None:
     key = bytes.fromhex("00010002673100017400000002")
     value = bytes.fromhex("0003000000000000002a0000000500016d00000000000003e8")
@@ -374,51 +320,6 @@ def test_any_bytes_end_in_an_exit_code(klog: Klog, suffix: str, data: bytes) -> 
         for flags in (("--offsets-decoder",), ("--transaction-log-decoder", "--json")):
             said = dump(klog, path, flags=flags)
             assert said.code in (0, 1)
-
-
-def test_formats_in_one_log(klog: Klog, tmp_path: Path) -> None:
-    """A wrapper of v1 behind two batches of v2, each shown as its format has it."""
-    log = written(tmp_path, plain(0) + plain(1) + LEGACY["v1 gzip (CreateTime)"])
-    said = dump(klog, log, flags=("--print-data-log", "--json"))
-    assert (said.code, findings(said)) == (0, [])
-    found = objects(said)[2:]
-    assert [one["position"] for one in found if one["kind"] == "batch"] == [0, 70, 140]
-    wrapper = next(number for number, one in enumerate(found) if one.get("position") == 140)
-    assert (found[wrapper]["magic"], found[wrapper]["compresscodec"]) == (1, "gzip")
-    records = found[wrapper + 1 : wrapper + 4]
-    assert [(one["offset"], one["timestamp"], one["key"], one["payload"]) for one in records] == [
-        (5, 1000, "k1", "v1"),
-        (6, 1001, "k2", "v2"),
-        (7, 999, "k3", "v3"),
-    ]
-
-
-def test_the_checksums_inside_a_wrapper(klog: Klog) -> None:
-    """As Kafka's tool prints them."""
-    log = GOLDEN_LOGS / "broker-2.8.2" / "log" / "v1-1" / f"{NAME}.log"
-    said = dump(klog, log, flags=("--deep-iteration",))
-    assert said.out.decode().splitlines()[3:5] == [
-        "| offset: 0 CreateTime: 1704067200005 keySize: 3 valueSize: 5 "
-        "isValid: true crc: 2605083390}",
-        "| offset: 1 CreateTime: 1704067200009 keySize: -1 valueSize: 6 "
-        "isValid: true crc: 1911256042}",
-    ]
-
-
-def test_the_checksums_inside_a_wrapper_of_several_parts(klog: Klog, tmp_path: Path) -> None:
-    """It is decoded in parts; the checksums go on where the part before ended."""
-    count = PART_RECORDS + 5
-    inner, checksums = bytearray(), []
-    for offset in range(count):
-        checked = struct.pack(">bbqiii", 1, 0, 1000, -1, 4, offset)
-        checksums.append(zlib.crc32(checked))
-        inner += struct.pack(">qiI", offset, 4 + len(checked), checksums[-1]) + checked
-    packed = gzip.compress(inner, 1)
-    checked = struct.pack(">bbqii", 1, GZIP, 1000, -1, len(packed)) + packed
-    wrapper = struct.pack(">qiI", count - 1, 4 + len(checked), zlib.crc32(checked)) + checked
-    said = dump(klog, written(tmp_path, wrapper), flags=("--deep-iteration",))
-    found = re.findall(rb"isValid: true crc: ([0-9]+)}", said.out)
-    assert [int(one) for one in found[-count:]] == checksums
 
 
 def test_offsets_that_fall_are_told_across_chunks(

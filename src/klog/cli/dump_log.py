@@ -275,7 +275,6 @@ def _producer_fields(header: _Header) -> Fields:
 
 def _checksum(batch: bytes, magic: int) -> tuple[int, bool]:
     """Give the stored checksum and whether it fits; a legacy message's is a CRC-32 of its own."""
-    if magic > 1:
-        return int(struct.unpack_from(">I", batch, 17)[0]), v2.is_intact(batch)
-    stored = int(struct.unpack_from(">I", batch, v2.FRAME_BYTES)[0])
+    at = v2.MAGIC_AT + 1 if magic >= v2.MAGIC else v2.FRAME_BYTES
+    stored = int(struct.unpack_from(">I", batch, at)[0])
     return stored, v2.is_intact(batch)
