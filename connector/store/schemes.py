@@ -13,6 +13,7 @@ from klog.connector.store.fsspec_store import FsspecStore
 from klog.connector.store.hdfs import Hdfs
 from klog.connector.store.local import LocalStore
 from klog.connector.store.memory import MemoryStore
+from klog.connector.store.read_only import ReadOnlyStore
 from klog.connector.store.s3 import S3
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.connector.store.webhdfs import WebHdfs
@@ -37,11 +38,27 @@ def writable_store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[Wri
     """
     found = _writable(root, storage)
     if found is None:
-        raise OptionError(
-            f"path: klog cannot write to {_scheme(root)}://, where nothing makes sure that of two "
-            f"writers only one wins. Keep the log at one of: {', '.join(WRITABLE)}"
-        )
+        raise OptionError(_refusal(root))
     return found
+
+
+def log_store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[WritableStore, str]:
+    """Give the store behind a path or URL for a topic's log: where it must be, one that only reads.
+
+    Raises `OptionError` as `store_for` does; on a scheme that cannot be written, so does a write.
+    """
+    found = _writable(root, storage)
+    if found is not None:
+        return found
+    store, path = _read_by_fsspec(root, storage)
+    return ReadOnlyStore(store, _refusal(root)), path
+
+
+def _refusal(root: str) -> str:
+    return (
+        f"path: klog cannot write to {_scheme(root)}://, where nothing makes sure that of two "
+        f"writers only one wins. Keep the log at one of: {', '.join(WRITABLE)}"
+    )
 
 
 def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:

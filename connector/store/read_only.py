@@ -1,0 +1,45 @@
+"""A store that is only read, where a topic's log asks for one that could be written.
+
+The rule: every write is refused with the schemes that klog writes to; nothing is sent to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from klog.connector.store.contract import Put
+from klog.connector.store.files import Entry, File, Store
+from klog.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyStore:
+    """A store behind `refusal`, which says what a writer should have given."""
+
+    store: Store
+    refusal: str
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a directory."""
+        return self.store.entries(directory)
+
+    def open(self, path: str) -> File:
+        """Open a file for reading ranges."""
+        return self.store.open(path)
+
+    def read(self, path: str) -> bytes:
+        """Read a whole small file."""
+        return self.store.read(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        """Refuse to write, with `OptionError`."""
+        raise OptionError(self.refusal)
+
+    def put(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Refuse to write, with `OptionError`."""
+        raise OptionError(self.refusal)
+
+    def delete(self, path: str) -> None:
+        """Refuse to delete, with `OptionError`."""
+        raise OptionError(self.refusal)
