@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -110,3 +111,12 @@ def of_partition(segments: pa.Table, partition: int) -> pa.Table:
     """Give the segments of one partition in order of offset."""
     own: pa.Table = segments.filter(pc.equal(segments["partition"], partition))
     return own.sort_by("base_offset")
+
+
+def in_order(segments: pa.Table) -> pa.Table:
+    """Sort segments by partition and offset."""
+    keys = (segments["base_offset"].to_numpy(), segments["partition"].to_numpy())
+    order = np.lexsort(keys)
+    if (np.diff(order) == 1).all():
+        return segments.combine_chunks()
+    return segments.take(pa.array(order)).combine_chunks()

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
 from klog.cli.roots import directories
-from klog.connector.log.partition import PartitionLog, TopicPartition
-from klog.connector.log.raw import Partitions, RawRoot, retrying
+from klog.connector.log.partition import Look, PartitionLog, Root, TopicPartition
+from klog.connector.log.raw import retrying
+from klog.connector.log.roots import open_root
 from klog.connector.source.subscription import INTERNAL_TOPICS
 from klog.errors import KlogError, OptionError
 
@@ -40,7 +41,7 @@ For each partition:
 
 def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
     """Add `topics list` and `topics describe` to a command line."""
-    topics = verbs.add_parser("topics", help="the topics in a log directory")
+    topics = verbs.add_parser("topics", help="the topics of a root")
     actions = topics.add_subparsers(required=True, metavar="ACTION")
     listing = actions.add_parser("list", parents=[common], help="the names of the topics")
     listing.set_defaults(run=list_topics, parser=listing)
@@ -66,11 +67,10 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
 
 def list_topics(given: argparse.Namespace, out: BinaryIO) -> int:
     """Print the names of the topics, or with `--json` their ids and partitions too."""
-    root = RawRoot(directories(given.root))
-    there = root.partitions()
-    chosen = _chosen(given, there)
+    look = open_root(directories(given.root)).look()
+    chosen = _chosen(given, look)
     if given.json:
-        ids = root.topic_ids((name for names in chosen.values() for name in names), there)
+        ids = look.topic_ids(chosen)
         _write_json(
             out,
             [
@@ -90,16 +90,16 @@ def list_topics(given: argparse.Namespace, out: BinaryIO) -> int:
 
 def describe_topics(given: argparse.Namespace, out: BinaryIO) -> int:
     """Print what each partition holds. Raises `OptionError` if `--topic` matches nothing."""
-    root = RawRoot(directories(given.root))
-    there = root.partitions()
-    chosen = _chosen(given, there)
+    root = open_root(directories(given.root))
+    look = root.look()
+    chosen = _chosen(given, look)
     if given.topic is not None and not chosen:
-        topics = sorted({name.topic for name in there})
+        topics = sorted(look.topics)
         raise OptionError(
             f"--topic: no topic matches {given.topic.pattern}; "
             + (f"the topics here are {', '.join(topics)}" if topics else "there is none here")
         )
-    ids = root.topic_ids((name for names in chosen.values() for name in names), there)
+    ids = look.topic_ids(chosen)
     described = {topic: _partitions(root, names) for topic, names in chosen.items()}
     if given.json:
         _write_json(
@@ -121,39 +121,36 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {exc}") from exc
 
 
-def _chosen(given: argparse.Namespace, there: Partitions) -> dict[str, list[TopicPartition]]:
+def _chosen(given: argparse.Namespace, look: Look) -> dict[str, list[TopicPartition]]:
     """Give the partitions of the topics asked for, by topic."""
     chosen: dict[str, list[TopicPartition]] = {}
-    for name in there:
-        if given.topic is not None and not given.topic.fullmatch(name.topic):
+    for topic, numbers in look.topics.items():
+        if given.topic is not None and not given.topic.fullmatch(topic):
             continue
-        if given.exclude_internal and name.topic in INTERNAL_TOPICS:
+        if given.exclude_internal and topic in INTERNAL_TOPICS:
             continue
-        chosen.setdefault(name.topic, []).append(name)
+        chosen[topic] = [TopicPartition(topic, number) for number in numbers]
     return chosen
 
 
-def _partitions(root: RawRoot, names: list[TopicPartition]) -> list[Facts]:
+def _partitions(root: Root, names: list[TopicPartition]) -> list[Facts]:
     """Describe partitions together, or one by one where one of them cannot be read."""
     try:
-        return retrying(lambda: [_facts(root, log) for log in root.open(names).values()])
+        return retrying(lambda: [_facts(log) for log in root.look().open(names).values()])
     except KlogError as exc:
         if len(names) == 1:
             return [{"partition": names[0].partition, "error": str(exc)}]
         return [one for name in names for one in _partitions(root, [name])]
 
 
-def _facts(root: RawRoot, log: PartitionLog) -> Facts:
+def _facts(log: PartitionLog) -> Facts:
     return {
         "partition": log.name.partition,
         "logStartOffset": log.log_start,
         "logEndOffset": log.log_end,
-        "lastStableOffset": root.last_stable_offset(log),
-        "segments": sum(segment.log.size_bytes > 0 for segment in log.segments),
-        "bytes": sum(
-            log.end.position if log.is_active(segment) else segment.log.size_bytes
-            for segment in log.segments
-        ),
+        "lastStableOffset": log.last_stable_offset(),
+        "segments": log.segment_count,
+        "bytes": log.size_bytes,
     }
 
 
