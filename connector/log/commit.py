@@ -39,6 +39,8 @@ OPERATIONS = frozenset(
     }
 )  # fmt: skip
 _MAX_TEXT = 1 << 16
+MAX_PARTITIONS = 100_000
+"""A state holds two numbers a partition: more would let one small commit take all memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def _actions(head: _Fields, topic: str) -> Actions:
     made = None
     if created is not None:
         fields = _Fields(created)
-        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITION))
+        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
     progress = head.object("setProducer")
@@ -231,7 +233,7 @@ def _actions(head: _Fields, topic: str) -> Actions:
         remove=tuple(_file(name, topic) for name in head.texts("remove")),
         create_topic=made,
         delete_topic=head.object("deleteTopic") is not None,
-        partitions=head.optional_number("setPartitions", MAX_PARTITION),
+        partitions=head.optional_number("setPartitions", MAX_PARTITIONS),
         config={k: None if v is None else _text("setConfig", v) for k, v in config.items()},
         log_start=head.by_partition("setLogStart"),
         cleaned_to=head.by_partition("setCleanedTo"),
