@@ -95,7 +95,9 @@ class CommittedRoot:
 
     def state(self, topic: str) -> State:
         """Load a topic's state, from the one known."""
-        self._known[topic] = self.root.log(topic).load(self._known.get(topic))
+        known = self._known.get(topic)
+        log = self.root.log(topic) if known is not None else self.root.log_to_read(topic)
+        self._known[topic] = log.load(known)
         return self._known[topic]
 
 
