@@ -23,7 +23,8 @@ from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import NO_CONFIG, TopicDescription, Topics
 from klog.connector.options import COLUMNS, EARLIEST, LATEST, Offsets, ReadOptions
-from klog.connector.sink.append import Appended, Given, append
+from klog.connector.sink.append import Appended, append
+from klog.connector.sink.stage import Given
 from klog.connector.source import scan
 from klog.connector.source.rows import schema
 from klog.connector.store.storage import PREFIX, Storage, storage_of
@@ -129,9 +130,7 @@ class Log:
         names = tuple(COLUMNS[:-1] if columns is None else columns)
         unknown = [name for name in names if name not in COLUMNS]
         if unknown:
-            raise OptionError(
-                f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}"
-            )
+            raise OptionError(f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}")
         root = self._root()
         options = self._options(topic, start, end, names)
         tasks = scan.slices(root, scan.pin(root, options), options)
