@@ -64,7 +64,7 @@ def stage(
         segments = staging.finish()
     finally:
         staging.spool.close()
-    return Staged(plan.topic_id, plan.birth, segments)
+    return Staged(plan.topic_id, plan.birth, segments, plan.partitions)
 
 
 def _batches(given: Given) -> Iterable[pa.RecordBatch]:
