@@ -101,7 +101,9 @@ def test_a_name_and_a_version_go_together(name: str | None, version: int | None)
 
 def test_a_streams_name_is_refused() -> None:
     log = topic_log(CountingStore())
-    state = committed(log, created(log), (0, 1), writer=operations.Writer("etl", 9, "a query", "a run"))
+    state = committed(
+        log, created(log), (0, 1), writer=operations.Writer("etl", 9, "a query", "a run")
+    )
     with pytest.raises(ProducerFencedError, match="query a query"):
         append(log, state, ROWS, attempt("append"), transactional_id="etl", transaction_version=1)
 
