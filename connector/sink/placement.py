@@ -47,7 +47,8 @@ class Placement:
     def _chosen(self, rows: Rows) -> Longs:
         if self.partitioner == "round-robin":
             return (self.sticky + rows.numbers) % self.partitions
-        if self.partitioner == "sticky" or rows.key.null_count == len(rows):
+        is_for_one = self.partitioner == "sticky" or self.partitions == 1
+        if is_for_one or rows.key.null_count == len(rows):
             return np.full(len(rows), self.sticky, np.int64)
         by_key = key_partitions(rows.key, self.partitions)
         chosen: Longs = by_key.fill_null(self.sticky).to_numpy().astype(np.int64)

@@ -24,7 +24,7 @@ from klog.connector.sink.columns import (
     check_columns,
 )
 from klog.errors import KlogError, OptionError
-from klog.logformat.arrow import byte_lengths
+from klog.logformat.arrow import Column, byte_lengths
 from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE
@@ -61,9 +61,9 @@ class Rows:
     in what was given, `least_bytes` those that a record takes in any batch, or fewer.
     """
 
-    key: pa.Array
-    value: pa.Array
-    headers: pa.Array | None
+    key: Column
+    value: Column
+    headers: Column | None
     timestamp_ms: Longs
     partition: pa.Array | None
     numbers: Longs
@@ -74,11 +74,11 @@ class Rows:
         return len(self.numbers)
 
     def take(self, order: npt.NDArray[np.int64]) -> Rows:
-        """Give rows in another order."""
+        """Give rows in another order, in memory of their own."""
         return Rows(
-            self.key.take(pa.array(order)),
-            self.value.take(pa.array(order)),
-            None if self.headers is None else self.headers.take(pa.array(order)),
+            _taken(self.key, order),
+            _taken(self.value, order),
+            None if self.headers is None else _taken(self.headers, order),
             self.timestamp_ms[order],
             None,
             self.numbers[order],
@@ -100,17 +100,17 @@ class Rows:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Put rows one behind the other, in memory of their own."""
+    """Put rows one behind the other; keys, values and headers stay where they are, in chunks."""
     if len(parts) == 1:
         return parts[0]
     headers = None
     if any(part.headers is not None for part in parts):
-        headers = pa.concat_arrays(
+        headers = _chunked(
             [pa.nulls(len(p), HEADERS_TYPE) if p.headers is None else p.headers for p in parts]
         )
     return Rows(
-        pa.concat_arrays([part.key for part in parts]),
-        pa.concat_arrays([part.value for part in parts]),
+        _chunked([part.key for part in parts]),
+        _chunked([part.value for part in parts]),
         headers,
         np.concatenate([part.timestamp_ms for part in parts]),
         None,
@@ -149,6 +149,18 @@ def read_rows(batch: pa.RecordBatch, first_row: int, rules: Rules) -> Iterator[R
         piece["value"] = value.slice(begin, count).cast(pa.binary())
         yield _checked(piece, first_row + begin, rules)
         begin = end
+
+
+def _taken(column: Column, order: npt.NDArray[np.int64]) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole.take(pa.array(order))
+
+
+def _chunked(columns: Sequence[Column]) -> pa.ChunkedArray:
+    chunks: list[pa.Array] = []
+    for column in columns:
+        chunks += column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array(chunks)
 
 
 def by_topic(batch: pa.RecordBatch, first_row: int) -> dict[str, tuple[pa.RecordBatch, Longs]]:

@@ -64,7 +64,7 @@ def stage(
         segments = staging.finish()
     finally:
         staging.spool.close()
-    return Staged(plan.topic_id, plan.birth, segments)
+    return Staged(plan.topic_id, plan.birth, segments, plan.partitions)
 
 
 def _batches(given: Given) -> Iterable[pa.RecordBatch]:
@@ -184,14 +184,14 @@ class _Stage:
         budget = self._plan.settings.buffer_bytes
         if self._held_bytes + self.spool.held_bytes <= budget:
             return
-        self.spool.spill()
-        if self._held_bytes <= budget // 2:
-            return
-        self._held_bytes = sum(gathered.copy() for gathered in self._gathered.values())
         if self._held_bytes > budget // 2:
-            for partition in self._gathered:
-                self._encode(partition, to_end=True)
-            self._held_bytes = 0
+            self._held_bytes = sum(gathered.copy() for gathered in self._gathered.values())
+            if self._held_bytes > budget // 2:
+                for partition in self._gathered:
+                    self._encode(partition, to_end=True)
+                self._held_bytes = 0
+        if self._held_bytes + self.spool.held_bytes > budget:
+            self.spool.spill()
 
 
 def _fitting(records: Records, form: Form, limit: int) -> Iterator[tuple[bytes, int]]:

@@ -7,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from klog.connector.log import operations
 from klog.connector.log.topic_log import Attempt
 from klog.connector.sink.append import append
 from klog.errors import CommitConflictError, OptionError, ProducerFencedError
 from tests.commits.logs import CountingStore, attempt, created, topic_log
+from tests.commits.logs import append as committed
 from tests.sink.reading import read_back
 
 ROWS = pa.table({"value": ["1", None, "3", "4"], "partition": [0, 1, 0, 0]})
@@ -98,11 +100,10 @@ def test_a_name_and_a_version_go_together(name: str | None, version: int | None)
 
 
 def test_a_streams_name_is_refused() -> None:
-    from klog.connector.log.operations import Writer
-    from tests.commits.logs import append as committed
-
     log = topic_log(CountingStore())
-    state = committed(log, created(log), (0, 1), writer=Writer("etl", 9, "a query", "a run"))
+    state = committed(
+        log, created(log), (0, 1), writer=operations.Writer("etl", 9, "a query", "a run")
+    )
     with pytest.raises(ProducerFencedError, match="query a query"):
         append(log, state, ROWS, attempt("append"), transactional_id="etl", transaction_version=1)
 
@@ -114,10 +115,17 @@ def test_a_topic_that_is_not_there_is_refused() -> None:
 
 
 def test_a_topic_deleted_meanwhile_is_a_conflict() -> None:
-    from klog.connector.log import operations
-
     log = topic_log(CountingStore())
     old = created(log)
     log.commit(old, operations.delete_topic(old.topic_id), attempt("delete-topic"))
     with pytest.raises(CommitConflictError, match="deleted"):
+        append(log, old, ROWS, attempt("append"))
+
+
+def test_more_partitions_meanwhile_are_a_conflict() -> None:
+    """A key's records would lie in two partitions."""
+    log = topic_log(CountingStore())
+    old = created(log)
+    log.commit(old, operations.add_partitions(old.topic_id, 3), attempt("add-partitions"))
+    with pytest.raises(CommitConflictError, match="3 partitions now"):
         append(log, old, ROWS, attempt("append"))
