@@ -1,4 +1,4 @@
-"""Real stores for tests: a Java server each, on ports of its own.
+"""Real stores for tests: a server each, on ports of its own.
 
 The rule: no server outlives the test process. It is killed on leaving the `with` block and at exit
 of the interpreter, and (on Linux) by the kernel when the interpreter itself is killed.
@@ -7,10 +7,12 @@ of the interpreter, and (on Linux) by the kernel when the interpreter itself is 
 from __future__ import annotations
 
 import atexit
+import os
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -46,7 +48,7 @@ class ServerError(Exception):
 
 
 class Server:
-    """Java processes over a folder; `_start` runs them and `_ready` tells when they serve."""
+    """Processes over a folder; `_start` runs them and `_ready` tells when they serve."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -86,18 +88,19 @@ class Server:
     def _ready(self) -> bool:
         raise NotImplementedError
 
-    def _command(self, component: str, main_class: str, *arguments: str) -> list[str]:
+    def _java(self, component: str, main_class: str, *arguments: str) -> list[str]:
         classes = f"{self.work / 'conf'}:{jars(component)}/*"
         return [str(java()), *JAVA_OPTIONS, "-cp", classes, main_class, *arguments]
 
-    def _spawn(self, component: str, main_class: str, *arguments: str) -> None:
+    def _spawn(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                self._command(component, main_class, *arguments),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.work,
+                env=None if environment is None else {**os.environ, **environment},
                 preexec_fn=die_with_parent,
             )
         self._processes.append(process)
@@ -117,8 +120,45 @@ class Server:
         return self.output.read_bytes()[-4000:].decode(errors="replace")
 
 
-class S3Server(Server):
-    """s3proxy with one bucket; `folder` holds the bucket's objects as files."""
+class S3(Server):
+    """An S3 server with the bucket `BUCKET` and a user who may do all."""
+
+    endpoint: str
+
+    def _ready(self) -> bool:
+        try:
+            urllib.request.urlopen(self.endpoint, timeout=5).close()
+        except urllib.error.HTTPError as answer:
+            answer.close()
+            return True
+        except OSError:
+            return False
+        return True
+
+    def options(
+        self, key_id: str = ACCESS_KEY_ID, secret: str = SECRET_ACCESS_KEY, token: str = ""
+    ) -> dict[str, str]:
+        """Give the `storage.*` options that reach it."""
+        return {
+            "storage.endpoint": self.endpoint,
+            "storage.access_key_id": key_id,
+            "storage.secret_access_key": secret,
+            **({"storage.session_token": token} if token else {}),
+            "storage.allow_http": "true",
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Give the variables that do the same."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+
+class S3Server(S3):
+    """s3proxy; `folder` holds the bucket's objects as files."""
 
     @property
     def folder(self) -> Path:
@@ -141,35 +181,8 @@ class S3Server(Server):
             "jclouds.filesystem.basedir": str(self.work / "data"),
         }
         _properties(conf / "s3proxy.conf", settings)
-        self._spawn("s3proxy", "org.gaul.s3proxy.Main", "--properties", str(conf / "s3proxy.conf"))
-
-    def _ready(self) -> bool:
-        try:
-            urllib.request.urlopen(self.endpoint, timeout=5).close()
-        except urllib.error.HTTPError as answer:
-            answer.close()
-            return True
-        except OSError:
-            return False
-        return True
-
-    def options(self) -> dict[str, str]:
-        """Give the `storage.*` options that reach it."""
-        return {
-            "storage.endpoint": self.endpoint,
-            "storage.access_key_id": ACCESS_KEY_ID,
-            "storage.secret_access_key": SECRET_ACCESS_KEY,
-            "storage.allow_http": "true",
-        }
-
-    def environment(self) -> dict[str, str]:
-        """Give the variables that do the same."""
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
-            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
-            "AWS_ALLOW_HTTP": "true",
-        }
+        arguments = ("--properties", str(conf / "s3proxy.conf"))
+        self._spawn(self._java("s3proxy", "org.gaul.s3proxy.Main", *arguments))
 
 
 class Hdfs(Server):
@@ -206,7 +219,7 @@ class Hdfs(Server):
         name_node = f"{server}.namenode.NameNode"
         formatting = ("-format", "-nonInteractive", "-force")
         done = subprocess.run(
-            self._command("hadoop", name_node, *formatting),
+            self._java("hadoop", name_node, *formatting),
             capture_output=True,
             cwd=self.work,
             timeout=START_TIMEOUT_SECONDS,
@@ -215,8 +228,8 @@ class Hdfs(Server):
         self.output.write_bytes(done.stderr)
         if done.returncode:
             raise ServerError(f"the NameNode cannot be formatted\n{self.tail()}")
-        self._spawn("hadoop", name_node)
-        self._spawn("hadoop", f"{server}.datanode.DataNode")
+        self._spawn(self._java("hadoop", name_node))
+        self._spawn(self._java("hadoop", f"{server}.datanode.DataNode"))
 
     def _ready(self) -> bool:
         try:
