@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LEFT_OUT = pytest.StashKey[int]()
 
 
+@pytest.hookimpl(trylast=True)  # of what -m chose
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out MinIO's tests, and say so, where neither MinIO nor a Go to build it with is."""
     of_minio = [item for item in items if item.get_closest_marker("minio")]
