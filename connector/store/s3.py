@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -39,6 +39,7 @@ ONCE_SECONDS = 60
 """A put-if-absent that takes longer is UNKNOWN."""
 PART_BYTES = 8 << 20
 """S3 takes 10,000 parts: 80 GiB of these, and a segment has 2 GiB."""
+REMEMBERED_DIRECTORIES = 10_000
 
 _PATIENT = Patience(retries=5, request_seconds=600)
 _Found = TypeVar("_Found")
@@ -79,6 +80,7 @@ class S3:
         """Make the clients; nothing is sent yet. Raises `OptionError`."""
         self._bucket, self._storage, self._sleep = bucket, storage, sleep
         self._once_seconds = once_seconds
+        self._no_files: set[str] = set()
         self._make_clients()
 
     def entries(self, directory: str) -> list[Entry]:
@@ -204,11 +206,15 @@ class S3:
         return f"s3://{self._bucket}/{key}".rstrip("/")
 
     def _refuse_empty(self, directory: str) -> None:
-        try:
-            self.head(directory)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"there is no {directory}") from None
-        raise NotADirectoryError(f"{directory} is a file")
+        """Tell a missing directory from a file; once, as an idle poll lists it again and again."""
+        if directory not in self._no_files:
+            with suppress(FileNotFoundError):
+                self.head(directory)
+                raise NotADirectoryError(f"{directory} is a file")
+            if len(self._no_files) >= REMEMBERED_DIRECTORIES:
+                self._no_files.clear()
+            self._no_files.add(directory)
+        raise FileNotFoundError(f"there is no {directory}")
 
     @contextmanager
     def _in_words(self, path: str, done: str) -> Iterator[None]:
