@@ -28,6 +28,7 @@ from klog.connector.store.s3_refusals import (
     may_have_landed,
     never_connected,
     next_step,
+    repeats_keys,
     status_of,
 )
 from klog.connector.store.storage import Storage
@@ -154,7 +155,7 @@ class S3:
                     continue
                 if may_have_landed(exc):
                     return Put.UNKNOWN
-                raise self._error(path, "written", exc) from self._storage.cause(exc)
+                raise self._error(path, "written", exc) from self._cause(exc)
             return Put.CREATED
         raise AssertionError("a loop of no tries")
 
@@ -225,17 +226,20 @@ class S3:
         except PreconditionError:
             raise FileNotFoundError(f"{path} was replaced while it was read") from None
         except FileNotFoundError as exc:
+            if done == "written" or code_of(exc) == "NoSuchBucket":
+                raise self._error(path, done, exc) from self._cause(exc)
             if done == "deleted":
                 return
-            if done == "written" or code_of(exc) == "NoSuchBucket":
-                raise self._error(path, done, exc) from self._storage.cause(exc)
             raise FileNotFoundError(f"there is no {path}") from None
         except BaseError as exc:
-            raise self._error(path, done, exc) from self._storage.cause(exc)
+            raise self._error(path, done, exc) from self._cause(exc)
 
     def _error(self, path: str, done: str, exc: Exception) -> KlogError:
-        said = self._storage.redacted(in_few_words(exc))
+        said = self._storage.redacted(in_few_words(exc), self._keys[1:])
         return KlogError(f"{path}: not {done}: {said}. {next_step(exc, done, self._bucket)}")
+
+    def _cause(self, exc: Exception) -> Exception | None:
+        return None if repeats_keys(exc) else self._storage.cause(exc, self._keys[1:])
 
 
 def _gathered(pieces: Iterator[bytes]) -> bytes:

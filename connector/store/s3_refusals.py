@@ -76,6 +76,11 @@ def is_of_credentials(exc: Exception) -> bool:
     return status_of(exc) in (400, 401, 403)
 
 
+def repeats_keys(exc: Exception) -> bool:
+    """Tell whether the answer's body may hold a token, or what was signed with it."""
+    return is_of_credentials(exc) and code_of(exc) not in ("", "AccessDenied")
+
+
 def in_few_words(exc: Exception) -> str:
     """Say what the server said."""
     if has_no_credentials(exc):
