@@ -7,6 +7,7 @@ of the interpreter, and (on Linux) by the kernel when the interpreter itself is 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import subprocess
 import time
@@ -39,6 +40,10 @@ log4j.appender.ERR.target=System.err
 log4j.appender.ERR.layout=org.apache.log4j.PatternLayout
 log4j.appender.ERR.layout.ConversionPattern=%p %c %m%n
 """
+
+NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+METRICS_SECONDS = 1
+DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 
 Self = TypeVar("Self", bound="Server")
 
@@ -186,10 +191,17 @@ class S3Server(S3):
 
 
 class Hdfs(Server):
-    """A NameNode and a DataNode; permissions hold for all users but the one who started them."""
+    """A NameNode and a DataNode; permissions hold for all users but the one who started them.
+
+    `more` goes over the settings of `hdfs-site.xml`.
+    """
+
+    def __init__(self, work: Path, more: Mapping[str, str] | None = None) -> None:
+        super().__init__(work)
+        self._more = dict(more or {})
 
     def _start(self) -> None:
-        rpc, http = free_ports(2)
+        rpc, http, self._datanode = free_ports(3)
         self.url, self.web_url = f"hdfs://127.0.0.1:{rpc}", f"webhdfs://127.0.0.1:{http}"
         self._state = (
             f"http://127.0.0.1:{http}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
@@ -198,6 +210,7 @@ class Hdfs(Server):
         for name in ("hdfs", "datanode"):  # the jars do not bring them, and both look for them
             (conf / "webapps" / name).mkdir(parents=True, exist_ok=True)
         (conf / "log4j.properties").write_text(LOG4J)
+        _properties(conf / "hadoop-metrics2.properties", {"*.period": str(METRICS_SECONDS)})
         core = {"fs.defaultFS": self.url, "hadoop.tmp.dir": str(self.work / "data")}
         _xml(conf / "core-site.xml", core)
         _xml(
@@ -210,16 +223,15 @@ class Hdfs(Server):
                 "dfs.namenode.safemode.extension": "0",
                 "dfs.namenode.datanode.registration.ip-hostname-check": "false",
                 "dfs.datanode.address": "127.0.0.1:0",
-                "dfs.datanode.http.address": "127.0.0.1:0",
+                "dfs.datanode.http.address": f"127.0.0.1:{self._datanode}",
                 "dfs.datanode.ipc.address": "127.0.0.1:0",
                 "dfs.datanode.hostname": "127.0.0.1",
+                **self._more,
             },
         )
-        server = "org.apache.hadoop.hdfs.server"
-        name_node = f"{server}.namenode.NameNode"
         formatting = ("-format", "-nonInteractive", "-force")
         done = subprocess.run(
-            self._java("hadoop", name_node, *formatting),
+            self._java("hadoop", NAME_NODE, *formatting),
             capture_output=True,
             cwd=self.work,
             timeout=START_TIMEOUT_SECONDS,
@@ -228,15 +240,41 @@ class Hdfs(Server):
         self.output.write_bytes(done.stderr)
         if done.returncode:
             raise ServerError(f"the NameNode cannot be formatted\n{self.tail()}")
-        self._spawn(self._java("hadoop", name_node))
-        self._spawn(self._java("hadoop", f"{server}.datanode.DataNode"))
+        self._run()
+
+    def _run(self) -> None:
+        self._spawn(self._java("hadoop", NAME_NODE))
+        self._spawn(self._java("hadoop", DATA_NODE))
+
+    def kill_and_restart(self) -> None:
+        """Kill both at once (SIGKILL), and start them on what they left."""
+        self.kill()
+        atexit.register(self.kill)
+        self._run()
+        self._wait()
+
+    def kill_datanode(self) -> None:
+        """Kill the DataNode alone."""
+        self._processes[1].kill()
+        self._processes[1].wait()
+
+    def syncs(self) -> int:
+        """Tell how often the DataNode has synced a file to its disk so far."""
+        time.sleep(METRICS_SECONDS + 0.2)  # it shows what it last gathered
+        query = "qry=Hadoop:service=DataNode,name=DataNodeActivity-*"
+        address = f"http://127.0.0.1:{self._datanode}/jmx?{query}"
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            (found,) = json.load(answer)["beans"]
+        return int(found["FsyncCount"])
 
     def _ready(self) -> bool:
         try:
             with urllib.request.urlopen(self._state, timeout=5) as answer:
-                return b'"NumLiveDataNodes" : 1' in answer.read()
+                found = answer.read()
         except OSError:
             return False
+        # After a restart it waits for the blocks of the files that it knows.
+        return b'"NumLiveDataNodes" : 1' in found and b'"FSState" : "Operational"' in found
 
 
 def _xml(path: Path, settings: dict[str, str]) -> None:
