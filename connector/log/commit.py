@@ -10,8 +10,8 @@ under its own name and left out where there is none:
     timestampMs above that of the commit before
     operation   append, create-topic, ...: an unknown one is refused
     engine      who wrote it, with what version: for people
-    add, remove, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo, setHorizon,
-    setProducer, forget, post
+    add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo,
+    setHorizon, setProducer, forget, post
 
 Fields that this klog does not know are kept and shown, never acted on: whoever adds one that
 changes what the rest means raises the format.
@@ -66,11 +66,21 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """How much segments hold."""
+
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Actions:
     """What a commit changes; offsets and versions are those of the log, exclusive at their ends."""
 
     add: tuple[entries.Entry, ...] = ()
     remove: tuple[str, ...] = ()
+    removed: Amount | None = None
+    """Redundant, for people: what the segments held that are live no more."""
     create_topic: Topic | None = None
     delete_topic: bool = False
     partitions: int | None = None
@@ -128,6 +138,7 @@ def encode(commit: Commit) -> bytes:
             ("setCleanedTo", _by_text(actions.cleaned_to)),
             ("add", [entries.to_json(entry) for entry in actions.add] or None),
             ("remove", list(actions.remove) or None),
+            ("removed", _amount_to_json(actions.removed)),
             ("forget", list(actions.forget) or None),
             (
                 "post",
@@ -228,9 +239,11 @@ def _actions(head: _Fields, topic: str) -> Actions:
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
     progress = head.object("setProducer")
+    removed = head.object("removed")
     return Actions(
         add=tuple(entries.from_json(entry, topic) for entry in head.objects("add")),
         remove=tuple(_file(name, topic) for name in head.texts("remove")),
+        removed=None if removed is None else _amount_from_json(removed),
         create_topic=made,
         delete_topic=head.object("deleteTopic") is not None,
         partitions=head.optional_number("setPartitions", MAX_PARTITIONS),
@@ -266,6 +279,15 @@ def _progress_from_json(said: Mapping[str, Any]) -> Progress:
         fields.text("runId"),
         fields.texts("superseded"),
     )
+
+
+def _amount_to_json(amount: Amount | None) -> dict[str, int] | None:
+    return None if amount is None else {"records": amount.records, "bytes": amount.size_bytes}
+
+
+def _amount_from_json(said: Mapping[str, Any]) -> Amount:
+    fields = _Fields(said)
+    return Amount(fields.number("records"), fields.number("bytes"))
 
 
 def _by_text(numbers: Mapping[int, int]) -> dict[str, int] | None:

@@ -62,11 +62,7 @@ class KlogRoot:
 
     def log(self, topic: str) -> TopicLog:
         """Give the log of a topic, which need not be there. Raises `OptionError` for a bad name."""
-        if not is_topic(topic):
-            raise OptionError(
-                f"{topic!r} is no topic name: letters, digits, '.', '_' and '-', at most 249, and "
-                "neither '.' nor '..'"
-            )
+        check_topic_name(topic)
         return TopicLog(self.store, TopicPaths(self.path, topic), now_ms, back_off)
 
     def log_to_read(self, topic: str) -> TopicLog:
@@ -115,7 +111,8 @@ class KlogRoot:
                 f"topic {topic} of {self.given} was deleted; `klog history --topic {topic}` says "
                 "when and by whom. A topic made anew under its name has another id"
             )
-        close = difflib.get_close_matches(topic, self.topic_names(), n=1)
+        others = [name for name in self.topic_names() if name != topic]
+        close = difflib.get_close_matches(topic, others, n=1)
         raise OptionError(
             f"there is no topic {topic} in {self.given}; "
             + (f"did you mean {close[0]}?" if close else "`klog topics list` names those there are")
@@ -161,6 +158,15 @@ def make_root(
     if found is None:
         raise KlogError(f"{path}/{FORMAT_FILE}: the store did not say whether it was made; again")
     return found
+
+
+def check_topic_name(topic: str) -> None:
+    """Raise `OptionError` for a name that Kafka allows no topic."""
+    if not is_topic(topic):
+        raise OptionError(
+            f"{topic!r} is no topic name: letters, digits, '.', '_' and '-', at most 249, and "
+            "neither '.' nor '..'"
+        )
 
 
 def _refuse_raw(given: str, store: WritableStore, path: str) -> None:

@@ -16,7 +16,7 @@ from klog.connector.log import operations
 from klog.connector.log.author import NewId, random_uuid, this_engine
 from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Topic
 from klog.connector.log.operations import Build
-from klog.connector.log.root import KlogRoot
+from klog.connector.log.root import KlogRoot, check_topic_name
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import CommitConflictError, KlogError, OptionError
@@ -68,9 +68,8 @@ class Topics:
 
         Raises `OptionError` for a topic that is there, and as `ensure`.
         """
-        topic_id = self.new_id()
-        state = self._ensure(topic, topic_id, partitions, config)
-        if state.topic_id != topic_id:
+        state, is_new = self.ensure(topic, partitions, config)
+        if not is_new:
             raise OptionError(
                 f"topic {topic} is there already in {self.root.given}, with id {state.topic_id}. "
                 "Give another name, or alter this one"
@@ -79,12 +78,22 @@ class Topics:
 
     def ensure(
         self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
-    ) -> State:
+    ) -> tuple[State, bool]:
         """Make a topic unless it is there, whatever partitions and configs that one has.
 
-        Raises `OptionError` for a name, a number or a config that Kafka or klog refuses.
+        Tells whether this call made it. Raises `OptionError` for a name, a number or a config that
+        Kafka or klog refuses.
         """
-        return self._ensure(topic, self.new_id(), partitions, config)
+        kept = check_new_topic(topic, partitions, config)
+        made = Topic(self.new_id(), partitions or self.root.num_partitions)
+        self._refuse_collision(topic)
+        log = self.root.new_log(topic)
+
+        def build(state: State) -> Actions | None:
+            return None if state.topic_id else Actions(create_topic=made, config=kept)
+
+        state = self._commit(log, log.load(), build, "create-topic")
+        return state, state.topic_id == made.topic_id
 
     def alter_config(
         self, topic: str, change: Mapping[str, str], unset: Iterable[str] = ()
@@ -153,23 +162,6 @@ class Topics:
             self.root.load(log, state)  # raises
         return _backwards(log, state.version)
 
-    def _ensure(
-        self, topic: str, topic_id: str, partitions: int | None, config: Mapping[str, str]
-    ) -> State:
-        wanted = self.root.num_partitions if partitions is None else partitions
-        _check_partitions(wanted)
-        kept = klog_topic_config(config)
-        log = self.root.log(topic)
-        self._refuse_collision(topic)
-        log = self.root.new_log(topic)
-
-        def build(state: State) -> Actions | None:
-            if state.topic_id:
-                return None
-            return Actions(create_topic=Topic(topic_id, wanted), config=kept)
-
-        return self._commit(log, log.load(), build, "create-topic")
-
     def _refuse_collision(self, topic: str) -> None:
         """Refuse a name that only '.' and '_' tell from another's, as a broker does.
 
@@ -194,6 +186,16 @@ class Topics:
             raise CommitConflictError(
                 f"topic {log.paths.topic} of {self.root.given}: {exc}"
             ) from exc
+
+
+def check_new_topic(
+    topic: str, partitions: int | None, config: Mapping[str, str]
+) -> dict[str, str]:
+    """Raise `OptionError` for what is wrong in itself; gives the configs as they are to be kept."""
+    check_topic_name(topic)
+    if partitions is not None:
+        _check_partitions(partitions)
+    return klog_topic_config(config)
 
 
 def described(topic: str, state: State) -> TopicDescription:

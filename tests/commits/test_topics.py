@@ -105,7 +105,9 @@ def test_a_topic_that_is_there(topics: Topics) -> None:
     first = topics.create("orders", 2)
     with pytest.raises(OptionError, match=r"topic orders is there already in /root, with id id 0"):
         topics.create("orders", 4)
-    assert topics.ensure("orders", 4).topic_id == first.topic_id
+    there, is_new = topics.ensure("orders", 4)
+    assert (there.topic_id, is_new) == (first.topic_id, False)
+    assert topics.ensure("payments")[1]
     assert topics.describe("orders").version == 0
 
 
