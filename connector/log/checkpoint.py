@@ -117,8 +117,7 @@ def _decode(data: bytes, read_part: ReadPart | None) -> State:
     rows = pq.read_table(pa.BufferReader(data), use_threads=False)
     said = _said(rows.schema)
     tables = [rows.filter(pc.is_valid(rows[VERSION])).select(ROWS.names)]
-    for part in _parts(said):
-        tables.append(_part_rows(part, read_part))
+    tables += (_part_rows(part, read_part) for part in _parts(said))
     live = pa.concat_tables(table.replace_schema_metadata(None).cast(ROWS) for table in tables)
     if not entries.are_paths(live["file"]):
         raise ValueError("it names a file that is no segment")

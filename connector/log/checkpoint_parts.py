@@ -71,15 +71,16 @@ def cut(rows: pa.Table, known: Sequence[Part], may_keep: Callable[[Part], bool])
     if len(rows) <= 2 * PART_ROWS:
         return Cut()
     versions: Versions = np.sort(rows[VERSION].to_numpy())
+    small = max(1, PART_ROWS // 4)
     kept = tuple(
         part
         for part in known
-        if part.rows >= PART_ROWS // 4 and _count(versions, part) == part.rows and may_keep(part)
+        if part.rows >= small and _count(versions, part) == part.rows and may_keep(part)
     )
     wanted: list[tuple[int, int]] = []
     begin = 0
     for part in kept:
-        wanted += _ranges(versions, begin, part.first, PART_ROWS // 4)
+        wanted += _ranges(versions, begin, part.first, small)
         begin = part.end
     # What is left over at the end is too little for a part, and stays in the checkpoint.
     wanted += _ranges(versions, begin, int(versions[-1]) + 1, PART_ROWS)

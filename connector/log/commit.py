@@ -263,5 +263,3 @@ def _progress_from_json(said: Mapping[str, Any]) -> Progress:
 
 def _by_text(numbers: Mapping[int, int]) -> dict[str, int] | None:
     return {str(partition): number for partition, number in numbers.items()} or None
-
-

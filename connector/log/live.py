@@ -82,9 +82,7 @@ class Live:
     def without(self, files: Collection[str]) -> Live:
         """Give these segments but for some."""
         wanted = pa.array(files, pa.string())
-        base, *recent = (
-            _without(table, wanted) for table in (self._tables[0], *self._tables[1])
-        )
+        base, *recent = (_without(table, wanted) for table in (self._tables[0], *self._tables[1]))
         return Live(base, tuple(recent))
 
     def present(self, files: Collection[str]) -> set[str]:

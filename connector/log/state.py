@@ -256,7 +256,8 @@ class _Folding:
             self._forgotten = set()
 
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def _copied(given: Mapping[K, V]) -> dict[K, V]:
