@@ -9,12 +9,12 @@ offsets as written: the log's are `offset_shift` higher.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.log import entries, lookup
+from klog.connector.log import lookup
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.state import State
@@ -129,7 +129,7 @@ class CommittedLook:
                 raise FileNotFoundError(f"partition {name} has gone")
             state = self.state(name.topic)
             if name.topic not in self._sorted:
-                self._sorted[name.topic] = Sorted.of(state.segments)
+                self._sorted[name.topic] = Sorted(state.segments.combine_chunks())
             opened[name] = CommittedPartition(
                 name,
                 state.topic_id,
@@ -172,20 +172,15 @@ class _Topics(Mapping[str, Sequence[int]]):
         return sum(1 for _ in self)
 
 
-@dataclass(frozen=True, slots=True)
 class Sorted:
-    """Segments in order of partition and offset, so that a partition's are one slice."""
+    """Segments in order of partition and offset, as a state gives them."""
 
-    segments: pa.Table
-    _partitions: Longs = field(repr=False)
-
-    @staticmethod
-    def of(segments: pa.Table) -> Sorted:
-        """Sort segments."""
-        ordered = entries.in_order(segments)
-        return Sorted(ordered, ordered["partition"].to_numpy())
+    def __init__(self, segments: pa.Table) -> None:
+        """Take segments in one piece."""
+        self._segments = segments
+        self._partitions: Longs = segments["partition"].to_numpy()
 
     def partition(self, partition: int) -> pa.Table:
         """Give one partition's segments."""
         first, behind = np.searchsorted(self._partitions, (partition, partition + 1)).tolist()
-        return self.segments.slice(first, behind - first)
+        return self._segments.slice(first, behind - first)

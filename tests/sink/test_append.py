@@ -43,7 +43,7 @@ def test_an_append_on_top_of_anothers_is_shifted() -> None:
     late = append(log, old, ROWS, attempt("append"))
     assert late.version == 2
     assert late.offsets == {0: (3, 6), 1: (1, 2)}
-    assert late.state.segments["offset_shift"].to_pylist() == [0, 0, 3, 1]
+    assert late.state.segments["offset_shift"].to_pylist() == [0, 3, 0, 1]
     assert [offset for offset, _ in values(store, late.state, 0)] == [0, 1, 2, 3, 4, 5]
 
 

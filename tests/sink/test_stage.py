@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from klog.connector.log import live
 from klog.connector.sink.identity import identity_of
 from klog.connector.sink.rows import PIECE_ROWS
 from klog.errors import KlogError
@@ -254,11 +255,9 @@ def test_log_append_time_is_the_time_of_staging() -> None:
 def test_offsets_and_epochs_go_on_from_the_state() -> None:
     state = topic(2)
     first = staged(state, pa.table({"value": ["a"] * 5, "partition": [1] * 5}))
-    epoch_7 = [{**entry, "leader_epoch": 7} for entry in first.staged.segments]
-    state = replace(
-        state, version=41, log_end=(0, 5), segments=pa.Table.from_pylist(
-            epoch_7, state.segments.schema)
-    )  # fmt: skip
+    rows = [{**entry, "leader_epoch": 7, "version": 41} for entry in first.staged.segments]
+    segments = live.Live.of(pa.Table.from_pylist(rows, live.ROWS))
+    state = replace(state, version=41, log_end=(0, 5), live=segments)
     done = staged(state, pa.table({"value": ["b"] * 2, "partition": [0, 1]}))
     new, old = done.staged.segments
     assert (new["base_offset"], old["base_offset"], old["next_offset"]) == (0, 5, 6)
