@@ -410,7 +410,7 @@ def test_whatever_call_fails_the_same_command_can_be_run_again(
     assert calls > 8
     for at in range(1, calls + 1):
         broken = Fails(at, has_effect=has_effect)
-        with pytest.raises(KlogError, match="the store is gone|did not say"):
+        with pytest.raises(KlogError, match=r"the store is gone|did not say"):
             made_on(broken, monkeypatch)
         topics = made_on(broken, monkeypatch)
         assert len(topics.describe("or.ders").partitions) == 3
