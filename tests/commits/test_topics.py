@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import garbage, root
+from klog.connector.log import garbage, operations, root
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.root import find_root, make_root
+from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import PartitionDescription, Topics
 from klog.connector.store.contract import Put
 from klog.errors import CommitConflictError, KlogError, OptionError, UnsupportedFormatError
@@ -166,6 +167,17 @@ def test_configs_are_set_and_unset(topics: Topics) -> None:
     assert state.config == {"segment.ms": "5"}
     assert topics.alter_config("orders", {"segment.ms": "5"}, ["retention.ms"]) == state
     assert topics.describe("orders").version == 1  # No change is no commit.
+
+
+def test_a_config_of_a_newer_klog_stays_until_it_is_unset(topics: Topics) -> None:
+    topic_id = topics.create("orders").topic_id
+    log = topics.root.log("orders")
+    build = operations.alter_config(topic_id, {}, {"not.yet": "x", "segment.ms": "5"})
+    log.commit(log.load(), build, Attempt("another klog's", "alter-config", "klog 9"))
+    assert topics.alter_config("orders", {"segment.ms": "6"}).config["not.yet"] == "x"
+    with pytest.raises(OptionError, match=r"not\.yet is no config of a topic"):
+        topics.alter_config("orders", {"not.yet": "y"})
+    assert topics.alter_config("orders", {}, ["not.yet"]).config == {"segment.ms": "6"}
 
 
 @pytest.mark.parametrize(
@@ -336,6 +348,13 @@ def test_nothing_is_written_into_a_brokers_directory(store: CountingStore, name:
     with pytest.raises(OptionError, match="has a broker's files"):
         make_root(ROOT, "a cluster")
     assert list(store.files) == [f"{ROOT}/{name}"]
+
+
+def test_a_file_is_no_root(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(OptionError, match="file is a file; give a directory"):
+        make_root(str(file), "a cluster")
 
 
 def test_a_root_is_made_once(store: CountingStore) -> None:
