@@ -10,12 +10,15 @@ whoever began before it can no longer commit. Clocks decide when, never what.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pyarrow.compute as pc
 
-from klog.connector.log import checkpoint
+from klog.connector.log import checkpoint, checkpoint_parts
+from klog.connector.log.checkpoint_parts import Part
 from klog.connector.log.leftovers import find_leftovers, segment_of
 from klog.connector.log.operations import raise_horizon
 from klog.connector.log.paths import (
@@ -25,11 +28,13 @@ from klog.connector.log.paths import (
     commit_version,
     is_pin,
     segment_path,
+    sidecar_name,
 )
 from klog.connector.log.state import State
-from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.log.topic_log import MAX_LOADS, MAX_PUTS, Attempt, TopicLog
 from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
+from klog.errors import KlogError
 from klog.logformat.names import partition_of_directory
 
 READER_GRACE_MS = 24 * 3_600_000
@@ -53,11 +58,43 @@ class Garbage:
 
 
 def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
-    """Put a state's checkpoint on the store, beside the commits and never in their way."""
-    name, data = checkpoint.encode(state)
+    """Put a state's checkpoint on the store, beside the commits and never in their way.
+
+    Of a large state only the parts are written that have changed, and they before what names them.
+    """
+    rows = state.live.rows()
+    parts: list[Part] = []
+    if len(rows) > 2 * checkpoint_parts.PART_ROWS:
+        known = _known_parts(log, state.version)
+        cut = checkpoint_parts.cut(rows, known, _is_certain(log))
+        parts += cut.kept
+        for first, end in cut.wanted:
+            wanted = checkpoint_parts.of_range(rows, first, end)
+            name, data = checkpoint.encode_part(wanted, state.version)
+            _put_part(log, name, data)
+            parts.append(Part(name, first, end, len(wanted)))
+    name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first))
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name
+
+
+def _known_parts(log: TopicLog, version: int) -> list[Part]:
+    """Give the parts of the newest checkpoint up to a version that are on the store."""
+    for name, parts in _checkpoints(log):
+        if name.version <= version:
+            there = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
+            return [one for one in parts if there.get(str(one.name)) == one.name.size_bytes]
+    return []
+
+
+def _put_part(log: TopicLog, name: CheckpointName, data: bytes) -> None:
+    path = log.paths.part(name)
+    for tries in range(1, MAX_PUTS + 1):
+        if log.store.put_if_absent(path, data) is not Put.UNKNOWN:
+            return
+        log.wait(tries)
+    raise KlogError(f"{path}: the store did not say whether it was written; checkpoint later")
 
 
 def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
@@ -66,17 +103,20 @@ def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     Gives the boundary: commits at or below it are gone, or may be.
     """
     state, old = log.load(), log.boundary()
-    whole = _whole_checkpoints(log)
-    if not whole:
+    whole = list(islice(_whole_checkpoints(log), 2))
+    # After they were read: a boundary that came before may have taken parts of theirs since.
+    is_certain = _is_certain(log)
+    resting = next((name for name, parts in whole if all(map(is_certain, parts))), None)
+    if resting is None:
         return old
-    newest = whole[0]
     aged = version_before(log, state, log.clock() - retention_ms)
-    boundary = min(newest.version, state.version - 1, aged)
+    boundary = min(resting.version, state.version - 1, aged)
     if boundary > old:
-        if log.store.put_if_absent(log.paths.boundary(boundary), b"") is Put.UNKNOWN:
+        content = str(resting).encode()
+        if log.store.put_if_absent(log.paths.boundary(boundary), content) is Put.UNKNOWN:
             return old  # The next run looks again; until then nothing may go.
         old = boundary
-    _delete_below(log, old, whole)
+    _delete_below(log, old, [name for name, _ in whole])
     return old
 
 
@@ -89,29 +129,79 @@ def _delete_below(log: TopicLog, boundary: int, whole: list[CheckpointName]) -> 
     )
     for version in versions:
         log.store.delete(log.paths.commit(version))
-    keep = whole[:2]
+    for sidecar in filter(None, map(sidecar_name, log.names(log.paths.sidecars))):
+        if sidecar.version <= boundary:
+            log.store.delete(log.paths.sidecar(sidecar))
+    keep = {*whole, _newest_boundary(log)[1]}
     for name in filter(None, map(checkpoint_name, log.names(log.paths.checkpoints))):
-        if name not in keep and name < keep[-1]:
+        if name not in keep and name < whole[-1]:
             log.store.delete(log.paths.checkpoint(name))
+    _delete_parts(log, boundary)
     for one in log.names(log.paths.boundaries):
         if (version := boundary_version(one)) is not None and version < boundary:
             log.store.delete(log.paths.boundary(version))
 
 
-def _whole_checkpoints(log: TopicLog) -> list[CheckpointName]:
-    """Give the two newest checkpoints that can be read, newest first."""
-    found = []
+def _delete_parts(log: TopicLog, boundary: int) -> None:
+    """Delete parts that were written up to a boundary and that no checkpoint names."""
+    names = filter(None, map(checkpoint_name, log.names(log.paths.parts)))
+    old = {name for name in names if name.version <= boundary}
+    if old:
+        old.difference_update(part.name for _, parts in _checkpoints(log) for part in parts)
+    for name in sorted(old):
+        log.store.delete(log.paths.part(name))
+
+
+def _is_certain(log: TopicLog) -> Callable[[Part], bool]:
+    """Give what tells whether a part is there to stay (see `checkpoint_parts.py`)."""
+    boundary, resting = _newest_boundary(log)
+    found = None if resting is None else _read_checkpoint(log, resting)
+    named = {part.name for part in found or ()}
+    return lambda part: part.name.version > boundary or part.name in named
+
+
+def _newest_boundary(log: TopicLog) -> tuple[int, CheckpointName | None]:
+    """Give the boundary and the checkpoint that it rests on, which is its content."""
+    for _ in range(MAX_LOADS):
+        boundary = log.boundary()
+        if boundary < 0:
+            return boundary, None
+        with suppress(FileNotFoundError):  # A higher one has taken its place.
+            content = log.store.read(log.paths.boundary(boundary))
+            return boundary, checkpoint_name(content.decode(errors="replace"))
+    raise KlogError(f"{log.paths.boundaries}: the boundary is listed and cannot be read")
+
+
+def _checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+    """Give the checkpoints whose own file is whole, and their parts, newest first."""
     names = filter(None, map(checkpoint_name, log.names(log.paths.checkpoints)))
     for name in sorted(names, reverse=True):
-        try:
-            data = log.store.read(log.paths.checkpoint(name))
-        except FileNotFoundError:
-            continue
-        if checkpoint.is_whole(name, data):
-            found.append(name)
-        if len(found) == 2:
-            break
-    return found
+        parts = _read_checkpoint(log, name)
+        if parts is not None:
+            yield name, parts
+
+
+def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | None:
+    """Read which parts a checkpoint has; None if it is not there or not whole."""
+    try:
+        data = log.store.read(log.paths.checkpoint(name))
+    except FileNotFoundError:
+        return None
+    return checkpoint.parts_of(data) if checkpoint.is_whole(name, data) else None
+
+
+def _whole_checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+    """Give the checkpoints that can be read with all their parts, newest first."""
+    for name, parts in _checkpoints(log):
+        if all(_is_whole_part(log, part) for part in parts):
+            yield name, parts
+
+
+def _is_whole_part(log: TopicLog, part: Part) -> bool:
+    try:
+        return checkpoint.is_whole(part.name, log.read_part(part.name))
+    except FileNotFoundError:
+        return False
 
 
 def version_before(log: TopicLog, state: State, timestamp_ms: int) -> int:

@@ -38,12 +38,14 @@ class Writer:
 class Staged:
     """Segments that a write has put on the store, in the order they are to be in the log.
 
-    Their offsets are those in the files, from where the partition ended as of `birth`.
+    Their offsets are those in the files, from where the partition ended as of `birth`. `partitions`
+    is how many there were to choose from; None where nobody chose.
     """
 
     topic_id: str
     birth: int
     segments: Sequence[entries.Entry]
+    partitions: int | None = None
 
 
 def create_topic(topic: Topic, config: Mapping[str, str]) -> Build:
@@ -111,6 +113,11 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
             progress = _progress(state, writer)
         _same_topic(state, staged.topic_id)
         check_birth(state, staged.birth)
+        if staged.partitions not in (None, state.partitions):
+            raise CommitConflictError(
+                f"the topic has {state.partitions} partitions now, rows were spread over "
+                f"{staged.partitions}: keys would lie in two places. Write it again"
+            )
         ends = dict(enumerate(state.log_end))
         added = []
         for segment in staged.segments:

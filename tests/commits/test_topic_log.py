@@ -45,7 +45,8 @@ def same(one: State, other: State) -> bool:
 
 
 def plain(state: State) -> dict[str, Any]:
-    values = {one.name: getattr(state, one.name) for one in fields(state)}
+    values = {one.name: getattr(state, one.name) for one in fields(state) if one.compare}
+    values["live"] = state.segments
     return {k: v.to_pylist() if isinstance(v, pa.Table) else v for k, v in values.items()}
 
 

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, TypeAlias
 from klog.cli import topic_changes
 from klog.cli.output import configs_text, labelled, write_json, write_lines
 from klog.cli.roots import directories, klog_root
-from klog.connector.log.partition import PartitionLog, TopicPartition
-from klog.connector.log.raw import Partitions, RawRoot, retrying
+from klog.connector.log.partition import Look, PartitionLog, TopicPartition
+from klog.connector.log.raw import RawRoot, retrying
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.state import State
 from klog.connector.log.topics import described
@@ -113,14 +113,9 @@ def describe_topics(given: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _listed_raw(given: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
-    root = RawRoot(directories(given.root))
-    there = root.partitions()
-    chosen = _chosen(given, there)
-    ids = (
-        root.topic_ids((name for names in chosen.values() for name in names), there)
-        if given.json
-        else {}
-    )
+    look = RawRoot(directories(given.root)).look()
+    chosen = _chosen(given, look)
+    ids = look.topic_ids(chosen) if given.json else {}
     rows = [
         _row_of_list(topic, ids.get(topic), [name.partition for name in names])
         for topic, names in chosen.items()
@@ -152,11 +147,11 @@ def _row_of_list(topic: str, topic_id: str | None, partitions: list[int]) -> dic
 
 def _shown_raw(given: argparse.Namespace) -> dict[str, Shown]:
     root = RawRoot(directories(given.root))
-    there = root.partitions()
-    chosen = _chosen(given, there)
+    look = root.look()
+    chosen = _chosen(given, look)
     if not chosen:
-        _refuse_nothing(given, sorted({name.topic for name in there}))
-    ids = root.topic_ids((name for names in chosen.values() for name in names), there)
+        _refuse_nothing(given, sorted(look.topics))
+    ids = look.topic_ids(chosen)
     return {
         topic: Shown(ids.get(topic), _partitions(root, names)) for topic, names in chosen.items()
     }
@@ -223,13 +218,13 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {exc}") from exc
 
 
-def _chosen(given: argparse.Namespace, there: Partitions) -> dict[str, list[TopicPartition]]:
+def _chosen(given: argparse.Namespace, look: Look) -> dict[str, list[TopicPartition]]:
     """Give the partitions of the topics asked for, by topic."""
-    chosen: dict[str, list[TopicPartition]] = {}
-    for name in there:
-        if _is_chosen(given, name.topic):
-            chosen.setdefault(name.topic, []).append(name)
-    return chosen
+    return {
+        topic: [TopicPartition(topic, number) for number in numbers]
+        for topic, numbers in look.topics.items()
+        if _is_chosen(given, topic)
+    }
 
 
 def _is_chosen(given: argparse.Namespace, topic: str) -> bool:
@@ -241,24 +236,21 @@ def _is_chosen(given: argparse.Namespace, topic: str) -> bool:
 def _partitions(root: RawRoot, names: list[TopicPartition]) -> list[Facts]:
     """Describe partitions together, or one by one where one of them cannot be read."""
     try:
-        return retrying(lambda: [_facts(root, log) for log in root.open(names).values()])
+        return retrying(lambda: [_facts(log) for log in root.look().open(names).values()])
     except KlogError as exc:
         if len(names) == 1:
             return [{"partition": names[0].partition, "error": str(exc)}]
         return [one for name in names for one in _partitions(root, [name])]
 
 
-def _facts(root: RawRoot, log: PartitionLog) -> Facts:
+def _facts(log: PartitionLog) -> Facts:
     return {
         "partition": log.name.partition,
         "logStartOffset": log.log_start,
         "logEndOffset": log.log_end,
-        "lastStableOffset": root.last_stable_offset(log),
-        "segments": sum(segment.log.size_bytes > 0 for segment in log.segments),
-        "bytes": sum(
-            log.end.position if log.is_active(segment) else segment.log.size_bytes
-            for segment in log.segments
-        ),
+        "lastStableOffset": log.last_stable_offset(),
+        "segments": log.segment_count,
+        "bytes": log.size_bytes,
     }
 
 
