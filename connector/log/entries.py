@@ -2,8 +2,8 @@
 
 The rule: offsets are those of the log. `offset_shift` is what a reader adds to the offsets that the
 file says, because its writer could not know who would commit first; it is 0 where nobody did. In a
-partition the rows tile the log from its first live segment to its end. Rows are in no order;
-`of_partition` sorts.
+partition the rows tile the log from its first live segment to its end. Those of a state are sorted
+by partition and offset.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
     ]
 )
 ORIGINS = ("append", "adopt", "merge", "compact")
-_JSON_NAMES = {
+JSON_NAMES = {
     name: "".join([head, *(part.capitalize() for part in rest)])
     for name in SCHEMA.names
     for head, *rest in [name.split("_")]
@@ -59,7 +59,7 @@ def table_of(entries: Iterable[Entry]) -> pa.Table:
 
 def to_json(entry: Entry) -> dict[str, Any]:
     """Name an entry's fields as a commit does."""
-    return {_JSON_NAMES[name]: value for name, value in entry.items()}
+    return {JSON_NAMES[name]: value for name, value in entry.items()}
 
 
 def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
     """
     entry: dict[str, Any] = {}
     for field in SCHEMA:
-        value = given.get(_JSON_NAMES[field.name])
+        value = given.get(JSON_NAMES[field.name])
         if not _fits(field, value):
-            raise UnsupportedFormatError(f"{_JSON_NAMES[field.name]} of a segment is {value!r}")
+            raise UnsupportedFormatError(f"{JSON_NAMES[field.name]} of a segment is {value!r}")
         entry[field.name] = value
     path = segment_path(entry["file"])
     if path is None or (path.topic, path.partition) != (topic, entry["partition"]):
@@ -98,6 +98,15 @@ def _fits(field: pa.Field, value: object) -> bool:
 
 def _is_long(value: object, least: int, most: int = MAX_OFFSET) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+_PATH = r"^[A-Za-z0-9._-]+-[0-9]{1,10}/[0-9]{20}(-[0-9]{10}-[0-9a-f]{8})?\.log$"
+"""`paths.segment_path`, as Arrow's regular expressions have it."""
+
+
+def are_paths(files: pa.ChunkedArray) -> bool:
+    """Tell whether all of a checkpoint's files have the form of a segment's path."""
+    return bool(pc.all(pc.match_substring_regex(files, _PATH), min_count=0).as_py())
 
 
 def without(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, pa.Table]:
