@@ -15,6 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from klog.connector.log.author import random_uuid, this_engine
+from klog.connector.log.checkpointing import CHECKPOINTER
 from klog.connector.log.commit import Commit
 from klog.connector.log.partition import Look, Root
 from klog.connector.log.root import KlogRoot, find_root, make_root
@@ -111,7 +112,7 @@ class Log:
         done = append(
             log, state, rows, attempt, dict(options), transactional_id, transaction_version
         )
-        self._known[topic] = done.state
+        self._known[topic] = CHECKPOINTER.offer(log, done.state)
         return done
 
     def scan(
