@@ -175,6 +175,13 @@ def test_a_record_that_no_batch_holds_is_named_before_it_is_copied() -> None:
         staged(topic(), pa.table({"value": huge}))
 
 
+def test_headers_count_among_a_records_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("klog.connector.sink.rows._MAX_RECORD_BYTES", 1000)
+    large = only("headers", None, [{"key": "h", "value": bytes(1000)}], kind=HEADERS_TYPE)
+    with pytest.raises(KlogError, match="orders: row 1: the record has more than 1000 bytes"):
+        staged(topic(), large)
+
+
 def test_bounds_of_time_do_not_bind_a_topic_of_append_time() -> None:
     state = topic(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="0")
     assert len(staged(state, pa.table({"value": ["a", "b"], "timestamp": LATE})).rows(0)) == 2
