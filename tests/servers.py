@@ -43,6 +43,8 @@ log4j.appender.ERR.layout.ConversionPattern=%p %c %m%n
 
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 METRICS_SECONDS = 1
+BLOCK_BYTES = 4 << 20
+"""Small, so that a small segment has several."""
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 
 Self = TypeVar("Self", bound="Server")
@@ -217,6 +219,7 @@ class Hdfs(Server):
             conf / "hdfs-site.xml",
             {
                 "dfs.replication": "1",
+                "dfs.blocksize": str(BLOCK_BYTES),
                 "dfs.permissions.enabled": "true",
                 "dfs.namenode.http-address": f"127.0.0.1:{http}",
                 "dfs.namenode.rpc-bind-host": "127.0.0.1",

@@ -64,6 +64,8 @@ CLIENTS = {
     "gs": "gcs", "gcs": "gcs", "hdfs": "hdfs", "webhdfs": "hdfs",
 }  # fmt: skip
 """Scheme: client."""
+EXTRAS = {**CLIENTS, "http": "http", "https": "http"}
+"""Scheme: what of `pip install klog[...]` brings the client."""
 
 WORDS = sorted({word for words in TABLE.values() for word in words})
 

@@ -68,14 +68,16 @@ class FakeS3:
         """List one level below a prefix."""
         prefix = dict(parse_qsl(query)).get("prefix", "")
         with self.lock:
-            keys = sorted(unquote(path)[len(bucket) + 1 :] for path in self.objects)
-        names = {key[len(prefix) :].partition("/") for key in keys if key.startswith(prefix)}
+            sizes = {
+                unquote(path)[len(bucket) + 1 :]: len(self.objects[path]) for path in self.objects
+            }
+        names = {key[len(prefix) :].partition("/") for key in sizes if key.startswith(prefix)}
         found = "".join(
             f"<CommonPrefixes><Prefix>{escape(prefix + name)}/</Prefix></CommonPrefixes>"
             for name in sorted({name for name, slash, _ in names if slash})
         ) + "".join(
-            f"<Contents><Key>{escape(prefix + name)}</Key><Size>1</Size><ETag>1</ETag>"
-            "<LastModified>2026-11-21T10:00:00.000Z</LastModified></Contents>"
+            f"<Contents><Key>{escape(prefix + name)}</Key><Size>{sizes[prefix + name]}</Size>"
+            "<ETag>1</ETag><LastModified>2026-11-21T10:00:00.000Z</LastModified></Contents>"
             for name, slash, _ in sorted(names)
             if not slash
         )

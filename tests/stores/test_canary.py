@@ -165,7 +165,7 @@ def test_what_an_answer_gives_away(
 @pytest.mark.parametrize(
     "url",
     [
-        "s3://bucket/x", "abfss://c@a.dfs.core.windows.net/x", "gs://bucket/x", "ftp://nobody/x",
+        "s3://bucket/x", "abfss://c@a.dfs.core.windows.net/x", "gs://bucket/x", "ftp://127.0.0.1:1/x",
         "nosuch://x", "zip://x::/none.zip", "hdfs://[/x", "webhdfs://x/y",
     ],
 )  # fmt: skip

@@ -47,25 +47,18 @@ def log_at(place: Place) -> TopicLog:
 
 
 def test_an_acknowledged_commit_outlives_a_kill(own_hdfs: servers.Hdfs) -> None:
-    """NameNode and DataNode are killed the moment that the last answer is there."""
+    """NameNode and DataNode are killed the moment that the last answer is there.
+
+    The commit is there, and its number is taken: the NameNode had it in its own log on disk.
+    """
     logs = [log_at(place) for place in places(own_hdfs)]
     states = [append(log, created(log), (0, 3)) for log in logs]
     own_hdfs.kill_and_restart()
     for log, state in zip(logs, states, strict=True):
+        assert log.store.put_if_absent(log.paths.commit(1), b"another") is Put.EXISTS
         assert log.load().version == state.version == 1
         assert log.load().log_end == (3, 0)
         assert append(log, state, (0, 4)).log_end == (7, 0)
-
-
-def test_a_taken_name_stays_taken(own_hdfs: servers.Hdfs) -> None:
-    """The NameNode had it in its own log on disk before it answered: there is no second winner."""
-    there = places(own_hdfs)
-    for place in there:
-        assert place.store.put_if_absent(place.at("x"), b"first") is Put.CREATED
-    own_hdfs.kill_and_restart()
-    for place in there:
-        assert place.store.put_if_absent(place.at("x"), b"second") is Put.EXISTS
-        assert place.store.read(place.at("x")) == b"first"
 
 
 def test_hdfs_native_syncs_and_webhdfs_does_not(hdfs: servers.Hdfs) -> None:
@@ -76,6 +69,13 @@ def test_hdfs_native_syncs_and_webhdfs_does_not(hdfs: servers.Hdfs) -> None:
     assert synced > before
     web.store.put_if_absent(web.at("x"), b"1")
     assert hdfs.syncs() == synced
+
+
+def test_every_block_of_a_segment_is_synced(hdfs: servers.Hdfs) -> None:
+    native, _ = places(hdfs)
+    before = hdfs.syncs()
+    native.store.put(native.at("x"), [bytes(1 << 20)] * 9)
+    assert hdfs.syncs() - before >= 3 == -(-(9 << 20) // servers.BLOCK_BYTES)
 
 
 def test_webhdfs_syncs_where_the_datanode_syncs_on_close(own_hdfs: servers.Hdfs) -> None:

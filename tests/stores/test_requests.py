@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import klog
 from klog.connector.log import garbage
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.root import find_root, make_root
@@ -95,7 +97,35 @@ def test_the_page_is_true(bill: Bill) -> None:
     bill.fake.asked()
     assert bill.log().load().version == other.version
     seen["load, cold: a checkpoint and 5 commits behind it"] = bill.asked()
+    seen |= of_users(bill)
     assert seen == on_the_page()
+
+
+def of_users(bill: Bill) -> dict[str, dict[str, int]]:
+    """What `klog.open` costs: a topic of one partition with 8 segments, small ones."""
+    seen: dict[str, dict[str, int]] = {}
+    words = dict(bill.storage.given)
+    rows = pa.table({"value": [b"x" * 100] * 100})
+    writer = klog.open("s3://bucket/other", **words)
+    writer.create_topic("first")
+    bill.fake.asked()
+    klog.open("s3://bucket/other", **words).create_topic("t")
+    seen["`klog.open(...).create_topic`, in a root that is there"] = bill.asked()
+    writer.append("t", rows)
+    seen["`append`, cold"] = bill.asked()
+    writer.append("t", rows)
+    seen["`append`, warm"] = bill.asked()
+    for _ in range(6):
+        writer.append("t", rows)
+    reader = klog.open("s3://bucket/other", **words)
+    bill.fake.asked()
+    assert reader.scan("t", 450, 451).read_all().num_rows == 1
+    seen["`scan` of one offset, cold, with 8 commits to read"] = bill.asked()
+    assert reader.scan("t", 450, 451).read_all().num_rows == 1
+    seen["`scan` of one offset, warm"] = bill.asked()
+    assert reader.scan("t").read_all().num_rows == 800
+    seen["`scan` of 8 segments, warm"] = bill.asked()
+    return seen
 
 
 def test_a_load_does_not_grow_with_the_history(bill: Bill) -> None:
@@ -114,4 +144,5 @@ def test_a_load_does_not_grow_with_the_history(bill: Bill) -> None:
 
 def test_the_probe(bill: Bill) -> None:
     make_root(URL, "a cluster", bill.storage)
-    assert bill.fake.asked().total() == 2 + RACES * (RACERS + 3)
+    found = bill.fake.asked()
+    assert (found["PUT"], found["DELETE"]) == (RACES * (RACERS + 1) + 1, RACES)
