@@ -419,3 +419,18 @@ def test_a_removed_file_that_is_not_listed_is_not_forgotten_within_the_grace() -
     assert garbage.vacuum(log, attempt("vacuum"), DAY_MS).files == {}
     clock.now_ms += 2 * DAY_MS
     assert garbage.vacuum(log, attempt("vacuum"), DAY_MS).removed == (file,)
+
+
+def test_vacuum_drops_pins_that_ended_longer_ago_than_the_grace() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    for name, lease_ms in (("00000001", 0), ("00000002", 2 * DAY_MS)):
+        garbage.pin(log, name, state.version, lease_ms)
+    store.files[log.paths.pin("00000003")] = b"torn"
+    clock.now_ms += DAY_MS + 1
+    assert garbage.would_vacuum(log).files == {}
+    assert len(log.names(log.paths.pins)) == 3
+    garbage.vacuum(log, attempt("vacuum"))
+    assert log.names(log.paths.pins) == ["00000002.json", "00000003.json"]
+    assert garbage.pinned_version(log) == 0
