@@ -48,6 +48,18 @@ JSON_NAMES = {
 """By column the name in a commit: camelCase."""
 _LEAST = {"offset_shift": -MAX_OFFSET, "min_timestamp_ms": -1, "max_timestamp_ms": -1}
 _LEAST["leader_epoch"] = -1
+_KINDS = {pa.string(): str, pa.int32(): int, pa.int64(): int}
+_CHECKS: list[tuple[str, str, Any, int, int]] = [
+    (
+        field.name,
+        JSON_NAMES[field.name],
+        _KINDS.get(field.type, list),
+        _LEAST.get(field.name, 0),
+        MAX_PARTITION if field.type == pa.int32() else MAX_OFFSET,
+    )
+    for field in SCHEMA
+]
+"""Of each field the column, the name in a commit, the type there, the least and the most."""
 
 Entry = Mapping[str, Any]
 
@@ -69,11 +81,14 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
     range, and a file that is none of the partition's.
     """
     entry: dict[str, Any] = {}
-    for field in SCHEMA:
-        value = given.get(JSON_NAMES[field.name])
-        if not _fits(field, value):
-            raise UnsupportedFormatError(f"{JSON_NAMES[field.name]} of a segment is {value!r}")
-        entry[field.name] = value
+    for name, said, kind, least, most in _CHECKS:
+        value: Any = given.get(said)
+        # `type`, not `isinstance`: a truth value is no number, and this runs for each field.
+        if type(value) is not kind or not (
+            least <= value <= most if kind is int else kind is str or _are_longs(value)
+        ):
+            raise UnsupportedFormatError(f"{said} of a segment is {value!r}")
+        entry[name] = value
     path = segment_path(entry["file"])
     if path is None or (path.topic, path.partition) != (topic, entry["partition"]):
         raise UnsupportedFormatError(
@@ -87,17 +102,8 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
     return entry
 
 
-def _fits(field: pa.Field, value: object) -> bool:
-    if field.type == pa.string():
-        return isinstance(value, str)
-    if pa.types.is_list(field.type):
-        return isinstance(value, list) and all(_is_long(one, -1) for one in value)
-    limit = MAX_PARTITION if field.type == pa.int32() else MAX_OFFSET
-    return _is_long(value, _LEAST.get(field.name, 0), limit)
-
-
-def _is_long(value: object, least: int, most: int = MAX_OFFSET) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _are_longs(values: list[Any]) -> bool:
+    return all(type(one) is int and -1 <= one <= MAX_OFFSET for one in values)
 
 
 _PATH = r"^[A-Za-z0-9._-]+-[0-9]{1,10}/[0-9]{20}(-[0-9]{10}-[0-9a-f]{8})?\.log$"

@@ -65,7 +65,7 @@ def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
     rows = state.live.rows()
     parts: list[Part] = []
     if len(rows) > 2 * checkpoint_parts.PART_ROWS:
-        known = _known_parts(log, state.version)
+        known = _known_parts(log, state)
         cut = checkpoint_parts.cut(rows, known, _is_certain(log))
         parts += cut.kept
         for first, end in cut.wanted:
@@ -79,13 +79,18 @@ def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
     return name
 
 
-def _known_parts(log: TopicLog, version: int) -> list[Part]:
-    """Give the parts of the newest checkpoint up to a version that are on the store."""
-    for name, parts in _checkpoints(log):
-        if name.version <= version:
-            there = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
-            return [one for one in parts if there.get(str(one.name)) == one.name.size_bytes]
-    return []
+def _known_parts(log: TopicLog, state: State) -> list[Part]:
+    """Give the parts of an earlier checkpoint that are on the store.
+
+    It is the one that the state comes from, which was read whole, or else the newest.
+    """
+    name = state.checkpoint
+    parts = None if name is None else _read_checkpoint(log, name)
+    if parts is None:
+        older = (parts for name, parts in _checkpoints(log) if name.version <= state.version)
+        parts = next(older, ())
+    there = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
+    return [one for one in parts if there.get(str(one.name)) == one.name.size_bytes]
 
 
 def _put_part(log: TopicLog, name: CheckpointName, data: bytes) -> None:

@@ -10,18 +10,15 @@ and pins, some bytes each) stays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from klog.connector.log.paths import (
-    boundary_version,
-    checkpoint_name,
-    commit_version,
-    segment_path,
-)
+from klog.connector.log.paths import segment_path
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import Entry
 from klog.connector.store.temporary import TEMPORARY
 
+_VERSION = re.compile(r"[0-9]{20}(?![0-9])")
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex")
 
 
@@ -40,13 +37,9 @@ def find_leftovers(
             path = None if segment is None else segment_path(segment)
             if path is not None and path.birth is not None and path.birth < horizon:
                 found[f"{directory}/{entry.name}"] = entry.size_bytes
-    for place in (log.paths.commits, log.paths.checkpoints, log.paths.boundaries):
-        for entry in log.entries(place):
-            final = _final_name(entry)
-            version = None if final is None else _version(final)
-            if version is not None and version < horizon:
-                relative = place.removeprefix(f"{log.paths.root}/")
-                found[f"{relative}/{entry.name}"] = entry.size_bytes
+    for folder in log.entries(log.paths.directory):
+        if folder.is_directory and f"{log.paths.directory}/{folder.name}" != log.paths.pins:
+            found |= _of_versions(log, folder.name, horizon)
     return found
 
 
@@ -64,9 +57,14 @@ def _final_name(entry: Entry) -> str | None:
     return None if found is None or entry.is_directory else found["name"]
 
 
-def _version(name: str) -> int | None:
-    checkpoint = checkpoint_name(name)
-    if checkpoint is not None:
-        return checkpoint.version
-    commit = commit_version(name)
-    return boundary_version(name) if commit is None else commit
+def _of_versions(log: TopicLog, folder: str, horizon: int) -> dict[str, int]:
+    """Find those of a folder whose files are called by versions: commits, checkpoints, ..."""
+    directory = f"{log.paths.directory}/{folder}"
+    relative = directory.removeprefix(f"{log.paths.root}/")
+    return {
+        f"{relative}/{entry.name}": entry.size_bytes
+        for entry in log.entries(directory)
+        if (final := _final_name(entry)) is not None
+        and (version := _VERSION.match(final)) is not None
+        and int(version[0]) < horizon
+    }

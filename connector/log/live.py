@@ -83,7 +83,7 @@ class Live:
         """Give these segments but for some."""
         wanted = pa.array(files, pa.string())
         base, *recent = (_without(table, wanted) for table in (self._tables[0], *self._tables[1]))
-        return Live(base, tuple(recent))
+        return Live(base, tuple(table for table in recent if len(table)))
 
     def present(self, files: Collection[str]) -> set[str]:
         """Tell which of some files are those of live segments."""

@@ -175,6 +175,8 @@ def _refuse_raw(given: str, store: WritableStore, path: str) -> None:
         entries = store.entries(path)
     except FileNotFoundError:
         return
+    except NotADirectoryError as exc:
+        raise OptionError(f"{given} is a file; give a directory, where klog makes a root") from exc
     for entry in entries:
         if entry.name in _OF_A_BROKER or (
             entry.is_directory and partition_of_directory(entry.name) is not None

@@ -121,10 +121,11 @@ class TopicLog:
                 self.store.put(self.paths.sidecar(beside[0]), [beside[1]])
             if self._put(made) is _Outcome.LANDED:
                 return after
+            # First the wait: a state that was loaded before it is an old one after it.
+            self.wait(tries + 1)
             state = self._reload(state, attempt)
             if attempt.write_id in state.writes:
                 return state
-            self.wait(tries + 1)
         raise CommitConflictError(
             f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
             f"{attempt.operation}; run it again when fewer write"

@@ -20,7 +20,7 @@ from klog.connector.log.root import KlogRoot, check_topic_name
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import CommitConflictError, KlogError, OptionError
-from klog.logformat.topic_config import check_config_names, klog_topic_config
+from klog.logformat.topic_config import check_config_names, klog_config_names, klog_topic_config
 
 NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
@@ -119,7 +119,7 @@ class Topics:
 
         def build(state: State) -> Actions | None:
             actions = alter(state)
-            klog_topic_config(_altered(state.config, changed))
+            klog_topic_config(_known({**state.config, **changed}))
             return actions
 
         return self._commit(log, before, build, "alter-config")
@@ -214,9 +214,10 @@ def described(topic: str, state: State) -> TopicDescription:
     )
 
 
-def _altered(config: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str]:
-    merged = {**config, **changed}
-    return {name: text for name, text in merged.items() if text is not None}
+def _known(config: Mapping[str, str | None]) -> dict[str, str]:
+    """Give the configs that this klog knows; a newer one may have set others, which stay."""
+    names = klog_config_names()
+    return {name: text for name, text in config.items() if text is not None and name in names}
 
 
 def _backwards(log: TopicLog, version: int) -> Iterator[Commit]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
+import numpy as np
+import pyarrow.compute as pc
 
 from klog.connector.log.state import State
 from klog.connector.sink.identity import Identity, identity_of
@@ -86,11 +87,10 @@ def plan_write(
 
 
 def _leader_epochs(state: State) -> tuple[int, ...]:
-    epochs = [0] * state.partitions
-    segments: pa.Table = state.segments.select(["partition", "leader_epoch"])
-    highest = segments.group_by("partition").aggregate([("leader_epoch", "max")])
-    for partition, epoch in zip(
-        highest["partition"].to_pylist(), highest["leader_epoch_max"].to_pylist(), strict=True
-    ):
-        epochs[partition] = max(epoch, 0)
-    return tuple(epochs)
+    found = state.segments["leader_epoch"]
+    highest = pc.max(found).as_py()
+    if highest is None or highest <= 0:  # None but an adopted log has another.
+        return (0,) * state.partitions
+    epochs = np.zeros(state.partitions, np.int64)
+    np.maximum.at(epochs, state.segments["partition"].to_numpy(), found.to_numpy())
+    return tuple(epochs.tolist())

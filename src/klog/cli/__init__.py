@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from klog import __version__
 from klog.cli import configs, consume, dump, history, topics, vacuum
+from klog.cli.output import printable
 from klog.errors import KlogError
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser: Parser = given.parser
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
-        sys.stderr.write(f"klog: {exc}\n")
+        sys.stderr.write(f"klog: {printable(str(exc))}\n")
         return REFUSED
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
-from klog.cli.output import configs_text, labelled, printable, time_text, write_json, write_lines
+from klog.cli.output import configs_text, labelled, time_text, write_json, write_lines
 from klog.cli.roots import root_with_log
 from klog.connector.log.commit import Actions, Amount, Commit
 from klog.connector.log.paths import segment_path
@@ -66,7 +66,7 @@ def _fields(commit: Commit) -> dict[str, object]:
         "Version": commit.version,
         "Time": time_text(commit.timestamp_ms),
         "Operation": commit.operation,
-        "TopicId": printable(made.topic_id) if made else None,
+        "TopicId": made.topic_id if made else None,
         "PartitionCount": made.partitions if made else actions.partitions,
         "Configs": configs_text(actions.config),
         "Added": _amount_text(len(actions.add), _added(actions)) if actions.add else None,
@@ -75,9 +75,9 @@ def _fields(commit: Commit) -> dict[str, object]:
         "LogStart": _by_partition(actions.log_start),
         "CleanedTo": _by_partition(actions.cleaned_to),
         "Horizon": actions.horizon,
-        "Writer": printable(progress.name) if progress else None,
+        "Writer": progress.name if progress else None,
         "Batch": progress.batch_id if progress else None,
-        "By": printable(commit.engine),
+        "By": commit.engine,
     }
 
 

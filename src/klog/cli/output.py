@@ -19,24 +19,23 @@ def write_json(out: BinaryIO, value: Any) -> None:
 
 
 def labelled(fields: Mapping[str, object]) -> str:
-    """Give `Label: value` of each field that has one."""
-    return "\t".join(f"{label}: {value}" for label, value in fields.items() if value is not None)
+    """Give `Label: value` of each field that has one; a value is in one line, whatever it says."""
+    return "\t".join(
+        f"{label}: {printable(str(value))}" for label, value in fields.items() if value is not None
+    )
 
 
 def configs_text(config: Mapping[str, str | None]) -> str | None:
-    """Give configs as kafka-topics does; those that were unset as such, None where there are none.
-
-    Control characters are shown escaped, for what is in a commit may be anything.
-    """
+    """Give configs as kafka-topics does, those that were unset as such; None if there are none."""
     said = (
         f"{name} unset" if text is None else f"{name}={text}"
         for name, text in sorted(config.items())
     )
-    return printable(",".join(said)) or None
+    return ",".join(said) or None
 
 
 def printable(text: str) -> str:
-    """Escape what would move the cursor or break a line."""
+    """Escape what would move the cursor or break a line: files on a store may say anything."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
