@@ -36,6 +36,14 @@ class Minio(S3):
             },
         )
 
+    def _ready(self) -> bool:
+        """Its port answers before its users can be made."""
+        try:
+            self._administer("list-canned-policies", method="GET")
+        except OSError:
+            return False
+        return True
+
     def make_users(self, policies: Mapping[str, Policy]) -> None:
         """Make a user for each policy, both of one name; the secret is `secret_of(name)`."""
         users = {
@@ -83,6 +91,6 @@ class Minio(S3):
         """Give a user's secret key."""
         return f"canary-of-{name}"
 
-    def _administer(self, what: str, body: bytes = b"") -> None:
+    def _administer(self, what: str, body: bytes = b"", method: str = "PUT") -> None:
         keys = (ACCESS_KEY_ID, SECRET_ACCESS_KEY)
-        send("PUT", f"{self.endpoint}/minio/admin/v3/{what}", keys, "s3", body)
+        send(method, f"{self.endpoint}/minio/admin/v3/{what}", keys, "s3", body)

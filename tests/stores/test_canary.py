@@ -220,7 +220,11 @@ spark = (
     .config("spark.eventLog.compress", "false").config("spark.sql.ui.explainMode", "extended")
     .getOrCreate()
 )
-spark.sparkContext.setLogLevel("DEBUG")
+spark.sparkContext.setLogLevel("INFO")
+log4j = spark._jvm.org.apache.logging.log4j
+for name in ("sql.catalyst", "sql.execution.datasources", "sql.execution.python", "sql.streaming"):
+    level = log4j.Level.DEBUG
+    log4j.core.config.Configurator.setLevel("org.apache.spark." + name, level)
 register(spark)
 frame = spark.read.format("klog").options(**given, subscribe=topics).load(good)
 frame.explain(True)
@@ -243,7 +247,7 @@ print(query.lastProgress)
 spark.stop()
 """
 
-BAD = "s3://bucket/logs"
+TOPIC, BAD = "txn.interleaved", "s3://bucket/logs"
 
 
 @pytest.mark.spark
@@ -253,7 +257,7 @@ def test_spark_shows_none(fake: FakeS3, tmp_path: Path) -> None:
     events.mkdir()
     fake.answers.extend([error(403, "SignatureDoesNotMatch", more=TOLD_WHAT_WAS_SIGNED)] * 20)
     asked = json.dumps(
-        [everything(fake.endpoint), *map(str, SCENE.log_dirs), BAD, TOPICS, str(out), str(events)]
+        [everything(fake.endpoint), *map(str, SCENE.log_dirs), BAD, TOPIC, str(out), str(events)]
     )
     done = subprocess.run(
         [sys.executable, "-c", SPARK], input=asked, capture_output=True, text=True, timeout=240,

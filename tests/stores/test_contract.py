@@ -7,10 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hdfs_native import WriteOptions
 
 from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
 from klog.connector.store.hdfs import Hdfs
+from klog.connector.store.storage import NOTHING_GIVEN
+from tests import servers
 from tests.servers import BUCKET, S3Server
 from tests.stores.places import Place
 from tests.stores.racing import race
@@ -215,11 +218,13 @@ def put_empty(
         for name in names:
             (folder / directory / name).touch()
         return
-    if isinstance(place.store, Hdfs):
-        client, parent = place.store.client, place.store.name(place.at(directory))
+    if "hdfs:" in place.url:
+        server_of_hdfs: servers.Hdfs = request.getfixturevalue("hdfs")
+        client = Hdfs(server_of_hdfs.url, NOTHING_GIVEN).client
+        parent = "/" + place.at(directory).split("/", 3)[3]
 
         def create(name: str) -> None:
-            client.create(f"{parent}/{name}").close()
+            client.create(f"{parent}/{name}", WriteOptions(create_parent=True)).close()
 
     else:
 

@@ -167,6 +167,14 @@ def test_nobody_leaves_their_prefix(root: Root, call: str) -> None:
         getattr(place.store, call)(path, *more.get(call, []))
 
 
+def test_a_directory_that_is_not_there(root: Root) -> None:
+    """The root's own name is no key that a role may ask for; its listing says enough."""
+    place = root.place("reader")
+    for path in (place.path, place.at("none")):
+        with pytest.raises(FileNotFoundError, match=f"there is no {path}"):
+            place.store.entries(path)
+
+
 def test_a_readers_commit_and_a_writers_vacuum(root: Root) -> None:
     """Each stops at its first call that is refused, and the log is as it was."""
     state = write(root, make_topic(root))
