@@ -10,8 +10,8 @@ under its own name and left out where there is none:
     timestampMs above that of the commit before
     operation   append, create-topic, ...: an unknown one is refused
     engine      who wrote it, with what version: for people
-    add, remove, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo, setHorizon,
-    setProducer, forget, post
+    add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo,
+    setHorizon, setProducer, forget, post
     sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
                 they are so many that a commit would be larger than 1 MiB (`sidecar.py`)
 
@@ -36,7 +36,6 @@ from klog.connector.log.json_fields import (
 )
 from klog.connector.log.paths import MAX_VERSION, SidecarName, sidecar_name
 from klog.errors import UnsupportedFormatError
-from klog.logformat.names import MAX_PARTITION
 
 FORMAT = 1
 SINCE = "0.1.0"
@@ -47,6 +46,8 @@ OPERATIONS = frozenset(
         "merge", "retain", "delete-records", "vacuum", "adopt",
     }
 )  # fmt: skip
+MAX_PARTITIONS = 100_000
+"""A state holds two numbers a partition: more would let one small commit take all memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,21 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """How much segments hold."""
+
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Actions:
     """What a commit changes; offsets and versions are those of the log, exclusive at their ends."""
 
     add: tuple[entries.Entry, ...] = ()
     remove: tuple[str, ...] = ()
+    removed: Amount | None = None
+    """Redundant, for people: what the segments held that are live no more."""
     create_topic: Topic | None = None
     delete_topic: bool = False
     partitions: int | None = None
@@ -142,6 +153,7 @@ def encode(commit: Commit) -> bytes:
             ("setCleanedTo", _by_text(actions.cleaned_to)),
             ("add", [entries.to_json(entry) for entry in actions.add] or None),
             ("remove", list(actions.remove) or None),
+            ("removed", _amount_to_json(actions.removed)),
             ("forget", list(actions.forget) or None),
             (
                 "post",
@@ -206,16 +218,18 @@ def _actions(head: Fields, topic: str) -> Actions:
     made = None
     if created is not None:
         fields = Fields(created)
-        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITION))
+        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
     progress = head.object("setProducer")
+    removed = head.object("removed")
     return Actions(
         add=tuple(entries.from_json(entry, topic) for entry in head.objects("add")),
         remove=tuple(segment_file_of(name, topic) for name in head.texts("remove")),
+        removed=None if removed is None else _amount_from_json(removed),
         create_topic=made,
         delete_topic=head.object("deleteTopic") is not None,
-        partitions=head.optional_number("setPartitions", MAX_PARTITION),
+        partitions=head.optional_number("setPartitions", MAX_PARTITIONS),
         config={k: None if v is None else text_of("setConfig", v) for k, v in config.items()},
         log_start=head.by_partition("setLogStart"),
         cleaned_to=head.by_partition("setCleanedTo"),
@@ -259,6 +273,15 @@ def _progress_from_json(said: Mapping[str, Any]) -> Progress:
         fields.text("runId"),
         fields.texts("superseded"),
     )
+
+
+def _amount_to_json(amount: Amount | None) -> dict[str, int] | None:
+    return None if amount is None else {"records": amount.records, "bytes": amount.size_bytes}
+
+
+def _amount_from_json(said: Mapping[str, Any]) -> Amount:
+    fields = Fields(said)
+    return Amount(fields.number("records"), fields.number("bytes"))
 
 
 def _by_text(numbers: Mapping[int, int]) -> dict[str, int] | None:

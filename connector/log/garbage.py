@@ -10,13 +10,16 @@ whoever began before it can no longer commit. Clocks decide when, never what.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
+
+import pyarrow.compute as pc
 
 from klog.connector.log import checkpoint, checkpoint_parts
 from klog.connector.log.checkpoint_parts import Part
+from klog.connector.log.leftovers import find_leftovers, segment_of
 from klog.connector.log.operations import raise_horizon
 from klog.connector.log.paths import (
     CheckpointName,
@@ -36,17 +39,22 @@ from klog.logformat.names import partition_of_directory
 
 READER_GRACE_MS = 24 * 3_600_000
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
-_INDEXES = (".index", ".timeindex")
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Files of one topic that may go now, by their paths relative to the root."""
+    """Files of one topic that may go now, by their paths relative to the root.
+
+    A segment stands for its indexes too; `files` are all that go, with their bytes.
+    """
 
     removed: tuple[str, ...]
-    """Taken out by a commit, longer ago than the grace."""
+    """Segments that a commit took out, longer ago than the grace."""
     orphans: tuple[str, ...]
-    """Never committed, and too old to be."""
+    """Segments that were never committed, and are too old to be."""
+    leftovers: tuple[str, ...] = ()
+    """Temporary files of writers that were killed."""
+    files: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
@@ -81,7 +89,7 @@ def _known_parts(log: TopicLog, state: State) -> list[Part]:
     if parts is None:
         older = (parts for name, parts in _checkpoints(log) if name.version <= state.version)
         parts = next(older, ())
-    there = {entry.name: entry.size_bytes for entry in _entries(log, log.paths.parts)}
+    there = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
     return [one for one in parts if there.get(str(one.name)) == one.name.size_bytes]
 
 
@@ -201,13 +209,6 @@ def _is_whole_part(log: TopicLog, part: Part) -> bool:
         return False
 
 
-def _entries(log: TopicLog, directory: str) -> list[Entry]:
-    try:
-        return log.store.entries(directory)
-    except FileNotFoundError:
-        return []
-
-
 def version_before(log: TopicLog, state: State, timestamp_ms: int) -> int:
     """Give the last version committed at or before a time, -1 if that is none; by bisection."""
     low, high = log.boundary(), state.version
@@ -255,50 +256,78 @@ def vacuum(log: TopicLog, attempt: Attempt, grace_ms: int = READER_GRACE_MS) -> 
     """Raise the horizon and delete the topic's garbage; gives what was deleted."""
     state = log.load()
     there = files_of(log)
-    # Removed ones whose files a vacuum before this deleted need not be known any more.
-    forget = [file for file in state.removed["file"].to_pylist() if file not in there]
+    aged = state.removed.filter(
+        pc.less_equal(state.removed["timestamp_ms"], log.clock() - grace_ms)
+    )
+    # Removed ones whose files a vacuum before this deleted need not be known any more. Not before
+    # the grace ends: a store may list a file late, and an unknown one would be taken for an orphan.
+    forget = [file for file in aged["file"].to_pylist() if file not in there]
     horizon = version_before(log, state, log.clock() - grace_ms)
     log.commit(state, raise_horizon(max(horizon, 0), forget), attempt)
     garbage = find_garbage(log, grace_ms)
-    for file in (*garbage.removed, *garbage.orphans):
-        stem = file.removesuffix(".log")
-        # The log last: it is what a vacuum after a crash finds the others by.
-        for suffix in (*_INDEXES, ".log"):
-            log.store.delete(log.paths.data(stem + suffix))
+    for file in garbage.files:
+        log.store.delete(log.paths.data(file))
     return garbage
 
 
-def find_garbage(log: TopicLog, grace_ms: int = READER_GRACE_MS) -> Garbage:
-    """Find what may go under the horizon that was committed. Nothing is changed."""
+def would_vacuum(log: TopicLog, grace_ms: int = READER_GRACE_MS) -> Garbage:
+    """Find what `vacuum` would delete if it ran now; nothing is written, the horizon neither."""
+    state = log.load()
+    horizon = version_before(log, state, log.clock() - grace_ms)
+    return find_garbage(log, grace_ms, max(horizon, state.horizon))
+
+
+def find_garbage(
+    log: TopicLog, grace_ms: int = READER_GRACE_MS, horizon: int | None = None
+) -> Garbage:
+    """Find what may go under the horizon that was committed, or one to come. Nothing is changed."""
     # The pins before the state: a pin that comes later is of a version at least as new.
     pinned = pinned_version(log)
-    there = files_of(log)
+    listed = _listed(log)
+    there = _by_segment(listed)
     state = log.load()  # After the listing: what was committed meanwhile is no orphan.
     live = set(state.segments["file"].to_pylist())
     gone = {row["file"]: row for row in state.removed.to_pylist()}
     limit = log.clock() - grace_ms
+    horizon = state.horizon if horizon is None else horizon
     removed, orphans = [], []
-    for file in sorted(there - live):
+    for file in sorted(there.keys() - live):
         row = gone.get(file)
         if row is not None:
             if row["timestamp_ms"] <= limit and (pinned is None or pinned >= row["version"]):
                 removed.append(file)
             continue
         path = segment_path(file)
-        if path is not None and path.birth is not None and path.birth < state.horizon:
+        if path is not None and path.birth is not None and path.birth < horizon:
             orphans.append(file)
-    return Garbage(tuple(removed), tuple(orphans))
+    files = {file: size for one in (*removed, *orphans) for file, size in there[one].items()}
+    leftovers = find_leftovers(log, listed, horizon)
+    return Garbage(tuple(removed), tuple(orphans), tuple(leftovers), files | leftovers)
 
 
 def files_of(log: TopicLog) -> set[str]:
-    """List the segments that lie in the topic's directories, those of lost partitions too."""
-    found: set[str] = set()
-    directories = (
-        name for name in log.names(log.paths.root) if _is_own(partition_of_directory(name), log)
-    )
-    for directory in directories:
-        paths = (f"{directory}/{name}" for name in log.names(f"{log.paths.root}/{directory}"))
-        found.update(path for path in paths if segment_path(path) is not None)
+    """List the segments of which a file lies in the topic's directories, lost partitions' too."""
+    return set(_by_segment(_listed(log)))
+
+
+def _listed(log: TopicLog) -> list[tuple[str, list[Entry]]]:
+    """List the directories of the topic's partitions, those of earlier topics of its name too."""
+    return [
+        (name, log.entries(f"{log.paths.root}/{name}"))
+        for name in log.names(log.paths.root)
+        if _is_own(partition_of_directory(name), log)
+    ]
+
+
+def _by_segment(listed: list[tuple[str, list[Entry]]]) -> dict[str, dict[str, int]]:
+    """Give each segment's files and their bytes. One may lack its log: its writer was killed."""
+    found: dict[str, dict[str, int]] = {}
+    for directory, entries in listed:
+        for entry in entries:
+            file = f"{directory}/{entry.name}"
+            segment = segment_of(file)
+            if segment is not None:
+                found.setdefault(segment, {})[file] = entry.size_bytes
     return found
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.connector.log import entries
-from klog.connector.log.commit import Actions, Progress, Topic
+from klog.connector.log.commit import Actions, Amount, Progress, Topic
 from klog.connector.log.state import State
 from klog.errors import CommitConflictError, ProducerFencedError
 
@@ -37,12 +38,14 @@ class Writer:
 class Staged:
     """Segments that a write has put on the store, in the order they are to be in the log.
 
-    Their offsets are those in the files, from where the partition ended as of `birth`.
+    Their offsets are those in the files, from where the partition ended as of `birth`. `partitions`
+    is how many there were to choose from; None where nobody chose.
     """
 
     topic_id: str
     birth: int
     segments: Sequence[entries.Entry]
+    partitions: int | None = None
 
 
 def create_topic(topic: Topic, config: Mapping[str, str]) -> Build:
@@ -60,7 +63,9 @@ def delete_topic(topic_id: str) -> Build:
     """Delete this topic, not one that was made anew under its name."""
 
     def build(state: State) -> Actions | None:
-        return Actions(delete_topic=True) if state.topic_id == topic_id else None
+        if state.topic_id != topic_id:
+            return None
+        return Actions(delete_topic=True, removed=_held(state.segments))
 
     return build
 
@@ -108,6 +113,11 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
             progress = _progress(state, writer)
         _same_topic(state, staged.topic_id)
         check_birth(state, staged.birth)
+        if staged.partitions not in (None, state.partitions):
+            raise CommitConflictError(
+                f"the topic has {state.partitions} partitions now, rows were spread over "
+                f"{staged.partitions}: keys would lie in two places. Write it again"
+            )
         ends = dict(enumerate(state.log_end))
         added = []
         for segment in staged.segments:
@@ -184,7 +194,12 @@ def replace_segments(
                 f"{len(inputs) - len(found)} of {len(inputs)} segments to be rewritten are gone: "
                 "another job was faster; run it again"
             )
-        return Actions(add=tuple(outputs), remove=tuple(inputs), cleaned_to=dict(cleaned_to))
+        return Actions(
+            add=tuple(outputs),
+            remove=tuple(inputs),
+            removed=_held(found),
+            cleaned_to=dict(cleaned_to),
+        )
 
     return build
 
@@ -210,7 +225,8 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> Build:
         for partition, start in starts.items():
             own = entries.of_partition(state.segments, partition)
             remove += own.filter(pc.less_equal(own["next_offset"], start))["file"].to_pylist()
-        return Actions(log_start=starts, remove=tuple(remove))
+        _, found = entries.without(state.segments, remove)
+        return Actions(log_start=starts, remove=tuple(remove), removed=_held(found))
 
     return build
 
@@ -234,6 +250,12 @@ def check_birth(state: State, birth: int) -> None:
             f"this write began at version {birth}, and vacuum has cleared what was not committed "
             f"before version {state.horizon}: write it again, in less time than vacuum's grace"
         )
+
+
+def _held(segments: pa.Table) -> Amount | None:
+    if not segments.num_rows:
+        return None
+    return Amount(*(pc.sum(segments[name]).as_py() for name in ("record_count", "size_bytes")))
 
 
 def _same_topic(state: State, topic_id: str) -> None:

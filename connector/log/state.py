@@ -164,10 +164,15 @@ class _Folding:
                 raise ValueError(f"the topic is there, with id {self._topic_id}")
             self._topic_id = actions.create_topic.topic_id
             self._grow(actions.create_topic.partitions)
-        elif not self._topic_id and not actions.delete_topic:
+        elif not self._topic_id and not (actions.delete_topic or self._tidies(actions)):
             raise ValueError("the topic is not there")
         if actions.partitions is not None:
             self._grow(actions.partitions)
+
+    def _tidies(self, actions: Actions) -> bool:
+        """Tell a commit that is about files only: vacuum goes on when the topic was deleted."""
+        files_only = Actions(horizon=actions.horizon, forget=actions.forget)
+        return self._version > 0 and actions == files_only
 
     def _empty(self) -> None:
         """Take all out: a topic that is made anew begins at offset 0 with another id."""

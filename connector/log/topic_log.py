@@ -26,6 +26,7 @@ from klog.connector.log.paths import (
 )
 from klog.connector.log.state import State, fold, tidied
 from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.files import Entry
 from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -196,8 +197,12 @@ class TopicLog:
 
     def names(self, directory: str) -> list[str]:
         """List the names in a folder; one that is not there has none."""
+        return [entry.name for entry in self.entries(directory)]
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a folder; one that is not there has nothing."""
         try:
-            return [entry.name for entry in self.store.entries(directory)]
+            return self.store.entries(directory)
         except FileNotFoundError:
             return []
 
