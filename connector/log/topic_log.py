@@ -43,7 +43,9 @@ Raises what ends the commit: it would not be right on top of this state.
 class _Outcome(Enum):
     LANDED = "landed"
     TAKEN = "taken"
-    """Another's commit has the number, or had it: cleaning may have removed it."""
+    """Another's commit has the number, so that this one is not in the log."""
+    OVERTAKEN = "overtaken"
+    """The number was cleaned meanwhile, or before: whose it was, only the state can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,10 @@ class TopicLog:
                 actions=actions,
             )
             after = fold(state, [made])  # Before it is written: what it says has to follow.
-            if self._put(made) is _Outcome.LANDED:
+            outcome = self._put(made)
+            if outcome is _Outcome.LANDED:
                 return after
-            state = self._reload(state, attempt)
+            state = self._reload(state, attempt, outcome)
             if attempt.write_id in state.writes:
                 return state
             self.wait(tries + 1)
@@ -175,31 +178,36 @@ class TopicLog:
         for tries in range(MAX_PUTS):
             try:
                 put = self.store.put_if_absent(path, data)
-                may_have_landed |= put is Put.UNKNOWN
+                # What exists may be one's own too: some clients send a request twice.
+                may_have_landed = True
                 if put is not Put.CREATED:
                     found = self.read(made.version)
                     if found is None:
                         # Cleaned, or never there: below the boundary it was another's or mine.
                         if self.boundary() >= made.version:
-                            return _Outcome.TAKEN
+                            return _Outcome.OVERTAKEN
                         self.wait(tries + 1)
                         continue
                     if found.write_id != made.write_id:
                         return _Outcome.TAKEN
-                may_have_landed = True
                 # A number at or below the boundary was another's before it was free.
-                return _Outcome.TAKEN if self.boundary() >= made.version else _Outcome.LANDED
+                return _Outcome.OVERTAKEN if self.boundary() >= made.version else _Outcome.LANDED
+            except UnsupportedFormatError:
+                # What was put can be read: this is another's, of a newer klog or of none.
+                raise
             except (KlogError, OSError) as exc:
                 if may_have_landed:
                     raise self._unknown(made) from exc
                 raise
         raise self._unknown(made)
 
-    def _reload(self, state: State, attempt: Attempt) -> State:
-        """Load what others committed; that this fails leaves unknown whether mine is among it."""
+    def _reload(self, state: State, attempt: Attempt, outcome: _Outcome) -> State:
+        """Load what others committed; where mine may be among it, not to know that is an error."""
         try:
             return self.load(state)
         except (KlogError, OSError) as exc:
+            if outcome is _Outcome.TAKEN:
+                raise
             raise CommitStateUnknownError(
                 f"{self.paths.directory}: cannot tell whether {attempt.operation} "
                 f"{attempt.write_id} landed: {exc}. Look for it with `klog history` before it is "
