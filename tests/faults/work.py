@@ -1,0 +1,57 @@
+"""What the processes of these tests do to a topic; a process takes its task by name."""
+
+from __future__ import annotations
+
+from klog.connector.log import garbage, operations
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from tests.faults import topic
+from tests.faults.topic import new, writer
+
+NOTHING = State()
+"""Made when this module is imported, so that no forked process has to wait for Arrow's first table."""
+
+RETENTION_MS = 0
+"""Of these logs: all that may go, goes."""
+
+
+def make_topic(log: TopicLog) -> None:
+    """Create it."""
+    topic.create(log)
+
+
+def append_named(log: TopicLog) -> None:
+    """Write batch 1 of the query, as the run that wrote batch 0 does."""
+    topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]}, writer(1))
+
+
+def merge(log: TopicLog) -> None:
+    """Put one segment in place of two."""
+    state = log.load()
+    log.commit(state, topic.merge_first_two(log, state, 0), new("merge"))
+
+
+def checkpoint_and_clean(log: TopicLog) -> None:
+    """Checkpoint, and delete the commits behind it."""
+    garbage.write_checkpoint(log, log.load())
+    garbage.clean_log(log, RETENTION_MS)
+
+
+def vacuum(log: TopicLog) -> None:
+    """Delete what is no more needed."""
+    garbage.vacuum(log, new("vacuum"), RETENTION_MS)
+
+
+def delete_first(log: TopicLog) -> None:
+    """Delete a record."""
+    log.commit(log.load(), operations.delete_records(topic.TOPIC_ID, {0: 1}), new("delete-records"))
+
+
+def prepare(log: TopicLog) -> None:
+    """Make a topic with live segments, removed ones, an orphan and a batch by name."""
+    state = topic.append(log, topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
+    topic.stage(log, state, {0: ["never committed"]})
+    state = topic.append(log, state, {0: ["a2"]})
+    state = topic.append(log, state, {0: ["w0"]}, writer(0))
+    state = log.commit(state, topic.merge_first_two(log, state, 0), new("merge"))
+    topic.append(log, state, {1: ["b1"]})
