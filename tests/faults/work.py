@@ -25,6 +25,16 @@ def append_named(log: TopicLog) -> None:
     topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]}, writer(1))
 
 
+def append_far_ahead(log: TopicLog) -> None:
+    """Write batch 7 of the query."""
+    topic.append(log, log.load(), {0: ["z0"]}, writer(7))
+
+
+def append_unnamed(log: TopicLog) -> None:
+    """Write a batch that nobody names."""
+    topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]})
+
+
 def merge(log: TopicLog) -> None:
     """Put one segment in place of two."""
     state = log.load()
