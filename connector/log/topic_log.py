@@ -197,9 +197,9 @@ class TopicLog:
                 raise
             except (KlogError, OSError) as exc:
                 if may_have_landed:
-                    raise self._unknown(made) from exc
+                    raise self._unknown(made, str(exc)) from exc
                 raise
-        raise self._unknown(made)
+        raise self._unknown(made, f"it was asked {MAX_PUTS} times")
 
     def _reload(self, state: State, attempt: Attempt, outcome: _Outcome) -> State:
         """Load what others committed; where mine may be among it, not to know that is an error."""
@@ -214,9 +214,9 @@ class TopicLog:
                 "tried again; delete nothing"
             ) from exc
 
-    def _unknown(self, made: Commit) -> CommitStateUnknownError:
+    def _unknown(self, made: Commit, why: str) -> CommitStateUnknownError:
         return CommitStateUnknownError(
             f"{self.paths.commit(made.version)}: the store did not say whether this "
-            f"{made.operation} (write id {made.write_id}) landed. Look for it with `klog history` "
-            "before it is tried again; delete nothing"
+            f"{made.operation} (write id {made.write_id}) landed: {why}. Look for it with `klog "
+            "history` before it is tried again; delete nothing"
         )
