@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from klog.connector.log import garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
@@ -11,6 +13,7 @@ from tests.faults.topic import new, writer
 NOTHING = State()
 """Made when this module is imported, so that no forked process has to wait for Arrow's first table."""
 
+NOBODY = 65534
 RETENTION_MS = 0
 """Of these logs: all that may go, goes."""
 
@@ -65,3 +68,17 @@ def prepare(log: TopicLog) -> None:
     state = topic.append(log, state, {0: ["w0"]}, writer(0))
     state = log.commit(state, topic.merge_first_two(log, state, 0), new("merge"))
     topic.append(log, state, {1: ["b1"]})
+
+
+def append_as_nobody(log: TopicLog) -> None:
+    """Write as a user who may read."""
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    append_named(log)
+
+
+def load_as_nobody(log: TopicLog) -> str:
+    """Read as a user who may not."""
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    return str(log.load().version)
