@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from klog.connector.log import garbage, operations
 from klog.connector.log.state import State
@@ -82,3 +86,27 @@ def load_as_nobody(log: TopicLog) -> str:
     if os.geteuid() == 0:
         os.setuid(NOBODY)
     return str(log.load().version)
+
+
+def append_many(log: TopicLog, appends: int) -> str:
+    """Append as soon as `go` is there, each time on the state of the last; gives who it was.
+
+    The waits of a commit are counted: they are the tries that another won.
+    """
+    waits: list[int] = []
+
+    def wait(tries: int) -> None:
+        waits.append(tries)
+        log.wait(tries)
+
+    who, counting = os.getpid(), replace(log, wait=wait)
+    state = log.load()
+    while not (Path(log.paths.root) / "go").exists():
+        time.sleep(0.001)
+    for number in range(appends):
+        state = topic.append(counting, state, {number % 2: [f"{who}-{number}"]})
+    return f"{who} {max(waits, default=0)}"
+
+
+append_20 = partial(append_many, appends=20)
+append_4 = partial(append_many, appends=4)
