@@ -278,7 +278,9 @@ def _file(name: str, topic: str) -> str:
 
 
 def _partition(name: str, key: str) -> int:
-    if not (key.isascii() and key.isdecimal() and len(key) <= 10 and int(key) <= MAX_PARTITION):
+    is_number = key.isascii() and key.isdecimal() and len(key) <= 10
+    # Spelled in one way only: else one commit could speak twice of a partition.
+    if not is_number or int(key) > MAX_PARTITION or key != str(int(key)):
         raise UnsupportedFormatError(f"{name} is of partition {key!r}")
     return int(key)
 

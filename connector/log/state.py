@@ -18,6 +18,8 @@ from klog.connector.log import entries
 from klog.connector.log.commit import Actions, Commit, Progress
 from klog.errors import KlogError
 
+MAX_PARTITIONS = 1_000_000
+"""A commit that says more is none: the state has a few numbers for each."""
 REMEMBERED_WRITES = 10_000
 """So many of the last commits are known by their write id: a try that takes longer is lost."""
 
@@ -158,6 +160,8 @@ class _Folding:
         more = partitions - len(self._log_end)
         if more <= 0:
             raise ValueError(f"{partitions} partitions where there are {len(self._log_end)}")
+        if partitions > MAX_PARTITIONS:
+            raise ValueError(f"{partitions} partitions are more than {MAX_PARTITIONS}")
         self._log_start += [0] * more
         self._log_end += [0] * more
 
@@ -181,6 +185,8 @@ class _Folding:
 
     def _add(self, entry: entries.Entry) -> None:
         partition, base, behind = entry["partition"], entry["base_offset"], entry["next_offset"]
+        if entry["file"] in self._added:
+            raise ValueError(f"{entry['file']} is added twice")
         end = self._end(partition)
         if entry["origin"] in ("append", "adopt"):
             if base < end or (base > end and entry["origin"] == "append"):

@@ -80,15 +80,36 @@ class TopicLog:
         for _ in range(MAX_LOADS):
             state = begin if begin is not None else self._newest_checkpoint()
             tail = list(self._commits_from(state.version + 1))
+            is_tip = bool(tail) or begin is not None or self._is_commit_of(state)
             # After the tail: a number that was read, or found free, may be a cleaned one.
-            if self.boundary() > state.version:
+            boundary = self.boundary()
+            if boundary > state.version:
                 begin = None
                 continue
-            return tidied(fold(state, tail)) if tail else state
+            if not is_tip and boundary < state.version:
+                raise KlogError(
+                    f"{self.paths.checkpoints}/{state.version:020d}-*: this checkpoint does not "
+                    "stand for these commits: some were lost, or it came from another topic. "
+                    f"Restore {self.paths.commits}, or take the checkpoint away"
+                )
+            return self._folded(state, tail) if tail else state
         raise KlogError(
             f"{self.paths.directory}: no checkpoint at or above boundary {self.boundary()} can be "
             f"read, and the commits before it are gone. Restore a file of {self.paths.checkpoints}"
         )
+
+    def _is_commit_of(self, state: State) -> bool:
+        """Tell whether the last commit of a checkpoint's state is that of this log."""
+        if state.version < 0:
+            return True
+        found = self.read(state.version)
+        return found is not None and state.writes.get(found.write_id) == state.version
+
+    def _folded(self, state: State, tail: list[Commit]) -> State:
+        try:
+            return tidied(fold(state, tail))
+        except KlogError as exc:
+            raise KlogError(f"{self.paths.commits}: {exc}") from exc
 
     def commit(self, state: State, build: Build, attempt: Attempt) -> State:
         """Put a commit on top of the log, anew on top of what others commit meanwhile.
@@ -159,9 +180,14 @@ class TopicLog:
             if not checkpoint.is_whole(name, data):
                 continue
             try:
-                return checkpoint.decode(data)
+                found = checkpoint.decode(data)
             except UnsupportedFormatError as exc:
                 raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
+            if found.version != name.version:
+                raise UnsupportedFormatError(
+                    f"checkpoint {path}: it is of version {found.version}. Take it away"
+                )
+            return found
         return State()
 
     def names(self, directory: str) -> list[str]:
@@ -174,6 +200,8 @@ class TopicLog:
     def _put(self, made: Commit) -> _Outcome:
         """Put a commit at its number until it is known who has it."""
         path, data = self.paths.commit(made.version), commits.encode(made)
+        # What no reader would take, once it is there, ends the topic for everybody.
+        commits.decode(data, self.paths.topic, made.version)
         may_have_landed = False
         for tries in range(MAX_PUTS):
             try:

@@ -111,41 +111,43 @@ def _work(task: Task, root: str, interrupt: Interrupt, saying: Any) -> None:
 @contextmanager
 def steps_of(root: str, interrupt: Interrupt) -> Iterator[list[str]]:
     """Count what this process changes under a root, and send the signal at the step."""
-    made: list[str] = []
-    descriptors: dict[int, str] = {}
+    steps = _Steps(root, interrupt)
     usual = {name: getattr(os, name) for name in STEPS}
+    for name, real in usual.items():
+        setattr(os, name, steps.counted(name, real))
+    try:
+        yield steps.made
+    finally:
+        for name, real in usual.items():
+            setattr(os, name, real)
 
-    def counted(name: str) -> Callable[..., Any]:
-        real = usual[name]
 
+class _Steps:
+    def __init__(self, root: str, interrupt: Interrupt) -> None:
+        self.made: list[str] = []
+        self._root, self._interrupt = root, interrupt
+        self._paths: dict[int, str] = {}
+
+    def counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            path = str(descriptors.get(arguments[0], arguments[0]))
-            changes = name != "open" or bool(arguments[1] & os.O_CREAT)
-            if not path.startswith(root) or not changes:
-                return _opened(real(*arguments, **named), name, path)
-            made.append(f"{name} {path[len(root) :]}")
-            is_now = len(made) - 1 == interrupt.at
-            if is_now and interrupt.when == "before":
-                os.kill(os.getpid(), interrupt.signal)
-            if is_now and interrupt.when == "during" and name == "write":
-                real(arguments[0], arguments[1][: len(arguments[1]) // 2])
-                os.kill(os.getpid(), interrupt.signal)
-            found = _opened(real(*arguments, **named), name, path)
-            if is_now and interrupt.when == "after":
-                os.kill(os.getpid(), interrupt.signal)
+            path = str(self._paths.get(arguments[0], arguments[0]))
+            if path.startswith(self._root) and (name != "open" or arguments[1] & os.O_CREAT):
+                self.made.append(f"{name} {path[len(self._root) :]}")
+                self._interrupted("before")
+                if name == "write" and self._is_now("during"):
+                    real(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                    self._interrupted("during")
+            found = real(*arguments, **named)
+            if name == "open":
+                self._paths[found] = path
+            self._interrupted("after")
             return found
 
         return call
 
-    def _opened(found: Any, name: str, path: str) -> Any:
-        if name == "open":
-            descriptors[found] = path
-        return found
+    def _is_now(self, when: str) -> bool:
+        return len(self.made) - 1 == self._interrupt.at and self._interrupt.when == when
 
-    for name in STEPS:
-        setattr(os, name, counted(name))
-    try:
-        yield made
-    finally:
-        for name, real in usual.items():
-            setattr(os, name, real)
+    def _interrupted(self, when: str) -> None:
+        if self._is_now(when):
+            os.kill(os.getpid(), self._interrupt.signal)

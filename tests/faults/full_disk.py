@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from klog.connector.log.topic_log import TopicLog
@@ -26,7 +26,7 @@ from tests.faults.children import Task
 PAGE, LIMIT_BYTES = 4096, 400
 TASKS: tuple[Task, ...] = (work.append_named, work.checkpoint_and_clean, work.merge)
 LEFT = range(6)
-"""Pages of the disk, or shares of a file, that there is room for: what fails comes later with each."""
+"""Pages of the disk, or shares of a file, for which there is room: with each, more is written."""
 
 
 @contextmanager
@@ -34,12 +34,10 @@ def full(folder: Path, left: int) -> Iterator[None]:
     """Fill the disk but for so many pages."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
-        try:
+        with suppress(OSError):
             while True:
                 file.write(bytes(PAGE))
-        except OSError:
-            size = file.seek(0, 2)
-        file.truncate(max(size - left * PAGE, 0))
+        file.truncate(max(file.seek(0, 2) - left * PAGE, 0))
     try:
         yield
     finally:

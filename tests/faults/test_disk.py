@@ -89,9 +89,7 @@ def test_f28_a_directory_that_may_not_be_written(folder: Path, closed: str) -> N
     assert topic.records_of(log) == APPENDED
 
 
-@pytest.mark.parametrize(
-    "closed", ["log", "log/00000000000000000003.json", "checkpoints", "gc"]
-)
+@pytest.mark.parametrize("closed", ["log", "log/00000000000000000003.json", "checkpoints", "gc"])
 def test_f28_what_may_not_be_read_is_not_missing(folder: Path, closed: str) -> None:
     """A log whose end may not be read, or whose boundary may not, is not one that ends earlier."""
     log = topic.log_on(LocalStore(), str(folder))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from klog.connector.log import garbage
+from klog.connector.log import garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store import s3
@@ -82,9 +82,7 @@ def test_f03_f04_each_request_of_a_commit_going_wrong(both: Both, wrong: Wrong) 
     """
     for at in range(MOST_REQUESTS):
         at_hand, state = anew(both)
-        build = topic.operations.append(
-            topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
-        )
+        build = operations.append(topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]}))
         both.proxy.fail(wrong, at)
         began = time.monotonic()
         error = None
@@ -138,14 +136,14 @@ def test_f03_a_server_that_goes_away(both: Both, status: int, applied: bool) -> 
         both.proxy.fail(Wrong(status, "SlowDown", applied, to_the_end=True), at)
         began = time.monotonic()
         with pytest.raises(CommitStateUnknownError, match="klog history"):
-            at_hand.through.commit(state, topic.operations.append(staged), new("append"))
+            at_hand.through.commit(state, operations.append(staged), new("append"))
         assert time.monotonic() - began < MOST_SECONDS
         both.proxy.fail(None)
         assert topic.records_of(at_hand.direct) == (AFTER if applied or at else BEFORE)
 
 
 def test_f04_an_absent_key_that_is_forbidden(both: Both) -> None:
-    """Without the right to list, S3 says 403 for what is not there: no load may take it for that."""
+    """Without the right to list, S3 says 403 for what is absent: no load may take it for absent."""
     at_hand, state = anew(both)
     both.proxy.fail(Wrong(403, "AccessDenied", only="GET", to_the_end=True))
     with pytest.raises(KlogError, match=r"403 Forbidden \(AccessDenied\).*what they may do"):
@@ -179,7 +177,9 @@ def test_f28_credentials_that_expire_midway(both: Both, code: str) -> None:
     raise AssertionError("it never ended")
 
 
-@pytest.mark.parametrize("wrong", [Wrong(RESET, applied=True), Wrong(412, "PreconditionFailed")], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [Wrong(RESET, applied=True), Wrong(412, "PreconditionFailed")], ids=str
+)
 def test_f03_cleaning_with_each_request_going_wrong(both: Both, wrong: Wrong) -> None:
     """Checkpoint and log cleaning: nothing that lives is lost, and the next run goes on."""
     for at in range(MOST_REQUESTS):

@@ -50,7 +50,8 @@ def put_segment(
     """Write one segment's file and give its entry."""
     path = str(SegmentPath(TOPIC, partition, base, state.version, random_id()[:8]))
     log.store.put(log.paths.data(path), ["\n".join(records).encode()])
-    return entry(path, partition, base, base + len(records), origin)
+    found: entries.Entry = entry(path, partition, base, base + len(records), origin)
+    return found
 
 
 def stage(log: TopicLog, state: State, records: Records) -> operations.Staged:
@@ -118,3 +119,9 @@ def replayed(log: TopicLog) -> State:
         commits.append(one)
         version += 1
     return fold(State(), commits)
+
+
+def fold_to(log: TopicLog, version: int) -> State:
+    """Give the state as of a version, as one had it who loaded then."""
+    found = [log.read(number) for number in range(version + 1)]
+    return fold(State(), [one for one in found if one is not None])

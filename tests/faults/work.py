@@ -15,7 +15,7 @@ from tests.faults import topic
 from tests.faults.topic import new, writer
 
 NOTHING = State()
-"""Made when this module is imported, so that no forked process has to wait for Arrow's first table."""
+"""Made here, so that no forked process has to wait for Arrow's first table."""
 
 NOBODY = 65534
 RETENTION_MS = 0
