@@ -14,7 +14,7 @@ SHOWN_BY = {
     "no_read_back": 18,
     "hint_trusted": 5,
     "checkpoint_not_checked": 1,
-    "no_boundary": 1,
+    "no_boundary": 11,
     "offsets_as_staged": 0,
     "batches_without_a_name": 0,
     "no_fence": 1,
