@@ -29,6 +29,7 @@ REMOVED = pa.schema(
     ]
 )
 """Segments that a commit took out, and which one when: readers of older versions may need them."""
+_NO_SEGMENTS, _NONE_REMOVED = entries.SCHEMA.empty_table(), REMOVED.empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class State:
     log_start: tuple[int, ...] = ()
     log_end: tuple[int, ...] = ()
     cleaned_to: Mapping[int, int] = field(default_factory=dict)
-    segments: pa.Table = field(default_factory=entries.SCHEMA.empty_table)
-    removed: pa.Table = field(default_factory=REMOVED.empty_table)
+    segments: pa.Table = field(default_factory=lambda: _NO_SEGMENTS)
+    removed: pa.Table = field(default_factory=lambda: _NONE_REMOVED)
     progress: Mapping[str, Progress] = field(default_factory=dict)
     writes: Mapping[str, int] = field(default_factory=dict)
     horizon: int = 0
@@ -97,7 +98,7 @@ class _Folding:
         if commit.timestamp_ms <= self._timestamp_ms:
             raise ValueError(f"its time {commit.timestamp_ms} is not above {self._timestamp_ms}")
         self._version, self._timestamp_ms = commit.version, commit.timestamp_ms
-        self._set_topic(actions)
+        self._set_topic(actions, commit.operation)
         self._set_config(actions.config)
         self._remove(actions.remove)
         for entry in actions.add:
@@ -131,7 +132,7 @@ class _Folding:
             horizon=self._horizon,
         )
 
-    def _set_topic(self, actions: Actions) -> None:
+    def _set_topic(self, actions: Actions, operation: str) -> None:
         if actions.delete_topic:
             self._empty()
         if actions.create_topic is not None:
@@ -139,7 +140,8 @@ class _Folding:
                 raise ValueError(f"the topic is there, with id {self._topic_id}")
             self._topic_id = actions.create_topic.topic_id
             self._grow(actions.create_topic.partitions)
-        elif not self._topic_id and not actions.delete_topic:
+        elif not (self._topic_id or actions.delete_topic or operation == "vacuum"):
+            # What a deleted topic leaves behind is vacuum's all the same.
             raise ValueError("the topic is not there")
         if actions.partitions is not None:
             self._grow(actions.partitions)
@@ -149,7 +151,7 @@ class _Folding:
         self._settle()
         for file in self._segments["file"].to_pylist():
             self._gone.append((file, self._version, self._timestamp_ms))
-        self._segments = entries.SCHEMA.empty_table()
+        self._segments = _NO_SEGMENTS
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
         self._cleaned_to, self._live = {}, None
