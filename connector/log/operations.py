@@ -37,12 +37,14 @@ class Writer:
 class Staged:
     """Segments that a write has put on the store, in the order they are to be in the log.
 
-    Their offsets are those in the files, from where the partition ended as of `birth`.
+    Their offsets are those in the files, from where the partition ended as of `birth`. `partitions`
+    is how many the topic had when records were given to them by key; None if no key did that.
     """
 
     topic_id: str
     birth: int
     segments: Sequence[entries.Entry]
+    partitions: int | None = None
 
 
 def create_topic(topic: Topic, config: Mapping[str, str]) -> Build:
@@ -95,9 +97,10 @@ def add_partitions(topic_id: str, partitions: int) -> Build:
 def append(staged: Staged, writer: Writer | None = None) -> Build:
     """Put staged segments behind the log's ends, exactly once for a named writer.
 
-    Raises `CommitConflictError` if the topic is not the one that was written for, or vacuum may
-    have taken the files, and `ProducerFencedError` if another run, or another query with later
-    batches, has taken over the name.
+    Raises `CommitConflictError` if the topic is not the one that was written for, has not the
+    partitions that keys were spread over, or vacuum may have taken the files, and
+    `ProducerFencedError` if another run, or another query with later batches, has taken over the
+    name.
     """
 
     def build(state: State) -> Actions | None:
@@ -108,6 +111,7 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
             progress = _progress(state, writer)
         _same_topic(state, staged.topic_id)
         check_birth(state, staged.birth)
+        _same_partitions(state, staged.partitions)
         ends = dict(enumerate(state.log_end))
         added = []
         for segment in staged.segments:
@@ -233,6 +237,14 @@ def check_birth(state: State, birth: int) -> None:
         raise CommitConflictError(
             f"this write began at version {birth}, and vacuum has cleared what was not committed "
             f"before version {state.horizon}: write it again, in less time than vacuum's grace"
+        )
+
+
+def _same_partitions(state: State, partitions: int | None) -> None:
+    if partitions not in (None, state.partitions):
+        raise CommitConflictError(
+            f"the topic has {state.partitions} partitions now, and keys were spread over "
+            f"{partitions}: write it again"
         )
 
 
