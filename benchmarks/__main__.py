@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks import decode, encode, legacy, machine, memory, peers, report, spark_read
+from benchmarks import commits, decode, encode, legacy, machine, memory, peers, report, spark_read
 from klog.logformat.codecs import NAMES
 
-PARTS = ("decode", "legacy", "encode", "spark", "memory")
-DEFAULT_PARTS = PARTS[:4]
+PARTS = ("decode", "legacy", "encode", "spark", "commits", "memory")
+DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
 LONG_VALUE_SHARE = 0.15
 """Of the records of 100 bytes, so many of 1 KiB: about as many bytes."""
@@ -49,6 +49,13 @@ its range; rates are million records a second.""",
 that hands ready-made Arrow batches of klog's sizes to Spark; Parquet has the same rows and columns.
 The fixed time is that of one record a partition; taken off both, it leaves what a longer query
 would tell. Rates are million rows a second.""",
+    "commits": """\
+A topic's commit log on local disk (with `--stores` also on an S3 server and HDFS, on this machine
+too), 100 partitions, a segment a commit. A load is a fresh process's, on one core and in CPU time,
+from a checkpoint, a large one in parts; a plan begins with the segments of one partition; a reload
+reads one commit more. Writers are threads of one process, each with a state of its own: fifty race
+for every number. The times of commits are wall time; checkpoints are written by a thread beside
+them. A long history is one whose checkpoint has 1,000 live segments and the last 10,000 writes.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -65,6 +72,8 @@ class Run:
     records: int
     rounds: int
     segment_bytes: int
+    commits: commits.Sizes
+    stores: bool
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -97,6 +106,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
     parser.add_argument("--rounds", type=int, help=f"default {ROUNDS}")
     parser.add_argument("--records", type=int, help=f"of 100 bytes; default {RECORDS:,}")
     parser.add_argument("--codecs", default="none,lz4,zstd", help=f"of {','.join(NAMES)}")
+    parser.add_argument("--stores", action="store_true", help="commits on S3 and HDFS as well")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args(arguments)
     codecs = given.codecs.split(",")
@@ -108,6 +118,8 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
         records=given.records or (TINY_RECORDS if given.tiny else RECORDS),
         rounds=given.rounds or (1 if given.tiny else ROUNDS),
         segment_bytes=memory.TINY_SEGMENT_BYTES if given.tiny else memory.SEGMENT_BYTES,
+        commits=commits.TINY if given.tiny else commits.Sizes(),
+        stores=given.stores,
     )
     return given, wanted
 
@@ -128,6 +140,12 @@ def _run_spark(wanted: Run) -> Iterator[spark_read.Result]:
         spark.stop()
 
 
+def _run_commits(wanted: Run) -> Iterator[commits.Result]:
+    yield from commits.run(wanted.commits)
+    if wanted.stores:
+        yield from commits.run_stores(wanted.commits)
+
+
 def _shown(part: str, results: Iterable[T]) -> Iterator[T]:
     """Print each result as it comes, on standard error."""
     for result in results:
@@ -140,6 +158,7 @@ _RUN: dict[str, Any] = {
     "legacy": lambda wanted: legacy.run(wanted.sizes, wanted.rounds),
     "encode": lambda wanted: encode.run(wanted.sizes, wanted.rounds),
     "spark": _run_spark,
+    "commits": _run_commits,
     "memory": lambda wanted: memory.run(wanted.segment_bytes),
 }
 _TABLE: dict[str, Any] = {
@@ -147,6 +166,7 @@ _TABLE: dict[str, Any] = {
     "legacy": report.legacy_table,
     "encode": report.encode_table,
     "spark": report.spark_table,
+    "commits": report.commits_table,
     "memory": report.memory_table,
 }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks import decode, encode, legacy, memory, spark_read
+from benchmarks import commits, decode, encode, legacy, memory, spark_read
 from benchmarks.logs import Shape
 from benchmarks.peers import AIOKAFKA, KAFKA_PYTHON
 
@@ -130,6 +130,16 @@ def memory_table(results: Iterable[memory.Result]) -> str:
             f"{memory.TARGET_MIB} MiB",
             f"{result.imported_mib:.0f} MiB",
         )
+        for result in results
+    ]
+    return _table(header, rows)
+
+
+def commits_table(results: Iterable[commits.Result]) -> str:
+    """Tell what the commit log costs, a figure a row."""
+    header = ("what", "of", "figure", "target")
+    rows = [
+        (result.what, result.size, f"{result.figure:.4g} {result.unit}".strip(), result.target)
         for result in results
     ]
     return _table(header, rows)

@@ -3,12 +3,15 @@
 A config is written as text, as Kafka's tools take it, and read by the type its name has. What a
 broker refuses at the creation of a topic is refused here: a name it does not know, text that is no
 value of the type, a value out of bounds, and values that contradict one another.
+
+A topic of klog's takes fewer: `NEEDS_BROKERS` says of each of the others why it would do nothing.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
@@ -63,7 +66,7 @@ def read_topic_config(given: Mapping[str, str]) -> TopicConfig:
     values: dict[str, Value] = {name: default for name, (default, _) in _CONFIGS.items()}
     for name, text in given.items():
         if name not in _CONFIGS:
-            raise OptionError(f"{name} is no config of a topic; see Kafka's topic configs")
+            raise OptionError(f"{name} is no config of a topic; {_nearest(name)}")
         try:
             values[name] = _CONFIGS[name][1](text.strip())
         except ValueError as exc:
@@ -79,6 +82,51 @@ def read_topic_config(given: Mapping[str, str]) -> TopicConfig:
             "remote.storage.enable is true on a compacted topic; take compact out of cleanup.policy"
         )
     return config
+
+
+def klog_topic_config(given: Mapping[str, str]) -> dict[str, str]:
+    """Check the configs of a topic that klog keeps; gives them as they are to be kept.
+
+    That is as given, without spaces around; `compression.type=none` becomes Kafka's `uncompressed`.
+    Raises `OptionError` as `read_topic_config`, and for what has no meaning without brokers.
+    """
+    check_config_names(given)
+    kept = {name: text.strip() for name, text in given.items()}
+    if kept.get("compression.type") == "none":
+        kept["compression.type"] = "uncompressed"
+    read_topic_config(kept)
+    return kept
+
+
+def check_config_names(names: Iterable[str]) -> None:
+    """Raise `OptionError` for a name that no topic of klog's takes, with the reason."""
+    for name in names:
+        if name in NEEDS_BROKERS:
+            raise OptionError(
+                f"{name} does nothing in a topic of klog's: {NEEDS_BROKERS[name]}. Leave it out"
+            )
+        if name not in _CONFIGS:
+            raise OptionError(f"{name} is no config of a topic; {_nearest(name)}")
+
+
+def klog_config_names() -> list[str]:
+    """Name the configs that a topic of klog's takes."""
+    return [name for name in _CONFIGS if name not in NEEDS_BROKERS]
+
+
+def default_text(name: str) -> str:
+    """Give the default of a config as it would be written."""
+    value = _CONFIGS[name][0]
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _nearest(name: str) -> str:
+    close = difflib.get_close_matches(name, klog_config_names(), n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"those are {', '.join(klog_config_names())}"
 
 
 Read: TypeAlias = Callable[[str], Value]
@@ -180,3 +228,31 @@ _CONFIGS: dict[str, tuple[Value, Read]] = {
     "segment.ms": (7 * _DAY, _integer(1, _MAX_LONG)),
     "unclean.leader.election.enable": (False, _boolean),
 }
+
+_NO_REPLICAS = "klog has no replicas; how often bytes are kept is the store's"
+_DURABLE = "a write is durable when its commit is acknowledged"
+_ONE_STORE = "all segments are on one store, there is no second tier"
+
+NEEDS_BROKERS: dict[str, str] = {
+    "file.delete.delay.ms": "files go when vacuum runs, and its grace says how late",
+    "flush.messages": _DURABLE,
+    "flush.ms": _DURABLE,
+    "follower.replication.throttled.replicas": _NO_REPLICAS,
+    "leader.replication.throttled.replicas": _NO_REPLICAS,
+    "local.retention.bytes": _ONE_STORE,
+    "local.retention.ms": _ONE_STORE,
+    "message.downconversion.enable": "no broker stands between to convert for old clients",
+    "message.format.version": "klog writes message format v2, always",
+    "message.timestamp.difference.max.ms": (
+        "Kafka 4 has message.timestamp.before.max.ms and message.timestamp.after.max.ms in its "
+        "place, which klog takes"
+    ),
+    "min.insync.replicas": _NO_REPLICAS,
+    "preallocate": "a segment is written whole, once its size is known",
+    "remote.log.copy.disable": _ONE_STORE,
+    "remote.log.delete.on.disable": _ONE_STORE,
+    "remote.storage.enable": _ONE_STORE,
+    "segment.jitter.ms": "segments roll within a write, so none wait to roll all at once",
+    "unclean.leader.election.enable": "klog has no replicas, so none is elected",
+}
+"""Configs that Kafka knows and klog's topics refuse, with the reason."""

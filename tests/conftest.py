@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tools.minio import has_minio
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.broker import Broker
+    from tests.minio import Minio
     from tests.servers import Hdfs, S3Server
+
+
+LEFT_OUT = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)  # of what -m chose
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out MinIO's tests, and say so, where neither MinIO nor a Go to build it with is."""
+    of_minio = [item for item in items if item.get_closest_marker("minio")]
+    if not of_minio or has_minio():
+        return
+    config.hook.pytest_deselected(items=of_minio)
+    items[:] = [item for item in items if item not in of_minio]
+    config.stash[LEFT_OUT] = len(of_minio)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was left out for want of Go."""
+    count = config.stash.get(LEFT_OUT, 0)
+    if count:
+        terminalreporter.write_line(
+            f"MinIO: {count} tests NOT RUN: no Go on PATH to build it with (least privilege is "
+            "tried there alone)",
+            red=True,
+        )
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +76,15 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     from tests.servers import S3Server
 
     with S3Server(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
+    """Give the one running MinIO; a test keeps to a prefix of its own."""
+    from tests.minio import Minio
+
+    with Minio(tmp_path_factory.mktemp("minio")) as running:
         yield running
 
 

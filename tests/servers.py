@@ -1,4 +1,4 @@
-"""Real stores for tests: a Java server each, on ports of its own.
+"""Real stores for tests: a server each, on ports of its own.
 
 The rule: no server outlives the test process. It is killed on leaving the `with` block and at exit
 of the interpreter, and (on Linux) by the kernel when the interpreter itself is killed.
@@ -7,10 +7,13 @@ of the interpreter, and (on Linux) by the kernel when the interpreter itself is 
 from __future__ import annotations
 
 import atexit
+import json
+import os
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -38,6 +41,12 @@ log4j.appender.ERR.layout=org.apache.log4j.PatternLayout
 log4j.appender.ERR.layout.ConversionPattern=%p %c %m%n
 """
 
+NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+METRICS_SECONDS = 1
+BLOCK_BYTES = 4 << 20
+"""Small, so that a small segment has several."""
+DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+
 Self = TypeVar("Self", bound="Server")
 
 
@@ -46,7 +55,7 @@ class ServerError(Exception):
 
 
 class Server:
-    """Java processes over a folder; `_start` runs them and `_ready` tells when they serve."""
+    """Processes over a folder; `_start` runs them and `_ready` tells when they serve."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -86,18 +95,19 @@ class Server:
     def _ready(self) -> bool:
         raise NotImplementedError
 
-    def _command(self, component: str, main_class: str, *arguments: str) -> list[str]:
+    def _java(self, component: str, main_class: str, *arguments: str) -> list[str]:
         classes = f"{self.work / 'conf'}:{jars(component)}/*"
         return [str(java()), *JAVA_OPTIONS, "-cp", classes, main_class, *arguments]
 
-    def _spawn(self, component: str, main_class: str, *arguments: str) -> None:
+    def _spawn(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                self._command(component, main_class, *arguments),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.work,
+                env=None if environment is None else {**os.environ, **environment},
                 preexec_fn=die_with_parent,
             )
         self._processes.append(process)
@@ -117,8 +127,45 @@ class Server:
         return self.output.read_bytes()[-4000:].decode(errors="replace")
 
 
-class S3Server(Server):
-    """s3proxy with one bucket; `folder` holds the bucket's objects as files."""
+class S3(Server):
+    """An S3 server with the bucket `BUCKET` and a user who may do all."""
+
+    endpoint: str
+
+    def _ready(self) -> bool:
+        try:
+            urllib.request.urlopen(self.endpoint, timeout=5).close()
+        except urllib.error.HTTPError as answer:
+            answer.close()
+            return True
+        except OSError:
+            return False
+        return True
+
+    def options(
+        self, key_id: str = ACCESS_KEY_ID, secret: str = SECRET_ACCESS_KEY, token: str = ""
+    ) -> dict[str, str]:
+        """Give the `storage.*` options that reach it."""
+        return {
+            "storage.endpoint": self.endpoint,
+            "storage.access_key_id": key_id,
+            "storage.secret_access_key": secret,
+            **({"storage.session_token": token} if token else {}),
+            "storage.allow_http": "true",
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Give the variables that do the same."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+
+class S3Server(S3):
+    """s3proxy; `folder` holds the bucket's objects as files."""
 
     @property
     def folder(self) -> Path:
@@ -141,42 +188,22 @@ class S3Server(Server):
             "jclouds.filesystem.basedir": str(self.work / "data"),
         }
         _properties(conf / "s3proxy.conf", settings)
-        self._spawn("s3proxy", "org.gaul.s3proxy.Main", "--properties", str(conf / "s3proxy.conf"))
-
-    def _ready(self) -> bool:
-        try:
-            urllib.request.urlopen(self.endpoint, timeout=5).close()
-        except urllib.error.HTTPError as answer:
-            answer.close()
-            return True
-        except OSError:
-            return False
-        return True
-
-    def options(self) -> dict[str, str]:
-        """Give the `storage.*` options that reach it."""
-        return {
-            "storage.endpoint": self.endpoint,
-            "storage.access_key_id": ACCESS_KEY_ID,
-            "storage.secret_access_key": SECRET_ACCESS_KEY,
-            "storage.allow_http": "true",
-        }
-
-    def environment(self) -> dict[str, str]:
-        """Give the variables that do the same."""
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
-            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
-            "AWS_ALLOW_HTTP": "true",
-        }
+        arguments = ("--properties", str(conf / "s3proxy.conf"))
+        self._spawn(self._java("s3proxy", "org.gaul.s3proxy.Main", *arguments))
 
 
 class Hdfs(Server):
-    """A NameNode and a DataNode; permissions hold for all users but the one who started them."""
+    """A NameNode and a DataNode; permissions hold for all users but the one who started them.
+
+    `more` goes over the settings of `hdfs-site.xml`.
+    """
+
+    def __init__(self, work: Path, more: Mapping[str, str] | None = None) -> None:
+        super().__init__(work)
+        self._more = dict(more or {})
 
     def _start(self) -> None:
-        rpc, http = free_ports(2)
+        rpc, http, self._datanode = free_ports(3)
         self.url, self.web_url = f"hdfs://127.0.0.1:{rpc}", f"webhdfs://127.0.0.1:{http}"
         self._state = (
             f"http://127.0.0.1:{http}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
@@ -185,28 +212,29 @@ class Hdfs(Server):
         for name in ("hdfs", "datanode"):  # the jars do not bring them, and both look for them
             (conf / "webapps" / name).mkdir(parents=True, exist_ok=True)
         (conf / "log4j.properties").write_text(LOG4J)
+        _properties(conf / "hadoop-metrics2.properties", {"*.period": str(METRICS_SECONDS)})
         core = {"fs.defaultFS": self.url, "hadoop.tmp.dir": str(self.work / "data")}
         _xml(conf / "core-site.xml", core)
         _xml(
             conf / "hdfs-site.xml",
             {
                 "dfs.replication": "1",
+                "dfs.blocksize": str(BLOCK_BYTES),
                 "dfs.permissions.enabled": "true",
                 "dfs.namenode.http-address": f"127.0.0.1:{http}",
                 "dfs.namenode.rpc-bind-host": "127.0.0.1",
                 "dfs.namenode.safemode.extension": "0",
                 "dfs.namenode.datanode.registration.ip-hostname-check": "false",
                 "dfs.datanode.address": "127.0.0.1:0",
-                "dfs.datanode.http.address": "127.0.0.1:0",
+                "dfs.datanode.http.address": f"127.0.0.1:{self._datanode}",
                 "dfs.datanode.ipc.address": "127.0.0.1:0",
                 "dfs.datanode.hostname": "127.0.0.1",
+                **self._more,
             },
         )
-        server = "org.apache.hadoop.hdfs.server"
-        name_node = f"{server}.namenode.NameNode"
         formatting = ("-format", "-nonInteractive", "-force")
         done = subprocess.run(
-            self._command("hadoop", name_node, *formatting),
+            self._java("hadoop", NAME_NODE, *formatting),
             capture_output=True,
             cwd=self.work,
             timeout=START_TIMEOUT_SECONDS,
@@ -215,15 +243,41 @@ class Hdfs(Server):
         self.output.write_bytes(done.stderr)
         if done.returncode:
             raise ServerError(f"the NameNode cannot be formatted\n{self.tail()}")
-        self._spawn("hadoop", name_node)
-        self._spawn("hadoop", f"{server}.datanode.DataNode")
+        self._run()
+
+    def _run(self) -> None:
+        self._spawn(self._java("hadoop", NAME_NODE))
+        self._spawn(self._java("hadoop", DATA_NODE))
+
+    def kill_and_restart(self) -> None:
+        """Kill both at once (SIGKILL), and start them on what they left."""
+        self.kill()
+        atexit.register(self.kill)
+        self._run()
+        self._wait()
+
+    def kill_datanode(self) -> None:
+        """Kill the DataNode alone."""
+        self._processes[1].kill()
+        self._processes[1].wait()
+
+    def syncs(self) -> int:
+        """Tell how often the DataNode has synced a file to its disk so far."""
+        time.sleep(METRICS_SECONDS + 0.2)  # it shows what it last gathered
+        query = "qry=Hadoop:service=DataNode,name=DataNodeActivity-*"
+        address = f"http://127.0.0.1:{self._datanode}/jmx?{query}"
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            (found,) = json.load(answer)["beans"]
+        return int(found["FsyncCount"])
 
     def _ready(self) -> bool:
         try:
             with urllib.request.urlopen(self._state, timeout=5) as answer:
-                return b'"NumLiveDataNodes" : 1' in answer.read()
+                found = answer.read()
         except OSError:
             return False
+        # After a restart it waits for the blocks of the files that it knows.
+        return b'"NumLiveDataNodes" : 1' in found and b'"FSState" : "Operational"' in found
 
 
 def _xml(path: Path, settings: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from runpy import run_path
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import (
     ceiling,
+    commits,
     decode,
     encode,
     legacy,
@@ -40,6 +42,7 @@ from benchmarks.logs import (
 )
 from benchmarks.records import CHUNK_RECORDS, KEY_BYTES, records
 from benchmarks.timing import interleaved
+from klog.connector.log import entries
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import chunks
@@ -252,6 +255,23 @@ def test_encode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 def test_a_codec_without_a_peer_has_no_ratio_to_it() -> None:
     (small, _) = decode.run([(100, 400)], ["snappy"], 1)
     assert "| snappy | - | - |" in report.decode_table([small])
+
+
+def test_commits_at_a_tiny_size() -> None:
+    results = list(commits.run(replace(commits.TINY, commits=110)))
+    figures = {(result.what, result.size): result.figure for result in results}
+    assert all(figure > 0 for figure in figures.values())
+    assert ("load and plan", "3,000 segments") in figures
+    assert ("p99 / median of a commit", "110 commits, 1 checkpoints") in figures
+    assert "| at least 200 |" in report.commits_table(results)
+
+
+def test_a_state_of_the_benchmark_is_one_that_commits_follow() -> None:
+    state = commits.state_of(3_000, 30)
+    rows = entries.of_partition(state.segments, 7)
+    assert rows["base_offset"].to_pylist() == list(range(0, 30_000, 1000))
+    assert state.live.rows()["version"].to_pylist()[:30] == list(range(1, 31))
+    assert entries.are_paths(state.segments["file"])
 
 
 def test_memory_of_a_small_segment() -> None:

@@ -71,7 +71,7 @@ def jars(name: str) -> Path:
     if name not in COMPONENTS:
         raise JarsError(f"no component {name!r}; known: {', '.join(sorted(COMPONENTS))}")
     modules = COMPONENTS[name]
-    folder = _cache() / "jars" / f"{name}-{modules[0].version}"
+    folder = cache() / "jars" / f"{name}-{modules[0].version}"
     if not _whole(folder, modules):
         _fetch(modules, folder)
     return folder
@@ -91,7 +91,8 @@ def java() -> Path:
     return Path(found)
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Return the folder of what is fetched once."""
     given = os.environ.get("KLOG_CACHE")
     if given:
         return Path(given)

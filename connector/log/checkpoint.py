@@ -1,62 +1,90 @@
 """The whole state of a topic in one Parquet file, so that no load reads a long history.
 
 The rule: the rows are the segments, live ones and those removed inside their grace (with the
-version and time of their removal); all else is JSON in the file's metadata. The name carries the
-length and the CRC-32C of the bytes, and what does not match its name is no checkpoint.
+version and time of their removal), and the last writes; all else is JSON in the file's metadata.
+The name carries the length and the CRC-32C of the bytes, and what does not match its name is no
+checkpoint. Of a large state, most segments stand in parts (`checkpoint_parts.py`), which the
+metadata names: a checkpoint one of whose parts is not whole is not whole.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import google_crc32c
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from klog.connector.log import entries
+from klog.connector.log import checkpoint_parts, entries
+from klog.connector.log.checkpoint_parts import Part
 from klog.connector.log.commit import FORMAT, SINCE, Progress, check_format
+from klog.connector.log.live import ROWS, VERSION, Live
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import REMOVED, State
-from klog.errors import UnsupportedFormatError
+from klog.errors import KlogError, UnsupportedFormatError
 
 _KEY = b"klog"
 _PLAIN = ("version", "timestamp_ms", "topic_id", "log_start", "log_end", "horizon")
 _REMOVAL = {"version": "removed_version", "timestamp_ms": "removed_timestamp_ms"}
+_WRITE, _WRITTEN = "write_id", "written_version"
 _SCHEMA = pa.schema(
-    [field.with_nullable(True) for field in entries.SCHEMA]
+    [field.with_nullable(True) for field in ROWS]
     + [pa.field(name, pa.int64()) for name in _REMOVAL.values()]
+    + [pa.field(_WRITE, pa.string()), pa.field(_WRITTEN, pa.int64())]
 )
+_TEXTS = ["codec", "origin"]
+"""Columns of few values; the others are no smaller with a dictionary, and slower to read."""
+
+ReadPart = Callable[[CheckpointName], bytes]
 
 
-def encode(state: State) -> tuple[CheckpointName, bytes]:
-    """Give a state's file and the name that it must have."""
-    removed_names = [_REMOVAL.get(name, name) for name in REMOVED.names]
-    rows = pa.concat_tables(
-        [
-            state.segments.cast(_part_of(entries.SCHEMA.names)),
-            state.removed.rename_columns(removed_names).cast(_part_of(removed_names)),
-        ],
-        promote_options="default",
+T = TypeVar("T")
+
+
+class NotWholeError(KlogError):
+    """A part of a checkpoint is not there, or not what its name says: an older one is tried."""
+
+
+def encode(state: State, parts: Sequence[Part] = ()) -> tuple[CheckpointName, bytes]:
+    """Give a state's file, without the segments that its parts have, and the name it must have."""
+    live = checkpoint_parts.beside(state.live.rows(), parts)
+    removed = state.removed.rename_columns([_REMOVAL.get(name, name) for name in REMOVED.names])
+    columns = [list(state.writes), list(state.writes.values())]
+    writes = pa.table(columns, schema=pa.schema([_SCHEMA.field(_WRITE), _SCHEMA.field(_WRITTEN)]))
+    nullable = (
+        table.cast(pa.schema([_SCHEMA.field(name) for name in table.column_names]))
+        for table in (live, removed, writes)
     )
+    rows = pa.concat_tables(nullable, promote_options="default")
     said: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
     said |= {
         "format": FORMAT,
         "since": SINCE,
         "config": dict(state.config),
         "cleaned_to": [list(pair) for pair in state.cleaned_to.items()],
-        "writes": [list(pair) for pair in state.writes.items()],
         "progress": [asdict(one) for one in state.progress.values()],
+        "parts": [part.to_json() for part in parts],
     }
     rows = rows.select(_SCHEMA.names).replace_schema_metadata({_KEY: json.dumps(said).encode()})
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
+    pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
     data = sink.getvalue().to_pybytes()
     return CheckpointName(state.version, len(data), google_crc32c.value(data)), data
+
+
+def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
+    """Give the file of a part that a checkpoint of `version` is the first to name."""
+    said = json.dumps({"format": FORMAT, "since": SINCE}).encode()
+    sink = pa.BufferOutputStream()
+    rows = rows.replace_schema_metadata({_KEY: said})
+    pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
+    data = sink.getvalue().to_pybytes()
+    return CheckpointName(version, len(data), google_crc32c.value(data)), data
 
 
 def is_whole(name: CheckpointName, data: bytes) -> bool:
@@ -64,39 +92,76 @@ def is_whole(name: CheckpointName, data: bytes) -> bool:
     return len(data) == name.size_bytes and google_crc32c.value(data) == name.crc32c
 
 
-def decode(data: bytes) -> State:
-    """Read a checkpoint whose bytes are whole.
+def parts_of(data: bytes) -> tuple[Part, ...]:
+    """Read which parts a checkpoint names, without its rows; the bytes are whole."""
+    return _in_words(lambda: _parts(_said(pq.read_schema(pa.BufferReader(data)))))
 
-    Raises `UnsupportedFormatError` for one of a newer format and for a file that is none of klog's.
+
+def decode(data: bytes, read_part: ReadPart | None = None) -> State:
+    """Read a checkpoint whose bytes are whole; `read_part` gives the bytes of its parts.
+
+    Raises `UnsupportedFormatError` for one of a newer format and for a file that is none of klog's,
+    `NotWholeError` where a part is not there or not whole.
     """
+    return _in_words(lambda: _decode(data, read_part))
+
+
+def _in_words(work: Callable[[], T]) -> T:
     try:
-        rows = pq.read_table(pa.BufferReader(data), use_threads=False)
-        said = json.loads((rows.schema.metadata or {})[_KEY])
-        check_format(said)
-        return _state(rows, said)
+        return work()
     except (pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as exc:
         raise UnsupportedFormatError(f"it is no checkpoint: {type(exc).__name__}: {exc}") from exc
 
 
-def _state(rows: pa.Table, said: Mapping[str, Any]) -> State:
-    is_live = pc.is_null(rows["removed_version"])
-    segments = rows.filter(is_live).select(entries.SCHEMA.names)
-    removed = rows.filter(pc.invert(is_live)).select(["file", *_REMOVAL.values()])
+def _decode(data: bytes, read_part: ReadPart | None) -> State:
+    rows = pq.read_table(pa.BufferReader(data), use_threads=False)
+    said = _said(rows.schema)
+    tables = [rows.filter(pc.is_valid(rows[VERSION])).select(ROWS.names)]
+    tables += (_part_rows(part, read_part) for part in _parts(said))
+    live = pa.concat_tables(table.replace_schema_metadata(None).cast(ROWS) for table in tables)
+    if not entries.are_paths(live["file"]):
+        raise ValueError("it names a file that is no segment")
+    removed = rows.filter(pc.is_valid(rows["removed_version"])).select(["file", *_REMOVAL.values()])
+    writes = rows.filter(pc.is_valid(rows[_WRITTEN]))
     plain = {name: said[name] for name in _PLAIN}
     plain |= {name: tuple(said[name]) for name in ("log_start", "log_end")}
     progress = (
         Progress(**{**one, "superseded": tuple(one["superseded"])}) for one in said["progress"]
     )
+    ids, versions = writes[_WRITE].to_pylist(), writes[_WRITTEN].to_pylist()
     return State(
         **plain,
         config=MappingProxyType(dict(said["config"])),
         cleaned_to=MappingProxyType({int(k): int(v) for k, v in said["cleaned_to"]}),
-        segments=segments.replace_schema_metadata(None).cast(entries.SCHEMA),
+        live=Live.of(live),
         removed=removed.rename_columns(REMOVED.names).replace_schema_metadata(None).cast(REMOVED),
         progress=MappingProxyType({one.name: one for one in progress}),
-        writes=MappingProxyType({str(k): int(v) for k, v in said["writes"]}),
+        writes=MappingProxyType(dict(zip(ids, versions, strict=True))),
     )
 
 
-def _part_of(names: list[str]) -> pa.Schema:
-    return pa.schema([_SCHEMA.field(name) for name in names])
+def _said(schema: pa.Schema) -> Mapping[str, Any]:
+    said: Mapping[str, Any] = json.loads((schema.metadata or {})[_KEY])
+    check_format(said)
+    return said
+
+
+def _parts(said: Mapping[str, Any]) -> tuple[Part, ...]:
+    return tuple(Part.from_json(one) for one in said.get("parts", ()))
+
+
+def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
+    """Read the segments of one part."""
+    if read_part is None:
+        raise ValueError(f"its part {part.name} is not at hand")
+    try:
+        data = read_part(part.name)
+    except FileNotFoundError as exc:
+        raise NotWholeError(f"part {part.name} is not there") from exc
+    if not is_whole(part.name, data):
+        raise NotWholeError(f"part {part.name} is torn or was changed")
+    rows = pq.read_table(pa.BufferReader(data), use_threads=False)
+    _said(rows.schema)
+    if len(rows) != part.rows:
+        raise ValueError(f"part {part.name} has {len(rows)} segments, not {part.rows}")
+    return rows.select(ROWS.names)

@@ -10,8 +10,10 @@ under its own name and left out where there is none:
     timestampMs above that of the commit before
     operation   append, create-topic, ...: an unknown one is refused
     engine      who wrote it, with what version: for people
-    add, remove, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo, setHorizon,
-    setProducer, forget, post
+    add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo,
+    setHorizon, setProducer, forget, post
+    sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
+                they are so many that a commit would be larger than 1 MiB (`sidecar.py`)
 
 Fields that this klog does not know are kept and shown, never acted on: whoever adds one that
 changes what the rest means raises the format.
@@ -21,13 +23,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from klog.connector.log import entries
-from klog.connector.log.paths import MAX_VERSION, segment_path
+from klog.connector.log.json_fields import (
+    Fields,
+    as_kind,
+    partition_number,
+    segment_file_of,
+    text_of,
+)
+from klog.connector.log.paths import MAX_VERSION, SidecarName, sidecar_name
 from klog.errors import UnsupportedFormatError
-from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
 
 FORMAT = 1
 SINCE = "0.1.0"
@@ -38,7 +46,8 @@ OPERATIONS = frozenset(
         "merge", "retain", "delete-records", "vacuum", "adopt",
     }
 )  # fmt: skip
-_MAX_TEXT = 1 << 16
+MAX_PARTITIONS = 100_000
+"""A state holds two numbers a partition: more would let one small commit take all memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +73,21 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """How much segments hold."""
+
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Actions:
     """What a commit changes; offsets and versions are those of the log, exclusive at their ends."""
 
     add: tuple[entries.Entry, ...] = ()
     remove: tuple[str, ...] = ()
+    removed: Amount | None = None
+    """Redundant, for people: what the segments held that are live no more."""
     create_topic: Topic | None = None
     delete_topic: bool = False
     partitions: int | None = None
@@ -95,11 +114,17 @@ class Commit:
     actions: Actions
     others: Mapping[str, Any] = field(default_factory=dict)
     """Fields of later versions, as they were read."""
+    sidecar: SidecarName | None = None
+    """Where `add`, `remove` and `forget` stand, if not in the commit itself."""
+    size_bytes: int = field(default=0, compare=False)
+    """Of its files on the store, as far as they are known."""
 
 
 def encode(commit: Commit) -> bytes:
-    """Give the bytes of a commit's file."""
+    """Give the bytes of a commit's file; what its sidecar has stands there alone."""
     actions = commit.actions
+    if commit.sidecar is not None:
+        actions = replace(actions, add=(), remove=(), forget=())
     said: dict[str, Any] = {
         "format": FORMAT,
         "since": SINCE,
@@ -116,6 +141,8 @@ def encode(commit: Commit) -> bytes:
         said["deleteTopic"] = {}
     if actions.progress is not None:
         said["setProducer"] = _progress_to_json(actions.progress)
+    if commit.sidecar is not None:
+        said["sidecar"] = str(commit.sidecar)
     optional: dict[str, Any] = {
         name: value
         for name, value in (
@@ -126,6 +153,7 @@ def encode(commit: Commit) -> bytes:
             ("setCleanedTo", _by_text(actions.cleaned_to)),
             ("add", [entries.to_json(entry) for entry in actions.add] or None),
             ("remove", list(actions.remove) or None),
+            ("removed", _amount_to_json(actions.removed)),
             ("forget", list(actions.forget) or None),
             (
                 "post",
@@ -140,6 +168,8 @@ def encode(commit: Commit) -> bytes:
 def decode(data: bytes, topic: str, version: int) -> Commit:
     """Read a commit's file, which is the one of `version` and may say anything.
 
+    What stands in its sidecar is not among its actions yet: the caller reads that file.
+
     Raises `UnsupportedFormatError` for what is no commit of this topic and version, for a format or
     an operation that this klog does not know.
     """
@@ -150,7 +180,7 @@ def decode(data: bytes, topic: str, version: int) -> Commit:
     if not isinstance(said, dict):
         raise UnsupportedFormatError("it is no JSON object")
     check_format(said)
-    head = _Fields(said)
+    head = Fields(said)
     if (found := head.number("version", MAX_VERSION)) != version:
         raise UnsupportedFormatError(f"it says that it is version {found}")
     operation = head.text("operation")
@@ -165,6 +195,8 @@ def decode(data: bytes, topic: str, version: int) -> Commit:
         operation=operation,
         engine=head.text("engine"),
         actions=_actions(head, topic),
+        sidecar=_sidecar(head, version),
+        size_bytes=len(data),
         others={name: value for name, value in said.items() if name not in head.known},
     )
 
@@ -181,68 +213,45 @@ def check_format(said: Mapping[str, Any]) -> None:
         )
 
 
-class _Fields:
-    """The fields of a JSON object, each checked as it is taken."""
-
-    def __init__(self, said: Mapping[str, Any]) -> None:
-        self._said = said
-        self.known = {"format", "since"}
-
-    def _take(self, name: str) -> object:
-        self.known.add(name)
-        return self._said.get(name)
-
-    def number(self, name: str, most: int = MAX_OFFSET) -> int:
-        return _number(name, self._take(name), most)
-
-    def optional_number(self, name: str, most: int = MAX_OFFSET) -> int | None:
-        value = self._take(name)
-        return None if value is None else _number(name, value, most)
-
-    def text(self, name: str) -> str:
-        return _text(name, self._take(name))
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        return tuple(_text(name, one) for one in _as(name, self._take(name) or [], list))
-
-    def object(self, name: str) -> dict[str, Any] | None:
-        value = self._take(name)
-        return None if value is None else _as(name, value, dict)
-
-    def by_partition(self, name: str) -> dict[int, int]:
-        found = _as(name, self._take(name) or {}, dict)
-        return {_partition(name, key): _number(name, value) for key, value in found.items()}
-
-    def objects(self, name: str) -> list[dict[str, Any]]:
-        return [_as(name, one, dict) for one in _as(name, self._take(name) or [], list)]
-
-
-def _actions(head: _Fields, topic: str) -> Actions:
+def _actions(head: Fields, topic: str) -> Actions:
     created = head.object("createTopic")
     made = None
     if created is not None:
-        fields = _Fields(created)
-        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITION))
+        fields = Fields(created)
+        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
     progress = head.object("setProducer")
+    removed = head.object("removed")
     return Actions(
         add=tuple(entries.from_json(entry, topic) for entry in head.objects("add")),
-        remove=tuple(_file(name, topic) for name in head.texts("remove")),
+        remove=tuple(segment_file_of(name, topic) for name in head.texts("remove")),
+        removed=None if removed is None else _amount_from_json(removed),
         create_topic=made,
         delete_topic=head.object("deleteTopic") is not None,
-        partitions=head.optional_number("setPartitions", MAX_PARTITION),
-        config={k: None if v is None else _text("setConfig", v) for k, v in config.items()},
+        partitions=head.optional_number("setPartitions", MAX_PARTITIONS),
+        config={k: None if v is None else text_of("setConfig", v) for k, v in config.items()},
         log_start=head.by_partition("setLogStart"),
         cleaned_to=head.by_partition("setCleanedTo"),
         horizon=head.optional_number("setHorizon", MAX_VERSION),
         progress=None if progress is None else _progress_from_json(progress),
-        forget=tuple(_file(name, topic) for name in head.texts("forget")),
+        forget=tuple(segment_file_of(name, topic) for name in head.texts("forget")),
         log_end={
-            _partition("post", key): _Fields(_as("post", value, dict)).number("logEnd")
+            partition_number("post", key): Fields(as_kind("post", value, dict)).number("logEnd")
             for key, value in ends.items()
         },
     )
+
+
+def _sidecar(head: Fields, version: int) -> SidecarName | None:
+    """Read the name of the sidecar, which is of this version or none of this commit's."""
+    said = head.optional_text("sidecar")
+    if said is None:
+        return None
+    name = sidecar_name(said)
+    if name is None or name.version != version:
+        raise UnsupportedFormatError(f"sidecar {said!r} is none of version {version}")
+    return name
 
 
 def _progress_to_json(progress: Progress) -> dict[str, Any]:
@@ -256,7 +265,7 @@ def _progress_to_json(progress: Progress) -> dict[str, Any]:
 
 
 def _progress_from_json(said: Mapping[str, Any]) -> Progress:
-    fields = _Fields(said)
+    fields = Fields(said)
     return Progress(
         fields.text("transactionalId"),
         fields.number("batchId"),
@@ -266,36 +275,14 @@ def _progress_from_json(said: Mapping[str, Any]) -> Progress:
     )
 
 
+def _amount_to_json(amount: Amount | None) -> dict[str, int] | None:
+    return None if amount is None else {"records": amount.records, "bytes": amount.size_bytes}
+
+
+def _amount_from_json(said: Mapping[str, Any]) -> Amount:
+    fields = Fields(said)
+    return Amount(fields.number("records"), fields.number("bytes"))
+
+
 def _by_text(numbers: Mapping[int, int]) -> dict[str, int] | None:
     return {str(partition): number for partition, number in numbers.items()} or None
-
-
-def _file(name: str, topic: str) -> str:
-    path = segment_path(name)
-    if path is None or path.topic != topic:
-        raise UnsupportedFormatError(f"file {name!r} is no segment of {topic}")
-    return name
-
-
-def _partition(name: str, key: str) -> int:
-    if not (key.isascii() and key.isdecimal() and len(key) <= 10 and int(key) <= MAX_PARTITION):
-        raise UnsupportedFormatError(f"{name} is of partition {key!r}")
-    return int(key)
-
-
-def _number(name: str, value: object, most: int = MAX_OFFSET) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise UnsupportedFormatError(f"{name} is {value!r}")
-    return value
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise UnsupportedFormatError(f"{name} is {str(value)[:100]!r}")
-    return value
-
-
-def _as(name: str, value: Any, kind: type[Any]) -> Any:
-    if not isinstance(value, kind):
-        raise UnsupportedFormatError(f"{name} is {str(value)[:100]!r}")
-    return value

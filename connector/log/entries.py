@@ -2,8 +2,8 @@
 
 The rule: offsets are those of the log. `offset_shift` is what a reader adds to the offsets that the
 file says, because its writer could not know who would commit first; it is 0 where nobody did. In a
-partition the rows tile the log from its first live segment to its end. Rows are in no order;
-`of_partition` sorts.
+partition the rows tile the log from its first live segment to its end. Those of a state are sorted
+by partition and offset.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 )
 _ROW = pa.struct(list(SCHEMA))
 ORIGINS = ("append", "adopt", "merge", "compact")
-_JSON_NAMES = {
+JSON_NAMES = {
     name: "".join([head, *(part.capitalize() for part in rest)])
     for name in SCHEMA.names
     for head, *rest in [name.split("_")]
@@ -49,6 +49,18 @@ _JSON_NAMES = {
 """By column the name in a commit: camelCase."""
 _LEAST = {"offset_shift": -MAX_OFFSET, "min_timestamp_ms": -1, "max_timestamp_ms": -1}
 _LEAST["leader_epoch"] = -1
+_KINDS = {pa.string(): str, pa.int32(): int, pa.int64(): int}
+_CHECKS: list[tuple[str, str, Any, int, int]] = [
+    (
+        field.name,
+        JSON_NAMES[field.name],
+        _KINDS.get(field.type, list),
+        _LEAST.get(field.name, 0),
+        MAX_PARTITION if field.type == pa.int32() else MAX_OFFSET,
+    )
+    for field in SCHEMA
+]
+"""Of each field the column, the name in a commit, the type there, the least and the most."""
 
 Entry = Mapping[str, Any]
 
@@ -62,7 +74,7 @@ def table_of(entries: Iterable[Entry]) -> pa.Table:
 
 def to_json(entry: Entry) -> dict[str, Any]:
     """Name an entry's fields as a commit does."""
-    return {_JSON_NAMES[name]: value for name, value in entry.items()}
+    return {JSON_NAMES[name]: value for name, value in entry.items()}
 
 
 def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
@@ -72,11 +84,14 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
     range, and a file that is none of the partition's.
     """
     entry: dict[str, Any] = {}
-    for field in SCHEMA:
-        value = given.get(_JSON_NAMES[field.name])
-        if not _fits(field, value):
-            raise UnsupportedFormatError(f"{_JSON_NAMES[field.name]} of a segment is {value!r}")
-        entry[field.name] = value
+    for name, said, kind, least, most in _CHECKS:
+        value: Any = given.get(said)
+        # `type`, not `isinstance`: a truth value is no number, and this runs for each field.
+        if type(value) is not kind or not (
+            least <= value <= most if kind is int else kind is str or _are_longs(value)
+        ):
+            raise UnsupportedFormatError(f"{said} of a segment is {value!r}")
+        entry[name] = value
     path = segment_path(entry["file"])
     if path is None or (path.topic, path.partition) != (topic, entry["partition"]):
         raise UnsupportedFormatError(
@@ -90,17 +105,17 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
     return entry
 
 
-def _fits(field: pa.Field, value: object) -> bool:
-    if field.type == pa.string():
-        return isinstance(value, str)
-    if pa.types.is_list(field.type):
-        return isinstance(value, list) and all(_is_long(one, -1) for one in value)
-    limit = MAX_PARTITION if field.type == pa.int32() else MAX_OFFSET
-    return _is_long(value, _LEAST.get(field.name, 0), limit)
+def _are_longs(values: list[Any]) -> bool:
+    return all(type(one) is int and -1 <= one <= MAX_OFFSET for one in values)
 
 
-def _is_long(value: object, least: int, most: int = MAX_OFFSET) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+_PATH = r"^[A-Za-z0-9._-]+-[0-9]{1,10}/[0-9]{20}(-[0-9]{10}-[0-9a-f]{8})?\.log$"
+"""`paths.segment_path`, as Arrow's regular expressions have it."""
+
+
+def are_paths(files: pa.ChunkedArray) -> bool:
+    """Tell whether all of a checkpoint's files have the form of a segment's path."""
+    return bool(pc.all(pc.match_substring_regex(files, _PATH), min_count=0).as_py())
 
 
 def without(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, pa.Table]:

@@ -10,9 +10,16 @@ whoever began before it can no longer commit. Clocks decide when, never what.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
 
-from klog.connector.log import checkpoint
+import pyarrow.compute as pc
+
+from klog.connector.log import checkpoint, checkpoint_parts
+from klog.connector.log.checkpoint_parts import Part
+from klog.connector.log.leftovers import find_leftovers, segment_of
 from klog.connector.log.operations import raise_horizon
 from klog.connector.log.paths import (
     CheckpointName,
@@ -21,33 +28,78 @@ from klog.connector.log.paths import (
     commit_version,
     is_pin,
     segment_path,
+    sidecar_name,
 )
 from klog.connector.log.state import State
-from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.log.topic_log import MAX_LOADS, MAX_PUTS, Attempt, TopicLog
 from klog.connector.store.contract import Put
+from klog.connector.store.files import Entry
+from klog.errors import KlogError
 from klog.logformat.names import partition_of_directory
 
 READER_GRACE_MS = 24 * 3_600_000
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
-_INDEXES = (".index", ".timeindex")
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Files of one topic that may go now, by their paths relative to the root."""
+    """Files of one topic that may go now, by their paths relative to the root.
+
+    A segment stands for its indexes too; `files` are all that go, with their bytes.
+    """
 
     removed: tuple[str, ...]
-    """Taken out by a commit, longer ago than the grace."""
+    """Segments that a commit took out, longer ago than the grace."""
     orphans: tuple[str, ...]
-    """Never committed, and too old to be."""
+    """Segments that were never committed, and are too old to be."""
+    leftovers: tuple[str, ...] = ()
+    """Temporary files of writers that were killed."""
+    files: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
-    """Put a state's checkpoint on the store, beside the commits and never in their way."""
-    name, data = checkpoint.encode(state)
+    """Put a state's checkpoint on the store, beside the commits and never in their way.
+
+    Of a large state only the parts are written that have changed, and they before what names them.
+    """
+    rows = state.live.rows()
+    parts: list[Part] = []
+    if len(rows) > 2 * checkpoint_parts.PART_ROWS:
+        known = _known_parts(log, state)
+        cut = checkpoint_parts.cut(rows, known, _is_certain(log))
+        parts += cut.kept
+        for first, end in cut.wanted:
+            wanted = checkpoint_parts.of_range(rows, first, end)
+            name, data = checkpoint.encode_part(wanted, state.version)
+            _put_part(log, name, data)
+            parts.append(Part(name, first, end, len(wanted)))
+    name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first))
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name
+
+
+def _known_parts(log: TopicLog, state: State) -> list[Part]:
+    """Give the parts of an earlier checkpoint that are on the store.
+
+    It is the one that the state comes from, which was read whole, or else the newest.
+    """
+    name = state.checkpoint
+    parts = None if name is None else _read_checkpoint(log, name)
+    if parts is None:
+        older = (parts for name, parts in _checkpoints(log) if name.version <= state.version)
+        parts = next(older, ())
+    there = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
+    return [one for one in parts if there.get(str(one.name)) == one.name.size_bytes]
+
+
+def _put_part(log: TopicLog, name: CheckpointName, data: bytes) -> None:
+    path = log.paths.part(name)
+    for tries in range(1, MAX_PUTS + 1):
+        if log.store.put_if_absent(path, data) is not Put.UNKNOWN:
+            return
+        log.wait(tries)
+    raise KlogError(f"{path}: the store did not say whether it was written; checkpoint later")
 
 
 def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
@@ -56,17 +108,20 @@ def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     Gives the boundary: commits at or below it are gone, or may be.
     """
     state, old = log.load(), log.boundary()
-    whole = _whole_checkpoints(log)
-    if not whole:
+    whole = list(islice(_whole_checkpoints(log), 2))
+    # After they were read: a boundary that came before may have taken parts of theirs since.
+    is_certain = _is_certain(log)
+    resting = next((name for name, parts in whole if all(map(is_certain, parts))), None)
+    if resting is None:
         return old
-    newest = whole[0]
     aged = version_before(log, state, log.clock() - retention_ms)
-    boundary = min(newest.version, state.version - 1, aged)
+    boundary = min(resting.version, state.version - 1, aged)
     if boundary > old:
-        if log.store.put_if_absent(log.paths.boundary(boundary), b"") is Put.UNKNOWN:
+        content = str(resting).encode()
+        if log.store.put_if_absent(log.paths.boundary(boundary), content) is Put.UNKNOWN:
             return old  # The next run looks again; until then nothing may go.
         old = boundary
-    _delete_below(log, old, whole)
+    _delete_below(log, old, [name for name, _ in whole])
     return old
 
 
@@ -79,29 +134,79 @@ def _delete_below(log: TopicLog, boundary: int, whole: list[CheckpointName]) -> 
     )
     for version in versions:
         log.store.delete(log.paths.commit(version))
-    keep = whole[:2]
+    for sidecar in filter(None, map(sidecar_name, log.names(log.paths.sidecars))):
+        if sidecar.version <= boundary:
+            log.store.delete(log.paths.sidecar(sidecar))
+    keep = {*whole, _newest_boundary(log)[1]}
     for name in filter(None, map(checkpoint_name, log.names(log.paths.checkpoints))):
-        if name not in keep and name < keep[-1]:
+        if name not in keep and name < whole[-1]:
             log.store.delete(log.paths.checkpoint(name))
+    _delete_parts(log, boundary)
     for one in log.names(log.paths.boundaries):
         if (version := boundary_version(one)) is not None and version < boundary:
             log.store.delete(log.paths.boundary(version))
 
 
-def _whole_checkpoints(log: TopicLog) -> list[CheckpointName]:
-    """Give the two newest checkpoints that can be read, newest first."""
-    found = []
+def _delete_parts(log: TopicLog, boundary: int) -> None:
+    """Delete parts that were written up to a boundary and that no checkpoint names."""
+    names = filter(None, map(checkpoint_name, log.names(log.paths.parts)))
+    old = {name for name in names if name.version <= boundary}
+    if old:
+        old.difference_update(part.name for _, parts in _checkpoints(log) for part in parts)
+    for name in sorted(old):
+        log.store.delete(log.paths.part(name))
+
+
+def _is_certain(log: TopicLog) -> Callable[[Part], bool]:
+    """Give what tells whether a part is there to stay (see `checkpoint_parts.py`)."""
+    boundary, resting = _newest_boundary(log)
+    found = None if resting is None else _read_checkpoint(log, resting)
+    named = {part.name for part in found or ()}
+    return lambda part: part.name.version > boundary or part.name in named
+
+
+def _newest_boundary(log: TopicLog) -> tuple[int, CheckpointName | None]:
+    """Give the boundary and the checkpoint that it rests on, which is its content."""
+    for _ in range(MAX_LOADS):
+        boundary = log.boundary()
+        if boundary < 0:
+            return boundary, None
+        with suppress(FileNotFoundError):  # A higher one has taken its place.
+            content = log.store.read(log.paths.boundary(boundary))
+            return boundary, checkpoint_name(content.decode(errors="replace"))
+    raise KlogError(f"{log.paths.boundaries}: the boundary is listed and cannot be read")
+
+
+def _checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+    """Give the checkpoints whose own file is whole, and their parts, newest first."""
     names = filter(None, map(checkpoint_name, log.names(log.paths.checkpoints)))
     for name in sorted(names, reverse=True):
-        try:
-            data = log.store.read(log.paths.checkpoint(name))
-        except FileNotFoundError:
-            continue
-        if checkpoint.is_whole(name, data):
-            found.append(name)
-        if len(found) == 2:
-            break
-    return found
+        parts = _read_checkpoint(log, name)
+        if parts is not None:
+            yield name, parts
+
+
+def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | None:
+    """Read which parts a checkpoint has; None if it is not there or not whole."""
+    try:
+        data = log.store.read(log.paths.checkpoint(name))
+    except FileNotFoundError:
+        return None
+    return checkpoint.parts_of(data) if checkpoint.is_whole(name, data) else None
+
+
+def _whole_checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+    """Give the checkpoints that can be read with all their parts, newest first."""
+    for name, parts in _checkpoints(log):
+        if all(_is_whole_part(log, part) for part in parts):
+            yield name, parts
+
+
+def _is_whole_part(log: TopicLog, part: Part) -> bool:
+    try:
+        return checkpoint.is_whole(part.name, log.read_part(part.name))
+    except FileNotFoundError:
+        return False
 
 
 def version_before(log: TopicLog, state: State, timestamp_ms: int) -> int:
@@ -161,52 +266,80 @@ def vacuum(log: TopicLog, attempt: Attempt, grace_ms: int = READER_GRACE_MS) -> 
     """Raise the horizon and delete the topic's garbage; gives what was deleted."""
     state = log.load()
     there = files_of(log)
-    # Removed ones whose files a vacuum before this deleted need not be known any more.
-    forget = [file for file in state.removed["file"].to_pylist() if file not in there]
+    aged = state.removed.filter(
+        pc.less_equal(state.removed["timestamp_ms"], log.clock() - grace_ms)
+    )
+    # Removed ones whose files a vacuum before this deleted need not be known any more. Not before
+    # the grace ends: a store may list a file late, and an unknown one would be taken for an orphan.
+    forget = [file for file in aged["file"].to_pylist() if file not in there]
     horizon = version_before(log, state, log.clock() - grace_ms)
     log.commit(state, raise_horizon(max(horizon, 0), forget), attempt)
     garbage = find_garbage(log, grace_ms)
-    for file in (*garbage.removed, *garbage.orphans):
-        stem = file.removesuffix(".log")
-        # The log last: it is what a vacuum after a crash finds the others by.
-        for suffix in (*_INDEXES, ".log"):
-            log.store.delete(log.paths.data(stem + suffix))
+    for file in garbage.files:
+        log.store.delete(log.paths.data(file))
     _drop_pins(log, log.clock() - grace_ms)
     return garbage
 
 
-def find_garbage(log: TopicLog, grace_ms: int = READER_GRACE_MS) -> Garbage:
-    """Find what may go under the horizon that was committed. Nothing is changed."""
+def would_vacuum(log: TopicLog, grace_ms: int = READER_GRACE_MS) -> Garbage:
+    """Find what `vacuum` would delete if it ran now; nothing is written, the horizon neither."""
+    state = log.load()
+    horizon = version_before(log, state, log.clock() - grace_ms)
+    return find_garbage(log, grace_ms, max(horizon, state.horizon))
+
+
+def find_garbage(
+    log: TopicLog, grace_ms: int = READER_GRACE_MS, horizon: int | None = None
+) -> Garbage:
+    """Find what may go under the horizon that was committed, or one to come. Nothing is changed."""
     # The clock before the pins: who is not pinned by now began inside the grace, and this may take
     # long. The pins before the state: one that comes later is of a version at least as new.
     limit_ms = log.clock() - grace_ms
     pinned = pinned_version(log)
-    there = files_of(log)
+    listed = _listed(log)
+    there = _by_segment(listed)
     state = log.load()  # After the listing: what was committed meanwhile is no orphan.
     live = set(state.segments["file"].to_pylist())
     gone = {row["file"]: row for row in state.removed.to_pylist()}
+    horizon = state.horizon if horizon is None else horizon
     removed, orphans = [], []
-    for file in sorted(there - live):
+    for file in sorted(there.keys() - live):
         row = gone.get(file)
         if row is not None:
             if row["timestamp_ms"] <= limit_ms and (pinned is None or pinned >= row["version"]):
                 removed.append(file)
             continue
         path = segment_path(file)
-        if path is not None and path.birth is not None and path.birth < state.horizon:
+        if path is not None and path.birth is not None and path.birth < horizon:
             orphans.append(file)
-    return Garbage(tuple(removed), tuple(orphans))
+    files = {file: size for one in (*removed, *orphans) for file, size in there[one].items()}
+    leftovers = find_leftovers(log, listed, horizon)
+    return Garbage(tuple(removed), tuple(orphans), tuple(leftovers), files | leftovers)
 
 
 def files_of(log: TopicLog) -> set[str]:
-    """List the segments that lie in the topic's directories, those of lost partitions too."""
-    found: set[str] = set()
-    directories = (
-        name for name in log.names(log.paths.root) if _is_own(partition_of_directory(name), log)
-    )
-    for directory in directories:
-        paths = (f"{directory}/{name}" for name in log.names(f"{log.paths.root}/{directory}"))
-        found.update(path for path in paths if segment_path(path) is not None)
+    """List the segments of which a file lies in the topic's directories, lost partitions' too."""
+    return set(_by_segment(_listed(log)))
+
+
+def _listed(log: TopicLog) -> list[tuple[str, list[Entry]]]:
+    """List the directories of the topic's partitions, those of earlier topics of its name too."""
+    return [
+        (name, log.entries(f"{log.paths.root}/{name}"))
+        for name in log.names(log.paths.root)
+        if _is_own(partition_of_directory(name), log)
+    ]
+
+
+def _by_segment(listed: list[tuple[str, list[Entry]]]) -> dict[str, dict[str, int]]:
+    """Give each segment's files and their bytes. One may lack its log: its writer was killed."""
+    found: dict[str, dict[str, int]] = {}
+    for directory, entries in listed:
+        for entry in entries:
+            file = f"{directory}/{entry.name}"
+            segment = segment_of(file)
+            if segment is not None:
+                found.setdefault(segment, {})[file] = entry.size_bytes
     return found
 
 

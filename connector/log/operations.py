@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.connector.log import entries
-from klog.connector.log.commit import Actions, Progress, Topic
+from klog.connector.log.commit import Actions, Amount, Progress, Topic
 from klog.connector.log.state import State
 from klog.errors import CommitConflictError, ProducerFencedError
 
@@ -38,7 +39,7 @@ class Staged:
     """Segments that a write has put on the store, in the order they are to be in the log.
 
     Their offsets are those in the files, from where the partition ended as of `birth`. `partitions`
-    is how many the topic had when records were given to them by key; None if no key did that.
+    is how many there were to choose from; None where nobody chose.
     """
 
     topic_id: str
@@ -62,7 +63,9 @@ def delete_topic(topic_id: str) -> Build:
     """Delete this topic, not one that was made anew under its name."""
 
     def build(state: State) -> Actions | None:
-        return Actions(delete_topic=True) if state.topic_id == topic_id else None
+        if state.topic_id != topic_id:
+            return None
+        return Actions(delete_topic=True, removed=_held(state.segments))
 
     return build
 
@@ -97,10 +100,9 @@ def add_partitions(topic_id: str, partitions: int) -> Build:
 def append(staged: Staged, writer: Writer | None = None) -> Build:
     """Put staged segments behind the log's ends, exactly once for a named writer.
 
-    Raises `CommitConflictError` if the topic is not the one that was written for, has not the
-    partitions that keys were spread over, or vacuum may have taken the files, and
-    `ProducerFencedError` if another run, or another query with later batches, has taken over the
-    name.
+    Raises `CommitConflictError` if the topic is not the one that was written for, or vacuum may
+    have taken the files, and `ProducerFencedError` if another run, or another query with later
+    batches, has taken over the name.
     """
 
     def build(state: State) -> Actions | None:
@@ -188,7 +190,12 @@ def replace_segments(
                 f"{len(inputs) - len(found)} of {len(inputs)} segments to be rewritten are gone: "
                 "another job was faster; run it again"
             )
-        return Actions(add=tuple(outputs), remove=tuple(inputs), cleaned_to=dict(cleaned_to))
+        return Actions(
+            add=tuple(outputs),
+            remove=tuple(inputs),
+            removed=_held(found),
+            cleaned_to=dict(cleaned_to),
+        )
 
     return build
 
@@ -214,7 +221,8 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> Build:
         for partition, start in starts.items():
             own = entries.of_partition(state.segments, partition)
             remove += own.filter(pc.less_equal(own["next_offset"], start))["file"].to_pylist()
-        return Actions(log_start=starts, remove=tuple(remove))
+        _, found = entries.without(state.segments, remove)
+        return Actions(log_start=starts, remove=tuple(remove), removed=_held(found))
 
     return build
 
@@ -240,11 +248,17 @@ def check_birth(state: State, birth: int) -> None:
         )
 
 
+def _held(segments: pa.Table) -> Amount | None:
+    if not segments.num_rows:
+        return None
+    return Amount(*(pc.sum(segments[name]).as_py() for name in ("record_count", "size_bytes")))
+
+
 def _same_partitions(state: State, partitions: int | None) -> None:
     if partitions not in (None, state.partitions):
         raise CommitConflictError(
-            f"the topic has {state.partitions} partitions now, and keys were spread over "
-            f"{partitions}: write it again"
+            f"the topic has {state.partitions} partitions now, rows were spread over {partitions}: "
+            "keys would lie in two places. Write it again"
         )
 
 

@@ -1,12 +1,15 @@
-"""One partition as of one listing: its bounds, its segments, and where each segment's offsets end.
+"""One partition as of one look: its bounds, in the same words for every kind of root.
 
-Where a segment ends is said here and nowhere else: its offsets before the next segment's first one,
-its bytes with its file. Only the active segment, the last, ends where `tail` says.
+For a raw root: which files are its segments, and where each segment's offsets end. That is said
+here and nowhere else: its offsets before the next segment's first one, its bytes with its file.
+Only the active segment, the last, ends where `tail` says.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from klog.connector.log.directory import Directory, Segment
 from klog.connector.log.segment import SegmentReader
@@ -26,9 +29,89 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
+class PartitionLog(Protocol):
+    """A partition that can be read: offsets from `log_start` to before `log_end`.
+
+    `topic_id` is empty where there is none. `held` says that a broker has the directory: then the
+    log end is its high watermark, which may go back.
+    """
+
+    @property
+    def name(self) -> TopicPartition:
+        """Give topic and number."""
+
+    @property
+    def topic_id(self) -> str:
+        """Give the id of the topic's incarnation."""
+
+    @property
+    def log_start(self) -> int:
+        """Give the first offset that is kept."""
+
+    @property
+    def log_end(self) -> int:
+        """Give the offset behind the last record that a reader may see."""
+
+    @property
+    def held(self) -> bool:
+        """Tell whether a broker has it."""
+
+    @property
+    def readable_end(self) -> int:
+        """Give the offset behind the last record whose bytes are there."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the readable bytes of its segments."""
+
+    @property
+    def segment_count(self) -> int:
+        """Give the number of segments that are not empty."""
+
+    def last_stable_offset(self) -> int:
+        """Give the first offset of the earliest open transaction, else the log end."""
+
+    def offset_for_time(self, timestamp_ms: int, bound: int) -> int | None:
+        """Give the first offset of at least this time, None if none below `bound` has it."""
+
+
+class Look(Protocol):
+    """What a root held at one look."""
+
+    @property
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """Give the numbers of each topic's partitions."""
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a `TopicPartition` was there."""
+
+    def open(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionLog]:
+        """Open partitions. Raises `FileNotFoundError` for one that has gone."""
+
+    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """Give the id of each of these topics that has one."""
+
+
+class Root(Protocol):
+    """Where topics are; a long-lived one remembers what makes the next look cheap."""
+
+    def look(self) -> Look:
+        """See what is there now."""
+
+
+class RawReading(Protocol):
+    """What answers for a raw partition from its bytes."""
+
+    def last_stable_offset(self, log: RawPartition) -> int:
+        """Give the last stable offset."""
+
+    def offset_for_time(self, log: RawPartition, timestamp_ms: int, bound: int) -> int | None:
+        """Give the first offset of at least this time."""
+
+
 @dataclass(frozen=True, slots=True)
-class PartitionLog:
-    """A partition: where it begins and ends, and its segments.
+class RawPartition:
+    """A partition of a raw root: where it begins and ends, and its segments.
 
     `topic_id` is empty where the directory names none. `log_end` is exclusive and bounded by the
     high watermark while a broker runs; `end` is where the active segment's readable bytes end,
@@ -43,6 +126,34 @@ class PartitionLog:
     log_start: int
     log_end: int
     end: End
+    held: bool
+    reading: RawReading = field(repr=False, compare=False)
+
+    def last_stable_offset(self) -> int:
+        """Give the first offset of the earliest open transaction, else the log end."""
+        return self.reading.last_stable_offset(self)
+
+    def offset_for_time(self, timestamp_ms: int, bound: int) -> int | None:
+        """Give the first offset of at least this time, None if none below `bound` has it."""
+        return self.reading.offset_for_time(self, timestamp_ms, bound)
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the readable bytes of its segments."""
+        return sum(
+            self.end.position if self.is_active(segment) else segment.log.size_bytes
+            for segment in self.segments
+        )
+
+    @property
+    def segment_count(self) -> int:
+        """Give the number of segments that are not empty."""
+        return sum(segment.log.size_bytes > 0 for segment in self.segments)
+
+    @property
+    def readable_end(self) -> int:
+        """Give the offset behind the last record whose bytes are there."""
+        return self.end.next_offset
 
     @property
     def segments(self) -> tuple[Segment, ...]:

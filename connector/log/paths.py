@@ -3,13 +3,16 @@
     _klog/topics/<topic>/topic.json
     _klog/topics/<topic>/log/<version:020d>.json                        a commit
     _klog/topics/<topic>/checkpoints/<version:020d>-<bytes:012d>-<crc32c:08x>.parquet
+    _klog/topics/<topic>/parts/<version:020d>-<bytes:012d>-<crc32c:08x>.parquet    of checkpoints
+    _klog/topics/<topic>/sidecars/<version:020d>-<write:16 hex>-<bytes:012d>-<crc32c:08x>.parquet
     _klog/topics/<topic>/gc/<version:020d>                              a boundary
     _klog/topics/<topic>/pins/<id>.json                                 a reader's lease
     <topic>-<partition>/<first offset:020d>-<birth:010d>-<attempt:8 hex>.log
 
 The rule: a name that is read from a store or a commit is hostile until it matches one of these
-patterns. A checkpoint's name says how long it is and what its CRC-32C is, so that none that is torn
-or changed passes for whole. `birth` is the version of the topic's log when the write began.
+patterns. The name of a checkpoint, a part of one and a sidecar of a commit says how long the file
+is and what its CRC-32C is, so that none that is torn or changed passes for whole. `birth` is the
+version of the topic's log when the write began; `write` stands for the write id of a commit.
 """
 
 from __future__ import annotations
@@ -28,6 +31,10 @@ _COMMIT = re.compile(r"(?P<version>[0-9]{20})\.json")
 _CHECKPOINT = re.compile(
     r"(?P<version>[0-9]{20})-(?P<size>[0-9]{12})-(?P<crc>[0-9a-f]{8})\.parquet"
 )
+_SIDECAR = re.compile(
+    r"(?P<version>[0-9]{20})-(?P<write>[0-9a-f]{16})"
+    r"-(?P<size>[0-9]{12})-(?P<crc>[0-9a-f]{8})\.parquet"
+)
 _BOUNDARY = re.compile(r"[0-9]{20}")
 _PIN = re.compile(r"[0-9a-f-]{8,64}\.json")
 _SEGMENT = re.compile(r"(?P<first>[0-9]{20})-(?P<birth>[0-9]{10})-(?P<attempt>[0-9a-f]{8})\.log")
@@ -35,7 +42,7 @@ _SEGMENT = re.compile(r"(?P<first>[0-9]{20})-(?P<birth>[0-9]{10})-(?P<attempt>[0
 
 @dataclass(frozen=True, slots=True, order=True)
 class CheckpointName:
-    """What the name of a checkpoint says."""
+    """What the name of a checkpoint says, or of a part: the version is that of who wrote it."""
 
     version: int
     size_bytes: int
@@ -44,6 +51,20 @@ class CheckpointName:
     def __str__(self) -> str:
         """Give the file's name."""
         return f"{self.version:020d}-{self.size_bytes:012d}-{self.crc32c:08x}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarName:
+    """What the name of a commit's sidecar says: of which version and write it is."""
+
+    version: int
+    write: str
+    size_bytes: int
+    crc32c: int
+
+    def __str__(self) -> str:
+        """Give the file's name."""
+        return f"{self.version:020d}-{self.write}-{self.size_bytes:012d}-{self.crc32c:08x}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +121,24 @@ class TopicPaths:
         return f"{self.checkpoints}/{name}"
 
     @property
+    def parts(self) -> str:
+        """Give the folder of the checkpoints' parts."""
+        return f"{self.directory}/parts"
+
+    def part(self, name: CheckpointName) -> str:
+        """Give the place of a checkpoint's part."""
+        return f"{self.parts}/{name}"
+
+    @property
+    def sidecars(self) -> str:
+        """Give the folder of the commits' sidecars."""
+        return f"{self.directory}/sidecars"
+
+    def sidecar(self, name: SidecarName) -> str:
+        """Give the place of a commit's sidecar."""
+        return f"{self.sidecars}/{name}"
+
+    @property
     def boundaries(self) -> str:
         """Give the folder of the boundaries."""
         return f"{self.directory}/gc"
@@ -129,11 +168,21 @@ def commit_version(name: str) -> int | None:
 
 
 def checkpoint_name(name: str) -> CheckpointName | None:
-    """Read the name of a checkpoint; None if it is no such name."""
+    """Read the name of a checkpoint or a part; None if it is no such name."""
     found = _CHECKPOINT.fullmatch(name)
     if found is None or int(found["version"]) > MAX_VERSION:
         return None
     return CheckpointName(int(found["version"]), int(found["size"]), int(found["crc"], 16))
+
+
+def sidecar_name(name: str) -> SidecarName | None:
+    """Read the name of a sidecar; None if it is no such name."""
+    found = _SIDECAR.fullmatch(name)
+    if found is None or int(found["version"]) > MAX_VERSION:
+        return None
+    return SidecarName(
+        int(found["version"]), found["write"], int(found["size"]), int(found["crc"], 16)
+    )
 
 
 def boundary_version(name: str) -> int | None:

@@ -8,14 +8,14 @@ directories are one broker's `log.dirs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from klog.connector.log import stable
+from klog.connector.log import stable, times
 from klog.connector.log.directory import Directory, read_directory
 from klog.connector.log.lock import is_held
-from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.partition import RawPartition, TopicPartition
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.log.tail import End, Flushed, find_end
 from klog.connector.store.files import Entry, Store
@@ -103,7 +103,8 @@ class RawRoot:
             entries = _list_root(given, store, path)
             if any(entry.name == KLOG_STATE and entry.is_directory for entry in entries):
                 raise UnsupportedFormatError(
-                    f"{given} is a klog root; this klog reads a broker's own log directories only"
+                    f"{given} has {KLOG_STATE}, but no {KLOG_STATE}/format.json: it is neither a "
+                    "klog root nor a broker's directory. Restore that file"
                 )
             log_directory = _read_log_directory(given, store, path, entries)
             for entry in entries:
@@ -119,18 +120,13 @@ class RawRoot:
                 found[key] = (log_directory, entry)
         return dict(sorted(found.items()))
 
-    def topic_ids(self, names: Iterable[TopicPartition], there: Partitions) -> dict[str, str]:
-        """Read the id of each topic that has one, from its first partition named."""
-        ids: dict[str, str] = {}
-        for name in names:
-            if name.topic not in ids and name in there:
-                log_directory, entry = there[name]
-                ids[name.topic] = read_topic_id_of(log_directory.store, entry.path)
-        return {topic: topic_id for topic, topic_id in ids.items() if topic_id}
+    def look(self) -> RawLook:
+        """List what is there now."""
+        return RawLook(self, self.partitions())
 
     def open(
         self, names: Iterable[TopicPartition], there: Partitions | None = None
-    ) -> dict[TopicPartition, PartitionLog]:
+    ) -> dict[TopicPartition, RawPartition]:
         """Read the bounds of these partitions, which `there`, or a new listing, has.
 
         Raises `CorruptFileError` for a log whose end cannot be told, `FileNotFoundError` for a
@@ -144,7 +140,11 @@ class RawRoot:
             logs[name] = self._open_one(name, *found[name])
         return logs
 
-    def last_stable_offset(self, log: PartitionLog) -> int:
+    def offset_for_time(self, log: RawPartition, timestamp_ms: int, bound: int) -> int | None:
+        """Give the first offset of at least this time, None if none below `bound` has it."""
+        return times.offset_for_time(log, timestamp_ms, bound)
+
+    def last_stable_offset(self, log: RawPartition) -> int:
         """Give the last stable offset of a partition: its log end if no transaction is open."""
         remembered = self._remembered.get(log.name)
         known = remembered.opened if remembered is not None else None
@@ -157,12 +157,12 @@ class RawRoot:
 
     def _open_one(
         self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
-    ) -> PartitionLog:
+    ) -> RawPartition:
         return retrying(lambda: self._read_partition(name, log_directory, entry))
 
     def _read_partition(
         self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
-    ) -> PartitionLog:
+    ) -> RawPartition:
         store, key = log_directory.store, (name.topic, name.partition)
         listing = store.entries(entry.path)
         directory = read_directory(entry.path, listing, lambda swap: _next_offset(store, swap))
@@ -177,8 +177,17 @@ class RawRoot:
         log_end = max(end.next_offset, start)
         if log_directory.held:
             log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)
-        return PartitionLog(
-            name, topic_id, log_directory.root, store, directory, start, log_end, end
+        return RawPartition(
+            name,
+            topic_id,
+            log_directory.root,
+            store,
+            directory,
+            start,
+            log_end,
+            end,
+            log_directory.held,
+            self,
         )
 
     def _find_end(
@@ -212,6 +221,38 @@ class RawRoot:
             topic_id, file.identity, file.stamp, flushed.held, end, opened
         )
         return end
+
+
+@dataclass(frozen=True, slots=True)
+class RawLook:
+    """What a raw root held at one look: its partitions, as listed."""
+
+    root: RawRoot
+    listed: Partitions
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a `TopicPartition` was there."""
+        return name in self.listed
+
+    @property
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """Give the numbers of each topic's partitions."""
+        found: dict[str, list[int]] = {}
+        for name in self.listed:
+            found.setdefault(name.topic, []).append(name.partition)
+        return found
+
+    def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, RawPartition]:
+        """Read the bounds of these partitions. Raises as `RawRoot.open`."""
+        return self.root.open(names, self.listed)
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Read the id of each topic that has one, from its first partition."""
+        wanted, ids = set(topics), dict[str, str]()
+        for name, (log_directory, entry) in self.listed.items():
+            if name.topic in wanted and name.topic not in ids:
+                ids[name.topic] = read_topic_id_of(log_directory.store, entry.path)
+        return {topic: topic_id for topic, topic_id in ids.items() if topic_id}
 
 
 def read_topic_id_of(store: Store, partition: str) -> str:

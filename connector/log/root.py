@@ -1,31 +1,44 @@
 """A klog root: a directory whose topics have commit logs. One without `_klog/` is raw Kafka.
 
-    _klog/format.json      format, the klog that reads it, and the cluster's id
+    _klog/format.json              who may read and write (description.py), `clusterId`, `config`
+    _klog/topics/<topic>/topic.json    who may read and write this topic
 
-The rule: `_klog/format.json` makes a directory a klog root. It is created once and never changed;
-a newer format is refused with the klog that can read it. A topic is there if the state of its log
-says so: a folder under `_klog/topics` may be that of a deleted one.
+The rule: `_klog/format.json` makes a directory a klog root. It is created once, in a directory that
+has no broker's files, and never changed; `config` holds the root's `num.partitions`, what a topic
+gets that is made without a number. `topic.json` is there before a topic's first commit. A topic is
+there if the state of its log says so: a folder under `_klog/topics` may be that of a deleted one.
 """
 
 from __future__ import annotations
 
-import json
+import difflib
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.connector.log.commit import FORMAT, SINCE, check_format
+from klog.connector.log import description
+from klog.connector.log.commit import MAX_PARTITIONS
+from klog.connector.log.description import Description
 from klog.connector.log.paths import KLOG, TopicPaths
+from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put, WritableStore
 from klog.connector.store.probe import probe
 from klog.connector.store.schemes import log_store_for, writable_store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import KlogError, OptionError, UnsupportedFormatError
-from klog.logformat.names import is_topic
+from klog.logformat.names import is_topic, partition_of_directory
 
 FORMAT_FILE = f"{KLOG}/format.json"
 LONGEST_WAIT_SECONDS = 2.0
+_OF_A_BROKER = frozenset(
+    {
+        "meta.properties", "cleaner-offset-checkpoint", "log-start-offset-checkpoint",
+        "recovery-point-offset-checkpoint", "replication-offset-checkpoint",
+    }
+)  # fmt: skip
+"""Names that a broker's log directory has besides its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,8 @@ class KlogRoot:
     store: WritableStore
     path: str
     cluster_id: str
+    num_partitions: int
+    description: Description
 
     def topic_names(self) -> list[str]:
         """List the topics that have a log, deleted ones too: one listing."""
@@ -47,11 +62,68 @@ class KlogRoot:
 
     def log(self, topic: str) -> TopicLog:
         """Give the log of a topic, which need not be there. Raises `OptionError` for a bad name."""
-        if not is_topic(topic):
-            raise OptionError(
-                f"{topic!r} is no topic name: letters, digits, '.', '_' and '-', at most 249"
-            )
+        check_topic_name(topic)
         return TopicLog(self.store, TopicPaths(self.path, topic), now_ms, back_off)
+
+    def log_to_read(self, topic: str) -> TopicLog:
+        """Give the log of a topic that this klog may read: one read.
+
+        Raises `UnsupportedFormatError` where `topic.json` asks for a newer klog.
+        """
+        log = self.log(topic)
+        self._described(log)
+        return log
+
+    def log_to_write(self, topic: str) -> TopicLog:
+        """Give the log of a topic that this klog may write: one read. Raises as `log_to_read`."""
+        self.description.check_writer()
+        log = self.log(topic)
+        found = self._described(log)
+        if found is not None:
+            found.check_writer()
+        return log
+
+    def new_log(self, topic: str) -> TopicLog:
+        """Give the log of a topic that is about to be made: `topic.json` is there then.
+
+        One request where the topic is new. Raises as `log_to_read`.
+        """
+        self.description.check_writer()
+        log = self.log(topic)
+        path = log.paths.description
+        if self.store.put_if_absent(path, description.encode({})) is not Put.CREATED:
+            found = self._described(log)
+            if found is None:
+                raise KlogError(f"{path}: the store did not say whether it was made; try again")
+            found.check_writer()
+        return log
+
+    def load(self, log: TopicLog, cached: State | None = None) -> State:
+        """Load the state of a topic that has to be there.
+
+        Raises `OptionError` that tells one that was deleted from one that never was.
+        """
+        topic, state = log.paths.topic, log.load(cached)
+        if state.topic_id:
+            return state
+        if state.version >= 0:
+            raise OptionError(
+                f"topic {topic} of {self.given} was deleted; `klog history --topic {topic}` says "
+                "when and by whom. A topic made anew under its name has another id"
+            )
+        others = [name for name in self.topic_names() if name != topic]
+        close = difflib.get_close_matches(topic, others, n=1)
+        raise OptionError(
+            f"there is no topic {topic} in {self.given}; "
+            + (f"did you mean {close[0]}?" if close else "`klog topics list` names those there are")
+        )
+
+    def _described(self, log: TopicLog) -> Description | None:
+        path = log.paths.description
+        try:
+            return description.decode(path, self.store.read(path))
+        except FileNotFoundError:
+            return None
 
 
 def find_root(given: str, storage: Storage = NOTHING_GIVEN) -> KlogRoot | None:
@@ -62,40 +134,82 @@ def find_root(given: str, storage: Storage = NOTHING_GIVEN) -> KlogRoot | None:
     return _read_root(given, *log_store_for(given, storage))
 
 
-def make_root(given: str, new_id: str, storage: Storage = NOTHING_GIVEN) -> KlogRoot:
+def make_root(
+    given: str,
+    new_id: str,
+    storage: Storage = NOTHING_GIVEN,
+    num_partitions: int = 1,
+) -> KlogRoot:
     """Find the klog root at a path or URL, or make it, with a cluster id if it is new.
 
     The store is probed first: a root is made only where of several writers one wins. Raises
-    `OptionError` for a store that klog does not write to.
+    `OptionError` for a store that klog does not write to, and for a broker's log directory.
     """
     store, path = writable_store_for(given, storage)
     found = _read_root(given, store, path)
     if found is not None:
         return found
+    _refuse_raw(given, store, path)
     probe(store, f"{path}/{KLOG}")
-    said = {"format": FORMAT, "since": SINCE, "clusterId": new_id}
-    if store.put_if_absent(f"{path}/{FORMAT_FILE}", json.dumps(said).encode()) is Put.CREATED:
-        return KlogRoot(given, store, path, new_id)
+    said = {"clusterId": new_id, "config": {"num.partitions": str(num_partitions)}}
+    store.put_if_absent(f"{path}/{FORMAT_FILE}", description.encode(said))
+    # Read back: another may have been first, and what is used is what is there.
     found = _read_root(given, store, path)
     if found is None:
         raise KlogError(f"{path}/{FORMAT_FILE}: the store did not say whether it was made; again")
     return found
 
 
-def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
+def check_topic_name(topic: str) -> None:
+    """Raise `OptionError` for a name that Kafka allows no topic."""
+    if not is_topic(topic):
+        raise OptionError(
+            f"{topic!r} is no topic name: letters, digits, '.', '_' and '-', at most 249, and "
+            "neither '.' nor '..'"
+        )
+
+
+def _refuse_raw(given: str, store: WritableStore, path: str) -> None:
+    """Raise `OptionError` for a broker's log directory: nothing is ever written there."""
     try:
-        data = store.read(f"{path}/{FORMAT_FILE}")
+        entries = store.entries(path)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as exc:
+        raise OptionError(f"{given} is a file; give a directory, where klog makes a root") from exc
+    for entry in entries:
+        if entry.name in _OF_A_BROKER or (
+            entry.is_directory and partition_of_directory(entry.name) is not None
+        ):
+            raise OptionError(
+                f"{given} has a broker's files ({entry.name}): klog reads such a directory and "
+                "writes nothing there. Give a directory of its own, where klog makes a root"
+            )
+
+
+def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
+    file = f"{path}/{FORMAT_FILE}"
+    try:
+        data = store.read(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
-        said = json.loads(data)
-        check_format(said)
-        cluster_id = said["clusterId"]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise UnsupportedFormatError(f"{path}/{FORMAT_FILE}: it is no format file: {exc}") from exc
-    except UnsupportedFormatError as exc:
-        raise UnsupportedFormatError(f"{path}/{FORMAT_FILE}: {exc.reason}") from exc
-    return KlogRoot(given, store, path, str(cluster_id))
+    found = description.decode(file, data)
+    cluster_id, config = found.others.get("clusterId"), found.others.get("config")
+    if not isinstance(cluster_id, str):
+        raise UnsupportedFormatError(f"{file}: its clusterId is {str(cluster_id)[:100]!r}")
+    return KlogRoot(given, store, path, cluster_id, _num_partitions(file, config), found)
+
+
+def _num_partitions(file: str, config: object) -> int:
+    said = config.get("num.partitions", "1") if isinstance(config, Mapping) else "1"
+    if isinstance(said, str) and said.isascii() and said.isdecimal() and len(said) < 10:
+        number = int(said)
+        if 1 <= number <= MAX_PARTITIONS:
+            return number
+    raise UnsupportedFormatError(
+        f"{file}: its num.partitions is {str(said)[:100]!r}, not a number from 1 to "
+        f"{MAX_PARTITIONS}"
+    )
 
 
 def now_ms() -> int:

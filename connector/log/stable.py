@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from klog.connector.log.directory import Directory
-from klog.connector.log.partition import PartitionLog
+from klog.connector.log.partition import RawPartition
 from klog.connector.log.segment import SegmentReader, chunks, located
 from klog.connector.store.files import Store
 from klog.errors import CorruptRecordError
@@ -55,7 +55,7 @@ def newest_snapshot(store: Store, directory: Directory, end: int) -> OpenTransac
     return None
 
 
-def follow(known: OpenTransactions, log: PartitionLog) -> OpenTransactions:
+def follow(known: OpenTransactions, log: RawPartition) -> OpenTransactions:
     """Carry what was open at one offset on to the log's end, by the headers between.
 
     Raises `CorruptFileError` at damage.

@@ -8,19 +8,23 @@ commit that breaks one is a `KlogError`: the log was changed by something that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 import pyarrow as pa
 
 from klog.connector.log import entries
 from klog.connector.log.commit import Actions, Commit, Progress
+from klog.connector.log.live import ROWS, VERSION, Live
+from klog.connector.log.paths import CheckpointName
 from klog.errors import KlogError
 
 REMEMBERED_WRITES = 10_000
 """So many of the last commits are known by their write id: a try that takes longer is lost."""
 
+_MOST_CHUNKS = 64
 REMOVED = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -29,15 +33,15 @@ REMOVED = pa.schema(
     ]
 )
 """Segments that a commit took out, and which one when: readers of older versions may need them."""
-_NO_SEGMENTS, _NONE_REMOVED = entries.SCHEMA.empty_table(), REMOVED.empty_table()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """A topic as of `version`; -1 is before its first commit. A deleted topic has no `topic_id`.
 
-    `log_start` and `log_end` are by partition. `segments` has `entries.SCHEMA`, `removed` has
-    `REMOVED`. `writes` gives the version by write id, oldest first.
+    `log_start` and `log_end` are by partition. `removed` has `REMOVED`. `writes` gives the version
+    by write id, oldest first. `checkpoint` is the newest one that is known of, and `tail_bytes`
+    what the commits behind it have on the store: states that differ in them alone are the same.
     """
 
     version: int = -1
@@ -47,11 +51,22 @@ class State:
     log_start: tuple[int, ...] = ()
     log_end: tuple[int, ...] = ()
     cleaned_to: Mapping[int, int] = field(default_factory=dict)
-    segments: pa.Table = field(default_factory=lambda: _NO_SEGMENTS)
-    removed: pa.Table = field(default_factory=lambda: _NONE_REMOVED)
+    live: Live = field(default_factory=Live)
+    removed: pa.Table = field(default_factory=REMOVED.empty_table)
     progress: Mapping[str, Progress] = field(default_factory=dict)
     writes: Mapping[str, int] = field(default_factory=dict)
     horizon: int = 0
+    checkpoint: CheckpointName | None = field(default=None, compare=False)
+    tail_bytes: int = field(default=0, compare=False)
+
+    @property
+    def segments(self) -> pa.Table:
+        """Give the live segments, `entries.SCHEMA`, sorted by partition and offset.
+
+        The table may have many chunks. It is worked out once for a state, when it is first asked
+        for: a writer that only appends never pays for it.
+        """
+        return self.live.segments()
 
     @property
     def partitions(self) -> int:
@@ -61,7 +76,8 @@ class State:
 
 def fold(state: State, commits: Iterable[Commit]) -> State:
     """Apply the commits that follow a state, in order."""
-    folding = _Folding(state)
+    commits = list(commits)
+    folding = _Folding(state, {file for commit in commits for file in commit.actions.remove})
     for commit in commits:
         try:
             folding.apply(commit)
@@ -75,20 +91,24 @@ def fold(state: State, commits: Iterable[Commit]) -> State:
 
 
 class _Folding:
-    """A state under change: tables are made once, however many commits are folded."""
+    """A state under change: tables are made once, however many commits are folded.
 
-    def __init__(self, state: State) -> None:
-        self._from = state
+    Of the live files only those are known by name that a commit takes out or has added.
+    """
+
+    def __init__(self, state: State, taken_out: Collection[str]) -> None:
+        self._checkpoint, self._tail_bytes = state.checkpoint, state.tail_bytes
         self._version, self._timestamp_ms = state.version, state.timestamp_ms
-        self._topic_id, self._config = state.topic_id, dict(state.config)
+        self._topic_id, self._config = state.topic_id, _copied(state.config)
         self._log_start, self._log_end = list(state.log_start), list(state.log_end)
-        self._cleaned_to, self._progress = dict(state.cleaned_to), dict(state.progress)
-        self._writes, self._horizon = dict(state.writes), state.horizon
+        self._cleaned_to, self._progress = _copied(state.cleaned_to), _copied(state.progress)
+        self._writes, self._horizon = _copied(state.writes), state.horizon
         self._added: dict[str, entries.Entry] = {}
+        self._added_by: dict[str, int] = {}
         self._gone: list[tuple[str, int, int]] = []
         self._forgotten: set[str] = set()
-        self._segments, self._removed = state.segments, state.removed
-        self._live: set[str] | None = None
+        self._segments, self._removed = state.live, state.removed
+        self._live = self._segments.present(taken_out) if taken_out else set()
 
     def apply(self, commit: Commit) -> None:
         """Apply one commit; `ValueError` says what of it cannot be."""
@@ -98,11 +118,12 @@ class _Folding:
         if commit.timestamp_ms <= self._timestamp_ms:
             raise ValueError(f"its time {commit.timestamp_ms} is not above {self._timestamp_ms}")
         self._version, self._timestamp_ms = commit.version, commit.timestamp_ms
-        self._set_topic(actions, commit.operation)
+        self._set_topic(actions)
         self._set_config(actions.config)
         self._remove(actions.remove)
         for entry in actions.add:
             self._add(entry)
+            self._added_by[entry["file"]] = commit.version
         self._set_offsets(actions.log_start, actions.cleaned_to)
         self._forgotten.update(actions.forget)
         if actions.horizon is not None:
@@ -112,6 +133,7 @@ class _Folding:
         self._writes[commit.write_id] = commit.version
         if len(self._writes) > REMEMBERED_WRITES:
             del self._writes[next(iter(self._writes))]
+        self._tail_bytes += commit.size_bytes
         self._assert_ends(actions.log_end)
 
     def state(self) -> State:
@@ -125,14 +147,16 @@ class _Folding:
             log_start=tuple(self._log_start),
             log_end=tuple(self._log_end),
             cleaned_to=MappingProxyType(self._cleaned_to),
-            segments=self._segments,
+            live=self._segments,
             removed=self._removed,
             progress=MappingProxyType(self._progress),
             writes=MappingProxyType(self._writes),
             horizon=self._horizon,
+            checkpoint=self._checkpoint,
+            tail_bytes=self._tail_bytes,
         )
 
-    def _set_topic(self, actions: Actions, operation: str) -> None:
+    def _set_topic(self, actions: Actions) -> None:
         if actions.delete_topic:
             self._empty()
         if actions.create_topic is not None:
@@ -140,21 +164,27 @@ class _Folding:
                 raise ValueError(f"the topic is there, with id {self._topic_id}")
             self._topic_id = actions.create_topic.topic_id
             self._grow(actions.create_topic.partitions)
-        elif not (self._topic_id or actions.delete_topic or operation == "vacuum"):
-            # What a deleted topic leaves behind is vacuum's all the same.
+        elif not self._topic_id and not (actions.delete_topic or self._tidies(actions)):
             raise ValueError("the topic is not there")
         if actions.partitions is not None:
             self._grow(actions.partitions)
 
+    def _tidies(self, actions: Actions) -> bool:
+        """Tell a commit that is about files only: vacuum goes on when the topic was deleted."""
+        files_only = Actions(horizon=actions.horizon, forget=actions.forget)
+        return self._version > 0 and actions == files_only
+
     def _empty(self) -> None:
         """Take all out: a topic that is made anew begins at offset 0 with another id."""
         self._settle()
-        for file in self._segments["file"].to_pylist():
-            self._gone.append((file, self._version, self._timestamp_ms))
-        self._segments = _NO_SEGMENTS
+        gone = self._segments.rows().select(["file"])
+        for name, value in (("version", self._version), ("timestamp_ms", self._timestamp_ms)):
+            gone = gone.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), len(gone)))
+        self._removed = pa.concat_tables([self._removed, gone.cast(REMOVED)])
+        self._segments, self._live = Live(), set()
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
-        self._cleaned_to, self._live = {}, None
+        self._cleaned_to = {}
 
     def _grow(self, partitions: int) -> None:
         more = partitions - len(self._log_end)
@@ -171,13 +201,10 @@ class _Folding:
                 self._config[name] = value
 
     def _remove(self, files: tuple[str, ...]) -> None:
-        if not files:
-            return
-        live = self._live_files()
         for file in files:
-            if file not in live:
+            if file not in self._live:
                 raise ValueError(f"{file} is removed, but not there")
-            live.discard(file)
+            self._live.discard(file)
             self._added.pop(file, None)
             self._gone.append((file, self._version, self._timestamp_ms))
 
@@ -190,8 +217,7 @@ class _Folding:
             self._log_end[partition] = behind
         elif behind > end:
             raise ValueError(f"{entry['file']} ends at {behind}, partition ends at {end}")
-        if self._live is not None:
-            self._live.add(entry["file"])
+        self._live.add(entry["file"])
         self._added[entry["file"]] = entry
 
     def _set_offsets(self, log_start: Mapping[int, int], cleaned_to: Mapping[int, int]) -> None:
@@ -215,31 +241,35 @@ class _Folding:
             raise ValueError(f"there is no partition {partition}")
         return self._log_end[partition]
 
-    def _live_files(self) -> set[str]:
-        if self._live is None:
-            self._settle()
-            self._live = set(self._segments["file"].to_pylist())
-        return self._live
-
     def _settle(self) -> None:
         """Bring what was added and taken out into the tables."""
         if self._gone:
-            gone = [file for file, _, _ in self._gone]
-            self._segments, _ = entries.without(self._segments, gone)
+            self._segments = self._segments.without([file for file, _, _ in self._gone])
             columns = [list(column) for column in zip(*self._gone, strict=True)]
             self._removed = pa.concat_tables([self._removed, pa.table(columns, schema=REMOVED)])
+            if self._removed["file"].num_chunks > _MOST_CHUNKS:
+                self._removed = self._removed.combine_chunks()
             self._gone = []
         if self._added:
+            versions = [self._added_by[file] for file in self._added]
             added = entries.table_of(self._added.values())
-            self._segments = pa.concat_tables([self._segments, added])
-            self._added = {}
+            column = pa.array(versions, pa.int64())
+            self._segments = self._segments.plus(added.append_column(ROWS.field(VERSION), column))
+            self._added, self._added_by = {}, {}
         if self._forgotten:
             self._removed, _ = entries.without(self._removed, self._forgotten)
             self._forgotten = set()
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _copied(given: Mapping[K, V]) -> dict[K, V]:
+    """Copy a mapping; one of a state is copied as a whole, where `dict` would look each key up."""
+    return given.copy() if isinstance(given, (dict, MappingProxyType)) else dict(given)
+
+
 def tidied(state: State) -> State:
-    """Give the same state with each table in one piece: many commits leave many."""
-    return replace(
-        state, segments=state.segments.combine_chunks(), removed=state.removed.combine_chunks()
-    )
+    """Give the same state with what was removed in one piece: many commits leave many."""
+    return replace(state, removed=state.removed.combine_chunks())

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from klog.connector.log.partition import PartitionLog
-from klog.connector.log.segment import SegmentReader, chunks, located
+from klog.connector.log.partition import RawPartition
+from klog.connector.log.segment import Chunk, SegmentReader, chunks, located
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.columnar import decode
@@ -21,7 +21,7 @@ _LOOK_BYTES = 64 << 10
 """Batches that hold an index entry's offset lie within a few kilobytes of the position before."""
 
 
-def offset_for_time(log: PartitionLog, timestamp_ms: int, bound: int) -> int | None:
+def offset_for_time(log: RawPartition, timestamp_ms: int, bound: int) -> int | None:
     """Give the first offset whose timestamp is at least `timestamp_ms`, None if none below `bound`.
 
     Control batches and aborted records count, as they do for a broker.
@@ -41,24 +41,14 @@ def offset_for_time(log: PartitionLog, timestamp_ms: int, bound: int) -> int | N
     return None
 
 
-def _in_segment(log: PartitionLog, reader: SegmentReader, timestamp_ms: int) -> int | None:
+def _in_segment(log: RawPartition, reader: SegmentReader, timestamp_ms: int) -> int | None:
     position = _position_before(
         reader, max(log.log_start, reader.segment.base_offset), timestamp_ms
     )
     for chunk in chunks(reader.file, position, log.readable_bytes(reader)):
-        late = chunk.batches.headers["max_timestamp"] >= timestamp_ms
-        late &= chunk.batches.next_offsets > log.log_start
-        for number in np.flatnonzero(late).tolist():
-            one = chunk.batches.part(number, number + 1)
-            with located(chunk.position):
-                v2.check_crcs(chunk.data, one)
-                columns = decode(chunk.data, one, ("timestamp_ms", "timestamp_type"))
-            assert columns.timestamp_ms is not None
-            assert columns.timestamp_type is not None
-            match = (columns.timestamp_ms >= timestamp_ms) & (columns.offset >= log.log_start)
-            match &= columns.timestamp_type >= 0
-            if match.any():
-                return int(columns.offset[int(np.argmax(match))])
+        found = first_at_time(chunk, timestamp_ms, log.log_start)
+        if found is not None:
+            return found
     return None
 
 
@@ -77,3 +67,21 @@ def _position_before(reader: SegmentReader, start: int, timestamp_ms: int) -> in
             confirmed = int(header["max_timestamp"]) == timestamp
             return position if confirmed else reader.position_before(start)
     return reader.position_before(start)
+
+
+def first_at_time(chunk: Chunk, timestamp_ms: int, start: int) -> int | None:
+    """Give the first offset in a chunk, from `start` on, whose timestamp is at least that."""
+    late = chunk.batches.headers["max_timestamp"] >= timestamp_ms
+    late &= chunk.batches.next_offsets > start
+    for number in np.flatnonzero(late).tolist():
+        one = chunk.batches.part(number, number + 1)
+        with located(chunk.position):
+            v2.check_crcs(chunk.data, one)
+            columns = decode(chunk.data, one, ("timestamp_ms", "timestamp_type"))
+        assert columns.timestamp_ms is not None
+        assert columns.timestamp_type is not None
+        match = (columns.timestamp_ms >= timestamp_ms) & (columns.offset >= start)
+        match &= columns.timestamp_type >= 0
+        if match.any():
+            return int(columns.offset[int(np.argmax(match))])
+    return None

@@ -10,15 +10,23 @@ it overtakes is loaded anew from a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from klog.connector.log import checkpoint
+from klog.connector.log import checkpoint, sidecar
 from klog.connector.log import commit as commits
+from klog.connector.log.checkpoint import NotWholeError
 from klog.connector.log.commit import Actions, Commit
-from klog.connector.log.paths import TopicPaths, boundary_version, checkpoint_name
+from klog.connector.log.paths import (
+    CheckpointName,
+    SidecarName,
+    TopicPaths,
+    boundary_version,
+    checkpoint_name,
+)
 from klog.connector.log.state import State, fold, tidied
 from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.files import Entry
 from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -109,14 +117,18 @@ class TopicLog:
                 engine=attempt.engine,
                 actions=actions,
             )
+            made, beside = _parted(made)
             after = fold(state, [made])  # Before it is written: what it says has to follow.
+            if beside is not None:
+                self.store.put(self.paths.sidecar(beside[0]), [beside[1]])
             outcome = self._put(made)
             if outcome is _Outcome.LANDED:
                 return after
+            # First the wait: a state that was loaded before it is an old one after it.
+            self.wait(tries + 1)
             state = self._reload(state, attempt, outcome)
             if attempt.write_id in state.writes:
                 return state
-            self.wait(tries + 1)
         raise CommitConflictError(
             f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
             f"{attempt.operation}; run it again when fewer write"
@@ -128,16 +140,32 @@ class TopicLog:
         return max((version for version in found if version is not None), default=-1)
 
     def read(self, version: int) -> Commit | None:
-        """Read one commit; None if it is not there."""
+        """Read one commit, with its sidecar; None if it is not there."""
         path = self.paths.commit(version)
         try:
             data = self.store.read(path)
         except FileNotFoundError:
             return None
         try:
-            return commits.decode(data, self.paths.topic, version)
+            found = commits.decode(data, self.paths.topic, version)
         except UnsupportedFormatError as exc:
             raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
+        return found if found.sidecar is None else self._with_sidecar(found, found.sidecar)
+
+    def _with_sidecar(self, found: Commit, name: SidecarName) -> Commit | None:
+        """Read what a commit's sidecar says; None if both were cleaned meanwhile."""
+        path = self.paths.sidecar(name)
+        try:
+            return sidecar.decode(found, name, self.store.read(path), self.paths.topic)
+        except FileNotFoundError as exc:
+            if self.boundary() >= found.version:
+                return None
+            raise KlogError(
+                f"{path}: it is not there, and commit {found.version} needs it. Restore it from a "
+                "copy"
+            ) from exc
+        except UnsupportedFormatError as exc:
+            raise UnsupportedFormatError(f"sidecar {path}: {exc.reason}") from exc
 
     def _commits_from(self, version: int) -> Iterator[Commit]:
         while (found := self.read(version)) is not None:
@@ -159,15 +187,25 @@ class TopicLog:
             if not checkpoint.is_whole(name, data):
                 continue
             try:
-                return checkpoint.decode(data)
+                return replace(checkpoint.decode(data, self.read_part), checkpoint=name)
+            except NotWholeError:
+                continue
             except UnsupportedFormatError as exc:
                 raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
         return State()
 
+    def read_part(self, name: CheckpointName) -> bytes:
+        """Read a part of a checkpoint."""
+        return self.store.read(self.paths.part(name))
+
     def names(self, directory: str) -> list[str]:
         """List the names in a folder; one that is not there has none."""
+        return [entry.name for entry in self.entries(directory)]
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a folder; one that is not there has nothing."""
         try:
-            return [entry.name for entry in self.store.entries(directory)]
+            return self.store.entries(directory)
         except FileNotFoundError:
             return []
 
@@ -225,3 +263,12 @@ class TopicLog:
             f"{made.operation} (write id {made.write_id}) landed. Look for it with `klog history` "
             "before it is tried again; delete nothing"
         )
+
+
+def _parted(made: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
+    """Give a commit with its size, and its sidecar if it is too large to be without."""
+    data = commits.encode(made)
+    if len(data) <= sidecar.MOST_JSON_BYTES:
+        return replace(made, size_bytes=len(data)), None
+    name, beside = sidecar.encode(made)
+    return replace(made, sidecar=name, size_bytes=len(beside)), (name, beside)

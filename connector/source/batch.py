@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from klog.connector.log.raw import RawRoot
+from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
 from klog.connector.source import scan
 
@@ -31,7 +31,7 @@ class KlogBatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Plan the read, one task a list of slices."""
-        root = RawRoot(self._directories, self._options.storage)
+        root = open_root(self._directories, self._options.storage)
         pinned = self._pinned if self._pinned is not None else scan.pin(root, self._options)
         return [InputPartition(task) for task in scan.slices(root, pinned, self._options)]
 

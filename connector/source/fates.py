@@ -14,7 +14,7 @@ import numpy as np
 
 from klog.connector.log.directory import read_directory
 from klog.connector.log.segment import Chunk, chunks, located
-from klog.connector.source.plan import ChangedError, Slice
+from klog.connector.source.slices import ChangedError, Slice
 from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from klog.connector.log.partition import PartitionLog, TopicPartition
-from klog.connector.log.raw import RawRoot
-from klog.connector.log.times import offset_for_time
 from klog.connector.options import EARLIEST, LATEST, Offsets, ReadOptions
 from klog.errors import OffsetOutOfRangeError, OptionError
 
@@ -34,14 +32,14 @@ class OffsetRange:
 
 
 def batch_ranges(
-    root: RawRoot, logs: Mapping[TopicPartition, PartitionLog], options: ReadOptions
+    logs: Mapping[TopicPartition, PartitionLog], options: ReadOptions
 ) -> list[OffsetRange]:
     """Resolve a batch's ranges; empty ones are left out.
 
     Raises `OptionError` for offsets that name other partitions than the read's,
     `OffsetOutOfRangeError` for offsets that the log does not hold.
     """
-    latest = latest_offsets(root, logs, options)
+    latest = latest_offsets(logs, options)
     ends = _ends(logs, latest, options)
     starts = starting_offsets(logs, latest, options)
     ranges = []
@@ -60,12 +58,12 @@ def batch_ranges(
 
 
 def latest_offsets(
-    root: RawRoot, logs: Mapping[TopicPartition, PartitionLog], options: ReadOptions
+    logs: Mapping[TopicPartition, PartitionLog], options: ReadOptions
 ) -> dict[TopicPartition, int]:
     """Give where a reader of this isolation level stops: last stable offset or log end."""
     if not options.committed_only:
         return {name: log.log_end for name, log in logs.items()}
-    return {name: root.last_stable_offset(log) for name, log in logs.items()}
+    return {name: log.last_stable_offset() for name, log in logs.items()}
 
 
 def starting_offsets(
@@ -101,7 +99,7 @@ def _starts_by_time(
     timestamp_ms = options.starting_timestamp_ms or 0
     starts = {}
     for name, log in logs.items():
-        start = offset_for_time(log, timestamp_ms, latest[name])
+        start = log.offset_for_time(timestamp_ms, latest[name])
         if start is None and not options.latest_if_no_match:
             raise OffsetOutOfRangeError(
                 f"{name}: startingTimestamp {timestamp_ms} is later than every record; give an "
@@ -118,7 +116,7 @@ def _ends(
 ) -> dict[TopicPartition, int]:
     if options.ending_timestamp_ms is not None:
         found = {
-            name: offset_for_time(log, options.ending_timestamp_ms, latest[name])
+            name: log.offset_for_time(options.ending_timestamp_ms, latest[name])
             for name, log in logs.items()
         }
         return {name: latest[name] if end is None else end for name, end in found.items()}

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
+import google_crc32c
 import numpy as np
 import pyarrow as pa
 
 from klog.connector.log.raw import read_topic_id_of
 from klog.connector.log.segment import Chunk, chunks, first_offset, located
 from klog.connector.source.fates import Fates
-from klog.connector.source.plan import ChangedError, Slice
 from klog.connector.source.rows import decoded, rows, schema
+from klog.connector.source.slices import ChangedError, Slice, expanded
 from klog.connector.store.files import File, Store
 from klog.connector.store.schemes import store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
@@ -50,14 +51,14 @@ class Reader:
     fail_on_data_loss: bool = True
     storage: Storage = NOTHING_GIVEN
 
-    def read(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
-        """Give the records of these slices in order.
+    def read(self, task: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        """Give the records of a task's slices and runs in order.
 
         Raises `CorruptFileError` and `DataLossError`.
         """
         wanted = schema(self.columns)
         names = decoded(self.columns)
-        for piece in slices:
+        for piece in expanded(task):
             for columns in self._survive(piece, names):
                 for begin in range(0, len(columns.offset), MAX_ROWS):
                     some = columns.part(begin, begin + MAX_ROWS)
@@ -82,6 +83,7 @@ class Reader:
                 rest["end_offset"] = piece["end_offset"]
                 log_start, again = self.replan(left[0] | rest)
                 self._check_loss(left[0] | rest, log_start)
+                _check_missing(left[0], again, exc)
                 left = again
 
     def _check_loss(self, left: Slice, log_start: int) -> None:
@@ -102,11 +104,14 @@ def _read_slice(piece: Slice, names: set[str], storage: Storage) -> Iterator[tup
     """Give decoded columns and the offset reached, chunk by chunk."""
     store, _ = store_for(piece["root"], storage)
     file = _open(store, piece)
-    name = f"{piece['topic']}-{piece['partition']}"
+    shift, piece = piece["offset_shift"], as_in_file(piece)
     fates = Fates(piece, store, file)
-    behind = piece["base_offset"]
+    behind, crc = piece["base_offset"], 0
     try:
         for chunk in _chunks(file, piece):
+            if piece["crc32c"] >= 0:
+                crc = google_crc32c.extend(crc, chunk.data[: int(chunk.batches.ends[-1])])
+                _check_crc(piece, chunk, crc)
             within = _within(chunk.batches, piece)
             with located(chunk.position):
                 v2.check_crcs(chunk.data, within)
@@ -116,22 +121,59 @@ def _read_slice(piece: Slice, names: set[str], storage: Storage) -> Iterator[tup
             parts = decode_parts(chunk.data, wanted, names, first_offset=behind)
             while (columns := _next(parts, chunk.position)) is not None:
                 behind = int(columns.offset[-1]) + 1
-                yield _bounded(columns, piece), behind
+                yield _shifted(_bounded(columns, piece), shift), behind + shift
     except CorruptRecordError as exc:
-        raise exc.in_file(piece["path"], name) from exc
+        if piece["file_bytes"] >= 0 and (piece["begin"] or piece["end"] < piece["file_bytes"]):
+            raise ChangedError(f"cut by its index, {exc}") from exc
+        raise exc.in_file(piece["path"], _name(piece)) from exc
     finally:
         file.close()
 
 
+def as_in_file(piece: Slice) -> Slice:
+    """Give a slice whose offsets wanted are as the file says them, too."""
+    shift = piece["offset_shift"]
+    if not shift:
+        return piece
+    wanted = {name: piece[name] - shift for name in ("start_offset", "end_offset")}
+    return piece | wanted
+
+
+def _shifted(columns: Columns, shift: int) -> Columns:
+    return replace(columns, offset=columns.offset + shift) if shift else columns
+
+
+def _check_missing(piece: Slice, again: list[Slice], exc: Exception) -> None:
+    """Refuse to look again for a file that is missing and that the newest commit still names."""
+    is_committed = piece["file_bytes"] >= 0 and isinstance(exc, FileNotFoundError)
+    if is_committed and any(one["path"] == piece["path"] for one in again):
+        reason = "the file is missing, and the topic's log still names it"
+        raise CorruptRecordError(reason).in_file(piece["path"], _name(piece)) from exc
+
+
+def _check_crc(piece: Slice, chunk: Chunk, crc: int) -> None:
+    """Compare a whole file's CRC with its commit's, once its last batch is read."""
+    if chunk.end == piece["end"] and crc != piece["crc32c"]:
+        raise CorruptRecordError(
+            f"its CRC-32C is {crc:08x}, its commit says {piece['crc32c']:08x}: it is not the file "
+            "that was committed"
+        )
+
+
+def _name(piece: Slice) -> str:
+    return f"{piece['topic']}-{piece['partition']}"
+
+
 def _unsettled(piece: Slice, exc: Exception) -> CorruptRecordError:
-    name = f"{piece['topic']}-{piece['partition']}"
     reason = f"the bytes are not those that were planned, {TRIES} times over ({exc})"
-    return CorruptRecordError(reason, piece["begin"]).in_file(piece["path"], name)
+    return CorruptRecordError(reason, piece["begin"]).in_file(piece["path"], _name(piece))
 
 
 def _open(store: Store, piece: Slice) -> File:
-    """Open the file that was planned, under its name or behind `.deleted`."""
+    """Open the file that was planned, a broker's under its name or behind `.deleted`."""
     path = piece["path"]
+    if piece["file_bytes"] >= 0:
+        return _open_committed(store, piece)
     if read_topic_id_of(store, path.rpartition("/")[0]) != piece["topic_id"]:
         raise ChangedError("the topic was deleted")
     for candidate in (path, f"{path}.deleted"):
@@ -146,12 +188,26 @@ def _open(store: Store, piece: Slice) -> File:
     raise ChangedError(f"{path} is another file now")
 
 
+def _open_committed(store: Store, piece: Slice) -> File:
+    file = store.open(piece["path"])
+    if file.size_bytes == piece["file_bytes"]:
+        return file
+    file.close()
+    reason = f"it has {file.size_bytes} bytes, its commit says {piece['file_bytes']}"
+    raise CorruptRecordError(reason, min(file.size_bytes, piece["file_bytes"])).in_file(
+        piece["path"], _name(piece)
+    )
+
+
 def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
     """Read a slice's whole batches; what does not begin or end as planned has changed."""
     position, expected = piece["begin"], piece["first_offset"]
     for chunk in chunks(file, position, piece["end"], piece["base_offset"]):
         if expected >= 0 and (first := _first_offset(chunk)) != expected:
             raise ChangedError(f"offset {first} where {expected} was planned")
+        is_cut = piece["file_bytes"] >= 0 and position == piece["begin"] > 0
+        if is_cut and int(chunk.batches.base_offsets[0]) >= piece["start_offset"]:
+            raise ChangedError("its index leads behind the offset wanted")
         expected, position = -1, chunk.end
         last = int(chunk.batches.next_offsets[-1])
         if last > piece["limit_offset"]:
@@ -162,6 +218,8 @@ def _chunks(file: File, piece: Slice) -> Iterator[Chunk]:
         yield chunk
         if last >= piece["end_offset"]:
             return
+    if piece["end"] < piece["file_bytes"]:
+        raise ChangedError("its index leads before the end of what is wanted")
     if position < piece["end"]:
         raise CorruptRecordError("the file ends in the middle of a batch", position)
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from klog.connector.log.partition import PartitionLog, TopicPartition
-from klog.connector.log.raw import RawRoot, retrying
+from klog.connector.log.partition import PartitionLog, Root, TopicPartition
+from klog.connector.log.raw import retrying
+from klog.connector.log.roots import open_root
 from klog.connector.options import ReadOptions, paths
-from klog.connector.source.plan import Slice, plan
+from klog.connector.source.plan import plan
 from klog.connector.source.ranges import OffsetRange, batch_ranges
 from klog.connector.source.read import Reader
+from klog.connector.source.slices import Slice, Task, expanded
 from klog.connector.source.subscription import subscribed
 from klog.connector.store.storage import Storage
 from klog.errors import DataLossError, KlogError, OptionError
@@ -38,13 +40,12 @@ def log_directories(given: Mapping[str, str]) -> list[str]:
     return found
 
 
-def pin(root: RawRoot, options: ReadOptions) -> Pinned:
+def pin(root: Root, options: ReadOptions) -> Pinned:
     """Resolve the options to offset ranges as of now."""
 
     def resolve() -> list[OffsetRange]:
-        there = root.partitions()
-        logs = root.open(subscribed(options, there), there)
-        return batch_ranges(root, logs, options)
+        look = root.look()
+        return batch_ranges(look.open(subscribed(options, look.topics)), options)
 
     ranges = retrying(resolve)
     return [
@@ -58,25 +59,25 @@ def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
     What is wrong for both (no such directory, no such topic) is raised as `OptionError`; what only
     a batch would mind is left for its reader, and None given.
     """
-    root = RawRoot(log_directories(given), options.storage)
-    subscribed(options, root.partitions())
+    root = open_root(log_directories(given), options.storage)
+    subscribed(options, root.look().topics)
     try:
         return pin(root, options)
     except (KlogError, OSError):
         return None
 
 
-def slices(root: RawRoot, pinned: Pinned, options: ReadOptions) -> list[list[Slice]]:
+def slices(root: Root, pinned: Pinned, options: ReadOptions) -> list[Task]:
     """Plan pinned ranges: a list of slices for each task.
 
     Raises `DataLossError` if a partition has gone, or its start was deleted, since they were
     pinned; where `failOnDataLoss` is false, what is left is planned.
     """
 
-    def planned() -> list[list[Slice]]:
-        there = root.partitions()
+    def planned() -> list[Task]:
+        look = root.look()
         names = [TopicPartition(topic, partition) for topic, partition, *_ in pinned]
-        logs = root.open([name for name in names if name in there], there)
+        logs = look.open([name for name in names if name in look])
         ranges = [
             _range(name, logs.get(name), row, options)
             for name, row in zip(names, pinned, strict=True)
@@ -103,7 +104,7 @@ def _range(
         _log.warning("%s; failOnDataLoss=false, going on with what there is", said)
     if log is None or (topic_id and log.topic_id != topic_id):
         return None
-    start, end = max(start, log.log_start), min(end, log.end.next_offset)
+    start, end = max(start, log.log_start), min(end, log.readable_end)
     return OffsetRange(log, start, end, options.committed_only) if start < end else None
 
 
@@ -115,8 +116,8 @@ def _lost(log: PartitionLog | None, topic_id: str, start: int, end: int) -> str:
         return "the topic was deleted and made anew"
     if log.log_start > start:
         return f"offsets {start} to {min(log.log_start, end) - 1} were deleted"
-    if log.end.next_offset < end:
-        return f"offsets {log.end.next_offset} to {end - 1} were cut off"
+    if log.readable_end < end:
+        return f"offsets {log.readable_end} to {end - 1} were cut off"
     return ""
 
 
@@ -129,19 +130,20 @@ class Replanner:
 
     def __call__(self, piece: Slice) -> tuple[int, list[Slice]]:
         """Give the log start now, and slices for the offsets that are left."""
-        root = RawRoot(self.directories, self.storage)
+        root = open_root(self.directories, self.storage)
         name = TopicPartition(piece["topic"], piece["partition"])
 
         def planned() -> tuple[int, list[Slice]]:
-            there = root.partitions()
-            log = root.open([name], there)[name] if name in there else None
+            look = root.look()
+            log = look.open([name])[name] if name in look else None
             if log is None or log.topic_id != piece["topic_id"]:
                 return piece["end_offset"], []
             start, end = max(piece["start_offset"], log.log_start), piece["end_offset"]
             if start >= end:
                 return log.log_start, []
             left = OffsetRange(log, start, end, piece["markers_until"] >= 0)
-            return log.log_start, [one for task in plan([left]) for one in task]
+            tasks = plan([left], by_index=False)
+            return log.log_start, [one for task in tasks for one in expanded(task)]
 
         return retrying(planned)
 

@@ -20,8 +20,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from klog.connector.log.partition import PartitionLog, TopicPartition
-from klog.connector.log.raw import RawRoot, retrying
+from klog.connector.log.partition import PartitionLog, Root, TopicPartition
+from klog.connector.log.raw import retrying
+from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
 from klog.connector.source import scan
 from klog.connector.source.ranges import latest_offsets, starting_offsets
@@ -45,14 +46,14 @@ class Latest:
 
 
 class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One stream over a raw root; long-lived in the driver, where it remembers where logs end."""
+    """One stream over a root; long-lived in the driver, where it remembers where logs end."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """Check the options; nothing is read yet."""
         self._options = read_options(given, streaming=True)
         self._directories = scan.log_directories(given)
         self._reader = scan.reader(self._directories, self._options)
-        self._root: RawRoot | None = None
+        self._root: Root | None = None
         self._final: Latest | None = None
         self._seen: dict[str, Any] | None = None
 
@@ -103,36 +104,34 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reader.read(partition.value or [])
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: a raw root keeps no positions."""
+        """Do nothing: no positions are kept."""
 
     def stop(self) -> None:
         """Hold nothing between polls."""
 
-    def _the_root(self) -> RawRoot:
+    def _the_root(self) -> Root:
         if self._root is None:
-            self._root = RawRoot(self._directories, self._options.storage)
+            self._root = open_root(self._directories, self._options.storage)
         return self._root
 
     def _logs(
-        self, root: RawRoot, names: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, PartitionLog]:
-        there = root.partitions()
-        return root.open([name for name in names if name in there], there)
+        self, root: Root, names: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionLog]:
+        look = root.look()
+        return look.open([name for name in names if name in look])
 
     def _initial(self) -> dict[str, Any]:
-        root = self._the_root()
-        there = root.partitions()
-        logs = root.open(subscribed(self._options, there), there)
-        latest = latest_offsets(root, logs, self._options)
+        look = self._the_root().look()
+        logs = look.open(subscribed(self._options, look.topics))
+        latest = latest_offsets(logs, self._options)
         starts = starting_offsets(logs, latest, self._options)
         return _stated({name: min(at, logs[name].log_end) for name, at in starts.items()}, logs)
 
     def _latest(self) -> Latest:
-        root = self._the_root()
-        there = root.partitions()
-        logs = root.open(subscribed(self._options, there), there)
-        held = {name for name in logs if there[name][0].held}
-        return Latest(_stated(latest_offsets(root, logs, self._options), logs), held)
+        look = self._the_root().look()
+        logs = look.open(subscribed(self._options, look.topics))
+        held = {name for name, log in logs.items() if log.held}
+        return Latest(_stated(latest_offsets(logs, self._options), logs), held)
 
     def _beyond(self, start: dict[str, Any], latest: Latest) -> dict[str, Any]:
         """Check that the log still holds what the stream counts on; never go back."""

@@ -6,7 +6,7 @@ topics. A topic or partition that was named and is not there is an error that li
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from klog.connector.log.partition import TopicPartition
 from klog.connector.options import ReadOptions
@@ -20,45 +20,46 @@ INTERNAL_TOPICS = (
 )
 _SHOWN = 20
 _NO_PARTITION = (
-    "no directory here is named <topic>-<partition>; give the broker's log directory itself"
+    "there is no topic here; give the root itself, or the broker's log directory, which has "
+    "directories named <topic>-<partition>"
 )
 
 
-def subscribed(options: ReadOptions, there: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Give the partitions a read is about, in order. Raises `OptionError`."""
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for name in sorted(there):
-        by_topic.setdefault(name.topic, []).append(name)
+def subscribed(options: ReadOptions, topics: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
+    """Give the partitions a read is about, in order; `topics` has those that are there.
+
+    Only topics that the options mean are asked for their partitions. Raises `OptionError`.
+    """
+    if options.assigned is not None:
+        return sorted(_assigned(options.assigned, topics))
     if options.pattern is not None:
         wanted = [
             topic
-            for topic in by_topic
+            for topic in sorted(topics)
             if options.pattern.search(topic) and topic not in INTERNAL_TOPICS
         ]
-        return [name for topic in wanted for name in by_topic[topic]]
-    if options.assigned is not None:
-        return sorted(_assigned(options.assigned, by_topic))
-    for topic in options.topics or ():
-        _check_topic("subscribe", topic, by_topic)
-    return [name for topic in sorted(options.topics or ()) for name in by_topic[topic]]
+    else:
+        wanted = sorted(options.topics or ())
+        for topic in options.topics or ():
+            _check_topic("subscribe", topic, topics)
+    return [TopicPartition(topic, number) for topic in wanted for number in topics[topic]]
 
 
 def _assigned(
-    assigned: Iterable[tuple[str, int]], by_topic: dict[str, list[TopicPartition]]
+    assigned: Iterable[tuple[str, int]], topics: Mapping[str, Sequence[int]]
 ) -> Iterable[TopicPartition]:
     for topic, partition in assigned:
-        _check_topic("assign", topic, by_topic)
-        name = TopicPartition(topic, partition)
-        if name not in by_topic[topic]:
-            numbers = ", ".join(str(n.partition) for n in by_topic[topic])
+        _check_topic("assign", topic, topics)
+        if partition not in topics[topic]:
+            numbers = ", ".join(map(str, topics[topic]))
             raise OptionError(f"assign: topic {topic} has no partition {partition}, but {numbers}")
-        yield name
+        yield TopicPartition(topic, partition)
 
 
-def _check_topic(option: str, topic: str, by_topic: dict[str, list[TopicPartition]]) -> None:
-    if topic in by_topic:
+def _check_topic(option: str, topic: str, topics: Mapping[str, Sequence[int]]) -> None:
+    if topic in topics:
         return
-    topics = sorted(by_topic)
-    listed = ", ".join(topics[:_SHOWN]) + (", ..." if len(topics) > _SHOWN else "")
-    here = f"the topics here are {listed}" if topics else _NO_PARTITION
+    there = sorted(topics)
+    listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
+    here = f"the topics here are {listed}" if there else _NO_PARTITION
     raise OptionError(f"{option}: there is no topic {topic}; {here}")

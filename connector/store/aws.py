@@ -38,6 +38,18 @@ class Patience:
     request_seconds: int
 
 
+def found_keys(storage: Storage) -> tuple[str, ...]:
+    """Give the keys that a client made now would have, to tell them from those of an earlier one.
+
+    Raises `OptionError` as `s3_client` does.
+    """
+    said = storage.of_client("s3")
+    found = _credential(said, _profile(said))
+    if found is not None:
+        return tuple(str(found[name]) for name in ("access_key_id", "secret_access_key", "token"))
+    return tuple(os.environ.get(name.upper(), "") for name in _PROFILES_OWN)
+
+
 def s3_client(bucket: str, storage: Storage, patience: Patience) -> S3Store:
     """Make a client for a bucket; nothing is sent yet.
 

@@ -1,7 +1,8 @@
 """HDFS by hdfs-native: one winner by a rename that does not replace.
 
 Why one winner: the bytes go to a temporary file in the same directory, are synced to the disks of
-its DataNodes and closed, and `rename` without overwrite gives the final name, which the NameNode
+their DataNodes (hdfs-native does so at the end of each block, and `hsync` promises it of the last)
+and closed, and `rename` without overwrite gives the final name, which the NameNode
 decides under its lock and refuses where the name is taken. A file is never created under its final
 name: whichever client is killed at it leaves a torn or empty one there, which blocks the name.
 

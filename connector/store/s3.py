@@ -5,20 +5,32 @@ key visible whole. obstore's own API sends the condition; its adapter for fsspec
 not used. The client of `put_if_absent` never sends a request twice by itself, as a second one would
 meet the object of the first: 412 then says EXISTS of one's own bytes. What was lost on the way
 (time-out, reset, 5xx) is UNKNOWN; 409 says that nothing was written, and is tried again.
+
+Keys that have expired are looked for anew: where others are found by now (`aws sso login` has
+renewed the profile, say), the refused call is made again with them, and so are all later ones.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
-from klog.connector.store.aws import Patience, s3_client
+from klog.connector.store.aws import Patience, found_keys, s3_client
 from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
+from klog.connector.store.s3_refusals import (
+    code_of,
+    in_few_words,
+    is_of_credentials,
+    may_have_landed,
+    never_connected,
+    next_step,
+    repeats_keys,
+    status_of,
+)
 from klog.connector.store.storage import Storage
 from klog.errors import KlogError
 
@@ -28,11 +40,10 @@ ONCE_SECONDS = 60
 """A put-if-absent that takes longer is UNKNOWN."""
 PART_BYTES = 8 << 20
 """S3 takes 10,000 parts: 80 GiB of these, and a segment has 2 GiB."""
+REMEMBERED_DIRECTORIES = 10_000
 
 _PATIENT = Patience(retries=5, request_seconds=600)
-_STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
-_METADATA = re.compile(r"Error performing \w+ \S+/latest/|https?://169\.254\.")
+_Found = TypeVar("_Found")
 
 
 class S3File:
@@ -68,9 +79,10 @@ class S3:
         once_seconds: int = ONCE_SECONDS,
     ) -> None:
         """Make the clients; nothing is sent yet. Raises `OptionError`."""
-        self._client = s3_client(bucket, storage, _PATIENT)
-        self._once = s3_client(bucket, storage, Patience(0, once_seconds))
         self._bucket, self._storage, self._sleep = bucket, storage, sleep
+        self._once_seconds = once_seconds
+        self._no_files: set[str] = set()
+        self._make_clients()
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory by delimiter. A prefix that nothing has is a missing directory."""
@@ -78,7 +90,7 @@ class S3:
 
         key = self._key(directory)
         with self._in_words(directory, "listed"):
-            found = obstore.list_with_delimiter(self._client, key)
+            found = self._ask(lambda: obstore.list_with_delimiter(self._client, key))
         url = self._url(key)
         entries = [
             Entry(path.rsplit("/", 1)[-1], self._url(path), 0, True)
@@ -101,43 +113,49 @@ class S3:
         import obstore
 
         with self._in_words(path, "read"):
-            return bytes(obstore.get(self._client, self._key(path)).bytes())
+            return self._ask(lambda: bytes(obstore.get(self._client, self._key(path)).bytes()))
 
     def read_range(self, path: str, begin: int, end: int, tag: str | None) -> bytes:
         """Read a range that is not empty of the object that has this ETag."""
         import obstore
 
+        key = self._key(path)
         options: Any = {"range": (begin, end)}
         if tag is not None:
             options["if_match"] = tag
         with self._in_words(path, "read"):
-            return bytes(obstore.get(self._client, self._key(path), options=options).bytes())
+            return self._ask(lambda: bytes(obstore.get(self._client, key, options=options).bytes()))
 
     def head(self, path: str) -> Any:
         """Give the object's size, ETag and time."""
         import obstore
 
         with self._in_words(path, "read"):
-            return obstore.head(self._client, self._key(path))
+            return self._ask(lambda: obstore.head(self._client, self._key(path)))
 
     def put_if_absent(self, path: str, data: bytes) -> Put:
         """Create `path` by one conditional PutObject; only a 409 is sent again."""
         import obstore
         from obstore.exceptions import BaseError
 
+        key = self._key(path)
+
+        def put() -> None:
+            obstore.put(self._once, key, data, mode="create", use_multipart=False)
+
         for tries_left in reversed(range(CONFLICT_TRIES)):
             try:
-                obstore.put(self._once, self._key(path), data, mode="create", use_multipart=False)
+                self._ask(put)
             except (BaseError, FileNotFoundError) as exc:
-                status = _status(exc)
+                status = status_of(exc)
                 if status == 412:
                     return Put.EXISTS
-                if tries_left and (status == 409 or _never_connected(exc)):
+                if tries_left and (status == 409 or never_connected(exc)):
                     self._sleep(FIRST_PAUSE_SECONDS * 2 ** (CONFLICT_TRIES - tries_left))
                     continue
-                if _may_have_landed(exc, status):
+                if may_have_landed(exc):
                     return Put.UNKNOWN
-                raise self._error(path, "written", exc) from self._storage.cause(exc)
+                raise self._error(path, "written", exc) from self._cause(exc)
             return Put.CREATED
         raise AssertionError("a loop of no tries")
 
@@ -145,21 +163,42 @@ class S3:
         """Write `path` by one PutObject, or in parts where it is large."""
         import obstore
 
-        coming = iter(pieces)
+        key, coming = self._key(path), iter(pieces)
         first = _gathered(coming)
         with self._in_words(path, "written"):
             if len(first) < PART_BYTES:
-                obstore.put(self._client, self._key(path), first, use_multipart=False)
+                self._ask(lambda: obstore.put(self._client, key, first, use_multipart=False))
             else:
+                # The pieces come once: refused, it is not made again, but later calls may be.
                 every = chain([first], coming)
-                obstore.put(self._client, self._key(path), every, chunk_size=PART_BYTES)
+                obstore.put(self._client, key, every, chunk_size=PART_BYTES)
 
     def delete(self, path: str) -> None:
         """Remove `path`."""
         import obstore
 
         with self._in_words(path, "deleted"):
-            obstore.delete(self._client, self._key(path))
+            self._ask(lambda: obstore.delete(self._client, self._key(path)))
+
+    def _make_clients(self) -> None:
+        keys, once = found_keys(self._storage), Patience(0, self._once_seconds)
+        self._client = s3_client(self._bucket, self._storage, _PATIENT)
+        self._once = s3_client(self._bucket, self._storage, once)
+        self._keys = keys  # Last: another thread takes its clients for those of these keys.
+
+    def _ask(self, call: Callable[[], _Found]) -> _Found:
+        """Make a call, and once more where its keys were refused and others are found by now."""
+        from obstore.exceptions import BaseError
+
+        keys = self._keys
+        try:
+            return call()
+        except BaseError as exc:
+            if not is_of_credentials(exc) or found_keys(self._storage) == keys:
+                raise
+        if self._keys == keys:  # else another thread has made them already
+            self._make_clients()
+        return call()
 
     def _key(self, path: str) -> str:
         return path.removeprefix(f"s3://{self._bucket}").strip("/")
@@ -168,11 +207,15 @@ class S3:
         return f"s3://{self._bucket}/{key}".rstrip("/")
 
     def _refuse_empty(self, directory: str) -> None:
-        try:
-            self.head(directory)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"there is no {directory}") from None
-        raise NotADirectoryError(f"{directory} is a file")
+        """Tell a missing directory from a file; once, as an idle poll lists it again and again."""
+        if directory not in self._no_files:
+            with suppress(FileNotFoundError):
+                self.head(directory)
+                raise NotADirectoryError(f"{directory} is a file")
+            if len(self._no_files) >= REMEMBERED_DIRECTORIES:
+                self._no_files.clear()
+            self._no_files.add(directory)
+        raise FileNotFoundError(f"there is no {directory}")
 
     @contextmanager
     def _in_words(self, path: str, done: str) -> Iterator[None]:
@@ -183,17 +226,20 @@ class S3:
         except PreconditionError:
             raise FileNotFoundError(f"{path} was replaced while it was read") from None
         except FileNotFoundError as exc:
+            if done == "written" or code_of(exc) == "NoSuchBucket":
+                raise self._error(path, done, exc) from self._cause(exc)
             if done == "deleted":
                 return
-            if done == "written" or "NoSuchBucket" in _CODE.findall(str(exc)):
-                raise self._error(path, done, exc) from self._storage.cause(exc)
             raise FileNotFoundError(f"there is no {path}") from None
         except BaseError as exc:
-            raise self._error(path, done, exc) from self._storage.cause(exc)
+            raise self._error(path, done, exc) from self._cause(exc)
 
     def _error(self, path: str, done: str, exc: Exception) -> KlogError:
-        said = self._storage.redacted(_said(exc))
-        return KlogError(f"{path}: not {done}: {said}. {_next_step(exc, self._bucket)}")
+        said = self._storage.redacted(in_few_words(exc), self._keys[1:])
+        return KlogError(f"{path}: not {done}: {said}. {next_step(exc, done, self._bucket)}")
+
+    def _cause(self, exc: Exception) -> Exception | None:
+        return None if repeats_keys(exc) else self._storage.cause(exc, self._keys[1:])
 
 
 def _gathered(pieces: Iterator[bytes]) -> bytes:
@@ -205,54 +251,3 @@ def _gathered(pieces: Iterator[bytes]) -> bytes:
         if size >= PART_BYTES:
             break
     return b"".join(found)
-
-
-def _status(exc: Exception) -> int | None:
-    found = _STATUS.search(str(exc))
-    return int(found[1]) if found else None
-
-
-def _never_connected(exc: Exception) -> bool:
-    """Tell that no connection was made, so that no request was sent."""
-    return "kind: Connect," in str(exc)
-
-
-def _may_have_landed(exc: Exception, status: int | None) -> bool:
-    """Tell whether the server may have taken the object in spite of this answer, or of none.
-
-    Where many 409 came the path is there or will be, which only reading it back can tell.
-    """
-    text = str(exc)
-    if _METADATA.search(text) or "incorrectly configured region" in text:
-        return False
-    if status is None:
-        return "BadScheme" not in text and not _never_connected(exc)
-    return status in (408, 409, 429) or (status >= 500 and status != 501)
-
-
-def _said(exc: Exception) -> str:
-    """Say what the server said in few words: its body may hold what was signed."""
-    text = str(exc)
-    if _METADATA.search(text):
-        return "no credentials were found"
-    found, code = _STATUS.search(text), _CODE.search(text)
-    if found:
-        return f"the server says {found[1]}{found[2]}" + (f" ({code[1]})" if code else "")
-    if _never_connected(exc):
-        return "no connection to the server"
-    return text.split("\n", 1)[0].rsplit(" - ", 1)[-1].rstrip(". ")
-
-
-def _next_step(exc: Exception, bucket: str) -> str:
-    text, status = str(exc), _status(exc)
-    if _METADATA.search(text):
-        return "Set storage.access_key_id and storage.secret_access_key, or AWS_PROFILE"
-    if "incorrectly configured region" in text or status == 301:
-        return f"The bucket {bucket} is in another region: set storage.region"
-    if status == 404:
-        return f"Check that there is a bucket {bucket} at that endpoint"
-    if status in (400, 401, 403):
-        return f"Check the credentials, their expiry, and what they may do in the bucket {bucket}"
-    if status == 501:
-        return "This server lacks what klog asks of S3; keep the log on one that has it"
-    return "Check storage.endpoint and the network, then try again"

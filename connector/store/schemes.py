@@ -15,7 +15,7 @@ from klog.connector.store.local import LocalStore
 from klog.connector.store.memory import MemoryStore
 from klog.connector.store.read_only import ReadOnlyStore
 from klog.connector.store.s3 import S3
-from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.connector.store.storage import EXTRAS, NOTHING_GIVEN, Storage
 from klog.connector.store.webhdfs import WebHdfs
 from klog.errors import OptionError
 
@@ -104,13 +104,27 @@ def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:
     except OSError:
         raise
     # A file system is made by code that may raise anything.
-    except Exception as exc:  # noqa: BLE001 - it is raised again, in words
+    except Exception as exc:
+        if scheme in EXTRAS and not _is_known(scheme):
+            raise OptionError(
+                f"path: {scheme}:// needs a client that is not installed: "
+                f"pip install 'klog[{EXTRAS[scheme]}]'"
+            ) from exc
         said = storage.redacted(f"{type(exc).__name__}: {exc}")
         raise OptionError(
             f"path: cannot read {scheme}:// here: {said}. Check {root}, and that the client of "
             "its scheme is installed"
         ) from storage.cause(exc)
     return FsspecStore(system, storage), str(path)
+
+
+def _is_known(scheme: str) -> bool:
+    """Tell whether fsspec has the client of a scheme; some schemes come with their clients."""
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except (ImportError, ValueError):
+        return False
+    return True
 
 
 def _scheme(root: str) -> str:

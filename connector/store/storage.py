@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,8 @@ CLIENTS = {
     "gs": "gcs", "gcs": "gcs", "hdfs": "hdfs", "webhdfs": "hdfs",
 }  # fmt: skip
 """Scheme: client."""
+EXTRAS = {**CLIENTS, "http": "http", "https": "http"}
+"""Scheme: what of `pip install klog[...]` brings the client."""
 
 WORDS = sorted({word for words in TABLE.values() for word in words})
 
@@ -111,18 +113,18 @@ class Storage:
                     f"use one of {_listed(CLIENTS.get(scheme))}"
                 )
 
-    def redacted(self, text: str) -> str:
-        """Take every secret out of a text."""
-        secrets = [value for word, value in self.given if _is_secret(word)]
+    def redacted(self, text: str, found: Iterable[str] = ()) -> str:
+        """Take every secret out of a text, and those that were `found` elsewhere."""
+        secrets = [*found, *(value for word, value in self.given if _is_secret(word))]
         secrets += [os.environ.get(name, "") for name in _SECRETS_OF_THE_ENVIRONMENT]
         for secret in secrets:
             if len(secret) > 3:  # else every "a" of the text goes
                 text = text.replace(secret, "***")
         return text
 
-    def cause(self, exc: Exception) -> Exception | None:
+    def cause(self, exc: Exception, found: Iterable[str] = ()) -> Exception | None:
         """Give what to chain to an error: nothing where it would show a secret."""
-        return exc if self.redacted(str(exc)) == str(exc) else None
+        return exc if self.redacted(str(exc), found) == str(exc) else None
 
 
 NOTHING_GIVEN = Storage()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["__version__", "register"]
+    from klog.connector.embedded import Log
+
+__all__ = ["__version__", "open", "register"]
 
 __version__ = "0.1.0"
 
@@ -28,3 +30,14 @@ def register(spark: SparkSession) -> None:
         given = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{archive}:{given}" if given else str(archive)
     spark.dataSource.register(KlogDataSource)
+
+
+def open(root: str, **storage: str) -> Log:  # noqa: A001 - it is klog.open
+    """Open a root for use without Spark: its topics are made, written and read as Arrow.
+
+    `root` is a path or URL; `storage` are the words of `storage.*`, such as `endpoint`. Raises
+    `klog.errors.OptionError` for a word or a scheme that klog does not know.
+    """
+    from klog.connector.embedded import open_log
+
+    return open_log(root, storage)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from klog.cli import main
+from klog.connector.log import root
+from tests.cli.klog_root import Root
+from tests.commits.logs import Clock
 from tests.corpus import scene
 
 
@@ -44,3 +48,11 @@ def on_scene(klog: Klog) -> Klog:
         return klog(*arguments, *roots)
 
     return run
+
+
+@pytest.fixture
+def on_root(klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """Give a klog root that is not made yet; its clock stands at 2023-11-14T22:13:20Z."""
+    clock = Clock()
+    monkeypatch.setattr(root, "now_ms", clock)
+    return Root(klog, tmp_path / "root", clock)

@@ -48,7 +48,7 @@ def test_refusals(klog: Klog, arguments: list[str], message: str) -> None:
 USAGE = [
     ([], "required: VERB"),
     (["topics"], "required: ACTION"),
-    (["topics", "create"], "invalid choice: 'create'"),
+    (["topics", "create", "--root", RECORDS], "required: --topic"),
     (["produce"], "invalid choice: 'produce'"),
     (["topics", "list"], "required: --root"),
     (["topics", "list", "--root", RECORDS, "--exclude"], "did you mean --exclude-internal?"),
@@ -70,7 +70,7 @@ def test_help_tells_of_what_exists(klog: Klog) -> None:
     assert said.code == 0
     told = said.out.decode().split("VERB\n")[-1].split("\n\n")[0]
     verbs = [line.split()[0] for line in told.splitlines()]
-    assert verbs == ["topics", "consume", "dump"]
+    assert verbs == ["topics", "configs", "consume", "history", "vacuum", "dump"]
     assert klog("--version").out.decode() == f"klog {__version__}\n"
 
 

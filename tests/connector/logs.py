@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from klog.connector.log.directory import Segment, read_directory
-from klog.connector.log.partition import PartitionLog, TopicPartition
+from klog.connector.log.partition import RawPartition, TopicPartition
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import SegmentReader
 from klog.connector.options import read_options
@@ -72,7 +72,7 @@ def open_segment(directory: Path, base: int = 0) -> SegmentReader:
     return SegmentReader(store, segment)
 
 
-def open_log(root: Path, topic: str = "t", partition: int = 0) -> PartitionLog:
+def open_log(root: Path, topic: str = "t", partition: int = 0) -> RawPartition:
     name = TopicPartition(topic, partition)
     return RawRoot([str(root)]).open([name])[name]
 

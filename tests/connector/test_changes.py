@@ -13,7 +13,7 @@ import pytest
 from klog.connector.log.raw import RawRoot
 from klog.connector.options import ReadOptions, read_options
 from klog.connector.source import scan
-from klog.connector.source.plan import Slice
+from klog.connector.source.slices import Slice
 from klog.errors import DataLossError
 from tests.corpus import scene
 from tests.corpus.damage import copy

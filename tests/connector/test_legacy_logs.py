@@ -18,6 +18,7 @@ import pytest
 from klog.connector.log import segment as segment_module
 from klog.connector.log.times import offset_for_time
 from klog.connector.source import plan as plan_module
+from klog.connector.source import raw_plan
 from klog.connector.source.stream import KlogStreamReader
 from klog.errors import CorruptFileError
 from tests.connector.logs import (
@@ -95,7 +96,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan as if a few kilobytes were much."""
-    monkeypatch.setattr(plan_module, "WHOLE_BYTES", 64)
+    monkeypatch.setattr(raw_plan, "WHOLE_BYTES", 64)
     monkeypatch.setattr(plan_module, "TARGET_BYTES", 500)
 
 

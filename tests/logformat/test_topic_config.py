@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klog.errors import OptionError
-from klog.logformat.topic_config import read_topic_config
+from klog.logformat.topic_config import (
+    NEEDS_BROKERS,
+    check_config_names,
+    default_text,
+    klog_config_names,
+    klog_topic_config,
+    read_topic_config,
+)
 
 
 def test_defaults() -> None:
@@ -88,3 +95,100 @@ def test_any_text_is_read_or_refused(name: str, text: str) -> None:
     except OptionError:
         return
     assert config.values.keys() == read_topic_config({}).values.keys()
+
+
+TAKEN = {
+    "cleanup.policy": "compact,delete",
+    "compression.gzip.level": "9",
+    "compression.lz4.level": "17",
+    "compression.type": "zstd",
+    "compression.zstd.level": "22",
+    "delete.retention.ms": "1",
+    "index.interval.bytes": "4096",
+    "max.compaction.lag.ms": "2",
+    "max.message.bytes": "1000000",
+    "message.timestamp.after.max.ms": "1",
+    "message.timestamp.before.max.ms": "1",
+    "message.timestamp.type": "LogAppendTime",
+    "min.cleanable.dirty.ratio": "0.1",
+    "min.compaction.lag.ms": "1",
+    "retention.bytes": "-1",
+    "retention.ms": "1",
+    "segment.bytes": "1000",
+    "segment.index.bytes": "1000",
+    "segment.ms": "1",
+}
+
+
+def test_what_a_topic_of_klogs_takes_is_kept_as_it_was_given() -> None:
+    assert klog_topic_config(TAKEN) == TAKEN
+    assert klog_topic_config({name: f" {text} " for name, text in TAKEN.items()}) == TAKEN
+    assert sorted(klog_config_names()) == sorted(TAKEN)
+
+
+def test_each_of_kafkas_configs_is_taken_or_has_a_reason() -> None:
+    assert NEEDS_BROKERS.keys() | TAKEN.keys() == read_topic_config({}).values.keys()
+    assert not NEEDS_BROKERS.keys() & TAKEN.keys()
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS_BROKERS))
+def test_what_needs_brokers_is_refused_with_the_reason(name: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        klog_topic_config({name: "1"})
+    assert str(refused.value).startswith(f"{name} does nothing in a topic of klog's: ")
+    assert NEEDS_BROKERS[name] in str(refused.value)
+    with pytest.raises(OptionError, match="does nothing"):
+        check_config_names([name])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("segment.byte", "did you mean segment.bytes?"),
+        ("Retention.ms", "did you mean retention.ms?"),
+        ("min.insync.replica", "those are cleanup.policy"),  # Never one that is refused.
+        ("", "those are cleanup.policy"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_that_klog_takes(name: str, words: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        klog_topic_config({name: "1"})
+    assert str(refused.value).startswith(f"{name} is no config of a topic; {words}")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("none", "uncompressed"),
+        (" none ", "uncompressed"),
+        ("uncompressed", "uncompressed"),
+        ("producer", "producer"),
+        ("lz4", "lz4"),
+    ],
+)
+def test_no_compression_is_spelled_as_kafka_does(given: str, kept: str) -> None:
+    assert klog_topic_config({"compression.type": given}) == {"compression.type": kept}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"compression.type": "brotli"}, "must be one of uncompressed, zstd"),
+        ({"compression.type": "None"}, "must be one of uncompressed, zstd"),
+        ({"compression.zstd.level": "23"}, "from -131072 to 22"),
+        ({"compression.gzip.level": "0"}, "from 1 to 9"),
+        ({"compression.lz4.level": "18"}, "from 1 to 17"),
+        ({"cleanup.policy": "compact;delete"}, "compact, delete or both"),
+        ({"max.compaction.lag.ms": "1", "min.compaction.lag.ms": "2"}, "lower it"),
+        ({"retention.ms": "9" * 5000}, "retention.ms is"),
+    ],
+)
+def test_values_are_held_to_kafkas_bounds(given: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        klog_topic_config(given)
+
+
+@pytest.mark.parametrize("name", klog_config_names())
+def test_a_default_is_written_as_it_would_be_read(name: str) -> None:
+    values = read_topic_config({name: default_text(name)}).values
+    assert values[name] == read_topic_config({}).values[name]

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from klog.connector.log import entries
+from klog.connector.log.live import Live
 from klog.connector.log.paths import SegmentPath, TopicPaths
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
@@ -48,7 +47,7 @@ class Cast:
     """The topic's id and its partitions when a file was written."""
     kept: dict[str, State] = field(default_factory=dict)
     """By reader the last state they loaded."""
-    _planned: dict[int, tuple[pa.Table, list[entries.Entry]]] = field(default_factory=dict)
+    _planned: dict[int, tuple[Live, list[entries.Entry]]] = field(default_factory=dict)
 
     def log(self, actor: Actor) -> TopicLog:
         """Give the topic's log as this actor sees it, by their own clock."""
@@ -102,8 +101,8 @@ class Cast:
 
     def rows(self, state: State, partition: int) -> list[entries.Entry]:
         """Give a partition's segments in order, as a plan would."""
-        table, rows = self._planned.get(id(state.segments), (None, []))
-        if table is None:
-            rows = sorted(state.segments.to_pylist(), key=lambda row: int(row["base_offset"]))
-            self._planned[id(state.segments)] = (state.segments, rows)
+        live, rows = self._planned.get(id(state.live), (None, []))
+        if live is None:
+            rows = state.segments.to_pylist()
+            self._planned[id(state.live)] = (state.live, rows)
         return [row for row in rows if row["partition"] == partition]

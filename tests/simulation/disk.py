@@ -20,6 +20,8 @@ class Disk:
         self.folders: dict[str, dict[str, bytes]] = {}
         self.created: list[tuple[str, bytes]] = []
         """Everything that was created and not undone, in order: no cleaning takes it away."""
+        self.sidecars: dict[str, bytes] = {}
+        """By name what was put beside commits, cleaned or not."""
         self._can_lose = can_lose
         self._unsynced: list[tuple[str, bytes | None]] = []
         """The last changes: of which path, and what was there before."""
@@ -31,6 +33,8 @@ class Disk:
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file, in place of what is there."""
+        if "/sidecars/" in path:
+            self.sidecars[path.rpartition("/")[2]] = data
         self._change(path, data)
 
     def remove(self, path: str) -> None:

@@ -68,7 +68,9 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
             data = log.store.read(log.paths.checkpoint(name))
         except FileNotFoundError:
             return State()
-        return checkpoint.decode(data) if checkpoint.is_whole(name, data) else State()
+        return (
+            checkpoint.decode(data, log.read_part) if checkpoint.is_whole(name, data) else State()
+        )
 
     def load(log: TopicLog, cached: State | None = None) -> State:
         state = cached if cached is not None else hinted(log)
@@ -113,8 +115,7 @@ def offsets_as_staged(patch: pytest.MonkeyPatch) -> None:
     def add(folding: Any, entry: entries.Entry) -> None:
         partition = entry["partition"]
         folding._log_end[partition] = max(folding._log_end[partition], entry["next_offset"])
-        if folding._live is not None:
-            folding._live.add(entry["file"])
+        folding._live.add(entry["file"])
         folding._added[entry["file"]] = entry
 
     patch.setattr(_Folding, "_add", add)

@@ -15,7 +15,9 @@ import pytest
 
 from klog.connector.log import checkpoint, topic_log
 from klog.connector.log import commit as commits
+from klog.connector.log.checkpoint import ReadPart
 from klog.connector.log.commit import Commit
+from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State, fold, tidied
 
 REMEMBERS_NOTHING = 16
@@ -30,7 +32,8 @@ class _Memory:
         self._bytes: dict[int, bytes] = {}
         self._checkpoints: dict[bytes, State] = {}
         self._states: dict[tuple[int, bytes], State] = {}
-        self._kept: list[object] = []
+        self._kept: dict[int, State] = {}
+        self._read: dict[CheckpointName, State] = {}
         self._decode, self._decode_checkpoint = commits.decode, checkpoint.decode
 
     def decode(self, data: bytes, topic: str, version: int) -> Commit:
@@ -40,20 +43,24 @@ class _Memory:
             self._bytes[id(found)] = data
         return found
 
-    def decode_checkpoint(self, data: bytes) -> State:
+    def decode_checkpoint(self, data: bytes, read_part: ReadPart) -> State:
         found = self._checkpoints.get(data)
         if found is None:
-            found = self._checkpoints[data] = self._decode_checkpoint(data)
+            found = self._decode_checkpoint(data, read_part)
+            if not checkpoint.parts_of(data):  # What depends on other files is read each time.
+                self._checkpoints[data] = found
         return found
 
     def fold(self, state: State, tail: Iterable[Commit]) -> State:
+        if state.checkpoint is not None and id(state) not in self._kept:
+            state = self._read.setdefault(state.checkpoint, state)
         for commit in tail:
             data = self._bytes.get(id(commit)) or commits.encode(commit)
             key = (id(state) if state.version >= 0 else 0, data)
             after = self._states.get(key)
             if after is None:
-                self._kept.append(state)
                 after = self._states[key] = tidied(fold(state, [commit]))
+                self._kept |= {id(state): state, id(after): after}
             state = after
         return state
 

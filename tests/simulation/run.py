@@ -5,6 +5,9 @@ The rule: a seed is a number, and says everything: the scene, who is next, what 
 
 from __future__ import annotations
 
+import pytest
+
+from klog.connector.log import checkpoint_parts, sidecar
 from klog.errors import KlogError
 from tests.simulation import admins, jobs, readers, writers
 from tests.simulation.cast import Cast
@@ -25,6 +28,15 @@ def run(seed: int, steps: int = STEPS) -> World:
 
 def _run(seed: int, steps: int) -> World:
     world = World(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        if world.scene.in_parts:
+            patch.setattr(sidecar, "MOST_JSON_BYTES", 1500)
+            patch.setattr(checkpoint_parts, "PART_ROWS", 3)
+        _play(world, steps)
+    return world
+
+
+def _play(world: World, steps: int) -> None:
     cast = Cast(world)
     admins.create(cast)
     try:
@@ -40,7 +52,6 @@ def _run(seed: int, steps: int) -> World:
         raise FoundError(f"{type(exc).__name__}: {exc}") from exc
     finally:
         world.stop()
-    return world
 
 
 def _begin(cast: Cast) -> None:

@@ -56,6 +56,8 @@ class Scene:
     """How many change config and partitions."""
     hurried: str
     """Who gets every second turn: maintenance makes many calls, and would be seen too seldom."""
+    in_parts: bool
+    """Commits have sidecars and checkpoints parts, as those of large topics do."""
     is_made_anew: bool
     """Somebody deletes the topic and makes it anew."""
     two_queries: bool
@@ -90,6 +92,7 @@ def draw(random: Random) -> Scene:
         retentions=random.choice([0, 1]),
         admins=random.choice([0, 0, 2]),
         hurried=random.choice(["vacuum", "vacuum", "clean", "merge", "r1"]),
+        in_parts=random.random() < 0.3,
         is_made_anew=random.random() < 0.25,
         two_queries=random.random() < 0.3,
         pins=random.random() < 0.3,

@@ -12,6 +12,7 @@ import fsspec
 import pytest
 
 from klog.connector.store.storage import storage_of
+from tests.minio import Minio
 from tests.servers import BUCKET, Hdfs, S3Server
 from tests.stores.places import Place, place_at
 
@@ -31,6 +32,11 @@ def on_s3(request: pytest.FixtureRequest) -> Place:
     return place_at(f"s3a://{BUCKET}/{secrets.token_hex(8)}/root", storage_of(server.options()))
 
 
+def on_minio(request: pytest.FixtureRequest) -> Place:
+    server: Minio = request.getfixturevalue("minio_server")
+    return place_at(f"s3://{BUCKET}/{secrets.token_hex(8)}/root", storage_of(server.options()))
+
+
 def on_hdfs(request: pytest.FixtureRequest) -> Place:
     server: Hdfs = request.getfixturevalue("hdfs")
     return place_at(f"{server.url}/{secrets.token_hex(8)}/root")
@@ -46,17 +52,20 @@ STORES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
     "local": on_local,
     "memory": on_memory,
     "s3": on_s3,
+    "minio": on_minio,
     "hdfs": on_hdfs,
     "webhdfs": on_webhdfs,
 }
-WITH_A_SERVER = {"s3", "hdfs", "webhdfs"}
+MARKS = {
+    "s3": [pytest.mark.stores],
+    "minio": [pytest.mark.stores, pytest.mark.minio],
+    "hdfs": [pytest.mark.stores],
+    "webhdfs": [pytest.mark.stores],
+}
 
 
 def parameters() -> list[Any]:
-    return [
-        pytest.param(name, marks=[pytest.mark.stores] if name in WITH_A_SERVER else [])
-        for name in STORES
-    ]
+    return [pytest.param(name, marks=MARKS.get(name, [])) for name in STORES]
 
 
 @pytest.fixture(params=parameters())

@@ -1,18 +1,21 @@
 """An S3 server of a few lines, in this process, that does what it is told to do wrong.
 
-It knows PUT and GET of objects. Answers that were queued come before its own; it can forget the
-condition of a PUT, as some copies of S3 do.
+It knows objects and their listings, in one page. Answers that were queued come before its own; it
+can forget the condition of a PUT, as some copies of S3 do, refuse keys, and say 403 of what is not
+there, as S3 does to those who may not list.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, unquote
+from xml.sax.saxutils import escape
 
 from klog.connector.store.storage import Storage, storage_of
 
@@ -39,6 +42,9 @@ def error(status: int, code: str, *, applied: bool = False, more: str = "") -> A
 class FakeS3:
     endpoint: str
     ignores_conditions: bool = False
+    expired: set[str] = field(default_factory=set)
+    """Access keys that are refused."""
+    hides_absent: bool = False
     answers: deque[Answer] = field(default_factory=deque)
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
@@ -58,10 +64,39 @@ class FakeS3:
             self.objects[path] = data
         return Answer(200)
 
+    def listing(self, bucket: str, query: str) -> str:
+        """List one level below a prefix."""
+        prefix = dict(parse_qsl(query)).get("prefix", "")
+        with self.lock:
+            sizes = {
+                unquote(path)[len(bucket) + 1 :]: len(self.objects[path]) for path in self.objects
+            }
+        names = {key[len(prefix) :].partition("/") for key in sizes if key.startswith(prefix)}
+        found = "".join(
+            f"<CommonPrefixes><Prefix>{escape(prefix + name)}/</Prefix></CommonPrefixes>"
+            for name in sorted({name for name, slash, _ in names if slash})
+        ) + "".join(
+            f"<Contents><Key>{escape(prefix + name)}</Key><Size>{sizes[prefix + name]}</Size>"
+            "<ETag>1</ETag><LastModified>2026-11-21T10:00:00.000Z</LastModified></Contents>"
+            for name, slash, _ in sorted(names)
+            if not slash
+        )
+        return f"<?xml version='1.0'?><ListBucketResult>{found}</ListBucketResult>"
+
+    def asked(self) -> Counter[str]:
+        """Count the requests since the last time by what they are, and forget them."""
+        with self.lock:
+            found = Counter(
+                "LIST" if "list-type=2" in one else one.split()[0] for one in self.requests
+            )
+            self.requests.clear()
+        return found
+
 
 class _Handler(BaseHTTPRequestHandler):
     fake: FakeS3
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # else head and body go apart, and the second waits for an ACK
 
     def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -74,19 +109,35 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         queued = self._queued()
-        data = self.fake.objects.get(self.path)
-        own = error(404, "NoSuchKey") if data is None else Answer(200)
+        path, _, query = self.path.partition("?")
+        if "list-type=2" in query:
+            self._answer(queued or Answer(200, self.fake.listing(path, query)), b"")
+            return
+        data = self.fake.objects.get(path)
+        absent = error(403, "AccessDenied") if self.fake.hides_absent else error(404, "NoSuchKey")
+        own = absent if data is None else Answer(206 if "Range" in self.headers else 200)
         self._answer(queued or own, data or b"")
 
     do_HEAD = do_GET  # noqa: N815
 
+    def do_POST(self) -> None:
+        """Begin no upload in parts."""
+        self._answer(self._queued() or error(501, "NotImplemented"), b"")
+
     def do_DELETE(self) -> None:
-        self._answer(self._queued() or Answer(204), b"")
+        queued = self._queued()
+        if queued is None:
+            with self.fake.lock:
+                self.fake.objects.pop(self.path, None)
+        self._answer(queued or Answer(204), b"")
 
     def _queued(self) -> Answer | None:
         with self.fake.lock:
             self.fake.requests.append(f"{self.command} {self.path}")
             self.fake.headers.append(dict(self.headers.items()))
+            signed = self.headers.get("Authorization", "")
+            if any(f"Credential={key}/" in signed for key in self.fake.expired):
+                return error(400, "ExpiredToken")
             return self.fake.answers.popleft() if self.fake.answers else None
 
     def _answer(self, answer: Answer, data: bytes) -> None:
@@ -97,6 +148,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = answer.body.encode() if answer.body else data
         self.send_response(answer.status)
+        if answer.status == 206:
+            begin, end = self.headers["Range"].removeprefix("bytes=").split("-")
+            self.send_header("Content-Range", f"bytes {begin}-{end}/{len(body)}")
+            body = body[int(begin) : int(end) + 1]
         self.send_header("Content-Length", str(len(body)))
         self.send_header("ETag", '"1"')
         self.send_header("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")

@@ -205,7 +205,7 @@ def put_empty(
 ) -> None:
     """Make empty files, where it can be done behind the store's back in a moment."""
     folder = None
-    if place.url.startswith("s3"):
+    if place.url.startswith("s3a"):
         server: S3Server = request.getfixturevalue("s3_server")
         folder = server.folder / place.path.removeprefix(f"s3://{BUCKET}/")
     elif place.url.startswith("/"):
@@ -221,11 +221,13 @@ def put_empty(
         def create(name: str) -> None:
             client.create(f"{parent}/{name}").close()
 
-        with ThreadPoolExecutor(16) as pool:
-            list(pool.map(create, names))
-        return
-    for name in names:
-        place.store.put(place.at(f"{directory}/{name}"), [])
+    else:
+
+        def create(name: str) -> None:
+            place.store.put(place.at(f"{directory}/{name}"), [])
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(create, names))
 
 
 def test_sixteen_race_for_one_name(place: Place) -> None:

@@ -87,6 +87,15 @@ def test_the_order_of_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nam
     assert calls.made == expected
 
 
+def test_a_commit_costs_two_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the bytes before the name, and of the directory after it; none more is needed."""
+    store = LocalStore(fixed_id)
+    store.put_if_absent(str(tmp_path / "b/w"), b"0")
+    calls = Calls(monkeypatch)
+    store.put_if_absent(str(tmp_path / "b/x"), b"1")
+    assert calls.made == [*STAGED[-4:], "link .x.0123456789abcdef.tmp", *SYNC_DIRECTORY]
+
+
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EACCES])
 @pytest.mark.parametrize("operation", ["put_if_absent", "put"])
 def test_each_call_failing(

@@ -67,8 +67,14 @@ def test_what_an_answer_means(
 
 
 REFUSALS = [
-    (error(403, "AccessDenied"), r"403 Forbidden \(AccessDenied\). Check the credentials"),
-    (error(400, "ExpiredToken"), r"400 Bad Request \(ExpiredToken\). Check the credentials, their"),
+    (
+        error(403, "AccessDenied"),
+        r"403 Forbidden \(AccessDenied\). Let these .* s3:PutObject there",
+    ),
+    (
+        error(400, "ExpiredToken"),
+        r"400 .* \(ExpiredToken\). The credentials have expired: renew",
+    ),
     (error(401, "Unauthorized"), r"401 Unauthorized \(Unauthorized\). Check the credentials"),
     (error(404, "NoSuchBucket"), r"404 Not Found \(NoSuchBucket\). Check that there is a bucket"),
     (error(301, "PermanentRedirect"), "bucket bucket is in another region: set storage.region"),

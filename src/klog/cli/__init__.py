@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from klog import __version__
-from klog.cli import consume, dump, topics
+from klog.cli import configs, consume, dump, history, topics, vacuum
+from klog.cli.output import printable
 from klog.errors import KlogError
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser: Parser = given.parser
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
-        sys.stderr.write(f"klog: {exc}\n")
+        sys.stderr.write(f"klog: {printable(str(exc))}\n")
         return REFUSED
 
 
@@ -84,10 +85,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         required=True,
         metavar="R",
-        help="a broker's log directory; several, or one with commas, are one broker's log.dirs",
+        help="a klog root, or a broker's log directory; of the latter several, or one with commas, "
+        "are one broker's log.dirs",
     )
     topics.add_verbs(verbs, common)
+    configs.add_verb(verbs, common)
     consume.add_verb(verbs, common)
+    history.add_verb(verbs, common)
+    vacuum.add_verb(verbs, common)
     dump.add_verb(verbs)
     given, unknown = parser.parse_known_args(arguments)
     if unknown:

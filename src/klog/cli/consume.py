@@ -15,7 +15,9 @@ import pyarrow as pa
 from klog.cli.formats import Format, console, json_lines, kcat
 from klog.cli.positions import Position, offset_at, position, window
 from klog.cli.roots import directories
-from klog.connector.log.raw import RawRoot, retrying
+from klog.connector.log.partition import Root
+from klog.connector.log.raw import retrying
+from klog.connector.log.roots import open_root
 from klog.connector.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from klog.connector.source import scan
 from klog.connector.source.ranges import latest_offsets
@@ -118,7 +120,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """Give the records between two positions, a partition after the other."""
     paths = directories(given.root)
-    root = RawRoot(paths)
+    root = open_root(paths)
     whole = given.partition is None
     options = ReadOptions(
         topics=(given.topic,) if whole else None,
@@ -132,11 +134,11 @@ def _batches(
         yield from reader.read(task)
 
 
-def _pin(root: RawRoot, options: ReadOptions, start: Position, end: Position) -> scan.Pinned:
+def _pin(root: Root, options: ReadOptions, start: Position, end: Position) -> scan.Pinned:
     """Resolve two positions to offsets of each partition, as of now."""
-    there = root.partitions()
-    logs = root.open(subscribed(options, there), there)
-    latest = latest_offsets(root, logs, options)
+    look = root.look()
+    logs = look.open(subscribed(options, look.topics))
+    latest = latest_offsets(logs, options)
     pinned: scan.Pinned = []
     for name, log in logs.items():
         begins = offset_at(start, log, latest[name])

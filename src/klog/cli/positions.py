@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from klog.connector.log.partition import PartitionLog
-from klog.connector.log.times import offset_for_time
 from klog.errors import OffsetOutOfRangeError
 
 Word: TypeAlias = Literal["earliest", "latest", "offset", "last", "since", "until"]
@@ -73,7 +72,7 @@ def offset_at(place: Position, log: PartitionLog, latest: int) -> int:
     if place.word == "last":
         return max(log.log_start, latest - place.number)
     if place.word in ("since", "until"):
-        found = offset_for_time(log, place.number, latest)
+        found = log.offset_for_time(place.number, latest)
         return latest if found is None else found
     if place.word == "offset":
         if not log.log_start <= place.number <= log.log_end:

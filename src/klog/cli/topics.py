@@ -1,25 +1,45 @@
 """`klog topics list` and `klog topics describe`, after kafka-topics.
 
-A partition whose log cannot be read is shown with its error, and the others are still shown; the
-exit code is 1 then.
+A partition whose log cannot be read, or in a klog root a topic, is shown with its error, and the
+others are still shown; the exit code is 1 then.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import logging
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from klog.cli.roots import directories
-from klog.connector.log.partition import PartitionLog, TopicPartition
-from klog.connector.log.raw import Partitions, RawRoot, retrying
+from klog.cli import topic_changes
+from klog.cli.output import configs_text, labelled, write_json, write_lines
+from klog.cli.roots import directories, klog_root
+from klog.connector.log.partition import Look, PartitionLog, TopicPartition
+from klog.connector.log.raw import RawRoot, retrying
+from klog.connector.log.root import KlogRoot
+from klog.connector.log.state import State
+from klog.connector.log.topics import described
 from klog.connector.source.subscription import INTERNAL_TOPICS
 from klog.errors import KlogError, OptionError
 
 Facts: TypeAlias = dict[str, int | str]
 """What is known of one partition, by the names that `--json` prints."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What `describe` prints of a topic; of one that cannot be read only the error."""
+
+    topic_id: str | None
+    partitions: list[Facts]
+    config: Mapping[str, str] | None = None
+    """None in a broker's directory, which does not say."""
+    error: str | None = None
+
 
 _LABELS = {
     "partition": "Partition",
@@ -35,13 +55,15 @@ For each partition:
   LogStartOffset     the first offset that is kept
   LogEndOffset       the offset behind the last record; the high watermark while a broker runs
   LastStableOffset   where read_committed stops: the first open transaction, else LogEndOffset
-  Segments, Bytes    the .log files with records in them, and their readable bytes"""
+  Segments, Bytes    the .log files with records in them, and their readable bytes
+In a klog root, Configs are those that were given; `klog configs --all` shows the defaults too."""
 
 
 def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `topics list` and `topics describe` to a command line."""
-    topics = verbs.add_parser("topics", help="the topics in a log directory")
+    """Add `topics` and its actions to a command line."""
+    topics = verbs.add_parser("topics", help="the topics in a root: list, describe, make, change")
     actions = topics.add_subparsers(required=True, metavar="ACTION")
+    topic_changes.add_actions(actions, common)
     listing = actions.add_parser("list", parents=[common], help="the names of the topics")
     listing.set_defaults(run=list_topics, parser=listing)
     describing = actions.add_parser(
@@ -66,52 +88,127 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
 
 def list_topics(given: argparse.Namespace, out: BinaryIO) -> int:
     """Print the names of the topics, or with `--json` their ids and partitions too."""
-    root = RawRoot(directories(given.root))
-    there = root.partitions()
-    chosen = _chosen(given, there)
+    root = klog_root(given.root)
+    rows, code = _listed_raw(given) if root is None else _listed(given, root)
     if given.json:
-        ids = root.topic_ids((name for names in chosen.values() for name in names), there)
-        _write_json(
-            out,
-            [
-                {
-                    "topic": topic,
-                    "topicId": ids.get(topic),
-                    "partitions": [name.partition for name in names],
-                    "internal": topic in INTERNAL_TOPICS,
-                }
-                for topic, names in chosen.items()
-            ],
-        )
+        write_json(out, rows)
     else:
-        out.write("".join(f"{topic}\n" for topic in chosen).encode())
-    return 0
+        write_lines(out, [str(row["topic"]) for row in rows])
+    return code
 
 
 def describe_topics(given: argparse.Namespace, out: BinaryIO) -> int:
     """Print what each partition holds. Raises `OptionError` if `--topic` matches nothing."""
+    root = klog_root(given.root)
+    shown = _shown_raw(given) if root is None else _shown(given, root)
+    if given.json:
+        write_json(out, [_object(topic, one) for topic, one in shown.items()])
+    else:
+        write_lines(out, _table(shown))
+    return int(
+        any(
+            one.error or any("error" in facts for facts in one.partitions) for one in shown.values()
+        )
+    )
+
+
+def _listed_raw(given: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    look = RawRoot(directories(given.root)).look()
+    chosen = _chosen(given, look)
+    ids = look.topic_ids(chosen) if given.json else {}
+    rows = [
+        _row_of_list(topic, ids.get(topic), [name.partition for name in names])
+        for topic, names in chosen.items()
+    ]
+    return rows, 0
+
+
+def _listed(given: argparse.Namespace, root: KlogRoot) -> tuple[list[dict[str, Any]], int]:
+    """List the topics of a klog root; one whose log cannot be read is there, with a warning."""
+    rows, code = [], 0
+    for topic, state in _states(root, _names(given, root)).items():
+        if isinstance(state, KlogError):
+            logger.warning("topic %s: %s", topic, state)
+            rows.append(_row_of_list(topic, None, []))
+            code = 1
+        else:
+            rows.append(_row_of_list(topic, state.topic_id, list(range(state.partitions))))
+    return rows, code
+
+
+def _row_of_list(topic: str, topic_id: str | None, partitions: list[int]) -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "topicId": topic_id,
+        "partitions": partitions,
+        "internal": topic in INTERNAL_TOPICS,
+    }
+
+
+def _shown_raw(given: argparse.Namespace) -> dict[str, Shown]:
     root = RawRoot(directories(given.root))
-    there = root.partitions()
-    chosen = _chosen(given, there)
-    if given.topic is not None and not chosen:
-        topics = sorted({name.topic for name in there})
+    look = root.look()
+    chosen = _chosen(given, look)
+    if not chosen:
+        _refuse_nothing(given, sorted(look.topics))
+    ids = look.topic_ids(chosen)
+    return {
+        topic: Shown(ids.get(topic), _partitions(root, names)) for topic, names in chosen.items()
+    }
+
+
+def _shown(given: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
+    shown: dict[str, Shown] = {}
+    chosen = _names(given, root)
+    for topic, state in _states(root, chosen).items():
+        if isinstance(state, KlogError):
+            shown[topic] = Shown(None, [], error=str(state))
+            continue
+        found = described(topic, state)
+        partitions: list[Facts] = [
+            {
+                "partition": one.partition,
+                "logStartOffset": one.log_start,
+                "logEndOffset": one.log_end,
+                "lastStableOffset": one.log_end,
+                "segments": one.segments,
+                "bytes": one.size_bytes,
+            }
+            for one in found.partitions
+        ]
+        shown[topic] = Shown(found.topic_id, partitions, found.config)
+    if not shown:
+        if given.topic is not None and len(chosen) == 1:
+            root.load(root.log_to_read(chosen[0]))  # raises: it was deleted
+        _refuse_nothing(given, list(_states(root, root.topic_names())))
+    return shown
+
+
+def _names(given: argparse.Namespace, root: KlogRoot) -> list[str]:
+    return [topic for topic in root.topic_names() if _is_chosen(given, topic)]
+
+
+def _states(root: KlogRoot, topics: Iterable[str]) -> dict[str, State | KlogError]:
+    """Load the topics that are there; one whose log cannot be read gives its error."""
+    found: dict[str, State | KlogError] = {}
+    for topic in topics:
+        try:
+            state = root.log_to_read(topic).load()
+        except KlogError as exc:
+            found[topic] = exc
+        else:
+            if state.topic_id:
+                found[topic] = state
+    return found
+
+
+def _refuse_nothing(given: argparse.Namespace, topics: list[str]) -> None:
+    """Raise `OptionError` where a pattern was given; no topics at all are just none."""
+    if given.topic is not None:
         raise OptionError(
             f"--topic: no topic matches {given.topic.pattern}; "
             + (f"the topics here are {', '.join(topics)}" if topics else "there is none here")
         )
-    ids = root.topic_ids((name for names in chosen.values() for name in names), there)
-    described = {topic: _partitions(root, names) for topic, names in chosen.items()}
-    if given.json:
-        _write_json(
-            out,
-            [
-                {"topic": topic, "topicId": ids.get(topic), "partitions": partitions}
-                for topic, partitions in described.items()
-            ],
-        )
-    else:
-        out.write(_table(described, ids).encode())
-    return int(any("error" in one for some in described.values() for one in some))
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -121,55 +218,60 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {exc}") from exc
 
 
-def _chosen(given: argparse.Namespace, there: Partitions) -> dict[str, list[TopicPartition]]:
+def _chosen(given: argparse.Namespace, look: Look) -> dict[str, list[TopicPartition]]:
     """Give the partitions of the topics asked for, by topic."""
-    chosen: dict[str, list[TopicPartition]] = {}
-    for name in there:
-        if given.topic is not None and not given.topic.fullmatch(name.topic):
-            continue
-        if given.exclude_internal and name.topic in INTERNAL_TOPICS:
-            continue
-        chosen.setdefault(name.topic, []).append(name)
-    return chosen
+    return {
+        topic: [TopicPartition(topic, number) for number in numbers]
+        for topic, numbers in look.topics.items()
+        if _is_chosen(given, topic)
+    }
+
+
+def _is_chosen(given: argparse.Namespace, topic: str) -> bool:
+    if given.topic is not None and not given.topic.fullmatch(topic):
+        return False
+    return not (given.exclude_internal and topic in INTERNAL_TOPICS)
 
 
 def _partitions(root: RawRoot, names: list[TopicPartition]) -> list[Facts]:
     """Describe partitions together, or one by one where one of them cannot be read."""
     try:
-        return retrying(lambda: [_facts(root, log) for log in root.open(names).values()])
+        return retrying(lambda: [_facts(log) for log in root.look().open(names).values()])
     except KlogError as exc:
         if len(names) == 1:
             return [{"partition": names[0].partition, "error": str(exc)}]
         return [one for name in names for one in _partitions(root, [name])]
 
 
-def _facts(root: RawRoot, log: PartitionLog) -> Facts:
+def _facts(log: PartitionLog) -> Facts:
     return {
         "partition": log.name.partition,
         "logStartOffset": log.log_start,
         "logEndOffset": log.log_end,
-        "lastStableOffset": root.last_stable_offset(log),
-        "segments": sum(segment.log.size_bytes > 0 for segment in log.segments),
-        "bytes": sum(
-            log.end.position if log.is_active(segment) else segment.log.size_bytes
-            for segment in log.segments
-        ),
+        "lastStableOffset": log.last_stable_offset(),
+        "segments": log.segment_count,
+        "bytes": log.size_bytes,
     }
 
 
-def _table(described: Mapping[str, Iterable[Facts]], ids: Mapping[str, str]) -> str:
-    lines = []
-    for topic, partitions in described.items():
-        rows = [_row(facts) for facts in partitions]
-        topic_id = f"\tTopicId: {ids[topic]}" if topic in ids else ""
-        lines.append(f"Topic: {topic}{topic_id}\tPartitionCount: {len(rows)}")
-        lines.extend(rows)
-    return "".join(f"{line}\n" for line in lines)
+def _object(topic: str, shown: Shown) -> dict[str, Any]:
+    said: dict[str, Any] = {"topic": topic, "topicId": shown.topic_id}
+    if shown.config is not None:
+        said["configs"] = dict(shown.config)
+    said["partitions"] = shown.partitions
+    return said if shown.error is None else said | {"error": shown.error}
 
 
-def _row(facts: Facts) -> str:
-    return "".join(f"\t{label}: {facts[key]}" for key, label in _LABELS.items() if key in facts)
-
-
-def _write_json(out: BinaryIO, value: Any) -> None:
-    out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+def _table(described: Mapping[str, Shown]) -> Iterable[str]:
+    for topic, shown in described.items():
+        count = None if shown.error else len(shown.partitions)
+        head = {
+            "Topic": topic,
+            "TopicId": shown.topic_id,
+            "PartitionCount": count,
+            "Configs": configs_text(shown.config or {}),
+            "Error": shown.error,
+        }
+        yield labelled(head)
+        for facts in shown.partitions:
+            yield "\t" + labelled({label: facts.get(key) for key, label in _LABELS.items()})

@@ -1,0 +1,333 @@
+"""What a topic's commit log costs: to load, to commit to, and as its history grows.
+
+The rule: klog's own code on a real store, each commit made and put as a writer's is; segments are
+rows without files, for no figure here reads one. A load is timed in a fresh process that does
+nothing else, on one core, by its CPU time; its memory is the kernel's account of it. All other
+times are those of the wall: commits wait for the disk.
+
+    python -m benchmarks.commits ROOT     # the process that loads
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from statistics import median, quantiles
+from threading import Barrier
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.memory import CHILD_TIMEOUT_SECONDS, peak_mib
+from klog.connector.log import entries, operations
+from klog.connector.log.checkpointing import Checkpointer
+from klog.connector.log.commit import Topic
+from klog.connector.log.garbage import write_checkpoint
+from klog.connector.log.live import ROWS, Live
+from klog.connector.log.paths import SegmentPath, TopicPaths
+from klog.connector.log.root import back_off, now_ms
+from klog.connector.log.state import REMEMBERED_WRITES, State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.store.contract import WritableStore
+from klog.connector.store.schemes import writable_store_for
+from klog.connector.store.storage import Storage, storage_of
+
+TOPIC, TOPIC_ID = "orders", "benchmark"
+PARTITIONS = 100
+TARGET_MIB = 2048
+LOAD_TARGETS = {100_000: 1.0, 1_000_000: 5.0}
+RATE_TARGETS = {"local": 200, "hdfs": 50, "s3": 30}
+HISTORIES = (1_000, 10_000, 100_000, 1_000_000)
+LIVE_SEGMENTS = 1_000
+"""Of a topic with a long history: the rest was merged or deleted."""
+
+_numbers = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of each kind is done."""
+
+    segments: tuple[int, ...] = (100_000, 1_000_000)
+    histories: tuple[int, ...] = HISTORIES
+    commits: int = 3_000
+    writers: int = 50
+
+
+TINY = Sizes(segments=(3_000,), histories=(1_000, 1_000_000), commits=120, writers=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One figure, of what, at what size, and the target if there is one."""
+
+    what: str
+    size: str
+    figure: float
+    unit: str
+    target: str = ""
+
+
+def run(sizes: Sizes) -> Iterator[Result]:
+    """Measure on local disk."""
+    for segments in sizes.segments:
+        yield from _loads(segments)
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
+        yield from rates("local", f"{made}/rates", Storage(), sizes)
+        yield from _latencies(f"{made}/latencies", sizes.commits)
+        for version in sizes.histories:
+            yield from _history(f"{made}/{version}", version)
+
+
+def run_stores(sizes: Sizes) -> Iterator[Result]:
+    """Measure commits a second on real servers, which run on this machine too."""
+    from tests.servers import BUCKET, Hdfs, S3Server
+
+    sizes = replace(sizes, commits=min(sizes.commits, 300))
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
+        server = stack.enter_context(S3Server(work / "s3"))
+        yield from rates("s3", f"s3://{BUCKET}/benchmark", storage_of(server.options()), sizes)
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
+        hdfs = stack.enter_context(Hdfs(work / "hdfs"))
+        yield from rates("hdfs", f"{hdfs.url}/benchmark", Storage(), sizes)
+
+
+def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Result]:
+    """Commit from one writer, then from many at once."""
+    store, path = writable_store_for(root, storage)
+    target = f"at least {RATE_TARGETS[scheme]}"
+    for writers in (1, sizes.writers):
+        log = _log(store, f"{path}/{writers}")
+        created(log)
+        each = max(1, sizes.commits // writers)
+        began = time.perf_counter()
+        _write_at_once(log, writers, each)
+        seconds = time.perf_counter() - began
+        size = f"{scheme}, {writers} writer{'s' * (writers > 1)}"
+        told = target if writers == 1 else ""
+        yield Result("commits", size, writers * each / seconds, "a second", told)
+
+
+def _write_at_once(log: TopicLog, writers: int, each: int) -> None:
+    start = Barrier(writers)
+
+    def write() -> None:
+        state = log.load()
+        start.wait()
+        for _ in range(each):
+            state = append(log, state)
+
+    with ThreadPoolExecutor(writers) as pool:
+        for done in [pool.submit(write) for _ in range(writers)]:
+            done.result()
+
+
+def _latencies(root: str, commits: int) -> Iterator[Result]:
+    """Time each commit of one writer while checkpoints are written beside them, and without."""
+    store, path = writable_store_for(root)
+    for beside in (False, True):
+        log, checkpointer = _log(store, f"{path}/{beside}"), Checkpointer()
+        state = replace(created(log), writes=_writes(REMEMBERED_WRITES))
+        seconds = []
+        for _ in range(commits):
+            began = time.perf_counter()
+            state = append(log, state)
+            seconds.append(time.perf_counter() - began)
+            if beside:
+                state = checkpointer.offer(log, state)
+        checkpointer.join()
+        written = len(log.names(log.paths.checkpoints))
+        size = f"{commits:,} commits, {written} checkpoints"
+        p99 = quantiles(seconds, n=100)[98]
+        yield Result("median of a commit", size, median(seconds) * 1e3, "ms")
+        target = "at most 2" if beside else ""
+        yield Result("p99 / median of a commit", size, p99 / median(seconds), "", target)
+
+
+def _history(root: str, version: int) -> Iterator[Result]:
+    """Load and commit at the end of a long history, of which a checkpoint has all but a tail."""
+    store, path = writable_store_for(root)
+    log = _log(store, path)
+    state = state_of(LIVE_SEGMENTS, version)
+    write_checkpoint(log, state)
+    for _ in range(50):
+        state = append(log, state)
+    size = f"version {version:,}, {LIVE_SEGMENTS:,} segments"
+    yield Result("load", f"{size}, 50 commits behind", _median_ms(log.load, 9), "ms")
+    states = [state]
+    yield Result(
+        "commit", size, _median_ms(lambda: states.append(append(log, states[-1])), 99), "ms"
+    )
+
+
+def _loads(segments: int) -> Iterator[Result]:
+    """Load a checkpoint in a fresh process, and read from it what a plan of one partition needs."""
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
+        log = _log(*writable_store_for(made))
+        state = state_of(segments, max(1, segments // PARTITIONS))
+        began = time.perf_counter()
+        write_checkpoint(log, state)
+        size, target = f"{segments:,} segments", LOAD_TARGETS.get(segments)
+        yield Result("checkpoint written", size, time.perf_counter() - began, "s")
+        began = time.perf_counter()
+        state = append(log, state)
+        yield Result("commit", size, (time.perf_counter() - began) * 1e3, "ms")
+        write_checkpoint(log, state)
+        del state
+        command = [sys.executable, "-m", __spec__.name, made]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, check=True, timeout=CHILD_TIMEOUT_SECONDS
+        )
+    told = json.loads(done.stdout)
+    under = "" if target is None else f"under {target:.0f}"
+    yield Result("load and plan", size, told["load"] + told["plan"], "s", under)
+    yield Result("of it the plan of a partition", size, told["plan"], "s")
+    yield Result("reload after one commit", size, told["reload"], "s")
+    memory = "" if target is None else f"under {TARGET_MIB:,}"
+    yield Result("peak memory", size, told["peak_mib"], "MiB", memory)
+
+
+def load_and_plan(root: str) -> dict[str, float]:
+    """Load the topic, take one partition's segments out, and load once more behind a commit."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    log = _log(*writable_store_for(root))
+    pa.array([0])  # Arrow imports pandas, where it is installed, with the first array it makes.
+    began = time.process_time()
+    state = log.load()
+    loaded = time.process_time()
+    plan(state)
+    planned = time.process_time()
+    peak = peak_mib()
+    append(log, state)
+    again = time.process_time()
+    plan(log.load(state))
+    reloaded = time.process_time()
+    return {
+        "load": loaded - began,
+        "plan": planned - loaded,
+        "reload": reloaded - again,
+        "peak_mib": peak,
+    }
+
+
+def plan(state: State) -> pa.Table:
+    """Give the segments of one partition in order: what every plan begins with."""
+    return entries.of_partition(state.segments, PARTITIONS // 2)
+
+
+def _median_ms(work: Callable[[], object], rounds: int) -> float:
+    seconds = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return median(seconds) * 1e3
+
+
+def _log(store: WritableStore, path: str) -> TopicLog:
+    return TopicLog(store, TopicPaths(path, TOPIC), now_ms, back_off)
+
+
+def created(log: TopicLog) -> State:
+    """Make the topic."""
+    build = operations.create_topic(Topic(TOPIC_ID, PARTITIONS), {})
+    return log.commit(log.load(), build, Attempt(_write_id(), "create-topic", "benchmark"))
+
+
+def append(log: TopicLog, state: State) -> State:
+    """Commit one segment, as a small stream's batch does."""
+    number = next(_numbers)
+    partition = number % PARTITIONS
+    base = state.log_end[partition]
+    file = str(SegmentPath(TOPIC, partition, base, state.version, f"{number:08x}"))
+    entry = {
+        **dict.fromkeys(entries.SCHEMA.names, 0),
+        "partition": partition,
+        "file": file,
+        "base_offset": base,
+        "next_offset": base + 1000,
+        "size_bytes": 100_000,
+        "crc32c": number,
+        "codec": "zstd",
+        "producer_ids": [1 << 62],
+        "origin": "append",
+    }
+    build = operations.append(operations.Staged(TOPIC_ID, state.version, [entry]))
+    return log.commit(state, build, Attempt(_write_id(), "append", "benchmark"))
+
+
+def _write_id() -> str:
+    return f"benchmark-{next(_numbers):027d}"
+
+
+def state_of(segments: int, version: int) -> State:
+    """Make a state with as many live segments, added evenly by the commits up to a version."""
+    each = segments // PARTITIONS
+    number = np.arange(each * PARTITIONS)
+    partition, base = number // each, number % each * 1000
+    added = 1 + (number % each) * version // each
+    random = np.random.default_rng(1)
+    attempts = random.integers(0, 1 << 32, len(number))
+    files = [
+        str(SegmentPath(TOPIC, of, first, birth, f"{attempt:08x}"))
+        for of, first, birth, attempt in zip(
+            partition.tolist(), base.tolist(), (added - 1).tolist(), attempts.tolist(), strict=True
+        )
+    ]
+    size_bytes = random.integers(1 << 20, 1 << 30, len(number))
+    timestamps = 1_700_000_000_000 + base * 10
+    zeros = np.zeros(len(number), np.int64)
+    offsets = np.arange(len(number) + 1)
+    columns = {
+        "partition": partition,
+        "file": files,
+        "base_offset": base,
+        "next_offset": base + 1000,
+        "offset_shift": zeros,
+        "size_bytes": size_bytes,
+        "index_bytes": size_bytes >> 9,
+        "time_index_bytes": size_bytes >> 10,
+        "crc32c": random.integers(0, 1 << 32, len(number)),
+        "record_count": zeros + 1000,
+        "batch_count": zeros + 10,
+        "min_timestamp_ms": timestamps,
+        "max_timestamp_ms": timestamps + 9_999,
+        "leader_epoch": zeros,
+        "codec": pa.repeat("zstd", len(number)),
+        "producer_ids": pa.LargeListArray.from_arrays(
+            offsets, random.integers(1 << 62, 1 << 63, len(number))
+        ),
+        "origin": pa.repeat("append", len(number)),
+        "version": added,
+    }
+    rows = pa.table([pa.array(columns[field.name]).cast(field.type) for field in ROWS], schema=ROWS)
+    return State(
+        version=version,
+        timestamp_ms=now_ms(),
+        topic_id=TOPIC_ID,
+        log_start=(0,) * PARTITIONS,
+        log_end=(each * 1000,) * PARTITIONS,
+        live=Live.of(rows),
+        writes=_writes(min(version, REMEMBERED_WRITES)),
+    )
+
+
+def _writes(number: int) -> dict[str, int]:
+    """Make write ids as long as real ones."""
+    return {f"{one:036x}": one for one in range(number)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(load_and_plan(sys.argv[1])))

@@ -1,0 +1,202 @@
+"""A whole log in this process, as Arrow and without Spark: what `klog.open` gives.
+
+The rule: nothing is decided here. Reading is the plan and the reader that Spark's source uses,
+writing the staging and the commit that its sink uses, with one task each. A root is made by the
+first topic that is created in it; a broker's log directory can be read, and is never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import islice
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from klog.connector.log.author import random_uuid, this_engine
+from klog.connector.log.commit import Commit
+from klog.connector.log.partition import Look, Root
+from klog.connector.log.root import KlogRoot, find_root, make_root
+from klog.connector.log.roots import open_root
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import Attempt
+from klog.connector.log.topics import NO_CONFIG, TopicDescription, Topics
+from klog.connector.options import COLUMNS, EARLIEST, LATEST, Offsets, ReadOptions
+from klog.connector.sink.append import Appended, append
+from klog.connector.sink.stage import Given
+from klog.connector.source import scan
+from klog.connector.source.rows import schema
+from klog.connector.store.storage import PREFIX, Storage, storage_of
+from klog.errors import OptionError
+
+Bound: TypeAlias = int | Mapping[int, int] | datetime | None
+"""Where a scan starts or ends, its end exclusive: an offset for every partition, one for each, a
+time, or None for all there is."""
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Log:
+    """The topics of one root. Not safe to share between threads; open one a thread."""
+
+    def __init__(self, root: str, storage: Storage) -> None:
+        """Take the path or URL; nothing is read yet."""
+        self._given, self._storage = root, storage
+        self._reading: Root | None = None
+        self._known: dict[str, State] = {}
+
+    def topics(self) -> list[str]:
+        """List the topics, Kafka's own in a broker's directory too."""
+        return sorted(self._look().topics)
+
+    def describe(self, topic: str) -> TopicDescription:
+        """Tell a topic's id, configs and partitions. Raises `OptionError` if it is not there."""
+        return self._topics().describe(topic)
+
+    def create_topic(
+        self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
+    ) -> TopicDescription:
+        """Make a topic with Kafka's topic configs, and the root with it if it is the first.
+
+        Raises `OptionError` for a topic that is there, a name or config that is refused, and a
+        place that cannot be written.
+        """
+        root = make_root(self._given, random_uuid(), self._storage)
+        self._reading = None
+        Topics(root).create(topic, partitions, config)
+        return self.describe(topic)
+
+    def alter_config(
+        self, topic: str, change: Mapping[str, str] = NO_CONFIG, unset: Iterable[str] = ()
+    ) -> TopicDescription:
+        """Set configs and give others back to their defaults."""
+        self._topics().alter_config(topic, change, unset)
+        return self.describe(topic)
+
+    def add_partitions(self, topic: str, partitions: int) -> TopicDescription:
+        """Give a topic more partitions, so many in all."""
+        self._topics().add_partitions(topic, partitions)
+        return self.describe(topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic; vacuum removes its files, later."""
+        self._topics().delete(topic)
+
+    def history(self, topic: str, limit: int | None = None) -> list[Commit]:
+        """Give a topic's commits, newest first: at most `limit` of them."""
+        return list(islice(self._topics().history(topic), limit))
+
+    def append(
+        self,
+        topic: str,
+        rows: Given,
+        *,
+        transactional_id: str | None = None,
+        transaction_version: int | None = None,
+        options: Mapping[str, str] = NO_CONFIG,
+    ) -> Appended:
+        """Write rows in one commit: a table, a batch, or batches one after another.
+
+        Columns are `value` (string or binary; null is a tombstone) and, if wanted, `key`,
+        `headers`, `partition`, `timestamp`; `options` are those of a write, such as
+        `compression.type`. With a transactional id a version that is there already, or an older
+        one, writes nothing. Raises `KlogError` that names a row that cannot be written,
+        `CommitConflictError`, `ProducerFencedError`, and `CommitStateUnknownError` where the store
+        did not say whether it landed: then the same call with a transactional id settles it.
+        """
+        root = self._klog_root()
+        log = root.log_to_write(topic)
+        state = root.load(log, self._known.get(topic))
+        attempt = Attempt(random_uuid(), "append", this_engine())
+        done = append(
+            log, state, rows, attempt, dict(options), transactional_id, transaction_version
+        )
+        self._known[topic] = done.state
+        return done
+
+    def scan(
+        self,
+        topic: str,
+        start: Bound = None,
+        end: Bound = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Read a topic, partition by partition in order of offset, as of now.
+
+        Columns are Spark's of Kafka; all but `headers` unless named. Batches are read as they are
+        asked for. Raises `OptionError` for a topic or a column that is not there, and
+        `OffsetOutOfRangeError` for an offset that is not; reading them raises `CorruptRecordError`.
+        """
+        names = tuple(COLUMNS[:-1] if columns is None else columns)
+        unknown = [name for name in names if name not in COLUMNS]
+        if unknown:
+            raise OptionError(f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}")
+        root = self._root()
+        options = self._options(topic, start, end, names)
+        tasks = scan.slices(root, scan.pin(root, options), options)
+        reader = scan.reader([self._given], options)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for task in tasks:
+                yield from reader.read(task)
+
+        return pa.RecordBatchReader.from_batches(schema(names), batches())
+
+    def _options(
+        self, topic: str, start: Bound, end: Bound, columns: tuple[str, ...]
+    ) -> ReadOptions:
+        return ReadOptions(
+            topics=(topic,),
+            starting=self._offsets(topic, start, EARLIEST),
+            ending=self._offsets(topic, end, LATEST),
+            starting_timestamp_ms=_milliseconds("start", start),
+            ending_timestamp_ms=_milliseconds("end", end),
+            latest_if_no_match=True,
+            storage=self._storage,
+            columns=columns,
+        )
+
+    def _offsets(self, topic: str, bound: Bound, otherwise: int) -> int | Offsets:
+        """Give offsets by partition; those that a mapping leaves out are as if none was given."""
+        if bound is None or isinstance(bound, datetime):
+            return otherwise
+        numbers = self._look().topics.get(topic, ())
+        if isinstance(bound, int):
+            return {(topic, number): bound for number in numbers}
+        return {(topic, number): otherwise for number in numbers} | {
+            (topic, number): offset for number, offset in bound.items()
+        }
+
+    def _root(self) -> Root:
+        if self._reading is None:
+            self._reading = open_root([self._given], self._storage)
+        return self._reading
+
+    def _look(self) -> Look:
+        return self._root().look()
+
+    def _topics(self) -> Topics:
+        return Topics(self._klog_root())
+
+    def _klog_root(self) -> KlogRoot:
+        root = find_root(self._given, self._storage)
+        if root is None:
+            raise OptionError(
+                f"{self._given} is no klog root; create_topic makes one, in a place that holds no "
+                "broker's files"
+            )
+        return root
+
+
+def open_log(root: str, storage: Mapping[str, str]) -> Log:
+    """Open a root by path or URL, with the words of `storage.*`. Raises `OptionError`."""
+    return Log(root, storage_of({f"{PREFIX}{word}": text for word, text in storage.items()}))
+
+
+def _milliseconds(name: str, bound: Bound) -> int | None:
+    if not isinstance(bound, datetime):
+        return None
+    if bound.tzinfo is None:
+        raise OptionError(f"{name}: {bound} has no time zone; give it one, such as timezone.utc")
+    since = bound - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return -(-since // _MILLISECOND)

@@ -1,0 +1,97 @@
+"""When a checkpoint is due, and who writes it: a thread beside the commits, never in their way.
+
+The rule: a checkpoint is due when the tail behind the newest one has 100 commits and a tenth of its
+size, whichever comes last. Sizes are bytes on the store: those of the commits with their sidecars,
+and those of the checkpoint's own file, which is what has to be written each time; its parts are
+written again only where they have changed. So a load reads a bounded tail, and what checkpoints
+write is at most about ten times what commits do.
+
+A commit has landed before a checkpoint of it is begun, and nothing that becomes of the checkpoint
+becomes of the commit: without it a load reads a longer tail.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from threading import Lock, Thread
+
+from klog.connector.log.garbage import write_checkpoint
+from klog.connector.log.paths import CheckpointName, checkpoint_name
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from klog.errors import KlogError
+
+MIN_COMMITS = 100
+SHARE = 10
+"""A tail of one part in so many of a checkpoint's size is too long."""
+
+_log = logging.getLogger(__name__)
+
+
+def is_due(state: State) -> bool:
+    """Tell whether the tail that led to a state has become too long."""
+    newest = state.checkpoint
+    version, size_bytes = (-1, 0) if newest is None else (newest.version, newest.size_bytes)
+    return state.version - version >= MIN_COMMITS and state.tail_bytes * SHARE >= size_bytes
+
+
+class Checkpointer:
+    """Writes checkpoints of any topics, one at a time, in a thread of its own.
+
+    The thread is no daemon: a process that ends waits for the checkpoint under way.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none under way."""
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._written: dict[str, CheckpointName] = {}
+
+    def offer(self, log: TopicLog, state: State) -> State:
+        """Have a checkpoint written if one is due and none is under way; returns at once.
+
+        Gives the state to go on with, which takes the checkpoint for written: one that fails is
+        tried again when as many commits have passed.
+        """
+        newest = self._written.get(log.paths.directory)
+        taken_for = -1 if state.checkpoint is None else state.checkpoint.version
+        if newest is not None and newest.version == taken_for:
+            state = replace(state, checkpoint=newest)  # Only now its size is known.
+        if not is_due(state):
+            return state
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return state
+            self._thread = Thread(target=self._write, args=(log, state), name="klog-checkpoint")
+            self._thread.start()
+        size_bytes = 0 if newest is None else newest.size_bytes
+        return replace(state, checkpoint=CheckpointName(state.version, size_bytes, 0), tail_bytes=0)
+
+    def join(self, timeout_seconds: float | None = None) -> None:
+        """Wait for the checkpoint under way, for a process that is about to be ended."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout_seconds)
+
+    def _write(self, log: TopicLog, state: State) -> None:
+        try:
+            if not self._is_one_nearby(log, state):
+                self._written[log.paths.directory] = write_checkpoint(log, state)
+        except (KlogError, OSError) as exc:
+            _log.warning(
+                "%s: no checkpoint was written of version %d, which only makes loads slower: %s",
+                log.paths.directory,
+                state.version,
+                exc,
+            )
+
+    def _is_one_nearby(self, log: TopicLog, state: State) -> bool:
+        """Tell whether another writer was first: one listing, beside the commits."""
+        names = map(checkpoint_name, log.names(log.paths.checkpoints))
+        newest = max((name for name in names if name is not None), default=None)
+        return newest is not None and state.version - newest.version < MIN_COMMITS
+
+
+CHECKPOINTER = Checkpointer()
+"""The process's own."""

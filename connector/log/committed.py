@@ -1,0 +1,186 @@
+"""The topics of a klog root as their commits say: nothing is listed but names, nothing opened.
+
+The rule: a look loads the state of each topic asked for, at most once; a long-lived root goes on
+from the state it knows, so that looking at an idle topic costs one read and one listing. Klog's own
+segments hold no transactions, so the last stable offset is the log end. A segment's file says its
+offsets as written: the log's are `offset_shift` higher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from klog.connector.log import lookup
+from klog.connector.log.partition import TopicPartition
+from klog.connector.log.root import KlogRoot
+from klog.connector.log.state import State
+from klog.logformat.index import Longs
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedPartition:
+    """A partition of a klog root; `segments` has `entries.SCHEMA`, in order of offset."""
+
+    name: TopicPartition
+    topic_id: str
+    root: KlogRoot
+    log_start: int
+    log_end: int
+    segments: pa.Table
+
+    @property
+    def held(self) -> bool:
+        """Tell that no broker has it."""
+        return False
+
+    @property
+    def readable_end(self) -> int:
+        """Give the log end: what is committed is whole."""
+        return self.log_end
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the bytes of its segments."""
+        return int(self.numbers("size_bytes").sum())
+
+    @property
+    def segment_count(self) -> int:
+        """Give the number of its segments."""
+        return int(self.segments.num_rows)
+
+    def numbers(self, column: str) -> Longs:
+        """Give a column of the segments."""
+        found: Longs = self.segments[column].to_numpy()
+        return found
+
+    def overlapping(self, start: int, end: int) -> pa.Table:
+        """Keep the segments that reach into a range of offsets."""
+        first = int(np.searchsorted(self.numbers("next_offset"), start, "right"))
+        behind = int(np.searchsorted(self.numbers("base_offset"), end, "left"))
+        return self.segments.slice(first, max(behind - first, 0))
+
+    def last_stable_offset(self) -> int:
+        """Give the log end."""
+        return self.log_end
+
+    def offset_for_time(self, timestamp_ms: int, bound: int) -> int | None:
+        """Give the first offset of at least this time, None if none below `bound` has it."""
+        late = self.numbers("max_timestamp_ms") >= timestamp_ms
+        late &= self.numbers("next_offset") > self.log_start
+        for number in np.flatnonzero(late).tolist():
+            entry = self.segments.slice(number, 1).to_pylist()[0]
+            if entry["base_offset"] >= bound:
+                return None
+            found = lookup.offset_for_time(self.root, entry, timestamp_ms, self.log_start)
+            if found is not None:
+                return found if found < bound else None
+        return None
+
+
+class CommittedRoot:
+    """A klog root for reading; a long-lived one keeps the states that it has loaded."""
+
+    def __init__(self, root: KlogRoot) -> None:
+        """Take the root; nothing is read yet."""
+        self.root = root
+        self._known: dict[str, State] = {}
+
+    def look(self) -> CommittedLook:
+        """See what is there now: each topic as of when it is first asked for."""
+        return CommittedLook(self)
+
+    def state(self, topic: str) -> State:
+        """Load a topic's state, from the one known."""
+        known = self._known.get(topic)
+        log = self.root.log(topic) if known is not None else self.root.log_to_read(topic)
+        self._known[topic] = log.load(known)
+        return self._known[topic]
+
+
+class CommittedLook:
+    """What a klog root held at one look."""
+
+    def __init__(self, root: CommittedRoot) -> None:
+        """Begin a look; a topic is loaded when it is asked for."""
+        self._root = root
+        self._loaded: dict[str, State] = {}
+        self._sorted: dict[str, Sorted] = {}
+
+    @property
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """Give the numbers of each topic's partitions."""
+        return _Topics(self._root.root, self)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a `TopicPartition` was there."""
+        return (
+            isinstance(name, TopicPartition) and name.partition < self.state(name.topic).partitions
+        )
+
+    def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedPartition]:
+        """Open partitions; one that is not there is a `FileNotFoundError`."""
+        opened = {}
+        for name in names:
+            if name not in self:
+                raise FileNotFoundError(f"partition {name} has gone")
+            state = self.state(name.topic)
+            if name.topic not in self._sorted:
+                self._sorted[name.topic] = Sorted(state.segments.combine_chunks())
+            opened[name] = CommittedPartition(
+                name,
+                state.topic_id,
+                self._root.root,
+                state.log_start[name.partition],
+                state.log_end[name.partition],
+                self._sorted[name.topic].partition(name.partition),
+            )
+        return opened
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Give the id of each of these topics."""
+        ids = {topic: self.state(topic).topic_id for topic in topics}
+        return {topic: topic_id for topic, topic_id in ids.items() if topic_id}
+
+    def state(self, topic: str) -> State:
+        """Give the state of a topic as of this look; one that is not there has no id."""
+        if topic not in self._loaded:
+            self._loaded[topic] = self._root.state(topic)
+        return self._loaded[topic]
+
+
+@dataclass(frozen=True, slots=True)
+class _Topics(Mapping[str, Sequence[int]]):
+    """The topics that are there, each loaded when it is asked for."""
+
+    root: KlogRoot
+    look: CommittedLook
+
+    def __getitem__(self, topic: str) -> Sequence[int]:
+        partitions = range(self.look.state(topic).partitions)
+        if not partitions:
+            raise KeyError(topic)
+        return partitions
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.root.topic_names() if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Sorted:
+    """Segments in order of partition and offset, as a state gives them."""
+
+    def __init__(self, segments: pa.Table) -> None:
+        """Take segments in one piece."""
+        self._segments = segments
+        self._partitions: Longs = segments["partition"].to_numpy()
+
+    def partition(self, partition: int) -> pa.Table:
+        """Give one partition's segments."""
+        first, behind = np.searchsorted(self._partitions, (partition, partition + 1)).tolist()
+        return self._segments.slice(first, behind - first)

@@ -1,0 +1,70 @@
+"""Temporary files of killed writers beside a topic's files, on stores that write by renaming.
+
+The rule: a temporary file is as old as what it was to become says. One of a segment carries the
+segment's birth, one of a commit, a checkpoint or a boundary its version; when that is below the
+committed horizon, it goes. Whoever still writes it could not commit any more (a birth below the
+horizon) or puts a number that others have (a version below it): their put then fails with an error
+and without effect. No clock and no time of the store's is asked. What carries neither (`topic.json`
+and pins, some bytes each) stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from klog.connector.log.paths import segment_path
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.files import Entry
+from klog.connector.store.temporary import TEMPORARY
+
+_VERSION = re.compile(r"[0-9]{20}(?![0-9])")
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex")
+
+
+def find_leftovers(
+    log: TopicLog, by_directory: Iterable[tuple[str, list[Entry]]], horizon: int
+) -> dict[str, int]:
+    """Find the temporary files that may go, by path relative to the root; gives their bytes.
+
+    `by_directory` are the listed directories of the topic's partitions.
+    """
+    found: dict[str, int] = {}
+    for directory, listed in by_directory:
+        for entry in listed:
+            final = _final_name(entry)
+            segment = None if final is None else segment_of(f"{directory}/{final}")
+            path = None if segment is None else segment_path(segment)
+            if path is not None and path.birth is not None and path.birth < horizon:
+                found[f"{directory}/{entry.name}"] = entry.size_bytes
+    for folder in log.entries(log.paths.directory):
+        if folder.is_directory and f"{log.paths.directory}/{folder.name}" != log.paths.pins:
+            found |= _of_versions(log, folder.name, horizon)
+    return found
+
+
+def segment_of(file: str) -> str | None:
+    """Give the path of the segment that a file or an index of one belongs to; None for others."""
+    for suffix in SEGMENT_SUFFIXES:
+        if file.endswith(suffix):
+            segment = f"{file.removesuffix(suffix)}.log"
+            return segment if segment_path(segment) is not None else None
+    return None
+
+
+def _final_name(entry: Entry) -> str | None:
+    found = TEMPORARY.fullmatch(entry.name)
+    return None if found is None or entry.is_directory else found["name"]
+
+
+def _of_versions(log: TopicLog, folder: str, horizon: int) -> dict[str, int]:
+    """Find those of a folder whose files are called by versions: commits, checkpoints, ..."""
+    directory = f"{log.paths.directory}/{folder}"
+    relative = directory.removeprefix(f"{log.paths.root}/")
+    return {
+        f"{relative}/{entry.name}": entry.size_bytes
+        for entry in log.entries(directory)
+        if (final := _final_name(entry)) is not None
+        and (version := _VERSION.match(final)) is not None
+        and int(version[0]) < horizon
+    }

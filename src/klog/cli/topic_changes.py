@@ -1,0 +1,147 @@
+"""`klog topics create`, `alter` and `delete`, after kafka-topics.
+
+The rule: a topic is named whole, never by a pattern, where something is changed. Only `create`
+makes a root, and only once what is to be made in it is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, BinaryIO
+
+from klog.cli.output import write_json, write_lines
+from klog.cli.roots import directories, klog_root, root_with_log
+from klog.connector.log.author import random_uuid
+from klog.connector.log.root import KlogRoot, make_root
+from klog.connector.log.state import State
+from klog.connector.log.topics import Topics, check_new_topic
+from klog.errors import OptionError
+
+
+def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `create`, `alter` and `delete` to the actions of `klog topics`."""
+    creating = _action(
+        actions, common, "create", "make a topic, and the klog root if there is none"
+    )
+    creating.set_defaults(run=create_topic, parser=creating)
+    creating.add_argument(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="how many partitions; by default the root's num.partitions, which is 1 in a new root",
+    )
+    creating.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="a config of the topic, as kafka-topics takes it; repeatable",
+    )
+    creating.add_argument(
+        "--if-not-exists", action="store_true", help="a topic that is there is fine, as it is"
+    )
+    altering = _action(actions, common, "alter", "give a topic more partitions")
+    altering.set_defaults(run=alter_topic, parser=altering)
+    altering.add_argument(
+        "--partitions",
+        type=int,
+        required=True,
+        metavar="N",
+        help="how many in all; keys go to other partitions from then on",
+    )
+    deleting = _action(actions, common, "delete", "delete a topic; `klog vacuum` frees its space")
+    deleting.set_defaults(run=delete_topic, parser=deleting)
+    for action in (altering, deleting):
+        action.add_argument(
+            "--if-exists", action="store_true", help="a topic that is not there is fine"
+        )
+
+
+def create_topic(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Make a topic. Raises `OptionError` for one that is there, unless that is said to be fine."""
+    config = dict(given.config)
+    check_new_topic(given.topic, given.partitions, config)
+    root, is_new = _root_to_create_in(given.root)
+    topics = Topics(root)
+    said = f"Created topic {given.topic}."
+    if given.if_not_exists:
+        state, is_made = topics.ensure(given.topic, given.partitions, config)
+        said = said if is_made else f"Topic {given.topic} is there already."
+    else:
+        state = topics.create(given.topic, given.partitions, config)
+    return _say(given, out, state, [*([f"Created klog root {root.given}."] * is_new), said])
+
+
+def alter_topic(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Give a topic more partitions."""
+    root = root_with_log(given.root)
+    if given.if_exists and not _is_there(root, given.topic):
+        return _say(given, out, State(), [f"There is no topic {given.topic}."])
+    state = Topics(root).add_partitions(given.topic, given.partitions)
+    return _say(given, out, state, [f"Topic {given.topic} has {state.partitions} partitions."])
+
+
+def delete_topic(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Delete a topic."""
+    root = root_with_log(given.root)
+    if given.if_exists and not _is_there(root, given.topic):
+        return _say(given, out, State(), [f"There is no topic {given.topic}."])
+    state = Topics(root).delete(given.topic)
+    said = (
+        f"Deleted topic {given.topic}. `klog vacuum` frees its space, a day later at the soonest."
+    )
+    return _say(given, out, state, [said])
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """Split `name=value`; `argparse.ArgumentTypeError` for what is none."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value
+
+
+def _action(
+    actions: argparse._SubParsersAction[Any],
+    common: argparse.ArgumentParser,
+    name: str,
+    does: str,
+) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=does)
+    made.add_argument("--topic", required=True, metavar="T", help="the topic's whole name")
+    made.add_argument("--json", action="store_true", help="one JSON object")
+    return made
+
+
+def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:
+    found = klog_root(roots)
+    if found is not None:
+        return found, False
+    given = directories(roots)
+    if len(given) > 1:
+        raise OptionError(f"--root: a topic is made in one klog root, not in {len(given)}")
+    cluster_id = random_uuid()
+    made = make_root(given[0], cluster_id)
+    return made, made.cluster_id == cluster_id
+
+
+def _is_there(root: KlogRoot, topic: str) -> bool:
+    return bool(root.log_to_write(topic).load().topic_id)
+
+
+def _say(given: argparse.Namespace, out: BinaryIO, state: State, lines: list[str]) -> int:
+    if given.json:
+        write_json(
+            out,
+            {
+                "topic": given.topic,
+                "topicId": state.topic_id or None,
+                "version": state.version,
+                "partitionCount": state.partitions,
+                "configs": dict(state.config),
+            },
+        )
+    else:
+        write_lines(out, lines)
+    return 0

@@ -1,0 +1,98 @@
+"""`klog configs`: what it shows, and what it changes, in klog's words and in kafka-configs'."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.klog_root import Root
+
+CREATE = ("topics", "create", "--topic", "orders", "--config", "retention.ms=5")
+
+
+def test_it_shows_what_was_given(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    on_root.does("topics", "create", "--topic", "x")
+    shown = "Configs for topic orders are:\n  retention.ms=5\n"
+    assert on_root.does("configs", "--topic", "orders") == shown
+    assert on_root.does("configs", "--topic", "orders", "--describe") == shown
+    assert on_root.does("configs") == f"{shown}Configs for topic x are:\n"
+
+
+def test_it_shows_the_defaults_too(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    lines = on_root.does("configs", "--topic", "orders", "--all").splitlines()
+    assert lines[1:] == sorted(lines[1:])
+    assert "  retention.ms=5" in lines
+    assert "  segment.bytes=1073741824 (default)" in lines
+    assert "  cleanup.policy=delete (default)" in lines
+    assert not [line for line in lines if "flush" in line]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["--config", "segment.ms=7", "--config", "cleanup.policy=compact,delete"],
+        ["--alter", "--add-config", "segment.ms=7,cleanup.policy=[compact,delete]"],
+        ["--add-config", "segment.ms=7", "--config", "cleanup.policy=compact,delete"],
+    ],
+)
+def test_it_sets_and_unsets(on_root: Root, change: list[str]) -> None:
+    on_root.does(*CREATE)
+    said = on_root.does("configs", "--topic", "orders", *change, "--delete-config", "retention.ms")
+    assert said == "Completed updating config for topic orders.\n"
+    state = on_root.state("orders")
+    assert state.config == {"segment.ms": "7", "cleanup.policy": "compact,delete"}
+    assert state.version == 1
+    on_root.does("configs", "--topic", "orders", "--delete-config", "segment.ms,cleanup.policy")
+    assert on_root.state("orders").config == {}
+
+
+def test_as_json(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    said = {
+        "topic": "orders",
+        "topicId": on_root.state("orders").topic_id,
+        "version": 0,
+        "configs": {"retention.ms": "5"},
+    }
+    assert json.loads(on_root.does("configs", "--json")) == [said]
+    changed = json.loads(
+        on_root.does("configs", "--topic", "orders", "--config", "segment.ms=7", "--json")
+    )
+    assert changed == said | {"version": 1, "configs": {"retention.ms": "5", "segment.ms": "7"}}
+    (whole,) = json.loads(on_root.does("configs", "--all", "--json"))
+    assert whole["defaults"]["retention.bytes"] == "-1"
+    assert "retention.ms" not in whole["defaults"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--config", "segment.ms=soon"], "segment.ms is 'soon', but must be a whole number"),
+        (["--config", "segment.mss=1"], "did you mean segment.ms?"),
+        (["--config", "preallocate=true"], "preallocate does nothing in a topic of klog's"),
+        (["--delete-config", "nope"], "nope is no config of a topic; those are cleanup.policy"),
+        (["--config", "a=1", "--topic", "ordres"], "did you mean orders?"),
+    ],
+)
+def test_refusals(on_root: Root, arguments: list[str], words: str) -> None:
+    on_root.does(*CREATE)
+    assert words in on_root.refuses("configs", "--topic", "orders", *arguments)
+    assert on_root.state("orders").version == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--alter", "--topic", "orders"], "--alter: say what"),
+        (["--config", "segment.ms=1"], "--topic: say whose configs"),
+        (["--describe", "--topic", "orders", "--config", "segment.ms=1"], "give one"),
+        (["--describe", "--alter"], "not allowed with"),
+        (["--config", "segment.ms"], "'segment.ms' is not NAME=VALUE"),
+        (["--add-config", "segment.ms=1,x"], "'x' is not NAME=VALUE"),
+    ],
+)
+def test_wrong_usage(on_root: Root, arguments: list[str], words: str) -> None:
+    assert words in on_root.refuses("configs", *arguments, code=2)

@@ -1,0 +1,132 @@
+"""`klog history`: each kind of commit as a person reads it, and as a machine does."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from klog.connector.log import garbage, operations
+from klog.connector.log.root import find_root
+from klog.connector.log.topic_log import Attempt
+from tests.cli.klog_root import Root
+
+CREATE = ("topics", "create", "--topic", "orders")
+
+
+def lines(on_root: Root, *arguments: str) -> list[str]:
+    return on_root.does("history", "--topic", "orders", *arguments).splitlines()
+
+
+def test_it_says_who_when_what_and_how_much(on_root: Root) -> None:
+    on_root.does(*CREATE, "--partitions", "3", "--config", "retention.ms=5")
+    topic_id = on_root.state("orders").topic_id
+    on_root.clock.now_ms += 1_234
+    on_root.append("orders", 2, 1000, operations.Writer("the writer", 4, "query", "run"))
+    on_root.does("topics", "alter", "--topic", "orders", "--partitions", "4")
+    on_root.does(
+        "configs",
+        "--topic",
+        "orders",
+        "--config",
+        "segment.ms=7",
+        "--delete-config",
+        "retention.ms",
+    )
+    on_root.append("orders", 2, 1)
+    records = operations.delete_records(topic_id, {2: 1000})
+    on_root.commit("orders", records, "delete-records")
+    on_root.does("topics", "delete", "--topic", "orders")
+    on_root.does(*CREATE)
+
+    shown = lines(on_root)
+    assert [line.split("\t")[0] for line in shown] == [f"Version: {n}" for n in range(7, -1, -1)]
+    assert all(re.search(r"\tBy: (klog [0-9.]+, .+@.+|a test)$", line) for line in shown)
+    middle = [re.sub(r"^Version: .\tTime: [^\t]+\t|\tBy: .*", "", line) for line in shown]
+    assert middle[1:] == [
+        "Operation: delete-topic\tRemoved: 1 record, 7 bytes",
+        "Operation: delete-records\tRemoved: 1 segment, 1,000 records, 7,000 bytes"
+        "\tPartitions: 2\tLogStart: 2=1000",
+        "Operation: append\tAdded: 1 segment, 1 record, 7 bytes\tPartitions: 2",
+        "Operation: alter-config\tConfigs: retention.ms unset,segment.ms=7",
+        "Operation: add-partitions\tPartitionCount: 4",
+        "Operation: append\tAdded: 1 segment, 1,000 records, 7,000 bytes\tPartitions: 2"
+        "\tWriter: the writer\tBatch: 4",
+        f"Operation: create-topic\tTopicId: {topic_id}\tPartitionCount: 3\tConfigs: retention.ms=5",
+    ]
+    assert "\tTime: 2023-11-14T22:13:21.234Z\tOperation: append\t" in shown[-2]
+
+
+def test_the_newest_only(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    on_root.append("orders", 0, 1)
+    assert [line.split("\t")[0] for line in lines(on_root, "--limit", "1")] == ["Version: 1"]
+    assert len(lines(on_root, "--limit", "999999999999999")) == 2
+
+
+def test_as_json(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    on_root.append("orders", 0, 10, operations.Writer("w", 4, "query", "run"))
+    on_root.commit(
+        "orders", operations.delete_records(on_root.state("orders").topic_id, {0: 10}), "retain"
+    )
+    retained, appended, created = map(json.loads, lines(on_root, "--json"))
+    amount = {"segments": 1, "records": 10, "bytes": 70}
+    assert (retained["removed"], retained["logStart"]) == (amount, {"0": 10})
+    assert appended == {
+        "version": 1,
+        "timestampMs": on_root.clock.now_ms + 1,
+        "operation": "append",
+        "engine": "a test",
+        "writeId": appended["writeId"],
+        "added": amount,
+        "partitions": [0],
+        "transactionalId": "w",
+        "batchId": 4,
+        "queryId": "query",
+        "runId": "run",
+    }
+    assert (created["operation"], created["partitionCount"]) == ("create-topic", 1)
+
+
+def test_where_commits_were_cleaned_it_says_so(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    for _ in range(4):
+        on_root.clock.now_ms += 1000
+        on_root.append("orders", 0, 1)
+    found = find_root(str(on_root.path))
+    assert found is not None
+    log = found.log("orders")
+    garbage.write_checkpoint(log, log.load())
+    assert garbage.clean_log(log, retention_ms=2000) == 2
+    *_, last, told = lines(on_root)
+    assert last.startswith("Version: 3\t")
+    assert told == "Commits before version 3 were cleaned: a checkpoint has them."
+    assert len(lines(on_root, "--limit", "2")) == 2  # No more was asked for.
+    assert [json.loads(line)["version"] for line in lines(on_root, "--json")] == [4, 3]
+
+
+def test_what_a_commit_says_cannot_move_the_cursor(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    found = find_root(str(on_root.path))
+    assert found is not None
+    log, state = found.log("orders"), on_root.state("orders")
+    build = operations.alter_config(state.topic_id, {}, {"x": "1\x1b[2J\nVersion: 9"})
+    log.commit(state, build, Attempt("id", "alter-config", "\r\x1b]0;me\x07"))
+    (line, _) = lines(on_root)
+    assert r"Configs: x=1\x1b[2J\nVersion: 9" in line
+    assert line.endswith(r"By: \r\x1b]0;me\x07")
+
+
+def test_a_deleted_topic_has_its_history(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    on_root.does("topics", "delete", "--topic", "orders")
+    assert "Operation: delete-topic" in lines(on_root)[0]
+    assert "there is no topic order" in on_root.refuses("history", "--topic", "order")
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "ten", "9" * 5000])
+def test_a_limit_that_is_none(on_root: Root, limit: str) -> None:
+    said = on_root.refuses("history", "--topic", "orders", f"--limit={limit}", code=2)
+    assert "is no number above 0" in said

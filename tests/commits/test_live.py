@@ -1,0 +1,81 @@
+"""Live segments as one sorted table: it has what was added and not taken out, whatever the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from klog.connector.log import entries, live
+from klog.connector.log.live import ROWS, Live
+from tests.commits.logs import entry
+
+Key = tuple[int, int]
+keys = st.tuples(st.integers(0, 3), st.integers(0, 40))
+changes = st.lists(
+    st.tuples(st.just("add"), st.lists(keys, min_size=1, max_size=9, unique=True))
+    | st.tuples(st.just("take"), st.lists(keys, min_size=1, max_size=4)),
+    max_size=20,
+)
+
+
+def table(given: list[Key], version: int = 0) -> pa.Table:
+    rows = [{**entry(f"{p} {base}", p, base, base + 1), "version": version} for p, base in given]
+    return pa.Table.from_pylist(rows, ROWS)
+
+
+def seen(found: Live) -> list[Any]:
+    rows = found.segments()
+    return list(zip(rows["partition"].to_pylist(), rows["base_offset"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("limits", [(0, 0), (5, 2), (4096, 64)])
+@settings(deadline=None)
+@given(changes)
+def test_segments_are_those_added_and_not_taken_out_in_order(
+    limits: tuple[int, int], given: list[tuple[str, list[Key]]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "_MOST_RECENT", limits[0])
+        patch.setattr(live, "_MOST_CUTS", limits[1])
+        expected: set[Key] = set()
+        found = Live()
+        for number, (change, some) in enumerate(given):
+            files = [f"{p} {base}" for p, base in some]
+            assert found.present(files) == {f"{p} {base}" for p, base in expected & set(some)}
+            if change == "add":
+                new = [one for one in some if one not in expected]
+                found = found.plus(table(new, number)) if new else found
+                expected.update(new)
+            else:
+                found = found.without(files)
+                expected.difference_update(some)
+            if number % 3:  # A table that was asked for before makes no difference.
+                assert seen(found) == sorted(expected)
+        assert seen(found) == sorted(expected)
+        assert len(found) == len(expected)
+        assert found == Live.of(found.rows())
+        assert found.segments().schema.equals(entries.SCHEMA)
+
+
+def test_a_live_table_does_not_change() -> None:
+    first = Live.of(table([(1, 5), (0, 3)]))
+    second = first.plus(table([(0, 9)], 4))
+    third = second.without(["0 3"])
+    assert seen(first) == [(0, 3), (1, 5)]
+    assert seen(second) == [(0, 3), (0, 9), (1, 5)]
+    assert seen(third) == [(0, 9), (1, 5)]
+    assert third.rows()["version"].to_pylist() == [4, 0]
+    assert first != second
+    assert second.without(["0 9"]) == first
+
+
+def test_an_append_leaves_the_large_table_where_it_is() -> None:
+    large = Live.of(table([(p, base) for p in range(2) for base in range(500)]))
+    address = large.rows()["file"].chunk(0).buffers()[2].address
+    after = large.plus(table([(0, 600)])).plus(table([(1, 600)])).segments()
+    assert {chunk.buffers()[2].address for chunk in after["file"].chunks} >= {address}
+    assert after["file"].num_chunks <= 4

@@ -1,0 +1,249 @@
+"""Sidecars: a large commit is read as it was made, and never without what stands beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import google_crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from klog.connector.log import commit as commits
+from klog.connector.log import garbage, operations, sidecar
+from klog.connector.log.commit import Actions, Commit
+from klog.connector.log.paths import SidecarName, sidecar_name
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.contract import Put
+from klog.errors import KlogError, UnsupportedFormatError
+from tests.commits.logs import (
+    Clock,
+    CountingStore,
+    append,
+    attempt,
+    created,
+    entry,
+    staged,
+    topic_log,
+)
+from tests.commits.test_checkpoints import plain
+
+MANY = [(number % 2, 3) for number in range(4000)]
+FILE = "orders-1/00000000000000000005-0000000002-0badcafe.log"
+OTHER = FILE.replace("orders-1", "orders-0")
+
+
+def sidecars(store: CountingStore) -> list[str]:
+    return sorted(path for path in store.files if "/sidecars/" in path)
+
+
+def test_a_large_commit_stands_beside_its_number() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    small = append(log, created(log), *MANY[:100])
+    assert sidecars(store) == []
+    store.requests.clear()
+    state = append(log, small, *MANY)
+    assert store.requests == {"put": 1, "create": 1, "list": 1}
+    (path,) = sidecars(store)
+    commit = store.files[log.paths.commit(state.version)]
+    assert json.loads(commit)["sidecar"] == path.rsplit("/", 1)[1]
+    assert len(commit) < 1000 < sidecar.MOST_JSON_BYTES
+    assert state.tail_bytes >= small.tail_bytes + len(store.files[path])
+    store.requests.clear()
+    assert plain(log.load(small)) == plain(state)
+    assert store.requests == {"read": 3, "list": 1}
+    assert plain(log.load()) == plain(state)
+
+
+def test_what_a_commit_takes_out_stands_there_too() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, append(log, created(log), *MANY), *MANY)
+    files = state.segments["file"].to_pylist()
+    build = operations.delete_records(state.topic_id, {0: 10**9, 1: 10**9})
+    # 8,000 names are more than a mebibyte only with the longest topics' names; here it is less.
+    state = log.commit(state, build, attempt("delete-records"))
+    assert len(state.segments) == 0
+    assert state.removed["file"].to_pylist() == files
+    made = Commit(
+        7, "w", 1, "compact", "test", Actions((_entry(),), (FILE,), forget=(OTHER,), horizon=3)
+    )
+    name, data = sidecar.encode(made)
+    slim = commits.decode(commits.encode(_with(made, name)), "orders", 7)
+    assert slim.actions == Actions(horizon=3)
+    assert sidecar.decode(slim, name, data, "orders").actions == made.actions
+
+
+def _entry() -> Any:
+    return {**entry(FILE, 1, 5, 9), "producer_ids": [1 << 62]}
+
+
+def _with(made: Commit, name: SidecarName) -> Commit:
+    return replace(made, sidecar=name)
+
+
+def test_a_lost_race_leaves_a_sidecar_behind_and_the_log_is_right() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    before = created(log)
+    append(log, before, (0, 1))
+    state = append(log, before, *MANY)
+    assert len(sidecars(store)) == 2
+    assert (state.version, state.log_end) == (2, (6001, 6000))
+    assert plain(log.load()) == plain(state)
+
+
+def test_a_lost_answer_is_found_by_its_write_id() -> None:
+    class Loses(CountingStore):
+        loses = 0
+
+        def put_if_absent(self, path: str, data: bytes) -> Put:
+            put = super().put_if_absent(path, data)
+            self.loses -= 1
+            return Put.UNKNOWN if self.loses >= 0 else put
+
+    store = Loses()
+    log = topic_log(store)
+    state = created(log)
+    store.loses = 1
+    assert append(log, state, *MANY).log_end == (6000, 6000)
+    assert log.load().log_end == (6000, 6000)
+
+
+@pytest.fixture
+def large() -> tuple[CountingStore, TopicLog, State, str]:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), *MANY)
+    (path,) = sidecars(store)
+    return store, log, state, path
+
+
+Large = tuple[CountingStore, TopicLog, State, str]
+
+
+def test_a_sidecar_that_is_gone_is_named(large: Large) -> None:
+    store, log, _, path = large
+    del store.files[path]
+    with pytest.raises(KlogError, match=rf"{path}: it is not there, and commit 1 needs it"):
+        log.load()
+
+
+@pytest.mark.parametrize("damage", ["torn", "changed", "empty"])
+def test_a_sidecar_that_is_damaged_is_named(large: Large, damage: str) -> None:
+    store, log, _, path = large
+    whole = store.files[path]
+    damaged = {"torn": whole[:-5], "changed": whole[:-5] + bytes(5), "empty": b""}
+    store.files[path] = damaged[damage]
+    with pytest.raises(UnsupportedFormatError, match=rf"sidecar {path}: .*CRC-32C is not"):
+        log.load()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2, "since": "9.9.0"}, "install klog 9.9.0"),
+        ({"format": None}, "its format is None"),
+        ({"file": "../../etc/passwd"}, "is no segment of orders"),
+        ({"file": FILE.replace("orders", "other")}, "is no segment of orders"),
+        ({"size_bytes": -1}, "sizeBytes of a segment is -1"),
+        ({"next_offset": 0}, "from offset"),
+        ({"codec": None}, "codec of a segment is None"),
+    ],
+)
+def test_a_sidecar_that_says_what_may_not_be_is_refused(change: Any, words: str) -> None:
+    made = Commit(7, "w", 1, "append", "test", Actions((_entry(),)))
+    _, data = sidecar.encode(made)
+    rows = pq.read_table(pa.BufferReader(data))
+    said = json.loads(rows.schema.metadata[b"klog"])
+    for key, value in change.items():
+        if key in said or key == "since":
+            said[key] = value
+        else:
+            at = rows.schema.get_field_index(key)
+            rows = rows.set_column(at, rows.field(at), pa.array([value], rows.field(at).type))
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.replace_schema_metadata({b"klog": json.dumps(said).encode()}), sink)
+    with pytest.raises(UnsupportedFormatError, match=words):
+        _decode(made, sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"{}"])
+def test_any_other_file_is_no_sidecar(data: bytes) -> None:
+    made = Commit(7, "w", 1, "append", "test", Actions())
+    with pytest.raises(UnsupportedFormatError, match="it is no sidecar"):
+        _decode(made, data)
+
+
+def _decode(made: Commit, data: bytes) -> Commit:
+    name = SidecarName(7, "0" * 16, len(data), google_crc32c.value(data))
+    return sidecar.decode(made, name, data, "orders")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x.parquet",
+        5,
+        f"{8:020d}-{'0' * 16}-{9:012d}-{1:08x}.parquet",
+        f"{7:020d}-{'0' * 16}-{9:012d}-{1:08x}.parquet/..",
+    ],
+)
+def test_a_commit_names_no_other_file(name: Any) -> None:
+    said = json.loads(commits.encode(Commit(7, "w", 1, "append", "test", Actions())))
+    with pytest.raises(UnsupportedFormatError, match="sidecar"):
+        commits.decode(json.dumps({**said, "sidecar": name}).encode(), "orders", 7)
+
+
+def test_names_are_read_as_they_are_written() -> None:
+    name = SidecarName(7, "0123456789abcdef", 12, 0xCAFE)
+    assert sidecar_name(str(name)) == name
+    assert sidecar_name(f"{10**10:020d}-{'0' * 16}-{9:012d}-{1:08x}.parquet") is None
+
+
+def test_sidecars_are_cleaned_with_the_log() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    before = created(log)
+    append(log, before, (0, 1))
+    state = append(log, before, *MANY)  # The first try has left a sidecar that no commit names.
+    stale = state
+    state = append(log, append(log, state, *MANY), (0, 1))
+    assert len(sidecars(store)) == 3
+    clock.now_ms += 1_000_000
+    garbage.write_checkpoint(log, state)
+    assert garbage.clean_log(log, retention_ms=0) == state.version - 1
+    assert sidecars(store) == []
+    assert plain(log.load()) == plain(state)
+    assert plain(log.load(stale)) == plain(state)
+
+
+def test_a_sidecar_that_is_cleaned_under_a_load_is_no_error() -> None:
+    class CleansMeanwhile(CountingStore):
+        clean: Any = None
+
+        def read(self, path: str) -> bytes:
+            if "/sidecars/" in path and self.clean is not None:
+                clean, self.clean = self.clean, None
+                clean()
+            return super().read(path)
+
+    store, clock = CleansMeanwhile(), Clock()
+    log = topic_log(store, clock)
+    first = created(log)
+    state = append(log, append(log, first, *MANY), (0, 1))
+    clock.now_ms += 1_000_000
+    garbage.write_checkpoint(log, state)
+    store.clean = lambda: garbage.clean_log(log, retention_ms=0)
+    assert plain(log.load(first)) == plain(state)
+
+
+def test_what_is_staged_may_be_much(large: Large) -> None:
+    _, log, state, _ = large
+    build = operations.append(staged(state, *MANY))
+    again = log.commit(state, build, attempt("append"))
+    assert len(again.segments) == 2 * len(MANY)

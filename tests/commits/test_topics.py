@@ -1,0 +1,488 @@
+"""The topics of a root: what each change commits, what is refused, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from klog.connector.log import garbage, operations, root
+from klog.connector.log.author import random_uuid, this_engine
+from klog.connector.log.root import find_root, make_root
+from klog.connector.log.topic_log import Attempt
+from klog.connector.log.topics import PartitionDescription, Topics
+from klog.connector.store.contract import Put
+from klog.errors import CommitConflictError, KlogError, OptionError, UnsupportedFormatError
+from tests.commits.logs import Clock, CountingStore, append, topic_log
+
+ROOT = "/root"
+FORMAT_FILE = f"{ROOT}/_klog/format.json"
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> CountingStore:
+    """Stand behind every path; the clock stands still and nobody sleeps."""
+    made = CountingStore()
+    for name in ("log_store_for", "writable_store_for"):
+        monkeypatch.setattr(root, name, lambda given, storage: (made, given))
+    monkeypatch.setattr(root, "now_ms", Clock())
+    monkeypatch.setattr(root, "back_off", lambda tries: None)
+    return made
+
+
+@pytest.fixture
+def topics(store: CountingStore) -> Topics:
+    numbers = count()
+    made = Topics(make_root(ROOT, "a cluster"), "test", lambda: f"id {next(numbers)}")
+    store.requests.clear()
+    return made
+
+
+def test_a_topic_is_made_as_it_was_asked_for(topics: Topics) -> None:
+    state = topics.create("orders", 3, {"retention.ms": " 1000 ", "compression.type": "none"})
+    assert state.log_end == (0, 0, 0)
+    assert state.config == {"retention.ms": "1000", "compression.type": "uncompressed"}
+    assert state.topic_id == "id 0"
+    (commit,) = topics.history("orders")
+    assert (commit.operation, commit.engine) == ("create-topic", "test")
+    assert topics.names() == ["orders"]
+
+
+def test_making_a_topic_costs_seven_requests_and_one_more_for_a_dot(
+    topics: Topics, store: CountingStore
+) -> None:
+    found = find_root(ROOT)
+    assert found is not None
+    assert store.requests == {"read": 1}
+    Topics(found, "test", random_uuid).create("orders")
+    # The root; topic.json; no checkpoint, no commit, no boundary; the commit, again no boundary.
+    assert store.requests == {"read": 2, "create": 2, "list": 3}
+    store.requests.clear()
+    topics.create("or.ders")
+    assert store.requests == {"read": 1, "create": 2, "list": 4}
+
+
+def test_partitions_default_to_those_of_the_root(store: CountingStore) -> None:
+    assert Topics(make_root(ROOT, "a cluster")).create("one").partitions == 1
+    made = Topics(make_root("/other", "a cluster", num_partitions=6))
+    assert made.create("six").partitions == 6
+    assert made.create("two", partitions=2).partitions == 2
+    again = find_root("/other")
+    assert again is not None
+    assert again.num_partitions == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "config", "words"),
+    [
+        ("a/b", 1, {}, "'a/b' is no topic name"),
+        ("..", 1, {}, "is no topic name"),
+        ("x" * 250, 1, {}, "at most 249"),
+        ("x", 0, {}, "from 1 to 100,000"),
+        ("x", 100_001, {}, "from 1 to 100,000"),
+        ("x", 1, {"segment.byte": "1"}, "did you mean segment.bytes?"),
+        ("x", 1, {"min.insync.replicas": "1"}, "klog has no replicas"),
+        ("x", 1, {"segment.bytes": "many"}, "segment.bytes is 'many', but"),
+    ],
+)
+def test_what_is_wrong_in_itself_is_refused_before_the_store_is_asked(
+    topics: Topics,
+    store: CountingStore,
+    name: str,
+    partitions: int,
+    config: dict[str, str],
+    words: str,
+) -> None:
+    with pytest.raises(OptionError, match=re.escape(words)):
+        topics.create(name, partitions, config)
+    assert not store.requests
+
+
+def test_a_topic_that_is_there(topics: Topics) -> None:
+    first = topics.create("orders", 2)
+    with pytest.raises(OptionError, match=r"topic orders is there already in /root, with id id 0"):
+        topics.create("orders", 4)
+    there, is_new = topics.ensure("orders", 4)
+    assert (there.topic_id, is_new) == (first.topic_id, False)
+    assert topics.ensure("payments")[1]
+    assert topics.describe("orders").version == 0
+
+
+def test_names_that_a_broker_could_not_tell_apart(topics: Topics) -> None:
+    topics.create("a.b_c")
+    with pytest.raises(OptionError, match=r"a_b\.c collides with topic a\.b_c"):
+        topics.create("a_b.c")
+    topics.delete("a.b_c")
+    topics.create("a_b.c")
+    topics.create("a-b.c")
+
+
+def test_a_topic_made_anew_has_another_id_in_the_same_log(topics: Topics) -> None:
+    old = topics.create("orders", 3)
+    topics.delete("orders")
+    with pytest.raises(OptionError, match="topic orders of /root was deleted"):
+        topics.describe("orders")
+    with pytest.raises(OptionError, match="was deleted"):
+        topics.delete("orders")
+    assert topics.names() == []
+    new = topics.create("orders", 1)
+    assert (new.version, new.partitions) == (2, 1)
+    assert new.topic_id != old.topic_id
+    operations = [one.operation for one in topics.history("orders")]
+    assert operations == ["create-topic", "delete-topic", "create-topic"]
+
+
+def test_a_topic_that_never_was(topics: Topics, store: CountingStore) -> None:
+    topics.create("orders")
+    for ask in (topics.describe, topics.delete, topics.history):
+        with pytest.raises(OptionError, match="no topic ordesr in /root; did you mean orders"):
+            ask("ordesr")
+    with pytest.raises(OptionError, match="klog topics list"):
+        topics.add_partitions("payments", 2)
+    assert not [path for path in store.files if "ordesr" in path or "payments" in path]
+
+
+def test_partitions_only_grow(topics: Topics) -> None:
+    topics.create("orders", 2)
+    assert topics.add_partitions("orders", 5).log_end == (0,) * 5
+    for fewer in (5, 1):
+        with pytest.raises(OptionError, match=f"has 5 partitions, which cannot become {fewer}"):
+            topics.add_partitions("orders", fewer)
+    with pytest.raises(OptionError, match="from 1 to"):
+        topics.add_partitions("orders", 10**9)
+
+
+def test_configs_are_set_and_unset(topics: Topics) -> None:
+    topics.create("orders", 1, {"retention.ms": "1"})
+    state = topics.alter_config("orders", {"segment.ms": "5"}, ["retention.ms"])
+    assert state.config == {"segment.ms": "5"}
+    assert topics.alter_config("orders", {"segment.ms": "5"}, ["retention.ms"]) == state
+    assert topics.describe("orders").version == 1  # No change is no commit.
+
+
+def test_a_config_of_a_newer_klog_stays_until_it_is_unset(topics: Topics) -> None:
+    topic_id = topics.create("orders").topic_id
+    log = topics.root.log("orders")
+    build = operations.alter_config(topic_id, {}, {"not.yet": "x", "segment.ms": "5"})
+    log.commit(log.load(), build, Attempt("another klog's", "alter-config", "klog 9"))
+    assert topics.alter_config("orders", {"segment.ms": "6"}).config["not.yet"] == "x"
+    with pytest.raises(OptionError, match=r"not\.yet is no config of a topic"):
+        topics.alter_config("orders", {"not.yet": "y"})
+    assert topics.alter_config("orders", {}, ["not.yet"]).config == {"segment.ms": "6"}
+
+
+@pytest.mark.parametrize(
+    ("change", "unset", "words"),
+    [
+        ({"flush.ms": "1"}, [], "flush.ms does nothing in a topic of klog's"),
+        ({}, ["flush.ms"], "flush.ms does nothing"),
+        ({}, ["retention"], "did you mean retention.ms?"),
+        ({"segment.ms": "1"}, ["segment.ms"], "segment.ms: set and unset at once"),
+        ({"max.compaction.lag.ms": "9"}, [], "min.compaction.lag.ms 10 is above"),
+    ],
+)
+def test_configs_that_are_refused(
+    topics: Topics, change: dict[str, str], unset: list[str], words: str
+) -> None:
+    topics.create("orders", 1, {"min.compaction.lag.ms": "10"})
+    with pytest.raises(OptionError, match=re.escape(words)):
+        topics.alter_config("orders", change, unset)
+    assert topics.describe("orders").version == 0
+
+
+class Interleaves(CountingStore):
+    """Before a commit is put, another makes theirs."""
+
+    other: Any = None
+
+    def put_if_absent(self, path: str, data: bytes) -> Any:
+        if self.other is not None and "/log/" in path:
+            other, self.other = self.other, None
+            other()
+        return super().put_if_absent(path, data)
+
+
+@pytest.fixture
+def racing(topics: Topics, store: CountingStore) -> tuple[Topics, Interleaves]:
+    slow = Interleaves(store.files)
+    return Topics(replace(topics.root, store=slow), "test", topics.new_id), slow
+
+
+def test_of_two_who_make_a_topic_one_is_told(racing: tuple[Topics, Interleaves]) -> None:
+    topics, store = racing
+    store.other = lambda: topics.create("orders", 7)
+    with pytest.raises(OptionError, match="is there already"):
+        topics.create("orders", 2)
+    assert len(topics.describe("orders").partitions) == 7
+
+
+def test_two_right_changes_do_not_make_a_wrong_config(racing: tuple[Topics, Interleaves]) -> None:
+    topics, store = racing
+    topics.create("orders")
+    store.other = lambda: topics.alter_config("orders", {"max.compaction.lag.ms": "9"})
+    with pytest.raises(OptionError, match=r"is above max\.compaction\.lag\.ms 9"):
+        topics.alter_config("orders", {"min.compaction.lag.ms": "10"})
+    assert topics.describe("orders").config == {"max.compaction.lag.ms": "9"}
+
+
+def test_a_config_that_another_changed_is_a_conflict(racing: tuple[Topics, Interleaves]) -> None:
+    topics, store = racing
+    topics.create("orders")
+    store.other = lambda: topics.alter_config("orders", {"segment.ms": "1"})
+    with pytest.raises(CommitConflictError, match=r"topic orders of /root: config segment\.ms was"):
+        topics.alter_config("orders", {"segment.ms": "2"})
+
+
+def test_a_topic_that_was_deleted_meanwhile(racing: tuple[Topics, Interleaves]) -> None:
+    topics, store = racing
+    topics.create("orders")
+    store.other = lambda: topics.delete("orders")
+    with pytest.raises(CommitConflictError, match="topic orders of /root: the topic was deleted"):
+        topics.add_partitions("orders", 2)
+    topics.create("orders")
+    store.other = lambda: topics.delete("orders")
+    assert topics.delete("orders").topic_id == ""  # Both wanted it gone.
+
+
+def test_describe_counts_by_partition(topics: Topics, store: CountingStore) -> None:
+    topics.create("orders", 3)
+    log = topic_log(store)
+    append(log, append(log, log.load(), (0, 3), (2, 1)), (2, 4))
+    found = topics.describe("orders")
+    assert found.partitions == (
+        PartitionDescription(0, 0, 3, 1, 0),
+        PartitionDescription(1, 0, 0, 0, 0),
+        PartitionDescription(2, 0, 5, 2, 0),
+    )
+    assert (found.topic_id, found.version) == ("id 0", 2)
+
+
+def test_history_ends_where_commits_were_cleaned(topics: Topics, store: CountingStore) -> None:
+    topics.create("orders", 1)
+    clock = Clock()
+    log = topic_log(store, clock)
+    state = log.load()
+    for _ in range(4):
+        clock.now_ms += 1000
+        state = append(log, state, (0, 1))
+    garbage.write_checkpoint(log, state)
+    assert garbage.clean_log(log, retention_ms=2000) == 2
+    assert [one.version for one in topics.history("orders")] == [4, 3]
+    store.delete(log.paths.commit(3))
+    with pytest.raises(KlogError, match=r"log/0{19}3\.json is missing, though no cleaning took it"):
+        list(topics.history("orders"))
+
+
+NEWER = {"format": 1, "since": "0.1.0", "writerFormat": 2, "writerSince": "3.2.1"}
+
+
+def test_a_topic_of_a_newer_klog(topics: Topics, store: CountingStore) -> None:
+    topics.create("orders")
+    path = f"{ROOT}/_klog/topics/orders/topic.json"
+    said = json.loads(store.files[path])
+    assert said == NEWER | {"writerFormat": 1, "writerSince": "0.1.0"}
+    store.files[path] = json.dumps(NEWER).encode()
+    assert topics.describe("orders").version == 0  # It can be read.
+    writes: list[Callable[[], object]] = [
+        lambda: topics.delete("orders"),
+        lambda: topics.create("orders"),
+        lambda: topics.alter_config("orders", {}),
+    ]
+    for write in writes:
+        with pytest.raises(UnsupportedFormatError, match=r"topic\.json: .* install klog 3\.2\.1"):
+            write()
+    store.files[path] = json.dumps(NEWER | {"format": 2, "since": "3.0.0"}).encode()
+    with pytest.raises(UnsupportedFormatError, match=r"reads up to 1; install klog 3\.0\.0"):
+        topics.describe("orders")
+
+
+def test_a_root_of_a_newer_klog(topics: Topics, store: CountingStore) -> None:
+    topics.create("orders")
+    said = json.loads(store.files[FORMAT_FILE])
+    store.files[FORMAT_FILE] = json.dumps(said | NEWER).encode()
+    found = find_root(ROOT)
+    assert found is not None
+    assert Topics(found).names() == ["orders"]
+    with pytest.raises(UnsupportedFormatError, match=r"format\.json: .* to write install klog 3"):
+        Topics(found).create("payments")
+    store.files[FORMAT_FILE] = json.dumps(said | {"format": 9, "since": "9.0.0"}).encode()
+    with pytest.raises(UnsupportedFormatError, match=r"format\.json: it has format 9.*klog 9\.0"):
+        find_root(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"", "it is no JSON"),
+        (b"[]", "it is no JSON object"),
+        (b"{}", "its format is None"),
+        (b'{"format": 1}', "its clusterId is 'None'"),
+        (b'{"format": 1, "writerFormat": "2", "clusterId": "x"}', "its writerFormat is '2'"),
+        (b'{"format": 1, "clusterId": 7}', "its clusterId is '7'"),
+        (
+            b'{"format": 1, "clusterId": "x", "config": {"num.partitions": "100001"}}',
+            "its num.partitions is '100001'",
+        ),
+        (b'{"format": 1, "clusterId": "x", "config": {"num.partitions": 4}}', "partitions is '4'"),
+        (b"[" * 100_000, "it is no JSON"),
+    ],
+)
+def test_what_is_no_format_file(store: CountingStore, said: bytes, words: str) -> None:
+    store.files[FORMAT_FILE] = said
+    with pytest.raises(UnsupportedFormatError, match=f"{FORMAT_FILE}: .*{words}"):
+        find_root(ROOT)
+
+
+@pytest.mark.parametrize("name", ["orders-0/00000000000000000000.log", "meta.properties"])
+def test_nothing_is_written_into_a_brokers_directory(store: CountingStore, name: str) -> None:
+    store.files[f"{ROOT}/{name}"] = b""
+    with pytest.raises(OptionError, match="has a broker's files"):
+        make_root(ROOT, "a cluster")
+    assert list(store.files) == [f"{ROOT}/{name}"]
+
+
+def test_a_file_is_no_root(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(OptionError, match="file is a file; give a directory"):
+        make_root(str(file), "a cluster")
+
+
+def test_a_root_is_made_once(store: CountingStore) -> None:
+    made = make_root(ROOT, "a cluster", num_partitions=2)
+    again = make_root(ROOT, "another", num_partitions=5)
+    assert (again.cluster_id, again.num_partitions) == ("a cluster", 2)
+    assert again == made
+    assert find_root("/elsewhere") is None
+
+
+def test_ids_are_kafkas_and_none_is_taken_for_an_option() -> None:
+    ids = {random_uuid() for _ in range(2000)}
+    assert len(ids) == 2000
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", one) for one in ids)
+
+
+def test_an_engine_says_who(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "alice")
+    monkeypatch.setattr("platform.node", lambda: "mill")
+    assert re.fullmatch(r"klog [0-9.]+, alice@mill", this_engine())
+    assert re.fullmatch(r"klog [0-9.]+ by spark 4, alice@mill", this_engine("spark 4"))
+
+    def nobody() -> str:
+        raise KeyError
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert this_engine().endswith(", ?@mill")
+
+
+class Fails(CountingStore):
+    """The `at`th call fails, before it had an effect or after."""
+
+    def __init__(self, at: int, *, has_effect: bool) -> None:
+        super().__init__()
+        self.left, self.has_effect = at, has_effect
+
+    def _call(self, does: Callable[[], Any]) -> Any:
+        self.left -= 1
+        if self.left:
+            return does()
+        if self.has_effect:
+            with suppress(FileNotFoundError):
+                does()
+        raise KlogError("the store is gone")
+
+    def entries(self, directory: str) -> Any:
+        return self._call(lambda: super(Fails, self).entries(directory))
+
+    def read(self, path: str) -> Any:
+        return self._call(lambda: super(Fails, self).read(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> Any:
+        return self._call(lambda: super(Fails, self).put_if_absent(path, data))
+
+
+def made_on(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Make a root and a topic in it."""
+    for name in ("log_store_for", "writable_store_for"):
+        monkeypatch.setattr(root, name, lambda given, storage: (store, given))
+    topics = Topics(make_root(ROOT, "a cluster"), "test", random_uuid)
+    topics.ensure("or.ders", 3)
+    return topics
+
+
+@pytest.mark.parametrize("has_effect", [False, True])
+def test_whatever_call_fails_the_same_command_can_be_run_again(
+    monkeypatch: pytest.MonkeyPatch, store: CountingStore, *, has_effect: bool
+) -> None:
+    monkeypatch.setattr(root, "probe", lambda store, directory: None)
+    made_on(store, monkeypatch)
+    calls = store.requests.total()
+    assert calls > 8
+    for at in range(1, calls + 1):
+        broken = Fails(at, has_effect=has_effect)
+        with pytest.raises(KlogError, match=r"the store is gone|did not say"):
+            made_on(broken, monkeypatch)
+        topics = made_on(broken, monkeypatch)
+        assert len(topics.describe("or.ders").partitions) == 3
+        assert len(list(topics.history("or.ders"))) == 1
+
+
+class Forgets(CountingStore):
+    """The first puts land, or not, and nobody is told."""
+
+    def __init__(self, *lands: bool) -> None:
+        super().__init__()
+        self.lands = list(lands)
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        if not self.lands:
+            return super().put_if_absent(path, data)
+        if self.lands.pop(0):
+            super().put_if_absent(path, data)
+        return Put.UNKNOWN
+
+
+def test_lost_answers_while_a_topic_is_made(topics: Topics) -> None:
+    slow = Forgets()
+    slow.files = topics.root.store.files  # type: ignore[attr-defined]
+    topics = replace(topics, root=replace(topics.root, store=slow))
+    slow.lands = [True, True]
+    state = topics.create("orders", 2)  # Its own commit is found by its write id.
+    assert (state.partitions, len(list(topics.history("orders")))) == (2, 1)
+    slow.lands = [False]
+    with pytest.raises(KlogError, match=r"topic\.json: the store did not say"):
+        topics.create("payments")
+    assert topics.create("payments").version == 0
+
+
+@pytest.mark.parametrize("given", ["memory:/roots/one", "disk"])
+def test_of_many_at_once_one_makes_the_topic(given: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "root") if given == "disk" else f"{given}-{random_uuid()}"
+    barrier = Barrier(6)
+
+    def make(number: int) -> str:
+        barrier.wait(60)
+        topics = Topics(make_root(path, f"cluster {number}"), f"maker {number}")
+        try:
+            return topics.create("orders", number + 1).topic_id
+        except OptionError:
+            return ""
+
+    with ThreadPoolExecutor(6) as pool:
+        made = [topic_id for topic_id in pool.map(make, range(6)) if topic_id]
+    found = find_root(path)
+    assert found is not None
+    (commit,) = Topics(found).history("orders")
+    created = commit.actions.create_topic
+    assert created is not None
+    assert [created.topic_id] == made
+    assert commit.engine == f"maker {created.partitions - 1}"

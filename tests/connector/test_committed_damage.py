@@ -1,0 +1,191 @@
+"""A klog root whose files are damaged, missing or replaced: named, or read all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+import pytest
+
+from klog.connector.log import operations
+from klog.connector.log.entries import of_partition
+from klog.connector.log.operations import replace_segments
+from klog.connector.log.roots import open_root
+from klog.connector.options import read_options
+from klog.connector.source import committed_plan, scan
+from klog.errors import CorruptFileError, DataLossError
+from klog.logformat.offset_index import ENTRY
+from tests.connector.committed import (
+    between,
+    commit,
+    made,
+    read,
+    state_of,
+    values,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Make one such root for a test that damages it."""
+    return made(tmp_path)
+
+
+def damaged(path: Path, number: int = 3) -> Path:
+    """Give the file of one of the segments."""
+    row = of_partition(state_of(path).segments, 0).to_pylist()[number]
+    return path / str(row["file"])
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(CorruptFileError) as caught:
+        read(path)
+    return str(caught.value)
+
+
+def test_a_truncated_segment_is_named(path: Path) -> None:
+    file = damaged(path)
+    size = file.stat().st_size
+    file.write_bytes(file.read_bytes()[:-1])
+    said = refused(path)
+    assert str(file) in said
+    assert "t-0" in said
+    assert f"it has {size - 1} bytes, its commit says {size}" in said
+
+
+@pytest.mark.parametrize("position", [3, 11, 30, 300, 9000])
+def test_a_flipped_bit_is_named(path: Path, position: int) -> None:
+    """Also in a base offset or an epoch, which no batch's own CRC covers."""
+    file = damaged(path)
+    data = bytearray(file.read_bytes())
+    data[position] ^= 4
+    file.write_bytes(data)
+    assert str(file) in refused(path)
+
+
+def test_a_swapped_segment_is_named(path: Path) -> None:
+    one, other = damaged(path, 3), damaged(path, 4)
+    size = min(one.stat().st_size, other.stat().st_size)
+    assert size
+    data = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(data)
+    assert str(one) in refused(path)
+
+
+def test_a_missing_segment_is_named_and_the_rest_is_read(path: Path) -> None:
+    file = damaged(path)
+    file.unlink()
+    said = refused(path)
+    assert str(file) in said
+    assert "the file is missing" in said
+    row = of_partition(state_of(path).segments, 0).to_pylist()[3]
+    rows = read(path, **between(row["next_offset"], 3000))
+    assert [r["offset"] for r in rows] == list(range(row["next_offset"], 3000))
+
+
+def late(data: bytes) -> bytes:
+    """Give each entry the position of the one two further on."""
+    return _moved(data, 2)
+
+
+def early(data: bytes) -> bytes:
+    """Give each entry the position of the one two before."""
+    return _moved(data, -2)
+
+
+def _moved(data: bytes, by: int) -> bytes:
+    found = np.frombuffer(data, ENTRY).copy()
+    numbers = np.clip(np.arange(len(found)) + by, 0, len(found) - 1)
+    found["position"] = found["position"][numbers]
+    return bytes(found.tobytes())
+
+
+def between_batches(data: bytes) -> bytes:
+    """Give positions at which no batch begins."""
+    found = np.frombuffer(data, ENTRY).copy()
+    found["position"] += 1
+    return bytes(found.tobytes())
+
+
+SPOILED = [late, early, between_batches, lambda data: b"", lambda data: data[:-3]]
+
+
+@pytest.mark.parametrize("spoil", SPOILED, ids=["late", "early", "between", "empty", "torn"])
+def test_an_index_that_does_not_fit_costs_no_record(
+    path: Path, spoil: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committed_plan, "WHOLE_BYTES", 0)
+    for index in path.glob("t-0/*.index"):
+        index.write_bytes(spoil(index.read_bytes()))
+    assert_readable(path)
+
+
+def test_a_missing_index_costs_no_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed_plan, "WHOLE_BYTES", 0)
+    for index in path.glob("t-0/*.index"):
+        index.unlink()
+    assert_readable(path)
+
+
+def assert_readable(path: Path) -> None:
+    for start, end in ((0, 3000), (1234, 1300), (555, 2789)):
+        assert values(read(path, **between(start, end))) == list(range(start, end))
+
+
+def merged(path: Path) -> None:
+    """Replace the first three segments by one, as a merge does, and vacuum the files."""
+    state = state_of(path)
+    rows = of_partition(state.segments, 0).to_pylist()[:3]
+    data = b"".join((path / row["file"]).read_bytes() for row in rows)
+    file = f"t-0/{0:020d}-{state.version:010d}-0000abcd.log"
+    (path / file).write_bytes(data)
+    whole = {
+        **rows[0],
+        "file": file,
+        "next_offset": rows[-1]["next_offset"],
+        "size_bytes": len(data),
+        "index_bytes": 0,
+        "time_index_bytes": 0,
+        "crc32c": google_crc32c.value(data),
+        "origin": "merge",
+    }
+    names = [row["file"] for row in rows]
+    commit(
+        path,
+        replace_segments(state.topic_id, state.version, names, [whole], {}),
+        "merge",
+    )
+    for name in names:
+        (path / name).unlink()
+
+
+def test_a_plan_outlives_a_merge(path: Path) -> None:
+    parsed = read_options({"subscribe": "t"})
+    root = open_root([str(path)])
+    tasks = scan.slices(root, scan.pin(root, parsed), parsed)
+    merged(path)
+    reader = scan.reader([str(path)], parsed)
+    rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    assert values(rows) == list(range(3000))
+
+
+def test_what_was_deleted_under_a_plan_is_data_loss(path: Path) -> None:
+    parsed = read_options({"subscribe": "t"})
+    root = open_root([str(path)])
+    tasks = scan.slices(root, scan.pin(root, parsed), parsed)
+    state = state_of(path)
+    first, second, *_ = of_partition(state.segments, 0).to_pylist()
+    start = second["base_offset"] + 3
+    commit(path, operations.delete_records(state.topic_id, {0: start}), "delete-records")
+    (path / first["file"]).unlink()
+    with pytest.raises(DataLossError, match=f"offsets 0 to {second['base_offset'] - 1} were"):
+        list(scan.reader([str(path)], parsed).read(tasks[0]))
+    lenient = read_options({"subscribe": "t", "failOnDataLoss": "false"})
+    reader = scan.reader([str(path)], lenient)
+    rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    # The plan is as of its load: what its files still have of the second segment, it gives.
+    assert [row["offset"] for row in rows] == list(range(second["base_offset"], 3000))
+    assert read(path)[0]["offset"] == start

@@ -1,0 +1,202 @@
+"""What rows may be: every type that is taken, every refusal with the row or column named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from klog.connector.sink.rows import by_topic
+from klog.errors import KlogError, OptionError
+from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
+from tests.sink.staging import NOW_MS, staged, topic
+
+TEXTS: tuple[pa.DataType, ...] = (pa.string(), pa.large_string(), pa.string_view())
+BINARIES: tuple[pa.DataType, ...] = (pa.binary(), pa.large_binary(), pa.binary_view())
+VALUES = ["a", None, "", "four"]
+
+
+def only(column: str, *values: Any, kind: pa.DataType | None = None) -> pa.Table:
+    """Make a table of values and one more column."""
+    return pa.table({"value": ["v"] * len(values), column: pa.array(values, kind)})
+
+
+@pytest.mark.parametrize("kind", TEXTS + BINARIES + (pa.dictionary(pa.int8(), pa.string()),))
+def test_keys_and_values_are_text_or_bytes(kind: pa.DataType) -> None:
+    if kind in BINARIES:
+        column = pa.array([None if v is None else v.encode() for v in VALUES], kind)
+    elif pa.types.is_dictionary(kind):
+        column = pa.array(VALUES).dictionary_encode()
+    else:
+        column = pa.array(VALUES, kind)
+    # A slice has an offset into its buffers, which must not be lost.
+    rows = staged(topic(), pa.table({"key": column, "value": column}).slice(1)).rows(0)
+    assert [row.key for row in rows] == [row.value for row in rows] == [None, b"", b"four"]
+
+
+def test_fixed_sizes_and_nothing_at_all_are_taken() -> None:
+    columns = {"key": pa.array([b"ab", None], pa.binary(2)), "value": pa.nulls(2)}
+    rows = staged(topic(), pa.table(columns)).rows(0)
+    assert [(row.key, row.value) for row in rows] == [(b"ab", None), (None, None)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        HEADERS_TYPE,
+        pa.large_list(pa.struct([("value", pa.large_binary()), ("key", pa.large_string())])),
+        pa.list_(pa.struct([("key", pa.string_view()), ("value", pa.string())])),
+    ],
+)
+def test_headers_of_every_kind(kind: pa.DataType) -> None:
+    text = pa.types.is_string(kind.value_type.field("value").type)
+    one: Any = "1" if text else b"1"
+    pairs = [
+        [{"key": "gone", "value": one}],
+        [{"key": "a", "value": one}, {"key": "a", "value": None}],
+        None,
+        [],
+        [{"key": "", "value": one}],
+    ]
+    rows = staged(topic(), only("headers", *pairs, kind=kind).slice(1)).rows(0)
+    assert [row.headers for row in rows] == [(("a", b"1"), ("a", None)), (), (), (("", b"1"),)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "expected"),
+    [
+        (pa.timestamp("s"), 5, 5000),
+        (pa.timestamp("ms", "Europe/Berlin"), 5, 5),
+        (pa.timestamp("us", "UTC"), 5999, 5),
+        (pa.timestamp("ns"), 5_999_999, 5),
+        (pa.timestamp("us", "UTC"), None, NOW_MS),
+        (pa.timestamp("us", "UTC"), -1000, -1),
+    ],
+)
+def test_timestamps_are_milliseconds_rounded_down(
+    kind: pa.DataType, raw: int | None, expected: int
+) -> None:
+    times = pa.array([7, raw], pa.int64()).cast(kind)
+    rows = staged(topic(), pa.table({"value": ["a", "b"], "timestamp": times})).rows(0)
+    assert rows[1].timestamp == expected
+
+
+def test_without_timestamps_it_is_the_time_of_staging() -> None:
+    assert staged(topic(), pa.table({"value": ["a"]})).rows(0)[0].timestamp == NOW_MS
+
+
+def test_columns_of_what_klog_reads_are_ignored() -> None:
+    rows = pa.table({"value": ["a"], "offset": [99], "timestampType": ["any"], "topic": ["any"]})
+    assert [row.offset for row in staged(topic(), rows).rows(0)] == [0]
+
+
+LATE = pa.array([NOW_MS - 1001, -1], pa.int64()).cast(pa.timestamp("ms"))
+
+COLUMNS = [
+    ({"value": ["a"], "vlaue": [1]}, "column vlaue.*did you mean value"),
+    ({"value": ["a"], "amount": [1]}, "column amount.*a write takes value, key, headers"),
+    ({"key": ["a"]}, "no column value"),
+    ({"value": [1]}, "column value is int64; cast it to binary or string"),
+    ({"value": ["a"], "key": [1.5]}, "column key is double"),
+    ({"value": ["a"], "partition": ["0"]}, "column partition is string; cast it to int"),
+    ({"value": ["a"], "timestamp": [1]}, "column timestamp is int64; cast it to timestamp"),
+    ({"value": ["a"], "topic": [b"t"]}, "column topic is binary; cast it to string"),
+    ({"value": ["a"], "headers": ["h"]}, "column headers is string; cast it to array<struct"),
+    ({"value": ["a"], "headers": [[{"key": b"h", "value": b"x"}]]}, "column headers is list"),
+    ({"value": ["a"], "headers": [[{"key": "h"}]]}, "column headers is list"),
+]
+
+
+@pytest.mark.parametrize(("columns", "words"), COLUMNS)
+def test_columns_that_a_write_does_not_take(columns: dict[str, Any], words: str) -> None:
+    rows = pa.table(columns)
+    for given in (rows, rows.slice(0, 0), rows.to_batches()[0]):
+        with pytest.raises(OptionError, match=words):
+            staged(topic(), given)
+
+
+def test_a_column_is_there_once() -> None:
+    twice = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["value", "value"])
+    with pytest.raises(OptionError, match="value is there more than once"):
+        staged(topic(), twice)
+
+
+ROWS: list[tuple[dict[str, str], pa.Table, str]] = [
+    ({}, only("partition", 0, 0, 2), "row 2: there is no partition 2, only 0 to 1"),
+    ({}, only("partition", 0, -1), "row 1: there is no partition -1"),
+    (
+        {},
+        only("partition", 0, 2**64 - 1, kind=pa.uint64()),
+        "row 1: there is no partition 9223372036854775807",
+    ),
+    ({"cleanup_policy": "compact"}, only("key", "a", None, "b"), "row 1: it has no key"),
+    ({"cleanup_policy": "compact,delete"}, pa.table({"value": ["a"]}), "row 0: it has no key"),
+    ({}, only("timestamp", 0, -2, kind=pa.timestamp("ms")), "row 1: the timestamp, -2 ms"),
+    ({}, only("timestamp", 0, 1 << 60, kind=pa.timestamp("s")), "row 1: the timestamp.*beyond"),
+    (
+        {"message_timestamp_before_max_ms": "1000"},
+        only("timestamp", -1, NOW_MS - 1000, NOW_MS - 1001, kind=pa.timestamp("ms")),
+        f"row 2: the timestamp, {NOW_MS - 1001} ms.*message.timestamp.before.max.ms",
+    ),
+    (
+        {"message_timestamp_after_max_ms": "0"},
+        only("timestamp", NOW_MS, NOW_MS + 1, kind=pa.timestamp("ms")),
+        f"row 1: the timestamp, {NOW_MS + 1} ms.*message.timestamp.after.max.ms",
+    ),
+    (
+        {},
+        only("headers", None, [{"key": None, "value": b"x"}], kind=HEADERS_TYPE),
+        "row 1: a header without a name",
+    ),
+    ({}, only("headers", [], [None], kind=HEADERS_TYPE), "row 1: a header without a name"),
+    (
+        {},
+        only("headers", None, [{"key": "", "value": b""}] * (MAX_HEADERS + 1), kind=HEADERS_TYPE),
+        f"row 1: the record has more than {MAX_HEADERS} headers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "rows", "words"), ROWS)
+def test_a_row_that_cannot_be_written_is_named(
+    config: dict[str, str], rows: pa.Table, words: str
+) -> None:
+    with pytest.raises(KlogError, match=f"orders: {words}"):
+        staged(topic(2, **config), rows)
+    # Its number is that among all rows, in whatever batches they come.
+    with pytest.raises(KlogError, match=f"orders: {words}"):
+        staged(topic(2, **config), rows.to_batches(max_chunksize=1))
+
+
+def test_a_record_that_no_batch_holds_is_named_before_it_is_copied() -> None:
+    huge = pa.array([b"a", bytes(129 << 20)], pa.large_binary())
+    with pytest.raises(KlogError, match=r"orders: row 1: the record has more than \d+ bytes"):
+        staged(topic(), pa.table({"value": huge}))
+
+
+def test_bounds_of_time_do_not_bind_a_topic_of_append_time() -> None:
+    state = topic(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="0")
+    assert len(staged(state, pa.table({"value": ["a", "b"], "timestamp": LATE})).rows(0)) == 2
+
+
+def test_rows_are_split_by_topic() -> None:
+    rows = pa.table({"value": list("abcd"), "topic": ["x", "y", "x", "x"]}).to_batches()[0]
+    found = by_topic(rows, 10)
+    assert {
+        name: (part["value"].to_pylist(), numbers.tolist())
+        for name, (part, numbers) in found.items()
+    } == {"x": (["a", "c", "d"], [10, 12, 13]), "y": (["b"], [11])}
+    assert found["x"][0].schema.names == ["value"]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(["x", None], "row 11: topic None"), (["x", "a/b"], "row 11: topic 'a/b'")],
+)
+def test_a_topic_that_cannot_be_is_named(names: list[str | None], words: str) -> None:
+    rows = pa.table({"value": ["a", "b"], "topic": names}).to_batches()[0]
+    with pytest.raises(KlogError, match=words):
+        by_topic(rows, 10)
+    with pytest.raises(OptionError, match="give the option topic, or a column topic"):
+        by_topic(rows.drop_columns(["topic"]), 0)

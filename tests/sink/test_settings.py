@@ -1,0 +1,117 @@
+"""What a write goes by: options over the topic's configs over defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from klog.connector.sink.settings import OPTIONS, Settings, read_settings
+from klog.errors import OptionError
+from klog.logformat.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
+
+DAY_MS = 86_400_000
+
+CASES: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [
+    # Nothing said: Kafka's defaults, but zstd and larger batches.
+    (
+        {},
+        {},
+        {
+            "codec": ZSTD,
+            "level": 3,
+            "batch_bytes": 512 << 10,
+            "max_batch_bytes": 1048588,
+            "buffer_bytes": 64 << 20,
+            "append_time": False,
+            "compacts": False,
+            "before_max_ms": None,
+            "after_max_ms": None,
+            "partitioner": "murmur2",
+            "indexed_bytes": 4096 * 16,
+        },
+    ),
+    # The topic's codec, and the option over it; each codec's level goes with it.
+    ({"compression.type": "uncompressed"}, {}, {"codec": NONE, "level": None}),
+    ({"compression.type": "lz4"}, {}, {"codec": LZ4, "level": 9}),
+    ({"compression.type": "gzip", "compression.gzip.level": "5"}, {}, {"codec": GZIP, "level": 5}),
+    ({"compression.type": "gzip"}, {"compression.type": "none"}, {"codec": NONE}),
+    ({"compression.type": "gzip"}, {"compression.type": "producer"}, {"codec": ZSTD, "level": 3}),
+    ({"compression.zstd.level": "7"}, {}, {"codec": ZSTD, "level": 7}),
+    ({"compression.zstd.level": "7"}, {"compression.zstd.level": "-1"}, {"level": -1}),
+    ({}, {"compression.type": "snappy"}, {"codec": SNAPPY, "level": None}),
+    ({}, {"compression.type": "uncompressed"}, {"codec": NONE}),
+    # A batch is never larger than what holds it.
+    ({"max.message.bytes": "1000"}, {}, {"batch_bytes": 1000, "max_batch_bytes": 1000}),
+    ({"segment.bytes": "900"}, {}, {"batch_bytes": 900, "max_batch_bytes": 900}),
+    ({"segment.bytes": "900"}, {"segment.bytes": "800"}, {"max_batch_bytes": 800}),
+    ({}, {"batch.size": "100"}, {"batch_bytes": 100, "max_batch_bytes": 1048588}),
+    ({}, {"max.message.bytes": "77", "buffer.memory": "0"}, {"batch_bytes": 77, "buffer_bytes": 0}),
+    ({"index.interval.bytes": "10"}, {}, {"indexed_bytes": 160}),
+    # Times.
+    ({"message.timestamp.type": "LogAppendTime"}, {}, {"append_time": True}),
+    ({"message.timestamp.before.max.ms": "5"}, {}, {"before_max_ms": 5, "after_max_ms": None}),
+    (
+        {"message.timestamp.difference.max.ms": "9", "message.timestamp.after.max.ms": "5"},
+        {},
+        {"before_max_ms": 9, "after_max_ms": 5},
+    ),
+    ({"cleanup.policy": "compact,delete"}, {}, {"compacts": True}),
+    ({}, {"partitioner": "round-robin"}, {"partitioner": "round-robin"}),
+]
+
+
+@pytest.mark.parametrize(("config", "options", "expected"), CASES)
+def test_options_win_over_configs(
+    config: dict[str, str], options: dict[str, str], expected: dict[str, Any]
+) -> None:
+    found = read_settings(config, options)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_segments_roll_by_the_topics_limits() -> None:
+    config = {"segment.ms": str(DAY_MS), "segment.bytes": "1000", "index.interval.bytes": "7"}
+    limits = read_settings(config, {}).limits
+    assert (limits.segment_ms, limits.segment_bytes, limits.index_interval_bytes) == (
+        DAY_MS,
+        1000,
+        7,
+    )
+    compacted = {"cleanup.policy": "compact", "max.compaction.lag.ms": "60000"}
+    assert read_settings(config | compacted, {}).limits.segment_ms == 60000
+
+
+REFUSED = [
+    ({"batch.sise": "1"}, "batch.sise.*did you mean batch.size"),
+    ({"acks": "all"}, "acks: a write has no such option; it knows compression.type"),
+    ({"batch.size": "1k"}, "batch.size is '1k'"),
+    ({"batch.size": "-1"}, "batch.size is '-1'"),
+    ({"batch.size": str((128 << 20) + 1)}, "at most 134217728"),
+    ({"buffer.memory": ""}, "buffer.memory is ''"),
+    ({"compression.type": "brotli"}, "compression.type is 'brotli'.*zstd"),
+    ({"compression.zstd.level": "23"}, "compression.zstd.level is '23'"),
+    ({"segment.bytes": "13"}, "segment.bytes is '13'"),
+    ({"max.message.bytes": "much"}, "max.message.bytes is 'much'"),
+    ({"partitioner": "random"}, "partitioner is 'random'.*round-robin"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED)
+def test_what_cannot_be_is_refused_by_name(options: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        read_settings({}, options)
+
+
+def test_the_options_are_those_that_users_are_told() -> None:
+    assert set(OPTIONS) == {
+        "compression.type",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "batch.size",
+        "buffer.memory",
+        "segment.bytes",
+        "max.message.bytes",
+        "partitioner",
+    }
+    assert Settings().indexed_bytes == 65536
