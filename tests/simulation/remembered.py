@@ -52,8 +52,9 @@ class _Memory:
         return found
 
     def fold(self, state: State, tail: Iterable[Commit]) -> State:
-        if state.checkpoint is not None and id(state) not in self._kept:
-            state = self._read.setdefault(state.checkpoint, state)
+        name = state.checkpoint
+        if name is not None and name.version == state.version:
+            state = self._read.setdefault(name, state)
         for commit in tail:
             data = self._bytes.get(id(commit)) or commits.encode(commit)
             key = (id(state) if state.version >= 0 else 0, data)
