@@ -40,6 +40,7 @@ SCHEMA = pa.schema(
         pa.field("origin", pa.string(), nullable=False),
     ]
 )
+_ROW = pa.struct(list(SCHEMA))
 ORIGINS = ("append", "adopt", "merge", "compact")
 JSON_NAMES = {
     name: "".join([head, *(part.capitalize() for part in rest)])
@@ -67,7 +68,9 @@ Entry = Mapping[str, Any]
 
 def table_of(entries: Iterable[Entry]) -> pa.Table:
     """Make a table of entries, dicts by column."""
-    return pa.Table.from_pylist(list(entries), SCHEMA)
+    # As structs they are converted in one call, not in one a column.
+    rows = pa.array(list(entries), _ROW)
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)], SCHEMA)
 
 
 def to_json(entry: Entry) -> dict[str, Any]:

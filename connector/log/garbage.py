@@ -237,19 +237,29 @@ def unpin(log: TopicLog, pin_id: str) -> None:
 
 def pinned_version(log: TopicLog) -> int | None:
     """Give the oldest version that a pin keeps; a pin that cannot be read keeps version 0."""
-    versions = []
+    now_ms = log.clock()
+    return min((version for _, version, ends_ms in _pins(log) if ends_ms >= now_ms), default=None)
+
+
+def _pins(log: TopicLog) -> list[tuple[str, int, int]]:
+    """Read all pins: their names, versions and ends; one that cannot be read ends now."""
+    found = []
     for name in filter(is_pin, log.names(log.paths.pins)):
-        path = f"{log.paths.pins}/{name}"
         try:
-            said = json.loads(log.store.read(path))
-            expires_ms, version = int(said["expiresMs"]), int(said["version"])
+            said = json.loads(log.store.read(f"{log.paths.pins}/{name}"))
+            found.append((name, int(said["version"]), int(said["expiresMs"])))
         except FileNotFoundError:
             continue
         except (ValueError, TypeError, KeyError):
-            expires_ms, version = log.clock(), 0
-        if expires_ms >= log.clock():
-            versions.append(version)
-    return min(versions, default=None)
+            found.append((name, 0, log.clock()))
+    return found
+
+
+def _drop_pins(log: TopicLog, limit_ms: int) -> None:
+    """Delete the pins of readers that never gave them back and were not renewed for long."""
+    for name, _, ends_ms in _pins(log):
+        if ends_ms < limit_ms:
+            log.store.delete(f"{log.paths.pins}/{name}")
 
 
 def vacuum(log: TopicLog, attempt: Attempt, grace_ms: int = READER_GRACE_MS) -> Garbage:
@@ -267,6 +277,7 @@ def vacuum(log: TopicLog, attempt: Attempt, grace_ms: int = READER_GRACE_MS) -> 
     garbage = find_garbage(log, grace_ms)
     for file in garbage.files:
         log.store.delete(log.paths.data(file))
+    _drop_pins(log, log.clock() - grace_ms)
     return garbage
 
 
@@ -281,20 +292,21 @@ def find_garbage(
     log: TopicLog, grace_ms: int = READER_GRACE_MS, horizon: int | None = None
 ) -> Garbage:
     """Find what may go under the horizon that was committed, or one to come. Nothing is changed."""
-    # The pins before the state: a pin that comes later is of a version at least as new.
+    # The clock before the pins: who is not pinned by now began inside the grace, and this may take
+    # long. The pins before the state: one that comes later is of a version at least as new.
+    limit_ms = log.clock() - grace_ms
     pinned = pinned_version(log)
     listed = _listed(log)
     there = _by_segment(listed)
     state = log.load()  # After the listing: what was committed meanwhile is no orphan.
     live = set(state.segments["file"].to_pylist())
     gone = {row["file"]: row for row in state.removed.to_pylist()}
-    limit = log.clock() - grace_ms
     horizon = state.horizon if horizon is None else horizon
     removed, orphans = [], []
     for file in sorted(there.keys() - live):
         row = gone.get(file)
         if row is not None:
-            if row["timestamp_ms"] <= limit and (pinned is None or pinned >= row["version"]):
+            if row["timestamp_ms"] <= limit_ms and (pinned is None or pinned >= row["version"]):
                 removed.append(file)
             continue
         path = segment_path(file)

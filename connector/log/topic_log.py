@@ -263,6 +263,11 @@ class TopicLog:
                         continue
                     if found.write_id != made.write_id:
                         return _Outcome.TAKEN
+                    if put is Put.UNKNOWN:
+                        # There, but maybe not after a loss of power: that it exists, the store
+                        # has to say itself.
+                        self.wait(tries + 1)
+                        continue
                 # A number at or below the boundary was another's before it was free.
                 return _Outcome.OVERTAKEN if self.boundary() >= made.version else _Outcome.LANDED
             except UnsupportedFormatError:
