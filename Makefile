@@ -14,6 +14,7 @@ UV := $(BIN)/uv
 READY := $(VENV)/.ready
 FUZZ_READY := $(VENV)/.fuzz
 FUZZ_SECONDS ?= 120
+SEEDS ?= 0..1000
 NEXT := .venv-next
 NEXT_READY := $(NEXT)/.ready
 LEAST := .venv-least
@@ -38,7 +39,7 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 
 .PHONY: help env demo test unit spark kafka stores slow package coverage lint types format corpus \
-	golden fuzz fuzz-keep bench bench-tiny smoke-next smoke-least pyfiles wheel clean
+	golden fuzz fuzz-keep simulate bench bench-tiny smoke-next smoke-least pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -98,6 +99,9 @@ fuzz: $(FUZZ_READY) ## The decoders under a fuzzer, for FUZZ_SECONDS (120)
 
 fuzz-keep: $(FUZZ_READY) ## Take what the fuzzer found into tests/fuzz/corpus, minimised
 	$(BIN)/python -m tests.fuzz keep
+
+simulate: $(READY) ## The commit log under faults, for SEEDS (0..1000); prints how to resume
+	$(BIN)/python -m tests.simulation $(SEEDS) --keep-going
 
 bench: $(READY) ## Benchmarks, with the ratios to Parquet and to other decoders
 	$(WITH_JAVA) $(BIN)/python -m benchmarks

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,6 +40,7 @@ SCHEMA = pa.schema(
         pa.field("origin", pa.string(), nullable=False),
     ]
 )
+_ROW = pa.struct(list(SCHEMA))
 ORIGINS = ("append", "adopt", "merge", "compact")
 JSON_NAMES = {
     name: "".join([head, *(part.capitalize() for part in rest)])
@@ -66,7 +68,9 @@ Entry = Mapping[str, Any]
 
 def table_of(entries: Iterable[Entry]) -> pa.Table:
     """Make a table of entries, dicts by column."""
-    return pa.Table.from_pylist(list(entries), SCHEMA)
+    # As structs they are converted in one call, not in one a column.
+    rows = pa.array(list(entries), _ROW)
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)], SCHEMA)
 
 
 def to_json(entry: Entry) -> dict[str, Any]:
@@ -122,6 +126,7 @@ def without(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, pa.Tabl
 
 
 def of_partition(segments: pa.Table, partition: int) -> pa.Table:
-    """Give the segments of one partition in order of offset."""
-    own: pa.Table = segments.filter(pc.equal(segments["partition"], partition))
-    return own.sort_by("base_offset")
+    """Give the segments of one partition, in order of offset, out of a state's: a slice of them."""
+    wanted = np.array([partition, partition + 1], np.int32)  # Another type would copy the column.
+    begin, end = np.searchsorted(segments["partition"].to_numpy(), wanted)
+    return segments.slice(begin, end - begin)

@@ -75,7 +75,9 @@ def segment_file_of(name: str, topic: str) -> str:
 
 def partition_number(name: str, key: str) -> int:
     """Read a partition that stands as a key in field `name`."""
-    if not (key.isascii() and key.isdecimal() and len(key) <= 10 and int(key) <= MAX_PARTITION):
+    is_number = key.isascii() and key.isdecimal() and len(key) <= 10
+    # Spelled in one way only: else one commit could speak twice of a partition.
+    if not is_number or int(key) > MAX_PARTITION or key != str(int(key)):
         raise UnsupportedFormatError(f"{name} is of partition {key!r}")
     return int(key)
 

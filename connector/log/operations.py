@@ -113,11 +113,7 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
             progress = _progress(state, writer)
         _same_topic(state, staged.topic_id)
         check_birth(state, staged.birth)
-        if staged.partitions not in (None, state.partitions):
-            raise CommitConflictError(
-                f"the topic has {state.partitions} partitions now, rows were spread over "
-                f"{staged.partitions}: keys would lie in two places. Write it again"
-            )
+        _same_partitions(state, staged.partitions)
         ends = dict(enumerate(state.log_end))
         added = []
         for segment in staged.segments:
@@ -256,6 +252,14 @@ def _held(segments: pa.Table) -> Amount | None:
     if not segments.num_rows:
         return None
     return Amount(*(pc.sum(segments[name]).as_py() for name in ("record_count", "size_bytes")))
+
+
+def _same_partitions(state: State, partitions: int | None) -> None:
+    if partitions not in (None, state.partitions):
+        raise CommitConflictError(
+            f"the topic has {state.partitions} partitions now, rows were spread over {partitions}: "
+            "keys would lie in two places. Write it again"
+        )
 
 
 def _same_topic(state: State, topic_id: str) -> None:

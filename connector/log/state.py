@@ -210,6 +210,8 @@ class _Folding:
 
     def _add(self, entry: entries.Entry) -> None:
         partition, base, behind = entry["partition"], entry["base_offset"], entry["next_offset"]
+        if entry["file"] in self._added:
+            raise ValueError(f"{entry['file']} is added twice")
         end = self._end(partition)
         if entry["origin"] in ("append", "adopt"):
             if base < end or (base > end and entry["origin"] == "append"):

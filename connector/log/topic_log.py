@@ -51,7 +51,9 @@ Raises what ends the commit: it would not be right on top of this state.
 class _Outcome(Enum):
     LANDED = "landed"
     TAKEN = "taken"
-    """Another's commit has the number, or had it: cleaning may have removed it."""
+    """Another's commit has the number, so that this one is not in the log."""
+    OVERTAKEN = "overtaken"
+    """The number was cleaned meanwhile, or before: whose it was, only the state can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +88,36 @@ class TopicLog:
         for _ in range(MAX_LOADS):
             state = begin if begin is not None else self._newest_checkpoint()
             tail = list(self._commits_from(state.version + 1))
+            is_tip = bool(tail) or begin is not None or self._is_commit_of(state)
             # After the tail: a number that was read, or found free, may be a cleaned one.
-            if self.boundary() > state.version:
+            boundary = self.boundary()
+            if boundary > state.version:
                 begin = None
                 continue
-            return tidied(fold(state, tail)) if tail else state
+            if not is_tip and boundary < state.version:
+                raise KlogError(
+                    f"{self.paths.checkpoints}/{state.version:020d}-*: this checkpoint does not "
+                    "stand for these commits: some were lost, or it came from another topic. "
+                    f"Restore {self.paths.commits}, or take the checkpoint away"
+                )
+            return self._folded(state, tail) if tail else state
         raise KlogError(
             f"{self.paths.directory}: no checkpoint at or above boundary {self.boundary()} can be "
             f"read, and the commits before it are gone. Restore a file of {self.paths.checkpoints}"
         )
+
+    def _is_commit_of(self, state: State) -> bool:
+        """Tell whether the last commit of a checkpoint's state is that of this log."""
+        if state.version < 0:
+            return True
+        found = self._read_alone(state.version)
+        return found is not None and state.writes.get(found.write_id) == state.version
+
+    def _folded(self, state: State, tail: list[Commit]) -> State:
+        try:
+            return tidied(fold(state, tail))
+        except KlogError as exc:
+            raise KlogError(f"{self.paths.commits}: {exc}") from exc
 
     def commit(self, state: State, build: Build, attempt: Attempt) -> State:
         """Put a commit on top of the log, anew on top of what others commit meanwhile.
@@ -118,12 +141,14 @@ class TopicLog:
             made, beside = _parted(made)
             after = fold(state, [made])  # Before it is written: what it says has to follow.
             if beside is not None:
+                sidecar.decode(made, *beside, self.paths.topic)  # As `_put` does.
                 self.store.put(self.paths.sidecar(beside[0]), [beside[1]])
-            if self._put(made) is _Outcome.LANDED:
+            outcome = self._put(made)
+            if outcome is _Outcome.LANDED:
                 return after
             # First the wait: a state that was loaded before it is an old one after it.
             self.wait(tries + 1)
-            state = self._reload(state, attempt)
+            state = self._reload(state, attempt, outcome)
             if attempt.write_id in state.writes:
                 return state
         raise CommitConflictError(
@@ -138,16 +163,22 @@ class TopicLog:
 
     def read(self, version: int) -> Commit | None:
         """Read one commit, with its sidecar; None if it is not there."""
+        found = self._read_alone(version)
+        if found is None or found.sidecar is None:
+            return found
+        return self._with_sidecar(found, found.sidecar)
+
+    def _read_alone(self, version: int) -> Commit | None:
+        """Read one commit's own file."""
         path = self.paths.commit(version)
         try:
             data = self.store.read(path)
         except FileNotFoundError:
             return None
         try:
-            found = commits.decode(data, self.paths.topic, version)
+            return commits.decode(data, self.paths.topic, version)
         except UnsupportedFormatError as exc:
             raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
-        return found if found.sidecar is None else self._with_sidecar(found, found.sidecar)
 
     def _with_sidecar(self, found: Commit, name: SidecarName) -> Commit | None:
         """Read what a commit's sidecar says; None if both were cleaned meanwhile."""
@@ -184,11 +215,16 @@ class TopicLog:
             if not checkpoint.is_whole(name, data):
                 continue
             try:
-                return replace(checkpoint.decode(data, self.read_part), checkpoint=name)
+                found = checkpoint.decode(data, self.read_part)
             except NotWholeError:
                 continue
             except UnsupportedFormatError as exc:
                 raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
+            if found.version != name.version:
+                raise UnsupportedFormatError(
+                    f"checkpoint {path}: it is of version {found.version}. Take it away"
+                )
+            return replace(found, checkpoint=name)
         return State()
 
     def read_part(self, name: CheckpointName) -> bytes:
@@ -209,46 +245,58 @@ class TopicLog:
     def _put(self, made: Commit) -> _Outcome:
         """Put a commit at its number until it is known who has it."""
         path, data = self.paths.commit(made.version), commits.encode(made)
+        # What no reader would take, once it is there, ends the topic for everybody.
+        commits.decode(data, self.paths.topic, made.version)
         may_have_landed = False
         for tries in range(MAX_PUTS):
             try:
                 put = self.store.put_if_absent(path, data)
-                may_have_landed |= put is Put.UNKNOWN
+                # What exists may be one's own too: some clients send a request twice.
+                may_have_landed = True
                 if put is not Put.CREATED:
-                    found = self.read(made.version)
+                    found = self._read_alone(made.version)
                     if found is None:
                         # Cleaned, or never there: below the boundary it was another's or mine.
                         if self.boundary() >= made.version:
-                            return _Outcome.TAKEN
+                            return _Outcome.OVERTAKEN
                         self.wait(tries + 1)
                         continue
                     if found.write_id != made.write_id:
                         return _Outcome.TAKEN
-                may_have_landed = True
+                    if put is Put.UNKNOWN:
+                        # There, but maybe not after a loss of power: that it exists, the store
+                        # has to say itself.
+                        self.wait(tries + 1)
+                        continue
                 # A number at or below the boundary was another's before it was free.
-                return _Outcome.TAKEN if self.boundary() >= made.version else _Outcome.LANDED
+                return _Outcome.OVERTAKEN if self.boundary() >= made.version else _Outcome.LANDED
+            except UnsupportedFormatError:
+                # What was put can be read: this is another's, of a newer klog or of none.
+                raise
             except (KlogError, OSError) as exc:
                 if may_have_landed:
-                    raise self._unknown(made) from exc
+                    raise self._unknown(made, str(exc)) from exc
                 raise
-        raise self._unknown(made)
+        raise self._unknown(made, f"it was asked {MAX_PUTS} times")
 
-    def _reload(self, state: State, attempt: Attempt) -> State:
-        """Load what others committed; that this fails leaves unknown whether mine is among it."""
+    def _reload(self, state: State, attempt: Attempt, outcome: _Outcome) -> State:
+        """Load what others committed; where mine may be among it, not to know that is an error."""
         try:
             return self.load(state)
         except (KlogError, OSError) as exc:
+            if outcome is _Outcome.TAKEN:
+                raise
             raise CommitStateUnknownError(
                 f"{self.paths.directory}: cannot tell whether {attempt.operation} "
                 f"{attempt.write_id} landed: {exc}. Look for it with `klog history` before it is "
                 "tried again; delete nothing"
             ) from exc
 
-    def _unknown(self, made: Commit) -> CommitStateUnknownError:
+    def _unknown(self, made: Commit, why: str) -> CommitStateUnknownError:
         return CommitStateUnknownError(
             f"{self.paths.commit(made.version)}: the store did not say whether this "
-            f"{made.operation} (write id {made.write_id}) landed. Look for it with `klog history` "
-            "before it is tried again; delete nothing"
+            f"{made.operation} (write id {made.write_id}) landed: {why}. Look for it with `klog "
+            "history` before it is tried again; delete nothing"
         )
 
 

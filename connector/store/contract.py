@@ -20,7 +20,7 @@ class Put(Enum):
 
     CREATED = "created"
     EXISTS = "exists"
-    """The path was there before, maybe by an earlier try of this very call."""
+    """The path was there before, maybe by an earlier try of this very call; it is durable."""
     UNKNOWN = "unknown"
     """It may have been created, and may be still: the answer was lost."""
 

@@ -90,7 +90,7 @@ class LocalStore:
             try:
                 os.link(temporary, path)
             except FileExistsError:
-                return Put.EXISTS
+                exists = True
             except OSError as exc:
                 if exc.errno in _NO_LINKS:
                     raise KlogError(
@@ -101,12 +101,15 @@ class LocalStore:
                 if exc.errno in _REFUSED:
                     raise
                 return Put.UNKNOWN
+            else:
+                exists = False
             try:
+                # Of a name that exists too: its writer may have been killed before they did it.
                 _sync_directory(os.path.dirname(path))  # noqa: PTH120 - paths are text here
             except OSError:
                 # The name is there, but might not be after a loss of power.
                 return Put.UNKNOWN
-        return Put.CREATED
+        return Put.EXISTS if exists else Put.CREATED
 
     def put(self, path: str, pieces: Iterable[bytes]) -> None:
         """Write `path` by a synced temporary file that takes its name."""

@@ -54,6 +54,12 @@ def _judge(store: WritableStore, path: str, answers: list[Put]) -> None:
             f"{path}: the store did not answer when writers raced for a name; try again when it "
             "is well"
         )
+    if not winners:
+        # A client that sends a lost request again meets what it put itself, and says EXISTS.
+        raise KlogError(
+            f"{path}: 0 of {RACERS} writers of one name were told that they had created it. Try "
+            "again; if that is said again, keep the log on a store that puts if absent"
+        )
     if len(winners) == 1 and store.put_if_absent(path, b"late") is Put.CREATED:
         winners.append(RACERS)
     if len(winners) != 1:

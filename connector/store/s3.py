@@ -123,7 +123,7 @@ class S3:
         options: Any = {"range": (begin, end)}
         if tag is not None:
             options["if_match"] = tag
-        with self._in_words(path, "read"):
+        with self._in_words(path, "read", tag):
             return self._ask(lambda: bytes(obstore.get(self._client, key, options=options).bytes()))
 
     def head(self, path: str) -> Any:
@@ -230,12 +230,14 @@ class S3:
         return False
 
     @contextmanager
-    def _in_words(self, path: str, done: str) -> Iterator[None]:
+    def _in_words(self, path: str, done: str, tag: str | None = None) -> Iterator[None]:
         from obstore.exceptions import BaseError, PreconditionError
 
         try:
             yield
-        except PreconditionError:
+        except PreconditionError as exc:
+            if tag is None:  # No condition was sent: it says nothing about the object.
+                raise self._error(path, done, exc) from self._storage.cause(exc)
             raise FileNotFoundError(f"{path} was replaced while it was read") from None
         except FileNotFoundError as exc:
             if done == "written" or code_of(exc) == "NoSuchBucket":

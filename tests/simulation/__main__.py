@@ -1,22 +1,28 @@
 """Run seeds, and say at the end what was seen.
 
-    python -m tests.simulation 0..1000                 # prints every seed that fails
+    python -m tests.simulation 0..1000                 # stops at the first seed that fails
+    python -m tests.simulation 0..1000 --keep-going    # prints each seed that fails
     python -m tests.simulation 17                      # one seed, again
     python -m tests.simulation 0..200 --mistake no_grace
 
-A range is resumed by giving its rest: seeds do not know of each other.
+Every hundred seeds a line says how to resume: seeds do not know of each other, so the rest of a
+range is a range.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections import Counter
 
+from tests.simulation.checks import history
 from tests.simulation.mistakes import MISTAKES, making
-from tests.simulation.run import history, run
+from tests.simulation.run import run
 from tests.simulation.world import FoundError
+
+TOLD_EVERY = 100
 
 
 def main() -> int:
@@ -24,25 +30,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("seeds", help="one, or a range as 0..1000 (its end not included)")
     parser.add_argument("--mistake", choices=sorted(MISTAKES), default="")
+    parser.add_argument("--keep-going", action="store_true", help="go on behind a seed that fails")
     arguments = parser.parse_args()
-    first, _, end = arguments.seeds.partition("..")
-    seeds = range(int(first), int(end) if end else int(first) + 1)
+    first, _, behind = arguments.seeds.partition("..")
+    begin = int(first)
+    end = int(behind) if behind else begin + 1
+    mistake = f" --mistake {arguments.mistake}" if arguments.mistake else ""
     events: Counter[str] = Counter()
     commits = found = 0
     began = time.monotonic()
-    for seed in seeds:
+    gc.disable()  # A seed is over before its memory matters.
+    for seed in range(begin, end):
         try:
             with making(arguments.mistake):
                 world = run(seed)
-        except FoundError as exc:
-            found += 1
-            print(f"seed {seed}: {exc}", flush=True)
-        else:
             events.update(world.events)
             commits += len(history(world))
+        except FoundError as exc:
+            found += 1
+            print(f"seed {seed}: {exc}")
+            print(f"    again: python -m tests.simulation {seed}{mistake}", flush=True)
+            if not arguments.keep_going:
+                end = seed + 1
+                break
+        if (seed + 1 - begin) % TOLD_EVERY == 0:
+            gc.collect()
+            seconds = time.monotonic() - began
+            print(
+                f"{seed + 1 - begin} seeds, {commits} commits, {found} violations, "
+                f"{seconds:.0f} s; the rest: {seed + 1}..{end}",
+                flush=True,
+            )
     seconds = time.monotonic() - began
     told = ", ".join(f"{count} {name}" for name, count in sorted(events.items()))
-    print(f"{len(seeds)} seeds, {commits} commits, {found} violations, {seconds:.0f} s: {told}")
+    print(f"{end - begin} seeds, {commits} commits, {found} violations, {seconds:.0f} s: {told}")
     return 1 if found else 0
 
 

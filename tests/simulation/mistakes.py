@@ -6,8 +6,9 @@ What the checks do not notice with a mistake in place, they would not notice wit
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,34 +17,15 @@ import pytest
 from klog.connector.log import checkpoint, entries, garbage, operations
 from klog.connector.log import commit as commits
 from klog.connector.log.commit import Actions, Progress
-from klog.connector.log.paths import checkpoint_name
+from klog.connector.log.paths import CheckpointName, checkpoint_name
 from klog.connector.log.state import State, _Folding, fold, tidied
 from klog.connector.log.topic_log import TopicLog, _Outcome
 from klog.connector.store.contract import Put
 from klog.errors import CommitStateUnknownError, KlogError
-from tests.simulation.actors import Cast
-from tests.simulation.world import SimulatedStore
+from tests.simulation import store_mistakes, writers
+from tests.simulation.world import StoreDownError
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-def exists_then_write(patch: pytest.MonkeyPatch) -> None:
-    """Look whether the name is free, then write it."""
-
-    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
-        try:
-            store.read(path)
-        except FileNotFoundError:
-            store._world.hand_over("put", lambda: store._overwrite(path, data))
-            return Put.CREATED
-        return Put.EXISTS
-
-    def overwrite(store: Any, path: str, data: bytes) -> None:
-        store._world.files[path] = data
-        store._world.created.append((path, data))
-
-    patch.setattr(SimulatedStore, "_overwrite", overwrite, raising=False)
-    patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
 
 
 def no_read_back(patch: pytest.MonkeyPatch) -> None:
@@ -65,26 +47,37 @@ def _forget_writes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         TopicLog,
         "_reload",
-        lambda log, state, attempt: replace(usual(log, state, attempt), writes={}),
+        lambda log, *given: replace(usual(log, *given), writes={}),
     )
 
 
 def hint_trusted(patch: pytest.MonkeyPatch) -> None:
-    """Begin a load where some checkpoint says, not at the newest, and believe what follows."""
+    """Begin a load at the checkpoint that a hint names, and believe what follows."""
+    usual = garbage.write_checkpoint
 
-    def oldest(log: TopicLog) -> State:
-        names = sorted(filter(None, map(checkpoint_name, log.names(log.paths.checkpoints))))
-        for name in names:
+    def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
+        name = usual(log, state)
+        with suppress(StoreDownError):
+            log.store.put(f"{log.paths.directory}/hint.json", [json.dumps(str(name)).encode()])
+        return name
+
+    def hinted(log: TopicLog) -> State:
+        try:
+            name = checkpoint_name(json.loads(log.store.read(f"{log.paths.directory}/hint.json")))
+            assert name is not None
             data = log.store.read(log.paths.checkpoint(name))
-            if checkpoint.is_whole(name, data):
-                return checkpoint.decode(data)
-        return State()
+        except FileNotFoundError:
+            return State()
+        return (
+            checkpoint.decode(data, log.read_part) if checkpoint.is_whole(name, data) else State()
+        )
 
     def load(log: TopicLog, cached: State | None = None) -> State:
-        state = cached if cached is not None else oldest(log)
+        state = cached if cached is not None else hinted(log)
         tail = list(log._commits_from(state.version + 1))
         return tidied(fold(state, tail)) if tail else state
 
+    patch.setattr(garbage, "write_checkpoint", write_checkpoint)
     patch.setattr(TopicLog, "load", load)
 
 
@@ -122,8 +115,7 @@ def offsets_as_staged(patch: pytest.MonkeyPatch) -> None:
     def add(folding: Any, entry: entries.Entry) -> None:
         partition = entry["partition"]
         folding._log_end[partition] = max(folding._log_end[partition], entry["next_offset"])
-        if folding._live is not None:
-            folding._live.add(entry["file"])
+        folding._live.add(entry["file"])
         folding._added[entry["file"]] = entry
 
     patch.setattr(_Folding, "_add", add)
@@ -160,20 +152,60 @@ def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(operations, "replace_segments", replace_segments)
 
 
+def partitions_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Append what was spread over fewer partitions than there are now."""
+    patch.setattr(operations, "_same_partitions", lambda state, partitions: None)
+
+
+def topic_id_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Take a topic that was made anew for the one that was."""
+    patch.setattr(operations, "_same_topic", lambda state, topic_id: None)
+
+
+def config_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Change a config whatever it is by now."""
+
+    def alter_config(topic_id: str, seen: Any, config: Any) -> operations.Build:
+        return lambda state: Actions(config=dict(config)) if state.topic_id == topic_id else None
+
+    patch.setattr(operations, "alter_config", alter_config)
+
+
+def other_query_skipped(patch: pytest.MonkeyPatch) -> None:
+    """Take another query's batch of that number for one's own."""
+
+    def is_done(state: State, writer: operations.Writer) -> bool:
+        found = state.progress.get(writer.name)
+        return found is not None and writer.batch_id <= found.batch_id
+
+    patch.setattr(operations, "is_done", is_done)
+
+
 def abort_deletes(patch: pytest.MonkeyPatch) -> None:
     """Delete what was staged when a commit seems to have failed."""
 
-    def abort(cast: Cast, log: TopicLog, staged: operations.Staged) -> None:
+    def abort(cast: Any, log: TopicLog, staged: operations.Staged) -> None:
         for entry in staged.segments:
-            log.store.delete(log.paths.data(entry["file"]))
+            with suppress(StoreDownError):
+                log.store.delete(log.paths.data(entry["file"]))
 
-    patch.setattr(Cast, "abort", abort)
+    patch.setattr(writers, "abort", abort)
 
 
 def no_grace(patch: pytest.MonkeyPatch) -> None:
     """Delete what a commit took out at once."""
     usual = garbage.find_garbage
     patch.setattr(garbage, "find_garbage", lambda log, grace_ms: usual(log, -(10**12)))
+
+
+def pins_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Delete what a reader has pinned."""
+    patch.setattr(garbage, "pinned_version", lambda log: None)
+
+
+def pins_kept(patch: pytest.MonkeyPatch) -> None:
+    """Leave the pins of readers that crashed."""
+    patch.setattr(garbage, "_drop_pins", lambda log, limit_ms: None)
 
 
 def clock_instead_of_horizon(patch: pytest.MonkeyPatch) -> None:
@@ -184,18 +216,28 @@ def clock_instead_of_horizon(patch: pytest.MonkeyPatch) -> None:
 MISTAKES: dict[str, Patch] = {
     one.__name__: one
     for one in (
-        exists_then_write,
-        no_read_back,
+        store_mistakes.exists_then_write,
+        store_mistakes.renamed_over,
+        store_mistakes.created_and_filled,
+        store_mistakes.answer_dropped,
+        store_mistakes.not_synced,
         hint_trusted,
         checkpoint_not_checked,
         boundary_against_the_end,
         no_boundary,
+        no_read_back,
         offsets_as_staged,
         batches_without_a_name,
+        other_query_skipped,
         no_fence,
         inputs_not_checked,
+        partitions_not_looked_at,
+        topic_id_not_looked_at,
+        config_not_looked_at,
         abort_deletes,
         no_grace,
+        pins_not_looked_at,
+        pins_kept,
         clock_instead_of_horizon,
     )
 }

@@ -4,24 +4,29 @@ The rule: actors run klog's own code. Each call that they make on the store hand
 world, which chooses by its seed whose is next and what becomes of it: it succeeds, it fails without
 effect, it takes effect and its answer is lost, it takes effect long after its caller gave up, the
 caller sleeps first, or the caller crashes before or after it. A crashed actor is begun anew;
-sometimes the old one lives on as a zombie. The same seed gives the same run.
+sometimes the old one lives on as a zombie. A loss of power ends all of them at once. The same seed
+gives the same run.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
-from klog.errors import KlogError
-
-TRIES = 4
+from klog.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    KlogError,
+    ProducerFencedError,
+)
+from tests.simulation.disk import Disk
+from tests.simulation.scene import CALM, START_MS, STEP_MS, Scene, draw
 
 Call = Callable[[], Any]
 
@@ -34,19 +39,11 @@ class FoundError(AssertionError):
     """What must never be seen was seen."""
 
 
-@dataclass(frozen=True)
-class Chances:
-    """How often things go wrong, a call."""
-
-    fault: float = 0.06
-    crash: float = 0.012
-    pause: float = 0.02
+EXPECTED = (StoreDownError, CommitConflictError, CommitStateUnknownError, ProducerFencedError)
+"""What klog may say to an actor here; another error of its own means that the log is broken."""
 
 
-CALM = Chances(0, 0, 0)
-
-
-@dataclass
+@dataclass(eq=False)
 class Actor:
     """Somebody who runs klog's code; `skew_ms` is how far their clock is off."""
 
@@ -54,6 +51,9 @@ class Actor:
     run: Callable[[Actor], None]
     skew_ms: int
     restarts: bool
+    """Whether a crash, or a failure, is followed by a new beginning."""
+    survives: bool = False
+    """Never crashes by itself: a reader, who has nothing to leave half done."""
     wakes_at: int = 0
     thread: Any = None
     pending: tuple[str, Call] | None = None
@@ -64,16 +64,17 @@ class World:
     """All actors and the one store that they share."""
 
     seed: int
-    chances: Chances = field(default_factory=Chances)
-    files: dict[str, bytes] = field(default_factory=dict)
     now: int = 0
     actors: list[Actor] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)
-    created: list[tuple[str, bytes]] = field(default_factory=list)
-    """Everything that was created, in order: what no cleaning takes away."""
+    on_loss: list[Callable[[], None]] = field(default_factory=list)
+    """Called when a loss of power has undone commits."""
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        self.scene: Scene = draw(self.random)
+        self.chances = self.scene.chances
+        self.disk = Disk(self.scene.is_disk)
         self._late: list[tuple[int, Call]] = []
         self._ids = 0
 
@@ -82,40 +83,67 @@ class World:
         self._ids += 1
         return f"{self._ids:08x}"
 
-    def add(self, name: str, run: Callable[[Actor], None], restarts: bool = True) -> None:
+    def clock(self, actor: Actor) -> int:
+        """Give the time by an actor's clock."""
+        return START_MS + self.now * STEP_MS + actor.skew_ms
+
+    def add(
+        self, name: str, run: Callable[[Actor], None], restarts: bool = True, survives: bool = False
+    ) -> None:
         """Let somebody begin."""
-        skew_ms = self.random.choice([0, 0, 0, 500, -500, 86_400_000])
-        self._begin(Actor(name, run, skew_ms, restarts), 0)
+        skew_ms = self.random.choice(self.scene.skews_ms)
+        self._begin(Actor(name, run, skew_ms, restarts, survives), 0)
 
     def step(self) -> None:
         """Let one call happen, or one thing go wrong."""
         self.now += 1
-        self._land_late_calls()
+        if self._late:
+            self._land_late_calls(self.now)
+        chances = self.chances
+        if chances.power_loss and self.random.random() < chances.power_loss:
+            self._lose_power()
         awake = [actor for actor in self.actors if actor.wakes_at <= self.now]
         if not awake:
             return
-        actor = self.random.choice(awake)
-        if self.random.random() < self.chances.pause:
+        actor = self._next(awake)
+        chance = self.random.random()
+        if chance < chances.pause:
             actor.wakes_at = self.now + self.random.choice([5, 20, 60, 200])
             self.events["pause"] += 1
             return
+        chance -= chances.pause
+        if chance < chances.clock:
+            actor.skew_ms = self.random.choice(self.scene.skews_ms)
+            self.events["clock set"] += 1
+        chance -= chances.clock
         assert actor.pending is not None
         kind, call = actor.pending
-        chance = self.random.random()
-        if actor.restarts and chance < self.chances.crash:
+        if 0 <= chance < chances.crash and actor.restarts and not actor.survives:
             self._crash(actor, call)
-        elif kind != "clock" and chance < self.chances.crash + self.chances.fault:
+        elif kind != "clock" and chances.crash <= chance < chances.crash + chances.fault:
             self._fail(actor, kind, call)
         else:
             self._answer(actor, call)
 
-    def hand_over(self, kind: str, call: Call) -> Any:
+    def _next(self, awake: list[Actor]) -> Actor:
+        hurried = [actor for actor in awake if actor.name == self.scene.hurried]
+        return self.random.choice(hurried if hurried and self.random.random() < 0.5 else awake)
+
+    def hand_over(self, kind: str, call: Call, sleep: int = 0) -> Any:
         """Wait for the world to make this call; outside of actors it is made at once."""
-        mine = next((actor for actor in self.actors if actor.thread is getcurrent()), None)
+        mine = getattr(getcurrent(), "actor", None)
         if mine is None:
+            self.now += sleep
             return call()
         mine.pending = (kind, call)
+        mine.wakes_at = self.now + sleep
         return mine.thread.parent.switch()
+
+    def calm_down(self) -> None:
+        """End all actors and all faults; what was on its way arrives."""
+        self.chances = CALM
+        self.stop()
+        self._land_late_calls(None)
 
     def stop(self) -> None:
         """End all actors where they are."""
@@ -124,43 +152,69 @@ class World:
             actor.thread.throw(GreenletExit)
 
     def _begin(self, actor: Actor, delay: int) -> None:
-        actor.wakes_at = self.now + delay
         actor.thread = greenlet(lambda: actor.run(actor))
+        actor.thread.actor = actor
         self.actors.append(actor)
         self._resume(actor, actor.thread.switch)
+        actor.wakes_at = max(actor.wakes_at, self.now + delay)
+
+    def _again(self, actor: Actor, delay: int) -> None:
+        """Begin somebody anew, who remembers nothing."""
+        again = Actor(actor.name, actor.run, actor.skew_ms, actor.restarts, actor.survives)
+        self._begin(again, delay)
 
     def _resume(self, actor: Actor, switch: Callable[[], Any]) -> None:
         """Let an actor run until its next call; one whose job failed begins anew, as Spark's do."""
         actor.pending = None
         try:
             switch()
-        except (KlogError, OSError):
-            self.events["failed"] += 1
+        except (KlogError, OSError) as exc:
+            if (broken := _unexpected(exc)) is not None:
+                raise FoundError(f"{actor.name}: {type(broken).__name__}: {broken}") from exc
+            self.events[f"failed: {type(exc).__name__}"] += 1
             self.actors.remove(actor)
             if actor.restarts:
-                self._begin(Actor(actor.name, actor.run, actor.skew_ms, True), 10)
+                self._again(actor, 10)
             return
         if actor.thread.dead and actor in self.actors:
             self.actors.remove(actor)
 
+    def _end(self, actor: Actor) -> None:
+        self.actors.remove(actor)
+        actor.thread.throw(GreenletExit)
+
     def _crash(self, actor: Actor, call: Call) -> None:
         self.events["crash"] += 1
-        again = Actor(actor.name, actor.run, actor.skew_ms, True)
+        delay, is_zombie = self.random.choice([1, 10, 40]), False
         if self.random.random() < 0.5:
             _quietly(call)
-            self.actors.remove(actor)
-            actor.thread.throw(GreenletExit)
-        elif self.random.random() < 0.5:
+        else:
+            is_zombie = self.random.random() < 0.5
+        if is_zombie:
             self.events["zombie"] += 1
             actor.restarts = False
             actor.wakes_at = self.now + self.random.choice([10, 50, 150, 300])
         else:
-            self.actors.remove(actor)
-            actor.thread.throw(GreenletExit)
-        self._begin(again, self.random.choice([1, 10, 40]))
+            self._end(actor)
+        self._begin(Actor(actor.name, actor.run, actor.skew_ms, restarts=True), delay)
+
+    def _lose_power(self) -> None:
+        self.events["power loss"] += 1
+        actors = list(self.actors)
+        self.stop()
+        self._late = []
+        if self.disk.lose_power(self.random):
+            self.events["commit undone"] += 1
+            for told in self.on_loss:
+                told()
+        for actor in actors:
+            if actor.restarts:
+                self._again(actor, self.random.choice([1, 10]))
 
     def _fail(self, actor: Actor, kind: str, call: Call) -> None:
         mode = self.random.choice(["before", "after", "after", "late"])
+        if kind == "create" and self.scene.is_disk:
+            mode = "before"  # A disk answers or the call did nothing; only its sync can fail.
         if mode == "late" and kind in ("create", "put", "delete"):
             self._late.append((self.now + self.random.choice([3, 30, 200]), call))
         elif mode != "before":
@@ -182,11 +236,22 @@ class World:
         else:
             self._resume(actor, lambda: actor.thread.switch(found))
 
-    def _land_late_calls(self) -> None:
-        due = [call for time, call in self._late if time <= self.now]
-        self._late = [(time, call) for time, call in self._late if time > self.now]
-        for call in due:
-            _quietly(call)
+    def _land_late_calls(self, until: int | None) -> None:
+        late, self._late = self._late, []
+        for time, call in late:
+            if until is None or time <= until:
+                _quietly(call)
+            else:
+                self._late.append((time, call))
+
+
+def _unexpected(exc: BaseException | None) -> BaseException | None:
+    """Give what of an error and its causes no fault of a store explains."""
+    while exc is not None:
+        if not isinstance(exc, EXPECTED):
+            return exc
+        exc = exc.__cause__
+    return None
 
 
 def _quietly(call: Call) -> None:
@@ -195,71 +260,3 @@ def _quietly(call: Call) -> None:
         call()
     except FileNotFoundError:
         return
-
-
-class SimulatedStore:
-    """The world's store: a flat space of names, listed in no order."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def entries(self, directory: str) -> list[Entry]:
-        """List one level."""
-        return list(self._again("list", lambda: self._list(directory)))
-
-    def _list(self, directory: str) -> list[Entry]:
-        found: dict[str, Entry] = {}
-        start = directory.rstrip("/") + "/"
-        for path, data in self._world.files.items():
-            if path.startswith(start):
-                name, below, _ = path[len(start) :].partition("/")
-                found[name] = Entry(name, start + name, len(data), bool(below))
-        if not found:
-            raise FileNotFoundError(directory)
-        listed = list(found.values())
-        self._world.random.shuffle(listed)
-        return listed
-
-    def open(self, path: str) -> Any:
-        """No protocol opens files."""
-        raise NotImplementedError
-
-    def read(self, path: str) -> bytes:
-        """Read a file."""
-        return bytes(self._again("read", lambda: self._read(path)))
-
-    def _again(self, kind: str, call: Call) -> Any:
-        """Ask again while there is no answer, as every store's client does where it is harmless."""
-        for _ in range(TRIES - 1):
-            try:
-                return self._world.hand_over(kind, call)
-            except StoreDownError:
-                continue
-        return self._world.hand_over(kind, call)
-
-    def _read(self, path: str) -> bytes:
-        if path not in self._world.files:
-            raise FileNotFoundError(path)
-        return self._world.files[path]
-
-    def put_if_absent(self, path: str, data: bytes) -> Put:
-        """Create a file."""
-        found = self._world.hand_over("create", lambda: self._create(path, data))
-        assert isinstance(found, Put)
-        return found
-
-    def _create(self, path: str, data: bytes) -> Put:
-        if path in self._world.files:
-            return Put.EXISTS
-        self._world.files[path] = data
-        self._world.created.append((path, data))
-        return Put.CREATED
-
-    def put(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Write a file."""
-        data = b"".join(pieces)
-        self._again("put", lambda: self._world.files.update({path: data}))
-
-    def delete(self, path: str) -> None:
-        """Remove a file."""
-        self._world.hand_over("delete", lambda: self._world.files.pop(path, None))

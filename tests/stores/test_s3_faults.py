@@ -161,3 +161,12 @@ def test_anonymous(fake: FakeS3) -> None:
 def test_http_is_allowed_only_when_said(fake: FakeS3) -> None:
     with pytest.raises(OptionError, match=r"sends data in the clear.*set storage.allow_http"):
         store_of(fake, allow_http="false")
+
+
+@pytest.mark.parametrize("call", ["read", "entries", "open", "delete"])
+def test_412_without_a_condition_is_not_missing(fake: FakeS3, call: str) -> None:
+    """Taken for a missing object, it would be the end of a log or a log without a boundary."""
+    fake.answers.append(error(412, "PreconditionFailed"))
+    store, _ = store_of(fake)
+    with pytest.raises(KlogError, match=r"not \w+: the server says 412 Precondition Failed"):
+        getattr(store, call)(PATH)

@@ -1,0 +1,111 @@
+"""What vacuum may take, and when: cases that the simulation found, each by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from klog.connector.log import garbage, operations
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.contract import Put
+from klog.connector.store.files import Entry
+from klog.errors import CommitConflictError
+from tests.commits.logs import (
+    DAY_MS,
+    Clock,
+    CountingStore,
+    append,
+    attempt,
+    created,
+    staged,
+    topic_log,
+)
+
+
+def test_vacuum_takes_what_a_deleted_topic_leaves() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = append(log, created(log), (0, 3), store=store)
+    log.commit(state, operations.delete_topic(state.topic_id), attempt("delete-topic"))
+    clock.now_ms += 2 * DAY_MS
+    assert len(vacuumed(log).removed) == 1
+    assert not [path for path in store.files if path.endswith(".log")]
+    assert log.load().topic_id == ""
+
+
+def test_vacuum_takes_pins_that_ended_a_grace_ago() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    created(log)
+    garbage.pin(log, "0000000a", 0, lease_ms=DAY_MS)
+    garbage.pin(log, "0000000b", 0, lease_ms=DAY_MS // 2)
+    clock.now_ms += 2 * DAY_MS - 1
+    vacuumed(log)
+    assert [name for name in store.files if "/pins/" in name] == [log.paths.pin("0000000a")]
+    clock.now_ms += 2
+    vacuumed(log)
+    assert not [name for name in store.files if "/pins/" in name]
+
+
+def test_what_comes_of_age_while_vacuum_looks_stays() -> None:
+    clock = Clock()
+    store = SlowPins(clock)
+    log = topic_log(store, clock)
+    state = append(log, created(log), (0, 3), store=store)
+    log.commit(state, operations.delete_records(state.topic_id, {0: 3}), attempt("delete-records"))
+    clock.now_ms += DAY_MS // 2
+    store.takes_ms = DAY_MS
+    # A reader may have put a pin behind that look, well inside its grace.
+    assert garbage.find_garbage(log, DAY_MS).removed == ()
+    store.takes_ms = 0
+    assert len(garbage.find_garbage(log, DAY_MS).removed) == 1
+
+
+def test_keys_spread_over_other_partitions_are_refused() -> None:
+    log = topic_log(CountingStore())
+    state = created(log, partitions=2)
+    found = staged(state, (0, 3))
+    spread = operations.Staged(found.topic_id, found.birth, found.segments, partitions=2)
+    log.commit(state, operations.add_partitions(state.topic_id, 3), attempt("add-partitions"))
+    with pytest.raises(CommitConflictError, match="3 partitions now"):
+        log.commit(state, operations.append(spread), attempt("append"))
+    assert log.commit(state, operations.append(found), attempt("append")).log_end == (3, 0, 0)
+
+
+def test_what_may_not_be_durable_is_put_until_the_store_says_that_it_is() -> None:
+    store = Unsynced()
+    log = topic_log(store)
+    state = created(log)
+    store.fails, store.requests = 2, Counter()
+    assert append(log, state, (0, 3)).log_end == (3, 0)
+    assert store.requests["create"] == 3
+
+
+def vacuumed(log: TopicLog) -> garbage.Garbage:
+    """Vacuum with a grace of a day."""
+    return garbage.vacuum(log, attempt("vacuum"), DAY_MS)
+
+
+class SlowPins(CountingStore):
+    """A store where it takes long to list the pins."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock, self.takes_ms = clock, 0
+
+    def entries(self, directory: str) -> list[Entry]:
+        if directory.endswith("/pins"):
+            self._clock.now_ms += self.takes_ms
+        return super().entries(directory)
+
+
+class Unsynced(CountingStore):
+    """A store that puts, and cannot sync for a while."""
+
+    fails = 0
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        found = super().put_if_absent(path, data)
+        self.fails -= 1
+        return Put.UNKNOWN if self.fails >= 0 else found

@@ -1,0 +1,45 @@
+"""Every fault that a topic has to survive, by its number, and the test that shows that it does.
+
+    F1   processes race for one number        tests/stores/test_contract.py::test_sixteen_race_for
+                                              test_race.py::test_f01_
+    F2   the store ignores the condition      tests/stores/test_probe.py::test_stores_that_are
+                                              tests/stores/test_probe.py::test_a_server_that_ignores
+    F3   answer lost, 500, 503, hang, reset   test_s3_proxy.py::test_f03_
+                                              test_nth_call.py::test_f03_
+    F4   409, 412 unasked, 403 for absent     test_s3_proxy.py::test_f03_f04_
+                                              test_s3_proxy.py::test_f04_
+                                              tests/stores/test_s3_faults.py::test_what_an_answer_means
+                                              tests/stores/test_s3_faults.py::test_412_without
+    F6   crash at every call of the store     test_kill.py::test_f06_
+                                              test_nth_call.py::test_f03_f06_
+                                              tests/simulation/test_simulation.py::test_a_seed_shows
+    F7   a zombie writer                      test_zombie.py::test_f07_
+    F8   a cleaned number made again          test_cleaning.py::test_f08_
+    F9   a stale reader across cleaning       test_cleaning.py::test_f09_
+    F16  torn, empty, changed checkpoint      test_hostile.py::test_f16_
+    F17  wrong, future checkpoint or commit   test_hostile.py::test_f16_f17_
+                                              test_hostile.py::test_f17_
+    F21  vacuum against slow writers, plans   tests/simulation/test_simulation.py::test_a_seed_shows
+                                              tests/simulation/test_simulation.py::test_a_mistake_shows
+                                              test_zombie.py::test_f07_a_zombie_kept_longer
+    F24  clocks apart and going back          test_cleaning.py::test_f24_
+                                              tests/simulation/test_simulation.py::test_a_seed_shows
+    F28  disk full, no right, expired keys    test_disk.py::test_f28_
+                                              test_s3_proxy.py::test_f28_
+    F29  power loss                           test_power.py::test_f29_
+                                              tests/stores/test_local.py::test_the_order_of_syncs
+    F31  hostile commits, names and paths     test_hostile.py::test_f17_f31_
+                                              test_hostile.py::test_f31_
+                                              tests/commits/test_commit.py::test_any_json_is_a_commit
+    F32  fifty writers                        test_race.py::test_f32_
+
+Others cannot be shown before what they are faults of is there:
+
+    F7   of a query, F10 to F14               with writing from Spark: a commit that raises after it
+                                              landed, retried and speculative tasks, a batch anew
+    F18  a segment damaged or missing         with reading a topic's segments by its log
+    F26  transactions                         with writes over several topics
+    F31  hostile segments, secrets in plans   with reading a topic's segments by its log
+
+A name that ends in `_` stands for all tests that begin so.
+"""

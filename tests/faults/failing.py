@@ -1,0 +1,120 @@
+"""A store whose n-th call fails, in every way that a store's call may fail.
+
+The rule: it does only what the contract allows. An error of `put_if_absent` means that nothing
+happened; one that may have landed answers UNKNOWN, or EXISTS where a client sent it twice. The
+error of any other call says nothing about its effect.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from enum import Enum
+from typing import Any
+
+from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.files import Entry, File
+from klog.errors import KlogError
+
+
+class Fault(Enum):
+    """What becomes of the n-th call."""
+
+    REFUSED = "an error before it took effect"
+    BEFORE = "no answer, and no effect"
+    AFTER = "no answer, though it took effect"
+    TWICE = "sent again by the client itself, which meets its own file"
+    LATE = "no answer, and it takes effect after its caller has given up"
+    TWICE_DOWN = "sent again by the client, which meets its own file, and then the store goes away"
+    DOWN_BEFORE = "the store goes away before it"
+    DOWN_AFTER = "the store goes away after it"
+
+
+_TWICE = (Fault.TWICE, Fault.TWICE_DOWN)
+_DOWN = (Fault.DOWN_BEFORE, Fault.DOWN_AFTER, Fault.TWICE_DOWN)
+_IN_EFFECT = (Fault.AFTER, Fault.DOWN_AFTER, *_TWICE)
+
+
+class FailingStore:
+    """A store whose call `at`, counted from 0, has a fault; before that and after it is well."""
+
+    def __init__(self, store: WritableStore) -> None:
+        self._store, self._lock = store, threading.Lock()
+        self.heal()
+
+    def heal(self) -> None:
+        """Be well, and count anew."""
+        self.calls, self.fault, self.at = 0, Fault.BEFORE, -1
+        self._late: list[Callable[[], Any]] = []
+
+    def fail(self, fault: Fault, at: int) -> None:
+        """Let one call fail."""
+        self.heal()
+        self.fault, self.at = fault, at
+
+    @property
+    def was_reached(self) -> bool:
+        """Tell whether there were enough calls for one to fail."""
+        return self.at < self.calls
+
+    def land(self) -> None:
+        """Let what was late take effect."""
+        late, self._late = self._late, []
+        for call in late:
+            with suppress(FileNotFoundError):
+                call()
+
+    def entries(self, directory: str) -> list[Entry]:
+        return list(self._call(lambda: self._store.entries(directory)))
+
+    def open(self, path: str) -> File:
+        raise NotImplementedError
+
+    def read(self, path: str) -> bytes:
+        return bytes(self._call(lambda: self._store.read(path)))
+
+    def put(self, path: str, pieces: Iterable[bytes]) -> None:
+        data = b"".join(pieces)
+        self._call(lambda: self._store.put(path, [data]))
+
+    def delete(self, path: str) -> None:
+        self._call(lambda: self._store.delete(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        def call() -> Put:
+            return self._store.put_if_absent(path, data)
+
+        fault, is_first = self._next()
+        if fault is None:
+            return call()
+        if fault is Fault.REFUSED or not is_first:
+            raise no_answer()
+        self._take_effect(fault, call)
+        return Put.EXISTS if fault in _TWICE else Put.UNKNOWN
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        fault, is_first = self._next()
+        if fault is None:
+            return call()
+        if is_first:
+            self._take_effect(fault, call)
+        raise no_answer()
+
+    def _take_effect(self, fault: Fault, call: Callable[[], Any]) -> None:
+        if fault is Fault.LATE:
+            self._late.append(call)
+        elif fault in _IN_EFFECT:
+            with suppress(FileNotFoundError):
+                call()
+
+    def _next(self) -> tuple[Fault | None, bool]:
+        """Count a call; gives its fault, and whether it is the first that fails."""
+        with self._lock:
+            number, self.calls = self.calls, self.calls + 1
+        is_down = self.fault in _DOWN and number > self.at >= 0
+        return (self.fault if number == self.at or is_down else None), number == self.at
+
+
+def no_answer() -> KlogError:
+    return KlogError("the store does not answer. Check the network, then try again")

@@ -1,0 +1,145 @@
+"""Numbers that were cleaned and are made again, states kept across it, clocks that are off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from klog.connector.log import garbage, operations
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.contract import Put
+from klog.errors import CommitConflictError
+from tests.commits.logs import DAY_MS, Clock, CountingStore
+from tests.faults import topic
+from tests.faults.topic import new, writer
+
+ROOT = "/root"
+APPENDS = 8
+RECORDS = [[f"a{number}" for number in range(APPENDS)], []]
+
+
+def history() -> tuple[CountingStore, Clock, TopicLog, list[State]]:
+    """Make a topic, and give its state of each version."""
+    store, clock = CountingStore(), Clock()
+    log = topic.log_on(store, ROOT, clock, lambda tries: None)
+    states = [topic.create(log)]
+    for number in range(APPENDS):
+        clock.now_ms += 1000
+        states.append(topic.append(log, states[-1], {0: [f"a{number}"]}, writer(number)))
+    return store, clock, log, states
+
+
+def clean(log: TopicLog, state: State) -> int:
+    garbage.write_checkpoint(log, state)
+    return garbage.clean_log(log, 0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_f08_a_number_made_again_after_cleaning_is_no_win(named: bool) -> None:
+    """Whatever version a writer last saw: its number is free again, and it is not its own."""
+    for seen in range(APPENDS + 1):
+        store, _, log, states = history()
+        boundary = clean(log, states[-1])
+        assert boundary == APPENDS - 1
+        by = writer(APPENDS) if named else None
+        after = topic.append(log, states[seen], {0: ["late"], 1: ["too"]}, by)
+        assert after.version == APPENDS + 1
+        assert topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
+        # What it put below the boundary is nobody's, and goes with the next cleaning.
+        clean(log, after)
+        assert min(path for path in store.files if "/log/" in path) == log.paths.commit(APPENDS + 1)
+        assert topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
+
+
+def test_f08_a_named_batch_that_was_cleaned_is_done() -> None:
+    """Its commit is gone, and its number free: the state knows the batch."""
+    for batch in range(APPENDS):
+        _, _, log, states = history()
+        clean(log, states[-1])
+        after = topic.append(log, states[batch], {0: ["again"]}, writer(batch))
+        assert after.version == APPENDS
+        assert topic.records_of(log) == RECORDS
+
+
+class CleansBetween(CountingStore):
+    """Others commit, checkpoint and clean as soon as a commit has landed, before its answer."""
+
+    def __init__(self, log: TopicLog) -> None:
+        super().__init__(log.store.files)  # type: ignore[attr-defined]
+        self.log, self.answer, self.is_done = log, Put.CREATED, False
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        found = super().put_if_absent(path, data)
+        if not self.is_done and "/log/" in path:
+            self.is_done = True
+            state = topic.append(self.log, self.log.load(), {1: ["o0"]})
+            state = topic.append(self.log, state, {1: ["o1"]})
+            clean(self.log, state)
+            return self.answer
+        return found
+
+
+@pytest.mark.parametrize("answer", Put)
+def test_f08_a_commit_that_is_cleaned_before_its_answer(answer: Put) -> None:
+    """It landed, and nothing at its number says so any more: the state has its write id."""
+    _, clock, log, states = history()
+    store = CleansBetween(log)
+    store.answer = answer
+    slow = replace(log, store=store)
+    clock.now_ms += 1000
+    after = topic.append(slow, states[-1], {0: ["mine"]})
+    assert after.version == APPENDS + 3
+    assert log.paths.commit(APPENDS + 1) not in store.files
+    assert topic.records_of(log) == [[*RECORDS[0], "mine"], ["o0", "o1"]]
+
+
+def test_f09_a_state_kept_across_cleaning_is_loaded_anew() -> None:
+    for kept in range(APPENDS + 1):
+        _, _, log, states = history()
+        clean(log, states[-1])
+        assert log.load(states[kept]).version == APPENDS
+        assert topic.records_of(log, log.load(states[kept])) == RECORDS
+
+
+def test_f09_a_stale_writer_that_filled_a_cleaned_number_fools_no_reader() -> None:
+    """One who kept an older state finds, at the next number, a commit that is not the topic's."""
+    store, _, log, states = history()
+    clean(log, states[-1])
+    stale = store.files[log.paths.commit(APPENDS)]
+    for kept in range(APPENDS - 1):
+        store.files[log.paths.commit(kept + 1)] = stale.replace(
+            b'"version": %d' % APPENDS, b'"version": %d' % (kept + 1)
+        )
+        assert topic.records_of(log, log.load(states[kept])) == RECORDS
+
+
+@pytest.mark.parametrize("skew_ms", [-DAY_MS, DAY_MS, -30 * DAY_MS])
+def test_f24_clocks_a_day_apart_and_going_back(skew_ms: int) -> None:
+    """Times rise all the same; cleaning by a clock that is off takes nothing that lives."""
+    _, clock, log, states = history()
+    state = states[-1]
+    for number in range(4):
+        clock.now_ms += skew_ms if number % 2 == 0 else -skew_ms
+        later = topic.append(log, state, {1: [f"b{number}"]})
+        assert later.timestamp_ms > state.timestamp_ms
+        state = later
+        clean(log, state)
+        garbage.vacuum(log, new("vacuum"), DAY_MS)
+        state = log.load()
+        assert topic.records_of(log) == [RECORDS[0], [f"b{one}" for one in range(number + 1)]]
+
+
+def test_f24_a_clock_far_ahead_refuses_slow_writers_and_loses_nothing() -> None:
+    """Its horizon is the tip: who staged before it is told, rather than committing lost files."""
+    _, clock, log, states = history()
+    staged = topic.stage(log, states[-1], {0: ["slow"]})
+    state = topic.append(log, states[-1], {1: ["b0"]})
+    clock.now_ms += 400 * DAY_MS
+    garbage.vacuum(log, new("vacuum"), DAY_MS)
+    with pytest.raises(CommitConflictError, match="vacuum has cleared what was not committed"):
+        log.commit(state, operations.append(staged), new("append"))
+    assert topic.records_of(log) == [RECORDS[0], ["b0"]]
+    topic.append(log, log.load(), {0: ["slow"]})
+    assert topic.records_of(log) == [[*RECORDS[0], "slow"], ["b0"]]

@@ -1,0 +1,105 @@
+"""F28 on local disk: no space and no right are told in words, and nothing is half there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klog.connector.store.local import LocalStore
+from tests.faults import topic, work
+from tests.faults.children import Child
+
+BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
+APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
+WORDS = {"tmpfs": "No space left on device. Free some space there", "limit": "File too large"}
+
+
+def full_disk(folder: Path, way: str) -> list[dict[str, object]]:
+    command = [sys.executable, "-m", "tests.faults.full_disk", str(folder), way]
+    if way == "tmpfs":
+        script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
+        command = [*IN_A_NAMESPACE, "sh", "-c", script, "sh", str(folder), *command]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    found: list[dict[str, object]] = json.loads(done.stdout)
+    return found
+
+
+IN_A_NAMESPACE = ("unshare", "-U", "-r", "-m")
+
+
+def way_to_fill() -> str:
+    """Find how a disk can be filled here: a file system of one's own, if a user may mount one."""
+    if shutil.which("unshare") is None:
+        return "limit"
+    script = "mount -t tmpfs none /mnt"
+    tried = subprocess.run([*IN_A_NAMESPACE, "sh", "-c", script], capture_output=True, check=False)
+    return "tmpfs" if tried.returncode == 0 else "limit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", sorted({"limit", way_to_fill()}))
+def test_f28_a_full_disk(tmp_path: Path, way: str) -> None:
+    """Where a file system can be mounted it is filled; a limit on files works everywhere."""
+    errors = set()
+    for one in full_disk(tmp_path, way):
+        assert one["temporary"] == []
+        assert one["before"] == BEFORE
+        assert one["after"] == (APPENDED if one["task"] == "append_named" else BEFORE)
+        if one["error"]:
+            assert one["during"] == BEFORE
+            assert "not written: " in str(one["error"])
+            assert WORDS[way] in str(one["error"])
+            assert str(one["error"]).startswith("KlogError: ")
+        errors.add((one["task"], bool(one["error"])))
+    assert {task for task, failed in errors if failed} == {
+        "append_named", "checkpoint_and_clean", "merge",
+    }  # fmt: skip
+    assert ("append_named", False) in errors
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that any user may come to; pytest's own are for one user."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@pytest.mark.parametrize("closed", ["_klog/topics/orders/log", "orders-0", "orders-1"])
+def test_f28_a_directory_that_may_not_be_written(folder: Path, closed: str) -> None:
+    log = topic.log_on(LocalStore(), str(folder))
+    work.prepare(log)
+    for directory in ("_klog/topics/orders/log", "orders-0", "orders-1"):
+        (folder / directory).chmod(0o555 if directory == closed else 0o777)
+    child = Child(work.append_as_nobody, folder)
+    assert child.wait() == 0
+    assert child.said.startswith(f"KlogError: {folder}/{closed}/")
+    assert "not written: Permission denied. Run as a user who may, or give uid" in child.said
+    assert topic.records_of(log) == BEFORE
+    (folder / closed).chmod(0o777)
+    work.append_named(log)
+    assert topic.records_of(log) == APPENDED
+
+
+@pytest.mark.parametrize("closed", ["log", "log/00000000000000000003.json", "checkpoints", "gc"])
+def test_f28_what_may_not_be_read_is_not_missing(folder: Path, closed: str) -> None:
+    """A log whose end may not be read, or whose boundary may not, is not one that ends earlier."""
+    log = topic.log_on(LocalStore(), str(folder))
+    work.prepare(log)
+    work.checkpoint_and_clean(log)
+    state = topic.append(log, log.load(), {1: ["b2"]})
+    path = folder / "_klog/topics/orders" / closed.replace("3.json", f"{state.version}.json")
+    path.chmod(0)
+    child = Child(work.load_as_nobody, folder)
+    assert child.wait() == 0
+    assert "Permission denied. Run as a user who may" in child.said
+    assert str(path) in child.said
+    path.chmod(0o755)

@@ -1,0 +1,91 @@
+"""A real process killed at each step that it makes on local disk, and what the next one finds."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from klog.connector.log.paths import (
+    boundary_version,
+    checkpoint_name,
+    commit_version,
+    segment_path,
+)
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.local import LocalStore
+from klog.connector.store.temporary import TEMPORARY
+from tests.faults import topic, work
+from tests.faults.children import Child, Interrupt, Task, steps_of
+
+BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
+APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
+TASKS: list[tuple[Task, list[list[str]]]] = [
+    (work.append_named, APPENDED),
+    (work.merge, BEFORE),
+    (work.checkpoint_and_clean, BEFORE),
+    (work.vacuum, BEFORE),
+]
+"""By task, the records afterwards."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "after"), TASKS, ids=lambda one: getattr(one, "__name__", ""))
+def test_f06_killed_at_each_step(tmp_path: Path, task: Task, after: list[list[str]]) -> None:
+    base = tmp_path / "base"
+    work.prepare(log_at(base))
+    for interrupt in interrupts(base, tmp_path / "counted", task):
+        root = tmp_path / "root"
+        shutil.copytree(base, root)
+        child = Child(task, root, interrupt)
+        assert child.wait() == -signal.SIGKILL
+        assert child.said == ""
+        no_torn_file(root)
+        assert topic.records_of(log_at(root)) in (BEFORE, after)
+        task(log_at(root))
+        assert topic.records_of(log_at(root)) == after
+        no_torn_file(root)
+        shutil.rmtree(root)
+
+
+def interrupts(base: Path, root: Path, task: Task) -> list[Interrupt]:
+    """Give each place where a task can be killed: what comes after a step is before the next."""
+    shutil.copytree(base, root)
+    with steps_of(str(root), Interrupt()) as made:
+        task(log_at(root))
+    writes = [at for at, step in enumerate(made) if step.startswith("write")]
+    assert len(made) > 5
+    assert writes
+    return [
+        *(Interrupt(at) for at in range(len(made))),
+        *(Interrupt(at, "during") for at in writes),
+        Interrupt(len(made) - 1, "after"),
+    ]
+
+
+def log_at(root: Path) -> TopicLog:
+    return topic.log_on(LocalStore(), str(root))
+
+
+def no_torn_file(root: Path) -> None:
+    """Assert that every file but a temporary one has a name of klog's and is whole."""
+    log = log_at(root)
+    for path in root.rglob("*"):
+        if path.is_dir() or TEMPORARY.fullmatch(path.name):
+            continue
+        name, data = path.name, path.read_bytes()
+        if path.parent.name == "log":
+            version = commit_version(name)
+            assert version is not None
+            assert log.read(version) is not None
+        elif path.parent.name == "checkpoints":
+            found = checkpoint_name(name)
+            assert found is not None
+            assert found.size_bytes == len(data)
+        elif path.parent.name == "gc":
+            assert boundary_version(name) is not None
+        else:
+            assert segment_path(f"{path.parent.name}/{name}") is not None
+            assert data

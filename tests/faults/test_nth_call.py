@@ -1,0 +1,212 @@
+"""Each call of each operation failing in each way: before or after, and what its caller is told.
+
+After the fault the topic is as it was or as it should be, never between; an error that does not say
+"unknown" means that nothing was changed; and the operation, run again, ends with one copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import fsspec
+import pytest
+
+from klog.connector.log import garbage, operations, root
+from klog.connector.log.root import KlogRoot, make_root
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.memory import MemoryStore
+from klog.errors import CommitStateUnknownError, KlogError
+from tests.commits.logs import DAY_MS, Clock, CountingStore
+from tests.faults import topic
+from tests.faults.failing import FailingStore, Fault
+from tests.faults.topic import TOPIC_ID, new, writer
+
+ROOT = "/root"
+MOST_CALLS = 100
+
+pytestmark = pytest.mark.slow
+
+Run = Callable[[TopicLog], Any]
+
+
+def history() -> tuple[CountingStore, Clock]:
+    """Make a topic with live segments, removed ones and an orphan, over some days."""
+    store, clock = CountingStore(), Clock()
+    log = topic.log_on(store, ROOT, clock, lambda tries: None)
+    state = topic.append(log, topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
+    topic.stage(log, state, {0: ["never committed"]})
+    state = topic.append(log, state, {0: ["a2"]})
+    state = topic.append(log, state, {0: ["w0"]}, writer(0))
+    state = log.commit(state, topic.merge_first_two(log, state, 0), new("merge"))
+    for line in ("b1", "b2"):
+        clock.now_ms += 2 * DAY_MS
+        state = topic.append(log, state, {1: [line]})
+    clock.now_ms += 2 * DAY_MS
+    return store, clock
+
+
+def append(log: TopicLog) -> None:
+    topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]})
+
+
+def named_append(log: TopicLog) -> None:
+    topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]}, writer(1))
+
+
+def alter_config(log: TopicLog) -> None:
+    build = operations.alter_config(TOPIC_ID, {}, {"retention.ms": "1"})
+    log.commit(log.load(), build, new("alter-config"))
+
+
+def merge(log: TopicLog) -> None:
+    state = log.load()
+    log.commit(state, topic.merge_first_two(log, state, 1), new("merge"))
+
+
+def delete_records(log: TopicLog) -> None:
+    build = operations.delete_records(TOPIC_ID, {0: 1, 1: 2})
+    log.commit(log.load(), build, new("delete-records"))
+
+
+def add_partitions(log: TopicLog) -> None:
+    log.commit(log.load(), operations.add_partitions(TOPIC_ID, 3), new("add-partitions"))
+
+
+def delete_topic(log: TopicLog) -> None:
+    log.commit(log.load(), operations.delete_topic(TOPIC_ID), new("delete-topic"))
+
+
+def checkpoint_and_clean(log: TopicLog) -> None:
+    garbage.write_checkpoint(log, log.load())
+    garbage.clean_log(log, DAY_MS)
+
+
+def vacuum(log: TopicLog) -> None:
+    garbage.vacuum(log, new("vacuum"), DAY_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is done, and whether doing it twice is as good as once."""
+
+    run: Run
+    is_idempotent: bool = False
+
+
+OPERATIONS = (
+    Operation(append),
+    Operation(named_append, is_idempotent=True),
+    Operation(alter_config),
+    Operation(merge),
+    Operation(delete_records, is_idempotent=True),
+    Operation(add_partitions),
+    Operation(delete_topic, is_idempotent=True),
+    Operation(checkpoint_and_clean, is_idempotent=True),
+    Operation(vacuum, is_idempotent=True),
+)
+
+
+def seen(log: TopicLog) -> dict[str, Any]:
+    """What a user sees of the topic, from nothing."""
+    state = log.load()
+    return {
+        "topic": state.topic_id,
+        "records": topic.records_of(log, state),
+        "segments": len(state.segments),
+        "log start": state.log_start,
+        "config": dict(state.config),
+    }
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.run.__name__)
+def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
+    base, clock = history()
+
+    def begin() -> tuple[CountingStore, FailingStore, TopicLog]:
+        files = CountingStore(dict(base.files))
+        store = FailingStore(files)
+        return files, store, topic.log_on(store, ROOT, clock, lambda tries: None)
+
+    files, store, log = begin()
+    before = seen(log)
+    operation.run(log)
+    after, left = seen(log), kept(files)
+    for at in range(MOST_CALLS):
+        files, store, log = begin()
+        store.fail(fault, at)
+        error = outcome(operation, log)
+        was_reached = store.was_reached
+        store.land()
+        store.heal()
+        found = seen(log)
+        judge(error, found, before, after)
+        if found == before or operation.is_idempotent:
+            operation.run(log)
+        assert seen(log) == after
+        if operation.run in (checkpoint_and_clean, vacuum):
+            assert kept(files) == left
+        if not was_reached:
+            assert error is None
+            return
+    raise AssertionError("it never ended")
+
+
+def outcome(operation: Operation, log: TopicLog) -> KlogError | None:
+    try:
+        operation.run(log)
+    except KlogError as exc:
+        return exc
+    return None
+
+
+def judge(error: KlogError | None, found: Any, before: Any, after: Any) -> None:
+    if error is None:
+        assert found == after
+    elif isinstance(error, CommitStateUnknownError):
+        assert found in (before, after)
+        assert "klog history" in str(error)
+        assert "delete nothing" in str(error)
+    else:
+        assert found == before
+        assert "again" in str(error)
+
+
+def root_or_error(new_id: str) -> tuple[KlogRoot | None, KlogError | None]:
+    try:
+        return make_root("made", new_id), None
+    except KlogError as exc:
+        return None, exc
+
+
+def kept(files: CountingStore) -> list[str]:
+    """Name what cleaning leaves: a fault may cost a commit or a checkpoint more, but no garbage."""
+    segments = [path for path in files.files if path.endswith(".log")]
+    commits = [path for path in files.files if "/log/" in path]
+    return [*sorted(segments), min(commits)]
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+def test_f03_f06_each_call_of_making_a_root_failing(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of a race's calls is the n-th differs from run to run; what must hold does not."""
+    store = FailingStore(MemoryStore())
+    monkeypatch.setattr(root, "writable_store_for", lambda given, storage: (store, "/made"))
+    for at in range(MOST_CALLS):
+        store.fail(fault, at)
+        made, error = root_or_error(f"first {at}")
+        assert error is None or "again" in str(error)
+        was_reached = store.was_reached
+        store.land()
+        store.heal()
+        again = make_root("made", f"second {at}")
+        assert made is None or made.cluster_id == again.cluster_id
+        assert make_root("made", "third").cluster_id == again.cluster_id
+        fsspec.filesystem("memory").store.clear()
+        if not was_reached:
+            assert made is not None
+            return
+    raise AssertionError("it never ended")

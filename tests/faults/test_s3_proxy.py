@@ -1,0 +1,203 @@
+"""Commits to a real S3 server whose answers are lost, late or wrong: one copy of each record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from klog.connector.log import garbage, operations
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store import s3
+from klog.connector.store.aws import Patience
+from klog.connector.store.s3 import S3
+from klog.connector.store.storage import storage_of
+from klog.connector.store.temporary import random_id
+from klog.errors import CommitStateUnknownError, KlogError
+from tests.faults import topic
+from tests.faults.proxy import RESET, Proxy, Wrong, proxy_to
+from tests.faults.topic import new, writer
+from tests.servers import BUCKET, SECRET_ACCESS_KEY, S3Server
+
+pytestmark = [pytest.mark.stores, pytest.mark.slow]
+MOST_REQUESTS = 40
+MOST_SECONDS = 20
+BEFORE, AFTER = [["a0"], []], [["a0", "x0", "x1"], ["y0"]]
+
+ONCE = [
+    Wrong(status, code, applied, hangs)
+    for applied in (False, True)
+    for status, code, hangs in (
+        (RESET, "", False),
+        (RESET, "", True),
+        (500, "InternalError", False),
+        (503, "SlowDown", False),
+        (409, "ConditionalRequestConflict", False),
+        (412, "PreconditionFailed", False),
+    )
+]
+
+FEW = [one for one in ONCE if one.status in (RESET, 412) and not one.hangs]
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """One topic, as clients find it through the proxy and as it is."""
+
+    proxy: Proxy
+    through: TopicLog
+    direct: TopicLog
+
+
+@pytest.fixture
+def both(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Both]:
+    monkeypatch.setattr(s3, "_PATIENT", Patience(retries=3, request_seconds=5))
+    url = urlsplit(s3_server.endpoint)
+    root = f"s3://{BUCKET}/{random_id()}"
+    with proxy_to(str(url.hostname), url.port or 80) as proxy:
+        options = s3_server.options() | {"storage.endpoint": proxy.endpoint}
+        through = S3(BUCKET, storage_of(options), once_seconds=5)
+        direct = S3(BUCKET, storage_of(s3_server.options()))
+        yield Both(proxy, topic.log_on(through, root), topic.log_on(direct, root))
+
+
+def anew(both: Both) -> tuple[Both, State]:
+    """Give another topic of one record, and its state."""
+    root = f"s3://{BUCKET}/{random_id()}"
+    paths = replace(both.direct.paths, root=root)
+    made = Both(both.proxy, replace(both.through, paths=paths), replace(both.direct, paths=paths))
+    return made, topic.append(made.direct, topic.create(made.direct), {0: ["a0"]})
+
+
+@pytest.mark.parametrize("wrong", ONCE, ids=str)
+def test_f03_f04_each_request_of_a_commit_going_wrong(both: Both, wrong: Wrong) -> None:
+    """A commit is a PUT and a listing: whatever comes for one of them, each record is there once.
+
+    A 409 or 412 to the listing, which has no condition, is an error like any other.
+    """
+    for at in range(MOST_REQUESTS):
+        at_hand, state = anew(both)
+        build = operations.append(topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]}))
+        both.proxy.fail(wrong, at)
+        began = time.monotonic()
+        error = None
+        try:
+            at_hand.through.commit(state, build, new("append"))
+        except KlogError as exc:
+            error = exc
+        was_reached = at < len(both.proxy.requests)
+        both.proxy.fail(None)
+        assert time.monotonic() - began < MOST_SECONDS
+        found = topic.records_of(at_hand.direct)
+        if error is None:
+            assert found == AFTER
+        else:
+            assert isinstance(error, CommitStateUnknownError)
+            assert wrong.status in (409, 412)  # Others are asked again.
+            assert at > 0
+            assert found == AFTER
+        if not was_reached:
+            return
+    raise AssertionError("it never ended")
+
+
+@pytest.mark.parametrize("wrong", FEW, ids=str)
+def test_f03_a_named_batch_written_again_after_any_answer(both: Both, wrong: Wrong) -> None:
+    """Load, stage, commit with one request wrong; then the same batch again: one copy."""
+    for at in range(MOST_REQUESTS):
+        at_hand, _ = anew(both)
+        batch = {0: ["x0", "x1"], 1: ["y0"]}
+        both.proxy.fail(wrong, at)
+        try:
+            topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+        except KlogError:
+            assert topic.records_of(at_hand.direct) in (BEFORE, AFTER)
+        was_reached = at < len(both.proxy.requests)
+        both.proxy.fail(None)
+        topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+        assert topic.records_of(at_hand.direct) == AFTER
+        if not was_reached:
+            return
+    raise AssertionError("it never ended")
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("status", [RESET, 503])
+def test_f03_a_server_that_goes_away(both: Both, status: int, applied: bool) -> None:
+    """From the first request or the second on nothing is answered: the error comes soon."""
+    for at in range(2):
+        at_hand, state = anew(both)
+        staged = topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
+        both.proxy.fail(Wrong(status, "SlowDown", applied, to_the_end=True), at)
+        began = time.monotonic()
+        with pytest.raises(CommitStateUnknownError, match="klog history"):
+            at_hand.through.commit(state, operations.append(staged), new("append"))
+        assert time.monotonic() - began < MOST_SECONDS
+        both.proxy.fail(None)
+        assert topic.records_of(at_hand.direct) == (AFTER if applied or at else BEFORE)
+
+
+def test_f04_an_absent_key_that_is_forbidden(both: Both) -> None:
+    """Without the right to list, S3 says 403 for what is absent: no load may take it for absent."""
+    at_hand, state = anew(both)
+    both.proxy.fail(Wrong(403, "AccessDenied", only="GET", to_the_end=True))
+    with pytest.raises(KlogError, match=r"403 Forbidden \(AccessDenied\).*what they may do"):
+        at_hand.through.load(state)
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidAccessKeyId"])
+def test_f28_credentials_that_expire_midway(both: Both, code: str) -> None:
+    """At each request from which they may have expired: no acknowledgement, and later it works."""
+    for at in range(MOST_REQUESTS):
+        at_hand, _ = anew(both)
+        batch = {0: ["x0", "x1"], 1: ["y0"]}
+        both.proxy.fail(Wrong(403, code, to_the_end=True), at)
+        error = None
+        try:
+            topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+        except KlogError as exc:
+            error = exc
+        was_reached = at < len(both.proxy.requests)
+        both.proxy.fail(None)
+        assert (error is None) == (not was_reached)
+        if error is not None:
+            said = f"{error} {error.__cause__}"
+            assert "403 Forbidden" in said
+            assert "credentials" in str(error)
+            assert SECRET_ACCESS_KEY not in said
+        topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+        assert topic.records_of(at_hand.direct) == AFTER
+        if not was_reached:
+            return
+    raise AssertionError("it never ended")
+
+
+@pytest.mark.parametrize(
+    "wrong", [Wrong(RESET, applied=True), Wrong(412, "PreconditionFailed")], ids=str
+)
+def test_f03_cleaning_with_each_request_going_wrong(both: Both, wrong: Wrong) -> None:
+    """Checkpoint and log cleaning: nothing that lives is lost, and the next run goes on."""
+    for at in range(MOST_REQUESTS):
+        at_hand, state = anew(both)
+        topic.append(at_hand.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
+        both.proxy.fail(wrong, at)
+        with suppress(KlogError):
+            clean(at_hand.through)
+        was_reached = at < len(both.proxy.requests)
+        both.proxy.fail(None)
+        assert topic.records_of(at_hand.direct) == AFTER
+        clean(at_hand.direct)
+        assert topic.records_of(at_hand.direct) == AFTER
+        if not was_reached:
+            return
+    raise AssertionError("it never ended")
+
+
+def clean(log: TopicLog) -> None:
+    garbage.write_checkpoint(log, log.load())
+    garbage.clean_log(log, 0)

@@ -1,0 +1,108 @@
+"""What all actors of a world know of each other, and how each of them writes a segment.
+
+The rule: a segment's bytes are its records as JSON, each of them (writer, batch, partition,
+number): that is all that the protocol needs of them, and enough to tell whose they are wherever
+they turn up. What is kept here outlives crashes: Spark's checkpoints, what callers were told, and
+what readers saw.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from klog.connector.log import entries
+from klog.connector.log.live import Live
+from klog.connector.log.paths import SegmentPath, TopicPaths
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from tests.simulation.store import SimulatedStore
+from tests.simulation.world import Actor, World
+
+TOPIC, ROOT = "orders", "/root"
+PARTITIONS = 2
+
+Batch = tuple[str, str, int]
+"""A transactional id (none for batch writers: their name), the query, and the batch's number."""
+Record = tuple[str, int, int, int]
+Place = tuple[str, int, int]
+"""A topic's id, a partition and an offset."""
+
+
+@dataclass
+class Cast:
+    """The actors' common knowledge."""
+
+    world: World
+    done: dict[str, int] = field(default_factory=dict)
+    """By query the next batch: Spark's checkpoint."""
+    acknowledged: set[Batch] = field(default_factory=set)
+    seen: dict[Place, Record] = field(default_factory=dict)
+    """What readers read."""
+    batches: dict[str, Batch] = field(default_factory=dict)
+    """Whose batch a file was written for."""
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    """What was written to a file."""
+    written_for: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The topic's id and its partitions when a file was written."""
+    kept: dict[str, State] = field(default_factory=dict)
+    """By reader the last state they loaded."""
+    _planned: dict[int, tuple[Live, list[entries.Entry]]] = field(default_factory=dict)
+
+    def log(self, actor: Actor) -> TopicLog:
+        """Give the topic's log as this actor sees it, by their own clock."""
+        return TopicLog(
+            SimulatedStore(self.world),
+            TopicPaths(ROOT, TOPIC),
+            lambda: self.world.clock(actor),
+            lambda tries: self.idle(2 * tries),
+        )
+
+    def attempt(self, operation: str) -> Attempt:
+        """Give what a new try of an operation is called."""
+        return Attempt(self.world.new_id(), operation, "simulation")
+
+    def idle(self, steps: int) -> None:
+        """Sleep, so that others go first."""
+        self.world.hand_over("clock", lambda: None, steps)
+
+    def write(
+        self,
+        log: TopicLog,
+        state: State,
+        partition: int,
+        base: int,
+        records: list[Record],
+        origin: str,
+    ) -> entries.Entry:
+        """Write one segment and give its entry."""
+        file = str(SegmentPath(TOPIC, partition, base, state.version, self.world.new_id()))
+        data = json.dumps(records).encode()
+        self.records[file] = records
+        self.written_for[file] = (state.topic_id, state.partitions)
+        log.store.put(log.paths.data(file), [data])
+        plain = dict.fromkeys(entries.SCHEMA.names, 0)
+        return {
+            **plain,
+            "partition": partition,
+            "file": file,
+            "base_offset": base,
+            "next_offset": base + len(records),
+            "size_bytes": len(data),
+            "codec": "none",
+            "producer_ids": [],
+            "origin": origin,
+        }
+
+    def read(self, log: TopicLog, row: entries.Entry) -> list[Record]:
+        """Read a segment's records."""
+        found = json.loads(log.store.read(log.paths.data(row["file"])))
+        return [(writer, batch, partition, n) for writer, batch, partition, n in found]
+
+    def rows(self, state: State, partition: int) -> list[entries.Entry]:
+        """Give a partition's segments in order, as a plan would."""
+        live, rows = self._planned.get(id(state.live), (None, []))
+        if live is None:
+            rows = state.segments.to_pylist()
+            self._planned[id(state.live)] = (state.live, rows)
+        return [row for row in rows if row["partition"] == partition]

@@ -1,0 +1,181 @@
+"""What must hold when all is quiet, whatever went wrong before.
+
+The rule: the truth is the history, the first creation of each number, cleaned or not. From it each
+check works out by itself what every offset holds, and compares: with what a fresh reader sees, with
+what the readers of the time saw, with what writers were told, and with what lies on the store.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from klog.connector.log import commit as commits
+from klog.connector.log import garbage, sidecar
+from klog.connector.log.commit import Topic
+from klog.connector.log.paths import commit_version, segment_path, sidecar_name
+from klog.connector.log.state import State, fold
+from klog.connector.log.topic_log import TopicLog
+from tests.simulation.admins import COUNTER
+from tests.simulation.cast import ROOT, TOPIC, Batch, Cast, Place, Record
+from tests.simulation.readers import tiling
+from tests.simulation.scene import DAY_MS, GRACE_MS, STEP_MS
+from tests.simulation.world import FoundError, World
+
+
+def history(world: World) -> list[commits.Commit]:
+    """Give every commit that counts: the first creation of each number, cleaned ones too."""
+    first: dict[int, bytes] = {}
+    for path, data in world.disk.created:
+        version = commit_version(path.rsplit("/", 1)[-1])
+        if "/log/" in path and version is not None and version == len(first):
+            first[version] = data
+    return [_whole(world, commits.decode(data, TOPIC, at)) for at, data in first.items()]
+
+
+def _whole(world: World, commit: commits.Commit) -> commits.Commit:
+    """Give a commit with what its sidecar said, which may have been cleaned since."""
+    if commit.sidecar is None:
+        return commit
+    data = world.disk.sidecars[str(commit.sidecar)]
+    return sidecar.decode(commit, commit.sidecar, data, TOPIC)
+
+
+@dataclass
+class Truth:
+    """What a history says: the record at each place, and the batches in their order."""
+
+    records: dict[Place, Record] = field(default_factory=dict)
+    batches: list[Batch] = field(default_factory=list)
+
+
+def truth(cast: Cast, past: list[commits.Commit]) -> Truth:
+    """Work out what every offset holds; klog's own folding is not asked."""
+    found, topic, ends = Truth(), Topic("", 0), Counter[int]()
+    config, removed = 0, set[str]()
+    for commit in past:
+        actions = commit.actions
+        if actions.create_topic is not None:
+            topic, ends, config = actions.create_topic, Counter(), 0
+        if actions.partitions is not None:
+            topic = Topic(topic.topic_id, actions.partitions)
+        if COUNTER in actions.config:
+            config += 1
+            if actions.config[COUNTER] != str(config):
+                raise FoundError(f"commit {commit.version}: a change of config was lost")
+        for entry in actions.add:
+            file, partition = entry["file"], entry["partition"]
+            _check_added(cast, commit, file, topic, removed)
+            if commit.operation == "append":
+                for record in cast.records[file]:
+                    found.records[topic.topic_id, partition, ends[partition]] = record
+                    ends[partition] += 1
+        removed.update(actions.remove)
+        if commit.operation == "append":
+            found.batches += {cast.batches[entry["file"]] for entry in actions.add}
+    return found
+
+
+def _check_added(
+    cast: Cast, commit: commits.Commit, file: str, topic: Topic, removed: set[str]
+) -> None:
+    if file in removed:
+        raise FoundError(f"{file} was removed, and is back")
+    topic_id, partitions = cast.written_for[file]
+    if topic_id != topic.topic_id:
+        raise FoundError(f"{file} was written for topic {topic_id}, and is in {topic.topic_id}")
+    if commit.operation == "append" and partitions != topic.partitions:
+        raise FoundError(f"{file} was written for {partitions} of {topic.partitions} partitions")
+
+
+def check(cast: Cast, log: TopicLog) -> None:
+    """Compare what a fresh reader sees with the history and with what everybody knows."""
+    state, past = log.load(), history(cast.world)
+    whole, true = fold(State(), past), truth(cast, past)
+    _same(state, whole)
+    for kept in cast.kept.values():
+        _same(log.load(kept), whole)
+    _check_batches(cast, true)
+    _check_runs(past)
+    _check_records(cast, log, state, true)
+
+
+def _check_batches(cast: Cast, true: Truth) -> None:
+    written = Counter(true.batches)
+    if lost := cast.acknowledged - set(written):
+        raise FoundError(f"acknowledged and lost: {sorted(lost)}")
+    if double := [owner for owner, count in written.items() if count > 1]:
+        raise FoundError(f"written twice: {sorted(double)}")
+    order: dict[str, int] = {}
+    for name, query, batch in true.batches:
+        if batch <= order.get(name, -1):
+            raise FoundError(f"batch {batch} of {name} ({query}) came behind batch {order[name]}")
+        order[name] = batch
+    if not cast.world.scene.is_disk:
+        done = {(query, batch) for query, behind in cast.done.items() for batch in range(behind)}
+        if missing := done - {(query, batch) for _, query, batch in written}:
+            raise FoundError(f"done by the checkpoint, and never written: {sorted(missing)}")
+
+
+def _check_runs(past: list[commits.Commit]) -> None:
+    """A run behind which another has written writes no more."""
+    runs: dict[str, list[str]] = {}
+    for commit in past:
+        if (progress := commit.actions.progress) is not None:
+            earlier = runs.setdefault(progress.name, [""])
+            if progress.run_id in earlier[:-1]:
+                raise FoundError(f"run {progress.run_id} wrote behind run {earlier[-1]}")
+            if progress.run_id != earlier[-1]:
+                earlier.append(progress.run_id)
+
+
+def _check_records(cast: Cast, log: TopicLog, state: State, true: Truth) -> None:
+    for partition in range(state.partitions):
+        for row in tiling(cast, state, partition):
+            if cast.world.disk.get(log.paths.data(row["file"])) is None:
+                raise FoundError(f"live file {row['file']} is gone")
+            for offset, record in enumerate(cast.read(log, row), row["base_offset"]):
+                place = (state.topic_id, partition, offset)
+                if true.records.get(place) != record:
+                    raise FoundError(f"{place} is {record}, not {true.records.get(place)}")
+    for place, record in cast.seen.items():
+        if true.records.get(place) != record:
+            raise FoundError(f"{place}: {record} was read, and never committed")
+
+
+def check_cleaned(cast: Cast, log: TopicLog) -> None:
+    """Let every grace end, then clean: nothing may be left but what the topic needs."""
+    cast.world.now += (2 * DAY_MS + 3 * GRACE_MS) // STEP_MS
+    for _ in range(2):
+        garbage.vacuum(log, cast.attempt("vacuum"), GRACE_MS)
+        cast.world.now += 2 * GRACE_MS // STEP_MS
+    garbage.write_checkpoint(log, log.load())
+    boundary = garbage.clean_log(log, 0)
+    state = log.load()
+    live = set(state.segments["file"].to_pylist())
+    files = {path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths()}
+    data = {path for path in files if segment_path(path) is not None}
+    if data != live:
+        raise FoundError(f"orphans {sorted(data - live)}, missing {sorted(live - data)}")
+    kept = {path for path in files if "/log/" in path or "/pins/" in path}
+    need = {
+        f"{log.paths.commit(version)}"[len(ROOT) + 1 :]
+        for version in range(boundary + 1, state.version + 1)
+    }
+    kept |= {
+        path
+        for path in files
+        if (beside := sidecar_name(path.rpartition("/")[2])) and beside.version <= boundary
+    }
+    if kept != need:
+        raise FoundError(f"never cleaned: {sorted(kept - need)}, missing {sorted(need - kept)}")
+
+
+def _same(state: State, whole: State) -> None:
+    for name in ("version", "topic_id", "log_start", "log_end", "progress", "horizon", "config"):
+        if getattr(state, name) != getattr(whole, name):
+            raise FoundError(
+                f"{name} is {getattr(state, name)}, by the history {getattr(whole, name)}"
+            )
+    if state.live != whole.live:
+        raise FoundError("the live segments are not those of the history")

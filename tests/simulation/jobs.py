@@ -1,0 +1,103 @@
+"""Who keeps a topic in order: merge, retention, log cleaning and vacuum, each over and over.
+
+The rule: a job loads, does its work, commits it or gives it up, and sleeps. It may be a zombie that
+wakes long after another took over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from klog.connector.log import entries, garbage, operations
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from klog.errors import CommitConflictError
+from tests.simulation.cast import Cast
+from tests.simulation.scene import GRACE_MS
+from tests.simulation.world import Actor
+
+Run = Callable[[Actor], None]
+
+
+def merger(cast: Cast) -> Run:
+    """Make one segment of three neighbours."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(25)
+            state = log.load()
+            if not state.topic_id:
+                continue
+            rows = cast.rows(state, cast.world.random.randrange(state.partitions))
+            if len(rows) >= 3:
+                first = cast.world.random.randrange(len(rows) - 2)
+                merge(cast, log, state, rows[first : first + 3])
+
+    return run
+
+
+def merge(cast: Cast, log: TopicLog, state: State, rows: list[entries.Entry]) -> None:
+    """Write the records of neighbours to one segment and commit it in their place."""
+    try:
+        records = [one for row in rows for one in cast.read(log, row)]
+    except FileNotFoundError:
+        return
+    partition = rows[0]["partition"]
+    output = cast.write(log, state, partition, rows[0]["base_offset"], records, "merge")
+    inputs = [row["file"] for row in rows]
+    build = operations.replace_segments(
+        state.topic_id, state.version, inputs, [output], {partition: 0}
+    )
+    try:
+        log.commit(state, build, cast.attempt("merge"))
+    except CommitConflictError:
+        return
+
+
+def retention(cast: Cast) -> Run:
+    """Let the oldest segment go where there are many."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(80)
+            state = log.load()
+            if not state.topic_id:
+                continue
+            partition = cast.world.random.randrange(state.partitions)
+            rows = cast.rows(state, partition)
+            if len(rows) >= 5:
+                start = rows[0]["next_offset"] - cast.world.random.randrange(2)
+                build = operations.delete_records(state.topic_id, {partition: start})
+                log.commit(state, build, cast.attempt("retain"))
+
+    return run
+
+
+def log_cleaner(cast: Cast) -> Run:
+    """Checkpoint, and clean the log behind it."""
+    scene = cast.world.scene
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(scene.cleaning_pause)
+            state = log.load()
+            if state.version >= 4:
+                garbage.write_checkpoint(log, state)
+                garbage.clean_log(log, scene.retention_ms)
+
+    return run
+
+
+def vacuum(cast: Cast) -> Run:
+    """Delete the topic's garbage."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(40)
+            garbage.vacuum(log, cast.attempt("vacuum"), GRACE_MS)
+
+    return run

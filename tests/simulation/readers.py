@@ -1,0 +1,95 @@
+"""Who reads the whole log again and again, and must never see what contradicts what was seen.
+
+The rule: a plan's age counts from before its state was loaded. Inside the grace, or under a pin
+that was put inside it and has not ended, no file of a plan may be gone. A file that is gone
+later is a reason to load again, unless it is live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from klog.connector.log import entries, garbage
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from tests.simulation.cast import Cast
+from tests.simulation.scene import GRACE_MS, STEP_MS
+from tests.simulation.world import Actor, FoundError
+
+Run = Callable[[Actor], None]
+GRACE_STEPS = GRACE_MS // STEP_MS - 2
+"""What clocks that are less than a step off leave of it."""
+
+
+def reader(cast: Cast, name: str) -> Run:
+    """Read everything, now by an earlier state and now from nothing."""
+
+    def run(actor: Actor) -> None:
+        log, ends, state = cast.log(actor), dict[tuple[str, int], int](), None
+        while True:
+            began = cast.world.now
+            state = log.load(state if cast.world.random.random() < 0.5 else None)
+            cast.kept[name] = state
+            for partition, end in enumerate(state.log_end):
+                before = ends.setdefault((state.topic_id, partition), end)
+                if end < before:
+                    raise FoundError(f"{name}: the log end of {partition} went back")
+                ends[state.topic_id, partition] = end
+            cast.idle(cast.world.random.choice([1, 1, 30, 60]))
+            read_all(cast, log, state, name, began + GRACE_STEPS)
+
+    return run
+
+
+def slow_reader(cast: Cast, name: str) -> Run:
+    """Read one plan for longer than the grace, under a pin."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            began = cast.world.now
+            state, pin = log.load(), cast.world.new_id()
+            lease = 3 * GRACE_MS // STEP_MS
+            until = cast.world.now + lease - 2
+            garbage.pin(log, pin, state.version, lease * STEP_MS)
+            if cast.world.now - began < GRACE_STEPS:
+                for _ in range(3):
+                    read_all(cast, log, state, name, until)
+                    cast.idle(120)
+            garbage.unpin(log, pin)
+
+    return run
+
+
+def read_all(cast: Cast, log: TopicLog, state: State, name: str, until: int) -> None:
+    """Read every segment of a plan, whose files must be there until then."""
+    for partition in range(state.partitions):
+        for row in tiling(cast, state, partition):
+            try:
+                records = cast.read(log, row)
+            except FileNotFoundError:
+                if cast.world.now < until and not cast.world.scene.apart:
+                    raise FoundError(f"{name}: {row['file']} of an open plan is gone") from None
+                if row["file"] in log.load().segments["file"].to_pylist():
+                    raise FoundError(f"{name}: live file {row['file']} is gone") from None
+                return
+            for offset, record in enumerate(records, row["base_offset"]):
+                place = (state.topic_id, partition, offset)
+                if (before := cast.seen.setdefault(place, record)) != record:
+                    raise FoundError(f"{name}: {place} was {before}, is {record}")
+
+
+def tiling(cast: Cast, state: State, partition: int) -> list[entries.Entry]:
+    """Give a partition's segments in order, which must tile it from its start to its end."""
+    rows = cast.rows(state, partition)
+    start, end = state.log_start[partition], state.log_end[partition]
+    at = rows[0]["base_offset"] if rows else start
+    if at > start:
+        raise FoundError(f"partition {partition} begins at {start}, its first segment at {at}")
+    for row in rows:
+        if row["base_offset"] != at:
+            raise FoundError(f"partition {partition}: {row['file']} begins at {at}")
+        at = row["next_offset"]
+    if at != end:
+        raise FoundError(f"partition {partition} ends at {end}, its last segment at {at}")
+    return rows

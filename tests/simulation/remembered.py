@@ -1,0 +1,79 @@
+"""Remember what klog's decoding and folding gave for the same input: most of a seed's time it is.
+
+The rule: only pure functions are remembered, whose results nobody changes, and only for one seed. A
+dozen actors read each commit again and again, where a real process reads it once. Commits are then
+folded one by one; the checks at the end fold the whole history at once, and one seed in sixteen
+remembers nothing, so that folding is tried in all its ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from klog.connector.log import checkpoint, topic_log
+from klog.connector.log import commit as commits
+from klog.connector.log.checkpoint import ReadPart
+from klog.connector.log.commit import Commit
+from klog.connector.log.paths import CheckpointName
+from klog.connector.log.state import State, fold, tidied
+
+REMEMBERS_NOTHING = 16
+"""One seed in so many."""
+
+
+class _Memory:
+    """What was decoded and folded so far; a thing is known by its identity, so all are kept."""
+
+    def __init__(self) -> None:
+        self._commits: dict[tuple[bytes, int], Commit] = {}
+        self._bytes: dict[int, bytes] = {}
+        self._checkpoints: dict[bytes, State] = {}
+        self._states: dict[tuple[int, bytes], State] = {}
+        self._kept: dict[int, State] = {}
+        self._read: dict[CheckpointName, State] = {}
+        self._decode, self._decode_checkpoint = commits.decode, checkpoint.decode
+
+    def decode(self, data: bytes, topic: str, version: int) -> Commit:
+        found = self._commits.get((data, version))
+        if found is None:
+            found = self._commits[data, version] = self._decode(data, topic, version)
+            self._bytes[id(found)] = data
+        return found
+
+    def decode_checkpoint(self, data: bytes, read_part: ReadPart) -> State:
+        found = self._checkpoints.get(data)
+        if found is None:
+            found = self._decode_checkpoint(data, read_part)
+            if not checkpoint.parts_of(data):  # What depends on other files is read each time.
+                self._checkpoints[data] = found
+        return found
+
+    def fold(self, state: State, tail: Iterable[Commit]) -> State:
+        name = state.checkpoint
+        if name is not None and name.version == state.version:
+            state = self._read.setdefault(name, state)
+        for commit in tail:
+            data = self._bytes.get(id(commit)) or commits.encode(commit)
+            key = (id(state) if state.version >= 0 else 0, data)
+            after = self._states.get(key)
+            if after is None:
+                after = self._states[key] = tidied(fold(state, [commit]))
+                self._kept |= {id(state): state, id(after): after}
+            state = after
+        return state
+
+
+@contextmanager
+def remembering(seed: int) -> Iterator[None]:
+    """Remember for a while, if this seed does."""
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % REMEMBERS_NOTHING:
+            memory = _Memory()
+            patch.setattr(commits, "decode", memory.decode)
+            patch.setattr(checkpoint, "decode", memory.decode_checkpoint)
+            patch.setattr(topic_log, "fold", memory.fold)
+            patch.setattr(topic_log, "tidied", lambda state: state)
+        yield

@@ -1,0 +1,69 @@
+"""Ways to put a file if it is absent that have two winners, or none: section 1 of the protocol.
+
+The rule: each is what a known client or file system does (docs/stores.md), put in the place of the
+simulated store's own way for the time of one run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from klog.connector.store.contract import Put
+from tests.simulation.disk import Disk
+from tests.simulation.store import SimulatedStore
+
+
+def exists_then_write(patch: pytest.MonkeyPatch) -> None:
+    """Look whether the name is free, then write it, as fsspec does on local disk."""
+
+    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
+        try:
+            store.read(path)
+        except FileNotFoundError:
+            store._world.hand_over("put", lambda: _overwrite(store._disk, path, data))
+            return Put.CREATED
+        return Put.EXISTS
+
+    patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
+
+
+def renamed_over(patch: pytest.MonkeyPatch) -> None:
+    """Give a finished file its name by a rename that replaces, or a put that forgets its header."""
+    patch.setattr(Disk, "create", _overwrite)
+
+
+def created_and_filled(patch: pytest.MonkeyPatch) -> None:
+    """Create the file under its name, then write it: a killed writer leaves it torn."""
+    usual = SimulatedStore.put_if_absent
+
+    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
+        found = usual(store, path, data[: len(data) // 2])
+        if found is Put.CREATED:
+            store._world.hand_over("put", lambda: _overwrite(store._disk, path, data))
+        return found
+
+    patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
+
+
+def answer_dropped(patch: pytest.MonkeyPatch) -> None:
+    """Drop the answer of a rename that does not replace: each caller believes they won."""
+    usual = SimulatedStore.put_if_absent
+
+    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
+        usual(store, path, data)
+        return Put.CREATED
+
+    patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
+
+
+def not_synced(patch: pytest.MonkeyPatch) -> None:
+    """Answer before the folder is synced."""
+    patch.setattr(SimulatedStore, "_sync", lambda store, path: None)
+
+
+def _overwrite(disk: Disk, path: str, data: bytes) -> Put:
+    disk.put(path, data)
+    disk.created.append((path, data))
+    return Put.CREATED

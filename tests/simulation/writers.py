@@ -1,0 +1,101 @@
+"""Who appends: Spark's streams, two queries under one name, and batch writers without one.
+
+The rule: a writer does what the sink does. It stages a file for each partition from the state it
+loaded, and commits; what it takes for a failure is followed by an abort, and a stream then begins
+anew at the batch that its checkpoint names, under a run id of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from klog.connector.log import operations
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.errors import KlogError, ProducerFencedError
+from tests.simulation.cast import Batch, Cast
+from tests.simulation.world import Actor, StoreDownError
+
+Run = Callable[[Actor], None]
+
+
+def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
+    """Write batches in order, each exactly once, from where the query's checkpoint is."""
+    name = name or query
+
+    def run(actor: Actor) -> None:
+        log, run_id = cast.log(actor), cast.world.new_id()
+        state = loaded(cast, log)
+        while (batch := cast.done.get(query, 0)) < batches:
+            owner = (name, query, batch)
+            staged = stage(cast, log, state, owner)
+            writer = operations.Writer(name, batch, query, run_id)
+            attempt = cast.attempt("append")
+            try:
+                state = commit(cast, log, state, staged, writer, attempt)
+            except ProducerFencedError:
+                cast.idle(60)  # Nobody starts a query again at once that lost its name to another.
+                raise
+            if attempt.write_id in state.writes:
+                cast.acknowledged.add(owner)
+            cast.done[query] = max(cast.done.get(query, 0), batch + 1)
+
+    return run
+
+
+def batch_writer(cast: Cast, name: str, batches: int) -> Run:
+    """Write batches without a name; one that fails is not written again."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        for batch in range(batches):
+            state = loaded(cast, log)
+            owner = (name, "", batch)
+            staged = stage(cast, log, state, owner)
+            commit(cast, log, state, staged, None, cast.attempt("append"))
+            cast.acknowledged.add(owner)
+
+    return run
+
+
+def loaded(cast: Cast, log: TopicLog) -> State:
+    """Load the topic, and wait while there is none."""
+    while not (state := log.load()).topic_id:
+        cast.idle(20)
+    return state
+
+
+def stage(cast: Cast, log: TopicLog, state: State, owner: Batch) -> operations.Staged:
+    """Write a file for each partition, as tasks do."""
+    staged, (_, query, batch) = [], owner
+    for partition in range(state.partitions):
+        records = [
+            (query or owner[0], batch, partition, n) for n in range(1 + (batch + partition) % 3)
+        ]
+        entry = cast.write(log, state, partition, state.log_end[partition], records, "append")
+        cast.batches[entry["file"]] = owner
+        staged.append(entry)
+    return operations.Staged(state.topic_id, state.version, staged, state.partitions)
+
+
+def commit(
+    cast: Cast,
+    log: TopicLog,
+    state: State,
+    staged: operations.Staged,
+    writer: operations.Writer | None,
+    attempt: Attempt,
+) -> State:
+    """Commit as Spark's sink does: what it takes for a failure is followed by an abort."""
+    try:
+        state = log.commit(state, operations.append(staged, writer), attempt)
+        if writer is not None and cast.world.random.random() < cast.world.chances.fault / 2:
+            raise StoreDownError("it landed, and Spark never heard")
+    except KlogError:
+        abort(cast, log, staged)
+        raise
+    return state
+
+
+def abort(cast: Cast, log: TopicLog, staged: operations.Staged) -> None:
+    """Do nothing: what was staged may have been committed."""
