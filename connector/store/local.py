@@ -30,6 +30,7 @@ class LocalFile:
 
     def __init__(self, path: str) -> None:
         """Open `path`; the size is that of this moment."""
+        self._path = path
         with _in_words(path, "read"):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         stat = os.fstat(self._descriptor)
@@ -42,12 +43,13 @@ class LocalFile:
         wanted = min(end, self.size_bytes) - begin
         if wanted <= 0:
             return b""
-        data = os.pread(self._descriptor, wanted, begin)
-        while len(data) < wanted:  # one pread gives 2 GiB at most
-            more = os.pread(self._descriptor, wanted - len(data), begin + len(data))
-            if not more:
-                break
-            data += more
+        with _in_words(self._path, "read"):
+            data = os.pread(self._descriptor, wanted, begin)
+            while len(data) < wanted:  # one pread gives 2 GiB at most
+                more = os.pread(self._descriptor, wanted - len(data), begin + len(data))
+                if not more:
+                    break
+                data += more
         return data
 
     def close(self) -> None:

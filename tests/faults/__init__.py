@@ -6,6 +6,7 @@
                                               tests/stores/test_probe.py::test_a_server_that_ignores
     F3   answer lost, 500, 503, hang, reset   test_s3_proxy.py::test_f03_
                                               test_nth_call.py::test_f03_
+                                              tests/stores/test_s3_faults.py::test_what_an_answer_means
     F4   409, 412 unasked, 403 for absent     test_s3_proxy.py::test_f03_f04_
                                               test_s3_proxy.py::test_f04_
                                               tests/stores/test_s3_faults.py::test_what_an_answer_means

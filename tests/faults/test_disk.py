@@ -16,6 +16,7 @@ from klog.connector.store.local import LocalStore
 from tests.faults import topic, work
 from tests.faults.children import Child
 
+PROJECT = Path(__file__).parents[2]
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 WORDS = {"tmpfs": "No space left on device. Free some space there", "limit": "File too large"}
@@ -26,7 +27,7 @@ def full_disk(folder: Path, way: str) -> list[dict[str, object]]:
     if way == "tmpfs":
         script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
         command = [*IN_A_NAMESPACE, "sh", "-c", script, "sh", str(folder), *command]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=120, cwd=PROJECT, check=False)
     assert done.returncode == 0, done.stderr.decode()
     found: list[dict[str, object]] = json.loads(done.stdout)
     return found
@@ -39,7 +40,7 @@ def way_to_fill() -> str:
     """Find how a disk can be filled here: a file system of one's own, if a user may mount one."""
     if shutil.which("unshare") is None:
         return "limit"
-    script = "mount -t tmpfs none /mnt"
+    script = "mount -t tmpfs none /tmp"
     tried = subprocess.run([*IN_A_NAMESPACE, "sh", "-c", script], capture_output=True, check=False)
     return "tmpfs" if tried.returncode == 0 else "limit"
 

@@ -198,6 +198,20 @@ def test_forbidden_is_not_missing(locked: str) -> None:
         store.read(f"{locked}/none")
 
 
+def test_a_disk_that_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pread(*arguments: Any) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / "x").write_bytes(b"1")
+    file = LocalStore().open(str(tmp_path / "x"))
+    monkeypatch.setattr(os, "pread", pread)
+    with pytest.raises(
+        KlogError, match=r"x: not read: Input/output error\. Check the path and the"
+    ):
+        file.read(0, 1)
+    file.close()
+
+
 def test_a_file_above_the_path(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"1")
     with pytest.raises(KlogError, match=r"x/y: not written: .*Not a directory.*Check the path"):
