@@ -16,7 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from klog.connector.log import entries
-from klog.connector.log.commit import Actions, Commit, Progress
+from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Progress
 from klog.connector.log.live import ROWS, VERSION, Live
 from klog.connector.log.paths import CheckpointName
 from klog.errors import KlogError
@@ -190,6 +190,8 @@ class _Folding:
         more = partitions - len(self._log_end)
         if more <= 0:
             raise ValueError(f"{partitions} partitions where there are {len(self._log_end)}")
+        if partitions > MAX_PARTITIONS:
+            raise ValueError(f"{partitions} partitions are more than {MAX_PARTITIONS}")
         self._log_start += [0] * more
         self._log_end += [0] * more
 
