@@ -60,6 +60,8 @@ class Garbage:
 def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
     """Put a state's checkpoint on the store, beside the commits and never in their way.
 
+    The state is one that a commit of the caller's own ended: where that of another ended it, a loss
+    of power may undo the commit and leave its checkpoint.
     Of a large state only the parts are written that have changed, and they before what names them.
     """
     rows = state.live.rows()

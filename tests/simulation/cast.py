@@ -62,6 +62,10 @@ class Cast:
         """Give what a new try of an operation is called."""
         return Attempt(self.world.new_id(), operation, "simulation")
 
+    def chance(self, share: float) -> bool:
+        """Draw whether something happens that does in such a share of all cases."""
+        return self.world.random.random() < share
+
     def idle(self, steps: int) -> None:
         """Sleep, so that others go first."""
         self.world.hand_over("clock", lambda: None, steps)

@@ -72,13 +72,16 @@ class Disk:
         """Undo some of what is not durable; tells whether a creation was undone."""
         keep = random.randrange(len(self._unsynced) + 1)
         undone, self._unsynced = self._unsynced[keep:], []
-        lost = set()
+        kept = self.created[::-1]
         for path, before in reversed(undone):
-            if before is None:
-                lost.add((path, self.get(path)))
+            data = self.get(path)
+            if before is None and data is not None and (path, data) in kept:
+                # The last one of that name: the same bytes may have been there before, and count.
+                kept.remove((path, data))
             self._set(path, before)
-        self.created = [one for one in self.created if one not in lost]
-        return bool(lost)
+        has_lost = len(kept) < len(self.created)
+        self.created = kept[::-1]
+        return has_lost
 
     def _change(self, path: str, data: bytes | None) -> None:
         if self._can_lose:

@@ -76,17 +76,14 @@ def retention(cast: Cast) -> Run:
 
 
 def log_cleaner(cast: Cast) -> Run:
-    """Checkpoint, and clean the log behind it."""
+    """Delete commits behind the checkpoints that writers make."""
     scene = cast.world.scene
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
         while True:
             cast.idle(scene.cleaning_pause)
-            state = log.load()
-            if state.version >= 4:
-                garbage.write_checkpoint(log, state)
-                garbage.clean_log(log, scene.retention_ms)
+            garbage.clean_log(log, scene.retention_ms)
 
     return run
 

@@ -49,13 +49,13 @@ def slow_reader(cast: Cast, name: str) -> Run:
         while True:
             began = cast.world.now
             state, pin = log.load(), cast.world.new_id()
-            lease = 3 * GRACE_MS // STEP_MS
+            lease = 6 * GRACE_MS // STEP_MS
             until = cast.world.now + lease - 2
             garbage.pin(log, pin, state.version, lease * STEP_MS)
             if cast.world.now - began < GRACE_STEPS:
-                for _ in range(3):
+                while cast.world.now < until:
                     read_all(cast, log, state, name, until)
-                    cast.idle(120)
+                    cast.idle(60)
             garbage.unpin(log, pin)
 
     return run

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import operations
+from klog.connector.log import garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import KlogError, ProducerFencedError
@@ -39,6 +39,9 @@ def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
             if attempt.write_id in state.writes:
                 cast.acknowledged.add(owner)
             cast.done[query] = max(cast.done.get(query, 0), batch + 1)
+            # Only of a state whose last commit is one's own, and so durable.
+            if state.writes.get(attempt.write_id) == state.version and cast.chance(0.4):
+                garbage.write_checkpoint(log, state)
 
     return run
 
@@ -89,7 +92,7 @@ def commit(
     """Commit as Spark's sink does: what it takes for a failure is followed by an abort."""
     try:
         state = log.commit(state, operations.append(staged, writer), attempt)
-        if writer is not None and cast.world.random.random() < cast.world.chances.fault / 2:
+        if writer is not None and cast.chance(cast.world.chances.fault / 2):
             raise StoreDownError("it landed, and Spark never heard")
     except KlogError:
         abort(cast, log, staged)
