@@ -217,7 +217,7 @@ given, good, bad, topics, out, events = json.loads(sys.stdin.read())
 spark = (
     SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", events)
-    .config("spark.eventLog.compress", "false").config("spark.sql.ui.explainMode", "extended")
+    .config("spark.eventLog.compress", "false").config("spark.sql.shuffle.partitions", "1")
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("INFO")
