@@ -213,11 +213,12 @@ import json, sys, traceback
 from pyspark.sql import SparkSession
 from klog import register
 
-given, good, bad, topics, out, events = json.loads(sys.stdin.read())
+given, good, bad, topics, out, events, redacted = json.loads(sys.stdin.read())
 spark = (
     SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", events)
-    .config("spark.eventLog.compress", "false").config("spark.sql.ui.explainMode", "extended")
+    .config("spark.eventLog.compress", "false").config("spark.sql.shuffle.partitions", "1")
+    .config("spark.sql.redaction.options.regex", redacted)
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("INFO")
@@ -247,6 +248,7 @@ print(query.lastProgress)
 spark.stop()
 """
 
+STORES_PAGE = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
 TOPIC, BAD = "txn.interleaved", "s3://bucket/logs"
 
 
@@ -256,8 +258,16 @@ def test_spark_shows_none(fake: FakeS3, tmp_path: Path) -> None:
     out, events = tmp_path / "out", tmp_path / "events"
     events.mkdir()
     fake.answers.extend([error(403, "SignatureDoesNotMatch", more=TOLD_WHAT_WAS_SIGNED)] * 20)
+    (said,) = re.findall(r"`spark.sql.redaction.options.regex` to `(.*?)`", STORES_PAGE)
     asked = json.dumps(
-        [everything(fake.endpoint), *map(str, SCENE.log_dirs), BAD, TOPIC, str(out), str(events)]
+        [
+            everything(fake.endpoint),
+            *map(str, SCENE.log_dirs),
+            BAD,
+            TOPIC,
+            *map(str, (out, events)),
+            said,
+        ]
     )
     done = subprocess.run(
         [sys.executable, "-c", SPARK], input=asked, capture_output=True, text=True, timeout=240,
