@@ -31,8 +31,8 @@ import pyarrow as pa
 from benchmarks.memory import CHILD_TIMEOUT_SECONDS, peak_mib
 from klog.connector.log import entries, operations
 from klog.connector.log.checkpointing import Checkpointer
+from klog.connector.log.cleaning import write_checkpoint
 from klog.connector.log.commit import Topic
-from klog.connector.log.garbage import write_checkpoint
 from klog.connector.log.live import ROWS, Live
 from klog.connector.log.paths import SegmentPath, TopicPaths
 from klog.connector.log.root import back_off, now_ms

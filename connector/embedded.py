@@ -22,7 +22,7 @@ from klog.connector.log.root import KlogRoot, find_root, make_root
 from klog.connector.log.roots import open_root
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt
-from klog.connector.log.topics import NO_CONFIG, TopicDescription, Topics
+from klog.connector.log.topics import NO_CONFIG, TopicDescription, Topics, check_new_topic
 from klog.connector.options import COLUMNS, EARLIEST, LATEST, Offsets, ReadOptions
 from klog.connector.sink.append import Appended, append
 from klog.connector.sink.stage import Given
@@ -62,6 +62,7 @@ class Log:
         Raises `OptionError` for a topic that is there, a name or config that is refused, and a
         place that cannot be written.
         """
+        check_new_topic(topic, partitions, config)  # Before a root is made for it.
         root = make_root(self._given, random_uuid(), self._storage)
         self._reading = None
         Topics(root).create(topic, partitions, config)
@@ -134,7 +135,7 @@ class Log:
             raise OptionError(f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}")
         root = self._root()
         options = self._options(topic, start, end, names)
-        tasks = scan.slices(root, scan.pin(root, options), options)
+        tasks = scan.tasks_now(root, options)
         reader = scan.reader([self._given], options)
 
         def batches() -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ When a part may go: a boundary says by its content on which checkpoint it rests.
 the boundary deletes parts that neither that checkpoint names nor any that is listed after the
 boundary was made, and none that was written above the boundary. So a part is certain to stay if it
 was written above the newest boundary, or its checkpoint names it: others are not named again, and a
-checkpoint that names one carries no boundary (`garbage.py`).
+checkpoint that names one carries no boundary (`cleaning.py`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import logging
 from dataclasses import replace
 from threading import Lock, Thread
 
-from klog.connector.log.garbage import write_checkpoint
+from klog.connector.log.cleaning import write_checkpoint
 from klog.connector.log.paths import CheckpointName, checkpoint_name
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog

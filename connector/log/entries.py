@@ -110,7 +110,7 @@ def _are_longs(values: list[Any]) -> bool:
     return all(type(one) is int and -1 <= one <= MAX_OFFSET for one in values)
 
 
-_PATH = r"^[A-Za-z0-9._-]+-[0-9]{1,10}/[0-9]{20}(-[0-9]{10}-[0-9a-f]{8})?\.log$"
+_PATH = r"^[A-Za-z0-9._-]+-[0-9]{1,10}/[0-9]{20}(-[0-9]{10}-[0-9a-f]{8,16})?\.log$"
 """`paths.segment_path`, as Arrow's regular expressions have it."""
 
 

@@ -7,7 +7,7 @@
     _klog/topics/<topic>/sidecars/<version:020d>-<write:16 hex>-<bytes:012d>-<crc32c:08x>.parquet
     _klog/topics/<topic>/gc/<version:020d>                              a boundary
     _klog/topics/<topic>/pins/<id>.json                                 a reader's lease
-    <topic>-<partition>/<first offset:020d>-<birth:010d>-<attempt:8 hex>.log
+    <topic>-<partition>/<first offset:020d>-<birth:010d>-<attempt:16 hex>.log
 
 The rule: a name that is read from a store or a commit is hostile until it matches one of these
 patterns. The name of a checkpoint, a part of one and a sidecar of a commit says how long the file
@@ -37,7 +37,7 @@ _SIDECAR = re.compile(
 )
 _BOUNDARY = re.compile(r"[0-9]{20}")
 _PIN = re.compile(r"[0-9a-f-]{8,64}\.json")
-_SEGMENT = re.compile(r"(?P<first>[0-9]{20})-(?P<birth>[0-9]{10})-(?P<attempt>[0-9a-f]{8})\.log")
+_SEGMENT = re.compile(r"(?P<first>[0-9]{20})-(?P<birth>[0-9]{10})-(?P<attempt>[0-9a-f]{8,16})\.log")
 
 
 @dataclass(frozen=True, slots=True, order=True)

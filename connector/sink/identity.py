@@ -46,11 +46,11 @@ def identity_of(name: str, task: int, number: int = 0) -> Identity:
 
 
 def attempt_id(write_id: str, attempt: int) -> str:
-    """Give the 8 hex digits that tell the files of one attempt of a task from all others.
+    """Give the 16 hex digits that tell the files of one attempt of a task from all others.
 
     `attempt` numbers the attempts of all tasks of the write (Spark's task attempt id). Counting on
-    from where the write id points, not hashing each, keeps those of one write apart for certain:
-    of a thousand random ones two would be equal once in ten thousand writes.
+    from where the write id points, not hashing each, keeps those of one write apart for certain. A
+    file is put in place of one of its name, so two that were equal would cost what was committed.
     """
-    begin = int.from_bytes(hashlib.blake2b(write_id.encode(), digest_size=4).digest(), "big")
-    return f"{(begin + attempt) % (1 << 32):08x}"
+    begin = int.from_bytes(hashlib.blake2b(write_id.encode(), digest_size=8).digest(), "big")
+    return f"{(begin + attempt) % (1 << 64):016x}"

@@ -31,7 +31,7 @@ from klog.logformat.time_index import encode_time_index
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One attempt at one task: `attempt` is 8 hex digits that no other has (`attempt_id`).
+    """One attempt at one task: `attempt` is 16 hex digits that no other has (`attempt_id`).
 
     `now_ms` is the time of staging, the same for all rows of the task.
     """

@@ -42,15 +42,20 @@ def log_directories(given: Mapping[str, str]) -> list[str]:
 
 def pin(root: Root, options: ReadOptions) -> Pinned:
     """Resolve the options to offset ranges as of now."""
-
-    def resolve() -> list[OffsetRange]:
-        look = root.look()
-        return batch_ranges(look.open(subscribed(options, look.topics)), options)
-
-    ranges = retrying(resolve)
+    ranges = retrying(lambda: _ranges(root, options))
     return [
         (r.log.name.topic, r.log.name.partition, r.log.topic_id, r.start, r.end) for r in ranges
     ]
+
+
+def tasks_now(root: Root, options: ReadOptions) -> list[Task]:
+    """Plan a read of what there is now, in one look."""
+    return retrying(lambda: plan(_ranges(root, options), options.min_partitions))
+
+
+def _ranges(root: Root, options: ReadOptions) -> list[OffsetRange]:
+    look = root.look()
+    return batch_ranges(look.open(subscribed(options, look.topics)), options)
 
 
 def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, operations
 from klog.connector.log.root import find_root
 from klog.connector.log.topic_log import Attempt
 from tests.cli.klog_root import Root
@@ -98,8 +98,8 @@ def test_where_commits_were_cleaned_it_says_so(on_root: Root) -> None:
     found = find_root(str(on_root.path))
     assert found is not None
     log = found.log("orders")
-    garbage.write_checkpoint(log, log.load())
-    assert garbage.clean_log(log, retention_ms=2000) == 2
+    cleaning.write_checkpoint(log, log.load())
+    assert cleaning.clean_log(log, retention_ms=2000) == 2
     *_, last, told = lines(on_root)
     assert last.startswith("Version: 3\t")
     assert told == "Commits before version 3 were cleaned: a checkpoint has them."

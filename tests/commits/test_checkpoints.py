@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klog.connector.log import checkpoint, checkpoint_parts, garbage, operations
+from klog.connector.log import checkpoint, checkpoint_parts, cleaning, operations
 from klog.connector.log.checkpoint_parts import Cut, Part
 from klog.connector.log.checkpointing import Checkpointer, is_due
 from klog.connector.log.live import ROWS
@@ -93,7 +93,7 @@ def step(log: TopicLog, state: State, name: str, number: int) -> State:
     if name == "recreate":
         state = log.commit(state, operations.delete_topic(state.topic_id), attempt("delete-topic"))
         return created(log)
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     return state
 
 
@@ -131,17 +131,17 @@ def test_only_parts_that_changed_are_written_again() -> None:
     store = CountingStore()
     log = topic_log(store)
     state = appended(log, created(log), 30)
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     first = parts(store)
     assert len(first) == 7
     state = appended(log, state, 4)
     store.requests.clear()
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     assert store.requests["create"] == 2  # The four new segments' part, and the checkpoint.
     assert set(parts(store)) > set(first)
     state = trimmed(log, state, 4)  # The first segment of the partition, of the first part.
     store.requests.clear()
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     assert store.requests["create"] == 2
     assert plain(log.load()) == plain(replayed(log))
 
@@ -151,7 +151,7 @@ def test_a_small_state_is_one_file_and_one_request() -> None:
     log = topic_log(store)
     state = appended(log, created(log), 20)
     store.requests.clear()
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     assert store.requests == {"create": 1}
     assert parts(store) == []
 
@@ -162,10 +162,10 @@ def test_a_checkpoint_with_a_damaged_part_is_passed_over(damage: str) -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     older = appended(log, created(log), 12)
-    kept = garbage.write_checkpoint(log, older)
+    kept = cleaning.write_checkpoint(log, older)
     before = set(parts(store))
     state = appended(log, older, 8)
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     path = min(set(parts(store)) - before)
     data = store.files.pop(path)
     if damage != "missing":
@@ -175,9 +175,9 @@ def test_a_checkpoint_with_a_damaged_part_is_passed_over(damage: str) -> None:
     assert (loaded.checkpoint, plain(loaded)) == (kept, plain(state))
     # It carries no boundary either, and the next checkpoint does not count on the part.
     clock.now_ms += 1_000_000
-    assert garbage.clean_log(log, retention_ms=0) == kept.version
+    assert cleaning.clean_log(log, retention_ms=0) == kept.version
     later = append(log, loaded, (0, 1))
-    name = garbage.write_checkpoint(log, later)
+    name = cleaning.write_checkpoint(log, later)
     assert log.load().checkpoint == name
     assert plain(log.load()) == plain(later)
 
@@ -204,7 +204,7 @@ def test_a_whole_part_that_cannot_be_read_is_named(
         name = CheckpointName(state.version, 4, 0xA96ECBDD)
         monkeypatch.setattr(checkpoint, "is_whole", lambda name, data: True)
         monkeypatch.setattr(checkpoint, "encode_part", lambda rows, version: (name, b"PAR1"))
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*parquet: "):
         log.load()
 
@@ -264,10 +264,10 @@ def test_parts_go_when_no_checkpoint_names_them() -> None:
     seen: set[str] = set()
     for number in range(6):
         state = trimmed(log, appended(log, state, 12), 3 * (3 * number + 2))
-        garbage.write_checkpoint(log, state)
+        cleaning.write_checkpoint(log, state)
         seen.update(parts(store))
         clock.now_ms += 1_000_000
-        garbage.clean_log(log, retention_ms=0)
+        cleaning.clean_log(log, retention_ms=0)
         assert plain(log.load()) == plain(state)
     names = [checkpoint_name(path.rsplit("/", 1)[1]) for path in store.files if "/checkp" in path]
     assert len(names) == 2
@@ -281,7 +281,7 @@ def test_parts_go_when_no_checkpoint_names_them() -> None:
     # A part that was put by a writer who ended before the checkpoint: gone with the next boundary.
     orphan = log.paths.part(CheckpointName(log.boundary(), 1, 1))
     store.files[orphan] = b"x"
-    garbage.clean_log(log, retention_ms=0)
+    cleaning.clean_log(log, retention_ms=0)
     assert orphan not in store.files
 
 
@@ -291,15 +291,15 @@ def test_no_boundary_rests_on_a_checkpoint_whose_parts_may_go() -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     state = appended(log, created(log), 12)
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     old = dict(store.files)
     # Another cuts the same segments into parts of its own, and a boundary rests on them.
     for path in parts(store):
         del store.files[path]
     state = append(log, state, (0, 1))
-    resting = garbage.write_checkpoint(log, state)
+    resting = cleaning.write_checkpoint(log, state)
     clock.now_ms += 1_000_000
-    assert garbage.clean_log(log, retention_ms=0) == state.version - 1
+    assert cleaning.clean_log(log, retention_ms=0) == state.version - 1
     store.files.update({path: data for path, data in old.items() if PARTS in path})
     # Who still knows the first parts names them in a checkpoint of later.
     state = append(log, state, (0, 1))
@@ -309,14 +309,14 @@ def test_no_boundary_rests_on_a_checkpoint_whose_parts_may_go() -> None:
     store.files[log.paths.checkpoint(name)] = data
     assert plain(log.load()) == plain(state)
     clock.now_ms += 1_000_000
-    assert garbage.clean_log(log, retention_ms=0) <= resting.version
+    assert cleaning.clean_log(log, retention_ms=0) <= resting.version
     state = append(log, state, (0, 1))
-    good = garbage.write_checkpoint(log, state)
+    good = cleaning.write_checkpoint(log, state)
     assert not {part.name for part in known} & {
         part.name for part in checkpoint.parts_of(store.files[log.paths.checkpoint(good)])
     }
     clock.now_ms += 1_000_000
-    assert garbage.clean_log(log, retention_ms=0) == state.version - 1
+    assert cleaning.clean_log(log, retention_ms=0) == state.version - 1
 
 
 def _only_checkpoint(files: dict[str, bytes]) -> str:
@@ -341,7 +341,7 @@ def test_a_part_that_the_store_does_not_own_up_to_is_named_by_nothing() -> None:
     state = appended(log, created(log), 12)
     store.silent = True
     with pytest.raises(KlogError, match=r"parts/.*checkpoint later"):
-        garbage.write_checkpoint(log, state)
+        cleaning.write_checkpoint(log, state)
     store.silent = False
     assert not [path for path in store.files if "/checkpoints/" in path]
 
@@ -362,7 +362,7 @@ def test_a_state_knows_its_tail() -> None:
     commits = [len(data) for path, data in store.files.items() if "/log/" in path]
     assert (state.checkpoint, state.tail_bytes) == (None, sum(commits))
     assert log.load().tail_bytes == sum(commits)
-    name = garbage.write_checkpoint(log, state)
+    name = cleaning.write_checkpoint(log, state)
     state = append(log, state, (0, 1))
     loaded = log.load()
     assert loaded.checkpoint == name

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import garbage, operations, pins
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
@@ -38,8 +38,8 @@ def test_vacuum_takes_pins_that_ended_a_grace_ago() -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     created(log)
-    garbage.pin(log, "0000000a", 0, lease_ms=DAY_MS)
-    garbage.pin(log, "0000000b", 0, lease_ms=DAY_MS // 2)
+    pins.pin(log, "0000000a", 0, lease_ms=DAY_MS)
+    pins.pin(log, "0000000b", 0, lease_ms=DAY_MS // 2)
     clock.now_ms += 2 * DAY_MS - 1
     vacuumed(log)
     assert [name for name in store.files if "/pins/" in name] == [log.paths.pin("0000000a")]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from klog.connector.log import cleaning, operations, sidecar
 from klog.connector.log import commit as commits
-from klog.connector.log import garbage, operations, sidecar
 from klog.connector.log.commit import Actions, Commit
 from klog.connector.log.paths import SidecarName, sidecar_name
 from klog.connector.log.state import State
@@ -215,8 +215,8 @@ def test_sidecars_are_cleaned_with_the_log() -> None:
     state = append(log, append(log, state, *MANY), (0, 1))
     assert len(sidecars(store)) == 3
     clock.now_ms += 1_000_000
-    garbage.write_checkpoint(log, state)
-    assert garbage.clean_log(log, retention_ms=0) == state.version - 1
+    cleaning.write_checkpoint(log, state)
+    assert cleaning.clean_log(log, retention_ms=0) == state.version - 1
     assert sidecars(store) == []
     assert plain(log.load()) == plain(state)
     assert plain(log.load(stale)) == plain(state)
@@ -237,8 +237,8 @@ def test_a_sidecar_that_is_cleaned_under_a_load_is_no_error() -> None:
     first = created(log)
     state = append(log, append(log, first, *MANY), (0, 1))
     clock.now_ms += 1_000_000
-    garbage.write_checkpoint(log, state)
-    store.clean = lambda: garbage.clean_log(log, retention_ms=0)
+    cleaning.write_checkpoint(log, state)
+    store.clean = lambda: cleaning.clean_log(log, retention_ms=0)
     assert plain(log.load(first)) == plain(state)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from klog.connector.log import checkpoint, entries, garbage, operations
+from klog.connector.log import checkpoint, cleaning, entries, garbage, operations, pins
 from klog.connector.log.commit import Actions, Amount, Topic
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State
@@ -123,8 +123,8 @@ def test_a_number_below_the_boundary_is_no_win() -> None:
     for _ in range(5):
         clock.now_ms += 1000
         state = append(log, state, (0, 1))
-    garbage.write_checkpoint(log, state)
-    assert garbage.clean_log(log, retention_ms=0) == state.version - 1
+    cleaning.write_checkpoint(log, state)
+    assert cleaning.clean_log(log, retention_ms=0) == state.version - 1
     assert store.files.get(log.paths.commit(old.version + 1)) is None
     after = append(log, old, (0, 2))
     assert (after.version, after.log_end) == (state.version + 1, (7, 0))
@@ -225,7 +225,7 @@ def test_a_damaged_checkpoint_is_passed_over(damage: str) -> None:
     store = CountingStore()
     log = topic_log(store)
     state = append(log, created(log), (0, 3))
-    path = log.paths.checkpoint(garbage.write_checkpoint(log, state))
+    path = log.paths.checkpoint(cleaning.write_checkpoint(log, state))
     whole = store.files[path]
     damaged = {"torn": whole[:-5], "changed": whole[:-5] + bytes(5), "empty": b""}
     store.files[path] = damaged[damage]
@@ -264,7 +264,7 @@ def test_a_checkpoint_of_a_newer_klog_is_refused(monkeypatch: pytest.MonkeyPatch
     log = topic_log(store)
     state = created(log)
     monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 2"):
         log.load()
 
@@ -292,11 +292,11 @@ def test_vacuum_takes_garbage_and_nothing_else() -> None:
     build = operations.delete_records("an id", {0: 3})
     state = log.commit(state, build, attempt("delete-records"))
     assert garbage.vacuum(log, attempt("vacuum")) == garbage.Garbage((), ())
-    garbage.pin(log, "12345678", state.version - 1, lease_ms=10 * DAY_MS)
+    pins.pin(log, "12345678", state.version - 1, lease_ms=10 * DAY_MS)
     clock.now_ms += 2 * DAY_MS
     found = garbage.vacuum(log, attempt("vacuum"))
     assert (found.removed, len(found.orphans)) == ((), 1)
-    garbage.unpin(log, "12345678")
+    pins.unpin(log, "12345678")
     found = garbage.vacuum(log, attempt("vacuum"))
     assert (found.removed, found.orphans) == (tuple(removed), ())
     assert garbage.files_of(log) == set(live)
@@ -426,11 +426,11 @@ def test_vacuum_drops_pins_that_ended_longer_ago_than_the_grace() -> None:
     log = topic_log(store, clock)
     state = created(log)
     for name, lease_ms in (("00000001", 0), ("00000002", 2 * DAY_MS)):
-        garbage.pin(log, name, state.version, lease_ms)
+        pins.pin(log, name, state.version, lease_ms)
     store.files[log.paths.pin("00000003")] = b"torn"
     clock.now_ms += DAY_MS + 1
     assert garbage.would_vacuum(log).files == {}
     assert len(log.names(log.paths.pins)) == 3
     garbage.vacuum(log, attempt("vacuum"))
     assert log.names(log.paths.pins) == ["00000002.json", "00000003.json"]
-    assert garbage.pinned_version(log) == 0
+    assert pins.pinned_version(log) == 0

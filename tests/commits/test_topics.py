@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import garbage, operations, root
+from klog.connector.log import cleaning, operations, root
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.root import find_root, make_root
 from klog.connector.log.topic_log import Attempt
@@ -274,8 +274,8 @@ def test_history_ends_where_commits_were_cleaned(topics: Topics, store: Counting
     for _ in range(4):
         clock.now_ms += 1000
         state = append(log, state, (0, 1))
-    garbage.write_checkpoint(log, state)
-    assert garbage.clean_log(log, retention_ms=2000) == 2
+    cleaning.write_checkpoint(log, state)
+    assert cleaning.clean_log(log, retention_ms=2000) == 2
     assert [one.version for one in topics.history("orders")] == [4, 3]
     store.delete(log.paths.commit(3))
     with pytest.raises(KlogError, match=r"log/0{19}3\.json is missing, though no cleaning took it"):

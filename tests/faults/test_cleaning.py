@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put
@@ -32,8 +32,8 @@ def history() -> tuple[CountingStore, Clock, TopicLog, list[State]]:
 
 
 def clean(log: TopicLog, state: State) -> int:
-    garbage.write_checkpoint(log, state)
-    return garbage.clean_log(log, 0)
+    cleaning.write_checkpoint(log, state)
+    return cleaning.clean_log(log, 0)
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -14,7 +14,7 @@ from typing import Any
 import google_crc32c
 import pytest
 
-from klog.connector.log import checkpoint, garbage, operations
+from klog.connector.log import checkpoint, cleaning, garbage, operations
 from klog.connector.log.commit import FORMAT, Topic
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State
@@ -168,7 +168,7 @@ def test_f16_f17_a_whole_checkpoint_that_is_wrong_is_named(damage: str) -> None:
         log.load()
     assert path.split("-")[0] in str(at.value)
     with pytest.raises(KlogError):
-        garbage.clean_log(log, 0)
+        cleaning.clean_log(log, 0)
     del store.files[path]  # What the error asks for.
     assert topic.records_of(log) == RECORDS
 
@@ -177,8 +177,8 @@ def test_f16_f17_a_whole_checkpoint_that_is_wrong_is_named(damage: str) -> None:
 def test_f16_a_damaged_checkpoint_is_passed_over(damage: str) -> None:
     """The state is that of a full replay, and cleaning keeps what the damaged one stood for."""
     store, log, state = begun()
-    older = log.paths.checkpoint(garbage.write_checkpoint(log, topic.fold_to(log, 1)))
-    path = log.paths.checkpoint(garbage.write_checkpoint(log, state))
+    older = log.paths.checkpoint(cleaning.write_checkpoint(log, topic.fold_to(log, 1)))
+    path = log.paths.checkpoint(cleaning.write_checkpoint(log, state))
     whole = store.files[path]
     middle = len(whole) // 2
     store.files[path] = {
@@ -191,7 +191,7 @@ def test_f16_a_damaged_checkpoint_is_passed_over(damage: str) -> None:
     assert topic.records_of(log) == RECORDS
     assert log.load().version == state.version
     log.clock.now_ms += 1  # type: ignore[attr-defined]
-    assert garbage.clean_log(log, 0) == 1
+    assert cleaning.clean_log(log, 0) == 1
     assert log.paths.commit(2) in store.files
     assert older in store.files
     assert topic.records_of(log) == RECORDS
@@ -214,8 +214,8 @@ def test_f31_names_that_are_none_are_not_read(name: str) -> None:
     for folder in folders:
         store.files[f"{folder}/{name}"] = b"junk"
     assert topic.records_of(log) == RECORDS
-    garbage.write_checkpoint(log, log.load())
-    garbage.clean_log(log, 0)
+    cleaning.write_checkpoint(log, log.load())
+    cleaning.clean_log(log, 0)
     garbage.vacuum(log, new("vacuum"), 0)
     assert topic.records_of(log) == RECORDS
     assert all(store.files[f"{folder}/{name}"] == b"junk" for folder in folders)

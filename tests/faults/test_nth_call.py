@@ -13,7 +13,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from klog.connector.log import garbage, operations, root
+from klog.connector.log import cleaning, garbage, operations, root
 from klog.connector.log.root import KlogRoot, make_root
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.memory import MemoryStore
@@ -79,8 +79,8 @@ def delete_topic(log: TopicLog) -> None:
 
 
 def checkpoint_and_clean(log: TopicLog) -> None:
-    garbage.write_checkpoint(log, log.load())
-    garbage.clean_log(log, DAY_MS)
+    cleaning.write_checkpoint(log, log.load())
+    cleaning.clean_log(log, DAY_MS)
 
 
 def vacuum(log: TopicLog) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store import s3
@@ -196,5 +196,5 @@ def test_f03_cleaning_with_each_request_going_wrong(both: Both) -> None:
 
 
 def clean(log: TopicLog) -> None:
-    garbage.write_checkpoint(log, log.load())
-    garbage.clean_log(log, 0)
+    cleaning.write_checkpoint(log, log.load())
+    cleaning.clean_log(log, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import garbage
+from klog.connector.log import cleaning
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.local import LocalStore
 from tests.faults import topic, work
@@ -32,8 +32,8 @@ def new_run(log: TopicLog) -> None:
 
 def clean(log: TopicLog) -> None:
     """Checkpoint, and delete all commits that may go."""
-    garbage.write_checkpoint(log, log.load())
-    garbage.clean_log(log, 0)
+    cleaning.write_checkpoint(log, log.load())
+    cleaning.clean_log(log, 0)
 
 
 @pytest.mark.slow

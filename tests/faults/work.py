@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from tests.faults import topic
@@ -50,8 +50,8 @@ def merge(log: TopicLog) -> None:
 
 def checkpoint_and_clean(log: TopicLog) -> None:
     """Checkpoint, and delete the commits behind it."""
-    garbage.write_checkpoint(log, log.load())
-    garbage.clean_log(log, RETENTION_MS)
+    cleaning.write_checkpoint(log, log.load())
+    cleaning.clean_log(log, RETENTION_MS)
 
 
 def vacuum(log: TopicLog) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from klog.connector.log import cleaning, garbage, sidecar
 from klog.connector.log import commit as commits
-from klog.connector.log import garbage, sidecar
 from klog.connector.log.commit import Topic
 from klog.connector.log.paths import commit_version, segment_path, sidecar_name
 from klog.connector.log.state import State, fold
@@ -149,8 +149,8 @@ def check_cleaned(cast: Cast, log: TopicLog) -> None:
     for _ in range(2):
         garbage.vacuum(log, cast.attempt("vacuum"), GRACE_MS)
         cast.world.now += 2 * GRACE_MS // STEP_MS
-    garbage.write_checkpoint(log, log.load())
-    boundary = garbage.clean_log(log, 0)
+    cleaning.write_checkpoint(log, log.load())
+    boundary = cleaning.clean_log(log, 0)
     state = log.load()
     live = set(state.segments["file"].to_pylist())
     files = {path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths()}

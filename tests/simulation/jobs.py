@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import entries, garbage, operations
+from klog.connector.log import cleaning, entries, garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.errors import CommitConflictError
@@ -83,7 +83,7 @@ def log_cleaner(cast: Cast) -> Run:
         log = cast.log(actor)
         while True:
             cast.idle(scene.cleaning_pause)
-            garbage.clean_log(log, scene.retention_ms)
+            cleaning.clean_log(log, scene.retention_ms)
 
     return run
 

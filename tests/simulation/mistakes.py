@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import checkpoint, entries, garbage, operations
+from klog.connector.log import checkpoint, cleaning, entries, garbage, operations
 from klog.connector.log import commit as commits
 from klog.connector.log.commit import Actions, Progress
 from klog.connector.log.paths import CheckpointName, checkpoint_name
@@ -53,7 +53,7 @@ def _forget_writes(patch: pytest.MonkeyPatch) -> None:
 
 def hint_trusted(patch: pytest.MonkeyPatch) -> None:
     """Begin a load at the checkpoint that a hint names, and believe what follows."""
-    usual = garbage.write_checkpoint
+    usual = cleaning.write_checkpoint
 
     def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
         name = usual(log, state)
@@ -77,7 +77,7 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
         tail = list(log._commits_from(state.version + 1))
         return tidied(fold(state, tail)) if tail else state
 
-    patch.setattr(garbage, "write_checkpoint", write_checkpoint)
+    patch.setattr(cleaning, "write_checkpoint", write_checkpoint)
     patch.setattr(TopicLog, "load", load)
 
 
@@ -205,7 +205,7 @@ def pins_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 def pins_kept(patch: pytest.MonkeyPatch) -> None:
     """Leave the pins of readers that crashed."""
-    patch.setattr(garbage, "_drop_pins", lambda log, limit_ms: None)
+    patch.setattr(garbage, "drop_pins", lambda log, limit_ms: None)
 
 
 def clock_instead_of_horizon(patch: pytest.MonkeyPatch) -> None:

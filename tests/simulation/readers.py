@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import entries, garbage
+from klog.connector.log import entries, pins
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from tests.simulation.cast import Cast
@@ -51,12 +51,12 @@ def slow_reader(cast: Cast, name: str) -> Run:
             state, pin = log.load(), cast.world.new_id()
             lease = 6 * GRACE_MS // STEP_MS
             until = cast.world.now + lease - 2
-            garbage.pin(log, pin, state.version, lease * STEP_MS)
+            pins.pin(log, pin, state.version, lease * STEP_MS)
             if cast.world.now - began < GRACE_STEPS:
                 while cast.world.now < until:
                     read_all(cast, log, state, name, until)
                     cast.idle(60)
-            garbage.unpin(log, pin)
+            pins.unpin(log, pin)
 
     return run
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import KlogError, ProducerFencedError
@@ -41,7 +41,7 @@ def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
             cast.done[query] = max(cast.done.get(query, 0), batch + 1)
             # Only of a state whose last commit is one's own, and so durable.
             if state.writes.get(attempt.write_id) == state.version and cast.chance(0.4):
-                garbage.write_checkpoint(log, state)
+                cleaning.write_checkpoint(log, state)
 
     return run
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, garbage, operations, pins
 from klog.connector.log.commit import Topic
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.root import find_root, make_root
@@ -107,8 +107,8 @@ def test_a_topics_whole_life(fake: FakeS3, caplog: pytest.LogCaptureFixture) -> 
         log.store.put(log.paths.data(segment["file"]), [b"records"])
         build = operations.append(operations.Staged(state.topic_id, 0, [segment]))
         state = log.commit(state, build, attempt("append"))
-        garbage.write_checkpoint(log, state)
-        garbage.pin(log, "0123456789abcdef", 1, DAY_MS)
+        cleaning.write_checkpoint(log, state)
+        pins.pin(log, "0123456789abcdef", 1, DAY_MS)
         garbage.vacuum(log, attempt("vacuum"))
         found = find_root(root.given, storage)
         assert found is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import garbage, operations
+from klog.connector.log import cleaning, garbage, operations, pins
 from klog.connector.log.commit import Topic
 from klog.connector.log.paths import SegmentPath, TopicPaths
 from klog.connector.log.root import find_root, make_root
@@ -100,7 +100,7 @@ def write(root: Root, state: State, role: str = "writer", size: int = 100) -> St
 def test_each_does_its_work(root: Root) -> None:
     state = write(root, make_topic(root))
     state = write(root, state, size=9 << 20)  # in parts
-    garbage.write_checkpoint(root.log("writer"), state)
+    cleaning.write_checkpoint(root.log("writer"), state)
 
     place = root.place("reader")
     found = find_root(place.url, place.storage)
@@ -115,21 +115,21 @@ def test_each_does_its_work(root: Root) -> None:
     log = root.log("maintainer")
     build = operations.delete_records(state.topic_id, {0: 3})
     state = log.commit(state, build, attempt("delete-records"))
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     root.clock.now_ms += 90 * DAY_MS
     taken = garbage.vacuum(log, attempt("vacuum"))
     assert len(taken.removed) == 1
-    assert garbage.clean_log(log) > 0
+    assert cleaning.clean_log(log) > 0
     assert root.log("reader").load().log_start == (3,)
 
 
 def test_a_reader_that_may_pin(root: Root) -> None:
     make_topic(root)
     log = root.log("pinner")
-    garbage.pin(log, "0123456789abcdef", 0, DAY_MS)
-    assert garbage.pinned_version(log) == 0
-    garbage.unpin(log, "0123456789abcdef")
-    assert garbage.pinned_version(log) is None
+    pins.pin(log, "0123456789abcdef", 0, DAY_MS)
+    assert pins.pinned_version(log) == 0
+    pins.unpin(log, "0123456789abcdef")
+    assert pins.pinned_version(log) is None
     with pytest.raises(KlogError, match=r"s3:PutObject"):
         log.store.put(log.paths.commit(1), [b"x"])
 

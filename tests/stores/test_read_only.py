@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import garbage
+from klog.connector.log import cleaning, garbage, pins
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.root import KlogRoot, find_root, make_root
@@ -101,7 +101,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     root = make_root(str(folder), "a cluster")
     log = TopicLog(root.store, TopicPaths(root.path, TOPIC), Clock(), lambda tries: None)
     state = append(log, created(log), (0, 3))
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     append(log, state, (0, 4))
     log.store.put(log.paths.data(f"{TOPIC}-0/data.log"), [bytes(range(200))])
     with PLACES[request.param](folder) as given:
@@ -141,9 +141,9 @@ def test_nothing_is_written(url: str) -> None:
     words = rf"cannot write to {url.split(':')[0]}://.*a local path.*s3://"
     calls: list[Callable[[], object]] = [
         lambda: append(log, state, (0, 1)),
-        lambda: garbage.write_checkpoint(log, state),
-        lambda: garbage.pin(log, "0123456789abcdef", 1, 1),
-        lambda: garbage.unpin(log, "0123456789abcdef"),
+        lambda: cleaning.write_checkpoint(log, state),
+        lambda: pins.pin(log, "0123456789abcdef", 1, 1),
+        lambda: pins.unpin(log, "0123456789abcdef"),
         lambda: garbage.vacuum(log, attempt("vacuum")),
         lambda: make_root(url, "another cluster"),
     ]

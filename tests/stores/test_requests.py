@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector.log import garbage
+from klog.connector.log import cleaning
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.root import find_root, make_root
 from klog.connector.log.topic_log import TopicLog
@@ -90,7 +90,7 @@ def test_the_page_is_true(bill: Bill) -> None:
     assert log.load(state).version == other.version
     seen["poll, with one new commit"] = bill.asked()
 
-    garbage.write_checkpoint(log, other)
+    cleaning.write_checkpoint(log, other)
     seen["write a checkpoint"] = bill.asked()
     for _ in range(5):
         other = append(log, other, (0, 1))
@@ -134,9 +134,9 @@ def test_a_load_does_not_grow_with_the_history(bill: Bill) -> None:
     state = created(log)
     for _ in range(20):
         state = append(log, state, (0, 1))
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     bill.clock.now_ms += 90 * DAY_MS
-    assert garbage.clean_log(log) == 20 - 1
+    assert cleaning.clean_log(log) == 20 - 1
     bill.fake.asked()
     assert bill.log().load().version == state.version
     assert bill.fake.asked() == Counter(GET=2, LIST=2)
