@@ -18,6 +18,7 @@ from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.checkpointing import CHECKPOINTER
 from klog.connector.log.commit import Commit
 from klog.connector.log.partition import Look, Root
+from klog.connector.log.raw import retrying
 from klog.connector.log.root import KlogRoot, find_root, make_root
 from klog.connector.log.roots import open_root
 from klog.connector.log.state import State
@@ -28,6 +29,7 @@ from klog.connector.sink.append import Appended, append
 from klog.connector.sink.stage import Given
 from klog.connector.source import scan
 from klog.connector.source.rows import schema
+from klog.connector.source.slices import Task
 from klog.connector.store.storage import PREFIX, Storage, storage_of
 from klog.errors import OptionError
 
@@ -134,8 +136,14 @@ class Log:
         if unknown:
             raise OptionError(f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}")
         root = self._root()
-        options = self._options(topic, start, end, names)
-        tasks = scan.tasks_now(root, options)
+
+        def planned() -> tuple[ReadOptions, list[Task]]:
+            look = root.look()
+            numbers = look.topics.get(topic, ())
+            options = self._options(topic, (start, end), numbers, names)
+            return options, scan.tasks(look, options)
+
+        options, tasks = retrying(planned)
         reader = scan.reader([self._given], options)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -145,29 +153,23 @@ class Log:
         return pa.RecordBatchReader.from_batches(schema(names), batches())
 
     def _options(
-        self, topic: str, start: Bound, end: Bound, columns: tuple[str, ...]
+        self,
+        topic: str,
+        bounds: tuple[Bound, Bound],
+        numbers: Sequence[int],
+        columns: tuple[str, ...],
     ) -> ReadOptions:
+        start, end = bounds
         return ReadOptions(
             topics=(topic,),
-            starting=self._offsets(topic, start, EARLIEST),
-            ending=self._offsets(topic, end, LATEST),
+            starting=_offsets(topic, start, numbers, EARLIEST),
+            ending=_offsets(topic, end, numbers, LATEST),
             starting_timestamp_ms=_milliseconds("start", start),
             ending_timestamp_ms=_milliseconds("end", end),
             latest_if_no_match=True,
             storage=self._storage,
             columns=columns,
         )
-
-    def _offsets(self, topic: str, bound: Bound, otherwise: int) -> int | Offsets:
-        """Give offsets by partition; those that a mapping leaves out are as if none was given."""
-        if bound is None or isinstance(bound, datetime):
-            return otherwise
-        numbers = self._look().topics.get(topic, ())
-        if isinstance(bound, int):
-            return {(topic, number): bound for number in numbers}
-        return {(topic, number): otherwise for number in numbers} | {
-            (topic, number): offset for number, offset in bound.items()
-        }
 
     def _root(self) -> Root:
         if self._reading is None:
@@ -202,3 +204,14 @@ def _milliseconds(name: str, bound: Bound) -> int | None:
         raise OptionError(f"{name}: {bound} has no time zone; give it one, such as timezone.utc")
     since = bound - datetime(1970, 1, 1, tzinfo=timezone.utc)
     return -(-since // _MILLISECOND)
+
+
+def _offsets(topic: str, bound: Bound, numbers: Sequence[int], otherwise: int) -> int | Offsets:
+    """Give offsets by partition; those that a mapping leaves out are as if none was given."""
+    if bound is None or isinstance(bound, datetime):
+        return otherwise
+    if isinstance(bound, int):
+        return {(topic, number): bound for number in numbers}
+    return {(topic, number): otherwise for number in numbers} | {
+        (topic, number): offset for number, offset in bound.items()
+    }

@@ -53,7 +53,7 @@ def offset_for_time(root: KlogRoot, entry: Entry, timestamp_ms: int, start: int)
     shift, path = entry["offset_shift"], path_of(root, entry)
     sought = max(_behind_earlier(root, entry, timestamp_ms), start - shift)
     position = position_before(root, entry, sought + shift)
-    file = root.store.open(path)
+    file = root.store.open(path, entry["size_bytes"])
     try:
         try:
             found = _scan(file, position, entry, sought, timestamp_ms)

@@ -189,7 +189,7 @@ def _open(store: Store, piece: Slice) -> File:
 
 
 def _open_committed(store: Store, piece: Slice) -> File:
-    file = store.open(piece["path"])
+    file = store.open(piece["path"], piece["file_bytes"])
     if file.size_bytes == piece["file_bytes"]:
         return file
     file.close()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from klog.connector.log.partition import PartitionLog, Root, TopicPartition
+from klog.connector.log.partition import Look, PartitionLog, Root, TopicPartition
 from klog.connector.log.raw import retrying
 from klog.connector.log.roots import open_root
 from klog.connector.options import ReadOptions, paths
@@ -42,19 +42,18 @@ def log_directories(given: Mapping[str, str]) -> list[str]:
 
 def pin(root: Root, options: ReadOptions) -> Pinned:
     """Resolve the options to offset ranges as of now."""
-    ranges = retrying(lambda: _ranges(root, options))
+    ranges = retrying(lambda: _ranges(root.look(), options))
     return [
         (r.log.name.topic, r.log.name.partition, r.log.topic_id, r.start, r.end) for r in ranges
     ]
 
 
-def tasks_now(root: Root, options: ReadOptions) -> list[Task]:
-    """Plan a read of what there is now, in one look."""
-    return retrying(lambda: plan(_ranges(root, options), options.min_partitions))
+def tasks(look: Look, options: ReadOptions) -> list[Task]:
+    """Plan a read of what a look saw."""
+    return plan(_ranges(look, options), options.min_partitions)
 
 
-def _ranges(root: Root, options: ReadOptions) -> list[OffsetRange]:
-    look = root.look()
+def _ranges(look: Look, options: ReadOptions) -> list[OffsetRange]:
     return batch_ranges(look.open(subscribed(options, look.topics)), options)
 
 
@@ -147,8 +146,8 @@ class Replanner:
             if start >= end:
                 return log.log_start, []
             left = OffsetRange(log, start, end, piece["markers_until"] >= 0)
-            tasks = plan([left], by_index=False)
-            return log.log_start, [one for task in tasks for one in expanded(task)]
+            again = plan([left], by_index=False)
+            return log.log_start, [one for task in again for one in expanded(task)]
 
         return retrying(planned)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from klog.errors import KlogError
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -47,8 +49,22 @@ class Store(Protocol):
     def entries(self, directory: str) -> list[Entry]:
         """List a directory, one level deep, in the order of names."""
 
-    def open(self, path: str) -> File:
-        """Open a file for reading ranges."""
+    def open(self, path: str, size_bytes: int | None = None) -> File:
+        """Open a file for reading ranges.
+
+        Where `size_bytes` is known, of a file that never changes, a store need not ask for it. That
+        the file is missing, or shorter, is then told by the first read that meets it.
+        """
 
     def read(self, path: str) -> bytes:
         """Read a whole small file."""
+
+
+def whole(data: bytes, size_bytes: int, path: str) -> bytes:
+    """Give the bytes of a range; fewer than asked for are a `KlogError` that names the file."""
+    if len(data) != size_bytes:
+        raise KlogError(
+            f"{path}: {len(data)} bytes came where {size_bytes} were asked for: it is shorter than "
+            "its commit or the store said. Restore it from a copy, or read again"
+        )
+    return data

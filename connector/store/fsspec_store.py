@@ -83,7 +83,7 @@ class FsspecStore:
         with _foreign(str(info["name"]), self._storage):
             return int(self._system.info(info["name"])["size"])
 
-    def open(self, path: str) -> FsspecFile:
+    def open(self, path: str, size_bytes: int | None = None) -> FsspecFile:
         """Open a file."""
         return FsspecFile(self._system, path, self._storage)
 

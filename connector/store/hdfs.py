@@ -80,7 +80,7 @@ class Hdfs:
         ]
         return sorted(entries, key=lambda entry: entry.name)
 
-    def open(self, path: str) -> HdfsFile:
+    def open(self, path: str, size_bytes: int | None = None) -> HdfsFile:
         """Open a file."""
         return HdfsFile(self, path)
 

@@ -77,7 +77,7 @@ class LocalStore:
                 found.append(entry)
         return sorted(found, key=lambda entry: entry.name)
 
-    def open(self, path: str) -> LocalFile:
+    def open(self, path: str, size_bytes: int | None = None) -> LocalFile:
         """Open a file."""
         return LocalFile(path)
 

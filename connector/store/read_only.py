@@ -24,9 +24,9 @@ class ReadOnlyStore:
         """List a directory."""
         return self.store.entries(directory)
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open a file for reading ranges."""
-        return self.store.open(path)
+        return self.store.open(path, size_bytes)
 
     def read(self, path: str) -> bytes:
         """Read a whole small file."""

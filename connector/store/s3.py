@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from klog.connector.store.aws import Patience, found_keys, s3_client
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, whole
 from klog.connector.store.s3_refusals import (
     code_of,
     in_few_words,
@@ -49,9 +49,12 @@ _Found = TypeVar("_Found")
 class S3File:
     """An object, as of its opening: a read after it was replaced is `FileNotFoundError`."""
 
-    def __init__(self, store: S3, path: str) -> None:
-        """Ask for the object's size and ETag."""
+    def __init__(self, store: S3, path: str, size_bytes: int | None) -> None:
+        """Ask for the object's size and ETag, where its size is not known."""
         self._store, self._path = store, path
+        if size_bytes is not None:
+            self.size_bytes, self._tag, self.identity, self.stamp = size_bytes, None, "", ""
+            return
         found = store.head(path)
         self.size_bytes = int(found["size"])
         self._tag = found["e_tag"]
@@ -60,9 +63,12 @@ class S3File:
 
     def read(self, begin: int, end: int) -> bytes:
         """Read from `begin` to before `end` in one request."""
-        if begin >= min(end, self.size_bytes):
+        behind = min(end, self.size_bytes)
+        if begin >= behind:
             return b""
-        return self._store.read_range(self._path, begin, min(end, self.size_bytes), self._tag)
+        return whole(
+            self._store.read_range(self._path, begin, behind, self._tag), behind - begin, self._path
+        )
 
     def close(self) -> None:
         """Hold nothing open between reads."""
@@ -104,9 +110,9 @@ class S3:
             self._refuse_empty(directory)
         return sorted(entries, key=lambda entry: entry.name)
 
-    def open(self, path: str) -> S3File:
-        """Open an object."""
-        return S3File(self, path)
+    def open(self, path: str, size_bytes: int | None = None) -> S3File:
+        """Open an object; where its size is known, nothing is sent."""
+        return S3File(self, path, size_bytes)
 
     def read(self, path: str) -> bytes:
         """Read a whole object."""

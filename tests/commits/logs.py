@@ -40,7 +40,7 @@ class CountingStore:
             raise FileNotFoundError(directory)
         return list(names.values())
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open nothing: a commit log reads whole files."""
         raise NotImplementedError
 

@@ -68,7 +68,7 @@ class FailingStore:
     def entries(self, directory: str) -> list[Entry]:
         return list(self._call(lambda: self._store.entries(directory)))
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, size_bytes: int | None = None) -> File:
         raise NotImplementedError
 
     def read(self, path: str) -> bytes:

@@ -52,7 +52,7 @@ class SimulatedStore:
             return [one for one in names if one[0] > before[-1][0]][: self._page]
         return []
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, size_bytes: int | None = None) -> Any:
         """No protocol opens files."""
         raise NotImplementedError
 
