@@ -103,6 +103,11 @@ def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicLog, "load", load)
 
 
+def checkpoint_only_read(patch: pytest.MonkeyPatch) -> None:
+    """Clean behind a checkpoint that can be read, and may not outlive a loss of power."""
+    patch.setattr(garbage, "_is_durable", lambda log, name: True)
+
+
 def no_boundary(patch: pytest.MonkeyPatch) -> None:
     """Delete commits without saying so first, and never ask."""
     patch.setattr(TopicLog, "boundary", lambda log: -1)
@@ -225,6 +230,7 @@ MISTAKES: dict[str, Patch] = {
         checkpoint_not_checked,
         boundary_against_the_end,
         no_boundary,
+        checkpoint_only_read,
         no_read_back,
         offsets_as_staged,
         batches_without_a_name,
