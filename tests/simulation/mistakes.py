@@ -62,15 +62,13 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
         return name
 
     def hinted(log: TopicLog) -> State:
-        try:
+        with suppress(FileNotFoundError, checkpoint.NotWholeError):
             name = checkpoint_name(json.loads(log.store.read(f"{log.paths.directory}/hint.json")))
             assert name is not None
             data = log.store.read(log.paths.checkpoint(name))
-        except FileNotFoundError:
-            return State()
-        return (
-            checkpoint.decode(data, log.read_part) if checkpoint.is_whole(name, data) else State()
-        )
+            if checkpoint.is_whole(name, data):
+                return checkpoint.decode(data, log.read_part)
+        return State()
 
     def load(log: TopicLog, cached: State | None = None) -> State:
         state = cached if cached is not None else hinted(log)
