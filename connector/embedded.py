@@ -115,7 +115,7 @@ class Log:
         done = append(
             log, state, rows, attempt, dict(options), transactional_id, transaction_version
         )
-        self._known[topic] = CHECKPOINTER.offer(log, done.state)
+        self._known[topic] = CHECKPOINTER.offer(log, done.state) if done.is_new else done.state
         return done
 
     def scan(

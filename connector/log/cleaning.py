@@ -34,6 +34,8 @@ def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
 
     The state is one that a commit of the caller's own ended: where that of another ended it, a loss
     of power may undo the commit and leave its checkpoint.
+    The state is one that a commit of the caller's own ended: where that of another ended it, a loss
+    of power may undo the commit and leave its checkpoint.
     Of a large state only the parts are written that have changed, and they before what names them.
     """
     rows = state.live.rows()
@@ -91,12 +93,23 @@ def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     aged = version_before(log, state, log.clock() - retention_ms)
     boundary = min(resting.version, state.version - 1, aged)
     if boundary > old:
+        if not _is_durable(log, resting):
+            return old
         content = str(resting).encode()
         if log.store.put_if_absent(log.paths.boundary(boundary), content) is Put.UNKNOWN:
             return old  # The next run looks again; until then nothing may go.
         old = boundary
     _delete_below(log, old, [name for name, _ in whole])
     return old
+
+
+def _is_durable(log: TopicLog, name: CheckpointName) -> bool:
+    """Make sure that a checkpoint outlives a loss of power: who put it may have died before that.
+
+    That it can be read does not say so; that it exists, said by the store, does.
+    """
+    path = log.paths.checkpoint(name)
+    return log.store.put_if_absent(path, log.store.read(path)) is not Put.UNKNOWN
 
 
 def _delete_below(log: TopicLog, boundary: int, whole: list[CheckpointName]) -> None:

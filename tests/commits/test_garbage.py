@@ -82,6 +82,21 @@ def test_what_may_not_be_durable_is_put_until_the_store_says_that_it_is() -> Non
     assert store.requests["create"] == 3
 
 
+def test_nothing_is_cleaned_behind_a_checkpoint_that_may_not_be_durable() -> None:
+    store, clock = Unsynced(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    for _ in range(3):
+        state = append(log, state, (0, 1))
+    garbage.write_checkpoint(log, state)
+    clock.now_ms += DAY_MS
+    store.fails = 1
+    assert garbage.clean_log(log, 0) == -1
+    assert log.paths.commit(0) in store.files
+    assert garbage.clean_log(log, 0) == 2
+    assert log.paths.commit(0) not in store.files
+
+
 def vacuumed(log: TopicLog) -> garbage.Garbage:
     """Vacuum with a grace of a day."""
     return garbage.vacuum(log, attempt("vacuum"), DAY_MS)

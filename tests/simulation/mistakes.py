@@ -62,15 +62,13 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
         return name
 
     def hinted(log: TopicLog) -> State:
-        try:
+        with suppress(FileNotFoundError, checkpoint.NotWholeError):
             name = checkpoint_name(json.loads(log.store.read(f"{log.paths.directory}/hint.json")))
             assert name is not None
             data = log.store.read(log.paths.checkpoint(name))
-        except FileNotFoundError:
-            return State()
-        return (
-            checkpoint.decode(data, log.read_part) if checkpoint.is_whole(name, data) else State()
-        )
+            if checkpoint.is_whole(name, data):
+                return checkpoint.decode(data, log.read_part)
+        return State()
 
     def load(log: TopicLog, cached: State | None = None) -> State:
         state = cached if cached is not None else hinted(log)
@@ -101,6 +99,11 @@ def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
         raise KlogError("no checkpoint")
 
     patch.setattr(TopicLog, "load", load)
+
+
+def checkpoint_only_read(patch: pytest.MonkeyPatch) -> None:
+    """Clean behind a checkpoint that can be read, and may not outlive a loss of power."""
+    patch.setattr(garbage, "_is_durable", lambda log, name: True)
 
 
 def no_boundary(patch: pytest.MonkeyPatch) -> None:
@@ -225,6 +228,7 @@ MISTAKES: dict[str, Patch] = {
         checkpoint_not_checked,
         boundary_against_the_end,
         no_boundary,
+        checkpoint_only_read,
         no_read_back,
         offsets_as_staged,
         batches_without_a_name,

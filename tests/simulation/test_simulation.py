@@ -11,33 +11,34 @@ from tests.simulation.mistakes import MISTAKES, making
 from tests.simulation.run import run
 from tests.simulation.world import FoundError
 
-FEW, MANY = 12, 1000
+FEW, MANY = 10, 1000
 SHOWN_BY = {
     "exists_then_write": 0,
     "renamed_over": 0,
     "created_and_filled": 0,
     "answer_dropped": 0,
     "not_synced": 4,
-    "hint_trusted": 1,
-    "checkpoint_not_checked": 7,
-    "boundary_against_the_end": 156,
-    "no_boundary": 10,
-    "no_read_back": 0,
+    "hint_trusted": 5,
+    "checkpoint_not_checked": 0,
+    "boundary_against_the_end": 68,
+    "no_boundary": 19,
+    "checkpoint_only_read": 125,
+    "no_read_back": 35,
     "offsets_as_staged": 0,
-    "batches_without_a_name": 0,
-    "other_query_skipped": 1,
+    "batches_without_a_name": 3,
+    "other_query_skipped": 6,
     "no_fence": 3,
     "inputs_not_checked": 2,
-    "partitions_not_looked_at": 2,
+    "partitions_not_looked_at": 11,
     "topic_id_not_looked_at": 8,
-    "config_not_looked_at": 2,
-    "abort_deletes": 0,
-    "no_grace": 10,
-    "pins_not_looked_at": 0,
-    "pins_kept": 2,
-    "clock_instead_of_horizon": 50,
+    "config_not_looked_at": 32,
+    "abort_deletes": 9,
+    "no_grace": 140,
+    "pins_not_looked_at": 53,
+    "pins_kept": 9,
+    "clock_instead_of_horizon": 0,
 }
-"""By mistake, the first seed that shows it."""
+"""By mistake, the first seed that shows it. Who changes what klog asks of a store changes these."""
 
 
 @pytest.mark.parametrize("seed", range(FEW))
@@ -45,10 +46,15 @@ def test_a_seed_shows_no_fault(seed: int) -> None:
     assert len(history(run(seed))) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mistake", "seed"), SHOWN_BY.items())
 def test_a_mistake_shows(mistake: str, seed: int) -> None:
-    with making(mistake), pytest.raises(FoundError):
-        run(seed)
+    with making(mistake):
+        try:
+            run(seed)
+        except FoundError:
+            return
+    pytest.fail(f"find a seed anew: python -m tests.simulation 0..1000 --mistake {mistake}")
 
 
 def test_every_mistake_has_a_seed() -> None:
