@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from klog.connector.log import garbage, operations, pins
+from klog.connector.log import cleaning, garbage, operations, pins
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
@@ -88,12 +88,12 @@ def test_nothing_is_cleaned_behind_a_checkpoint_that_may_not_be_durable() -> Non
     state = created(log)
     for _ in range(3):
         state = append(log, state, (0, 1))
-    garbage.write_checkpoint(log, state)
+    cleaning.write_checkpoint(log, state)
     clock.now_ms += DAY_MS
     store.fails = 1
-    assert garbage.clean_log(log, 0) == -1
+    assert cleaning.clean_log(log, 0) == -1
     assert log.paths.commit(0) in store.files
-    assert garbage.clean_log(log, 0) == 2
+    assert cleaning.clean_log(log, 0) == 2
     assert log.paths.commit(0) not in store.files
 
 
