@@ -8,6 +8,7 @@ remembers nothing, so that folding is tried in all its ways.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -30,7 +31,7 @@ class _Memory:
     def __init__(self) -> None:
         self._commits: dict[tuple[bytes, int], Commit] = {}
         self._bytes: dict[int, bytes] = {}
-        self._checkpoints: dict[bytes, State] = {}
+        self._checkpoints: dict[bytes, tuple[State, list[tuple[CheckpointName, bytes]]]] = {}
         self._states: dict[tuple[int, bytes], State] = {}
         self._kept: dict[int, State] = {}
         self._read: dict[CheckpointName, State] = {}
@@ -44,11 +45,18 @@ class _Memory:
         return found
 
     def decode_checkpoint(self, data: bytes, read_part: ReadPart) -> State:
-        found = self._checkpoints.get(data)
-        if found is None:
-            found = self._decode_checkpoint(data, read_part)
-            if not checkpoint.parts_of(data):  # What depends on other files is read each time.
-                self._checkpoints[data] = found
+        """Read the parts each time, as they may be gone, and decode only what is new."""
+        known = self._checkpoints.get(data)
+        if known is not None and all(_is(read_part, *part) for part in known[1]):
+            return known[0]
+        parts = []
+
+        def reading(name: CheckpointName) -> bytes:
+            parts.append((name, read_part(name)))
+            return parts[-1][1]
+
+        found = self._decode_checkpoint(data, reading)
+        self._checkpoints[data] = (found, parts)
         return found
 
     def fold(self, state: State, tail: Iterable[Commit]) -> State:
@@ -66,6 +74,13 @@ class _Memory:
         return state
 
 
+def _is(read_part: ReadPart, name: CheckpointName, data: bytes) -> bool:
+    try:
+        return read_part(name) == data
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def remembering(seed: int) -> Iterator[None]:
     """Remember for a while, if this seed does."""
@@ -74,6 +89,7 @@ def remembering(seed: int) -> Iterator[None]:
             memory = _Memory()
             patch.setattr(commits, "decode", memory.decode)
             patch.setattr(checkpoint, "decode", memory.decode_checkpoint)
+            patch.setattr(checkpoint, "parts_of", functools.cache(checkpoint.parts_of))
             patch.setattr(topic_log, "fold", memory.fold)
             patch.setattr(topic_log, "tidied", lambda state: state)
         yield
