@@ -103,7 +103,7 @@ def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
 
 def checkpoint_only_read(patch: pytest.MonkeyPatch) -> None:
     """Clean behind a checkpoint that can be read, and may not outlive a loss of power."""
-    patch.setattr(garbage, "_is_durable", lambda log, name: True)
+    patch.setattr(cleaning, "_is_durable", lambda log, name: True)
 
 
 def no_boundary(patch: pytest.MonkeyPatch) -> None:
