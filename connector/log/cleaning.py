@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 
 from klog.connector.log import checkpoint, checkpoint_parts
@@ -83,24 +84,47 @@ def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
 
     Gives the boundary: commits at or below it are gone, or may be.
     """
+    due = _due(log, retention_ms)
+    if due.resting is None:
+        return due.old
+    if due.boundary > due.old:
+        if not _is_durable(log, due.resting):
+            return due.old
+        content = str(due.resting).encode()
+        if log.store.put_if_absent(log.paths.boundary(due.boundary), content) is Put.UNKNOWN:
+            return due.old  # The next run looks again; until then nothing may go.
+    boundary = max(due.boundary, due.old)
+    _delete_below(log, boundary, due.whole)
+    return boundary
+
+
+def would_clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
+    """Give the boundary that `clean_log` would leave if it ran now; nothing is written."""
+    due = _due(log, retention_ms)
+    return max(due.boundary, due.old)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """Where the boundary is and where it may be, and the whole checkpoint that it rests on."""
+
+    old: int
+    boundary: int
+    resting: CheckpointName | None
+    whole: list[CheckpointName]
+
+
+def _due(log: TopicLog, retention_ms: int) -> _Due:
     state, old = log.load(), log.boundary()
-    whole = list(islice(_whole_checkpoints(log), 2))
+    found = list(islice(_whole_checkpoints(log), 2))
     # After they were read: a boundary that came before may have taken parts of theirs since.
     is_certain = _is_certain(log)
-    resting = next((name for name, parts in whole if all(map(is_certain, parts))), None)
+    resting = next((name for name, parts in found if all(map(is_certain, parts))), None)
+    whole = [name for name, _ in found]
     if resting is None:
-        return old
+        return _Due(old, old, None, whole)
     aged = version_before(log, state, log.clock() - retention_ms)
-    boundary = min(resting.version, state.version - 1, aged)
-    if boundary > old:
-        if not _is_durable(log, resting):
-            return old
-        content = str(resting).encode()
-        if log.store.put_if_absent(log.paths.boundary(boundary), content) is Put.UNKNOWN:
-            return old  # The next run looks again; until then nothing may go.
-        old = boundary
-    _delete_below(log, old, [name for name, _ in whole])
-    return old
+    return _Due(old, min(resting.version, state.version - 1, aged), resting, whole)
 
 
 def _is_durable(log: TopicLog, name: CheckpointName) -> bool:

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from klog.cli.vacuum import duration_ms
-from klog.connector.log import operations
+from klog.connector.log import cleaning, operations
+from klog.connector.log.root import find_root
 from klog.connector.store.temporary import temporary_path
 from tests.cli.klog_root import Root
 from tests.commits.logs import DAY_MS
@@ -111,3 +112,26 @@ def test_a_grace_that_is_none(on_root: Root, text: str) -> None:
 
 def test_both_at_once_are_wrong_usage(on_root: Root) -> None:
     assert "not allowed with" in on_root.refuses("vacuum", "--execute", "--dry-run", code=2)
+
+
+def test_commits_go_that_a_checkpoint_stands_for(on_root: Root) -> None:
+    on_root.does("topics", "create", "--topic", "orders")
+    for _ in range(5):
+        on_root.append("orders", 0, 1)
+        on_root.clock.now_ms += 1000
+    found = find_root(str(on_root.path))
+    assert found is not None
+    log = found.log("orders")
+    cleaning.write_checkpoint(log, log.load())
+    on_root.append("orders", 0, 1)
+    assert on_root.does("vacuum") == "There is nothing to delete.\n"
+    on_root.clock.now_ms += 40 * DAY_MS
+    said = "Topic: orders\tCommits: 6\n"
+    assert on_root.does("vacuum").startswith(f"{said}Would delete 0 files, 0 bytes, 6 commits.")
+    assert on_root.does("vacuum", "--log-retention", "50d") == "There is nothing to delete.\n"
+    history = on_root.does("history", "--topic", "orders")
+    assert on_root.does("vacuum", "--execute") == f"{said}Deleted 0 files, 0 bytes, 6 commits.\n"
+    assert on_root.state("orders").log_end == (6,)
+    assert len(on_root.does("history", "--topic", "orders").splitlines()) < len(
+        history.splitlines()
+    )
