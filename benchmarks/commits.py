@@ -33,11 +33,17 @@ from klog.connector.log import entries, operations
 from klog.connector.log.checkpointing import Checkpointer
 from klog.connector.log.cleaning import write_checkpoint
 from klog.connector.log.commit import Topic
+from klog.connector.log.committed import CommittedPartition, Sorted
+from klog.connector.log.description import Description
 from klog.connector.log.live import ROWS, Live
+from klog.connector.log.partition import TopicPartition
 from klog.connector.log.paths import SegmentPath, TopicPaths
-from klog.connector.log.root import back_off, now_ms
+from klog.connector.log.root import KlogRoot, back_off, now_ms
 from klog.connector.log.state import REMEMBERED_WRITES, State
 from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.source.plan import plan
+from klog.connector.source.ranges import OffsetRange
+from klog.connector.source.slices import Task
 from klog.connector.store.contract import WritableStore
 from klog.connector.store.schemes import writable_store_for
 from klog.connector.store.storage import Storage, storage_of
@@ -173,7 +179,7 @@ def _history(root: str, version: int) -> Iterator[Result]:
 
 
 def _loads(segments: int) -> Iterator[Result]:
-    """Load a checkpoint in a fresh process, and read from it what a plan of one partition needs."""
+    """Load a checkpoint in a fresh process, and plan a read of the whole topic."""
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
         log = _log(*writable_store_for(made))
         state = state_of(segments, max(1, segments // PARTITIONS))
@@ -193,26 +199,26 @@ def _loads(segments: int) -> Iterator[Result]:
     told = json.loads(done.stdout)
     under = "" if target is None else f"under {target:.0f}"
     yield Result("load and plan", size, told["load"] + told["plan"], "s", under)
-    yield Result("of it the plan of a partition", size, told["plan"], "s")
+    yield Result("of it the plan of all", size, told["plan"], "s")
     yield Result("reload after one commit", size, told["reload"], "s")
     memory = "" if target is None else f"under {TARGET_MIB:,}"
     yield Result("peak memory", size, told["peak_mib"], "MiB", memory)
 
 
 def load_and_plan(root: str) -> dict[str, float]:
-    """Load the topic, take one partition's segments out, and load once more behind a commit."""
+    """Load the topic, plan all of it, and load once more behind a commit."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     log = _log(*writable_store_for(root))
     pa.array([0])  # Arrow imports pandas, where it is installed, with the first array it makes.
     began = time.process_time()
     state = log.load()
     loaded = time.process_time()
-    plan(state)
+    plan_all(root, state)
     planned = time.process_time()
     peak = peak_mib()
     append(log, state)
     again = time.process_time()
-    plan(log.load(state))
+    entries.of_partition(log.load(state).segments, 0)
     reloaded = time.process_time()
     return {
         "load": loaded - began,
@@ -222,9 +228,16 @@ def load_and_plan(root: str) -> dict[str, float]:
     }
 
 
-def plan(state: State) -> pa.Table:
-    """Give the segments of one partition in order: what every plan begins with."""
-    return entries.of_partition(state.segments, PARTITIONS // 2)
+def plan_all(root: str, state: State) -> list[Task]:
+    """Plan a read of every segment, as the source does once it has the state."""
+    there = KlogRoot(root, *writable_store_for(root), "benchmark", 1, Description(""))
+    segments = Sorted(state.segments.combine_chunks())
+    ranges = []
+    for partition, (start, end) in enumerate(zip(state.log_start, state.log_end, strict=True)):
+        name, own = TopicPartition(TOPIC, partition), segments.partition(partition)
+        log = CommittedPartition(name, TOPIC_ID, there, start, end, own)
+        ranges.append(OffsetRange(log, start, end, committed_only=True))
+    return plan(ranges)
 
 
 def _median_ms(work: Callable[[], object], rounds: int) -> float:

@@ -13,7 +13,7 @@ from klog.connector.log.entries import Entry
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.segment import chunks
 from klog.connector.log.times import first_at_time
-from klog.connector.store.files import File
+from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
 from klog.logformat.offset_index import OffsetIndex, read_offset_index
 from klog.logformat.time_index import read_time_index
@@ -27,21 +27,21 @@ def path_of(root: KlogRoot, entry: Entry) -> str:
     return f"{root.path}/{entry['file']}"
 
 
-def read_index(root: KlogRoot, entry: Entry) -> OffsetIndex | None:
-    """Read a segment's offset index; None if it has none, or one that is malformed."""
-    if not entry["index_bytes"]:
-        return None
+def read_index(store: Store, path: str, base_offset: int, size_bytes: int) -> OffsetIndex | None:
+    """Read the offset index of a segment, `path`; None if it is missing or malformed."""
     try:
-        data = root.store.read(index_path(path_of(root, entry), "index"))
+        data = store.read(index_path(path, "index"))
     except FileNotFoundError:
         return None
-    return read_offset_index(data, first_in_file(entry), entry["size_bytes"])
+    return read_offset_index(data, base_offset, size_bytes)
 
 
 def position_before(root: KlogRoot, entry: Entry, offset: int) -> int:
     """Give a position from which a scan meets the batch of an offset of the log."""
-    wanted = offset - entry["offset_shift"]
-    index = read_index(root, entry) if wanted > first_in_file(entry) else None
+    wanted, first = offset - entry["offset_shift"], first_in_file(entry)
+    if wanted <= first or not entry["index_bytes"]:
+        return 0
+    index = read_index(root.store, path_of(root, entry), first, entry["size_bytes"])
     return 0 if index is None else index.position_before(wanted)
 
 

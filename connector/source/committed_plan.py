@@ -1,9 +1,9 @@
-"""The slices of a committed partition: a filter over its segments, and an index for the edges.
+"""The slices of a committed partition: a filter over its segments. Nothing is read.
 
-The rule: a segment that is wanted whole, and is no larger than a task's share, is a slice without
-anything being read. One that is wanted in part, or is larger, is cut at its offset index, one read
-each; where it has none, or a malformed one, it is read from its start. Segments never become
-Python objects one by one: a task's slices are one run of columns.
+The rule: a slice wants a range of offsets of one segment; one that is larger than a task's share is
+wanted in several, of equal numbers of offsets. Where in the file they lie, the task finds out by
+the segment's index (`indexed.py`). Segments never become Python objects one by one: a task's slices
+are one run of columns.
 """
 
 from __future__ import annotations
@@ -15,23 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klog.connector.log import lookup
 from klog.connector.log.committed import CommittedPartition
 from klog.connector.source.ranges import OffsetRange
-from klog.connector.source.slices import EACH, WHOLE_BYTES, Task
+from klog.connector.source.slices import EACH, Task
 from klog.logformat.index import Longs
-from klog.logformat.offset_index import OffsetIndex
 
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Slices of a list of segments, a row each: offsets are the log's, positions of bytes."""
+    """Slices, a row each: the segment by its row, offsets of the log, about how many bytes."""
 
     segment: Longs
     start: Longs
     stop: Longs
-    begin: Longs
-    end: Longs
+    size_bytes: Longs
 
 
 def size_bytes(r: OffsetRange, log: CommittedPartition) -> int:
@@ -42,75 +39,24 @@ def size_bytes(r: OffsetRange, log: CommittedPartition) -> int:
 def tasks(
     r: OffsetRange, log: CommittedPartition, target: int, *, by_index: bool = True
 ) -> list[Task]:
-    """Plan a range: tasks of about `target` bytes each. Without `by_index` nothing is read."""
+    """Plan a range: tasks of about `target` bytes each. Without `by_index` no index is believed."""
     segments = log.overlapping(r.start, r.end)
-    sizes = segments["size_bytes"].to_numpy()
     base, behind = segments["base_offset"].to_numpy(), segments["next_offset"].to_numpy()
-    edge = (base < r.start) | (behind > r.end) | (sizes > target)
-    edge &= (sizes > WHOLE_BYTES) & (segments["index_bytes"].to_numpy() > 0)
-    rows = np.arange(len(sizes))
-    parts = [_Pieces(rows, np.maximum(base, r.start), np.minimum(behind, r.end), rows * 0, sizes)]
-    for row in np.flatnonzero(edge).tolist() if by_index else ():
-        entry = segments.slice(row, 1).to_pylist()[0]
-        index = lookup.read_index(log.root, entry)
-        if index is not None and len(index):
-            parts.append(_cut(r, row, entry, index, target))
-    return _packed(r, log, segments, _joined(parts), target)
-
-
-def _cut(
-    r: OffsetRange, row: int, entry: dict[str, Any], index: OffsetIndex, target: int
-) -> _Pieces:
-    """Cut a segment behind appends that its index names, about `target` bytes apart.
-
-    An entry says where an append begins and its last offset, so that the offset behind it is the
-    cut; the slices on both sides read that append.
-    """
-    shift = entry["offset_shift"]
-    start, stop = max(r.start, entry["base_offset"]), min(r.end, entry["next_offset"])
-    positions = np.append(index.positions, entry["size_bytes"])
-    first, last = np.searchsorted(index.offsets, (start - shift, stop - 1 - shift), "left").tolist()
-    begin, end = (
-        int(positions[first - 1]) if first else 0,
-        int(positions[min(last + 1, len(index))]),
-    )
-    count = max(-(-(end - begin) // target), 1)
-    ideal = begin + np.arange(1, count) * ((end - begin) / count)
-    cuts = np.unique(np.searchsorted(index.positions, ideal))
-    bounds = index.offsets[cuts[cuts < len(index)]] + 1 + shift
-    bounds = bounds[(bounds > start) & (bounds < stop)]
-    starts, stops = np.append(start, bounds), np.append(bounds, stop)
-    before = np.searchsorted(index.offsets, starts - shift, "left")
-    behind = np.searchsorted(index.offsets, stops - 1 - shift, "left") + 1
-    return _Pieces(
-        np.full(len(starts), row),
-        starts,
-        stops,
-        np.where(before > 0, positions[before - 1], 0),
-        positions[np.minimum(behind, len(index))],
-    )
-
-
-def _joined(parts: list[_Pieces]) -> _Pieces:
-    """Put the pieces of cut segments in the place of the whole ones, which come first."""
-    whole, *cut = parts
-    if not cut:
-        return whole
-    kept = ~np.isin(whole.segment, [part.segment[0] for part in cut])
-    columns = [
-        np.concatenate([getattr(whole, name)[kept], *(getattr(part, name) for part in cut)])
-        for name in _Pieces.__slots__
-    ]
-    order = np.lexsort((columns[1], columns[0]))
-    return _Pieces(*(column[order] for column in columns))
+    start, stop = np.maximum(base, r.start), np.minimum(behind, r.end)
+    wanted = segments["size_bytes"].to_numpy() * ((stop - start) / (behind - base))
+    counts = np.clip(np.ceil(wanted / target), 1, stop - start).astype(np.int64)
+    segment = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
+    step = ((stop - start) / counts)[segment]
+    first = start[segment] + np.floor(number * step).astype(np.int64)
+    is_last = number == counts[segment] - 1
+    last = np.where(is_last, stop[segment], np.append(first[1:], 0))
+    pieces = _Pieces(segment, first, last, (wanted / counts)[segment].astype(np.int64))
+    return _packed(log, segments, pieces, target, by_index=by_index)
 
 
 def _packed(
-    r: OffsetRange,
-    log: CommittedPartition,
-    segments: pa.Table,
-    pieces: _Pieces,
-    target: int,
+    log: CommittedPartition, segments: pa.Table, pieces: _Pieces, target: int, *, by_index: bool
 ) -> list[Task]:
     """Put neighbouring slices into one task as long as they stay within the target together."""
     shared = {
@@ -120,32 +66,35 @@ def _packed(
         "topic_id": log.topic_id,
         "identity": "",
         "stamp": "",
+        "begin": 0,
         "aborted": [],
         "markers_until": -1,
     }
-    each = _columns(r, log, segments, pieces)
-    reached = np.cumsum(pieces.end - pieces.begin)
+    each = _columns(log, segments, pieces, by_index=by_index)
+    reached = np.cumsum(pieces.size_bytes)
     made: list[Task] = []
     row = 0
     while row < len(reached):
         before = int(reached[row - 1]) if row else 0
         behind = max(int(np.searchsorted(reached, before + target, "right")), row + 1)
-        made.append([shared | {EACH: {name: values[row:behind] for name, values in each.items()}}])
+        columns = {name: values[row:behind] for name, values in each.items()}
+        made.append([shared | {EACH: columns}])
         row = behind
     return made
 
 
 def _columns(
-    r: OffsetRange, log: CommittedPartition, segments: pa.Table, pieces: _Pieces
+    log: CommittedPartition, segments: pa.Table, pieces: _Pieces, *, by_index: bool
 ) -> dict[str, list[Any]]:
     """Give the fields of slices in which they differ, a list each."""
-    segment, begin, end = pieces.segment, pieces.begin, pieces.end
+    segment = pieces.segment
     taken = {
         name: segments[name].to_numpy()[segment]
-        for name in ("base_offset", "next_offset", "offset_shift", "size_bytes", "crc32c")
-    }
+        for name in (
+            "base_offset", "next_offset", "offset_shift", "size_bytes", "index_bytes", "crc32c",
+        )
+    }  # fmt: skip
     base, shift = taken["base_offset"], taken["offset_shift"]
-    is_whole = (begin == 0) & (end == taken["size_bytes"])
     # A segment that was compacted or merged may begin behind its base offset.
     appended = pc.equal(segments["origin"], "append").to_numpy()[segment]
     directory = f"{log.root.path}/"
@@ -155,10 +104,10 @@ def _columns(
         "base_offset": (base - shift).tolist(),
         "offset_shift": shift.tolist(),
         "file_bytes": taken["size_bytes"].tolist(),
-        "crc32c": np.where(is_whole, taken["crc32c"], -1).tolist(),
-        "begin": begin.tolist(),
-        "end": end.tolist(),
-        "first_offset": np.where((begin == 0) & appended, base - shift, -1).tolist(),
+        "index_bytes": (taken["index_bytes"] if by_index else taken["index_bytes"] * 0).tolist(),
+        "crc32c": taken["crc32c"].tolist(),
+        "end": taken["size_bytes"].tolist(),
+        "first_offset": np.where(appended, base - shift, -1).tolist(),
         "start_offset": pieces.start.tolist(),
         "end_offset": pieces.stop.tolist(),
         "limit_offset": (taken["next_offset"] - shift).tolist(),

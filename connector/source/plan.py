@@ -8,7 +8,7 @@ from klog.connector.log.committed import CommittedPartition
 from klog.connector.log.partition import RawPartition
 from klog.connector.source import committed_plan, raw_plan
 from klog.connector.source.ranges import OffsetRange
-from klog.connector.source.slices import TARGET_BYTES, Slice, Task, expanded, span
+from klog.connector.source.slices import MOST_TASKS, TARGET_BYTES, Slice, Task, expanded, span
 
 
 def plan(ranges: list[OffsetRange], min_tasks: int = 0, *, by_index: bool = True) -> list[Task]:
@@ -18,9 +18,10 @@ def plan(ranges: list[OffsetRange], min_tasks: int = 0, *, by_index: bool = True
     segment cannot be planned, `FileNotFoundError` where one has gone. Without `by_index` no index
     of a committed segment is believed.
     """
-    target = TARGET_BYTES
+    total = sum(map(_bytes, ranges))
+    target = max(TARGET_BYTES, total // MOST_TASKS)
     if min_tasks > len(ranges):
-        target = max(min(target, -(-sum(map(_bytes, ranges)) // min_tasks)), 1)
+        target = max(min(target, -(-total // min_tasks)), 1)
     tasks = [task for r in ranges for task in _tasks(r, target, by_index=by_index)]
     if len(tasks) < min_tasks:
         slices = [piece for task in tasks for piece in expanded(task)]

@@ -65,6 +65,7 @@ def _cut(
             "base_offset": segment.base_offset,
             "offset_shift": 0,
             "file_bytes": -1,
+            "index_bytes": -1,
             "crc32c": -1,
             "markers_until": max(r.log.log_end, r.end) if r.committed_only else -1,
             "aborted": [a for a in aborted if a[2] >= segment.base_offset and a[1] < next_base],

@@ -20,6 +20,7 @@ import pyarrow as pa
 from klog.connector.log.raw import read_topic_id_of
 from klog.connector.log.segment import Chunk, chunks, first_offset, located
 from klog.connector.source.fates import Fates
+from klog.connector.source.indexed import narrowed
 from klog.connector.source.rows import decoded, rows, schema
 from klog.connector.source.slices import ChangedError, Slice, expanded
 from klog.connector.store.files import File, Store
@@ -105,9 +106,11 @@ def _read_slice(piece: Slice, names: set[str], storage: Storage) -> Iterator[tup
     store, _ = store_for(piece["root"], storage)
     file = _open(store, piece)
     shift, piece = piece["offset_shift"], as_in_file(piece)
-    fates = Fates(piece, store, file)
     behind, crc = piece["base_offset"], 0
     try:
+        if piece["file_bytes"] >= 0:
+            piece = narrowed(store, piece)
+        fates = Fates(piece, store, file)
         for chunk in _chunks(file, piece):
             if piece["crc32c"] >= 0:
                 crc = google_crc32c.extend(crc, chunk.data[: int(chunk.batches.ends[-1])])

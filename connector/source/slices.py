@@ -8,9 +8,10 @@ A slice is a plain dict, because Spark carries it:
                                no identity where a commit says what the file is
     base_offset                of the segment, as the file says it
     offset_shift               what is added to the offsets that the file says
-    file_bytes, crc32c         of the whole file, as its commit says; -1 where nothing does, and no
-                               CRC for a part of a file
-    begin, end                 positions: the bytes to read
+    file_bytes, index_bytes,   of the whole file and its offset index, as its commit says; -1 where
+    crc32c                     nothing does, no index where none is to be believed
+    begin, end                 positions: the bytes to read; of a committed segment all of them,
+                               until the task has looked into its index
     first_offset               first offset of the batch at `begin`, -1 where that is unknown
     start_offset, end_offset   the records wanted, end exclusive, by the log's offsets
     limit_offset               behind every offset that may stand in these bytes
@@ -35,6 +36,8 @@ Task: TypeAlias = list[dict[str, Any]]
 
 TARGET_BYTES = 64 << 20
 """A task's share: some seconds of decoding, and small beside a segment."""
+MOST_TASKS = 10_000
+"""A driver holds them all: of a larger read each has more than its share."""
 WHOLE_BYTES = 256 << 10
 """Up to here a segment is read whole rather than looked up in its index."""
 EACH = "each"

@@ -15,8 +15,9 @@ import klog
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
-from klog.connector.source import committed_plan, scan
+from klog.connector.source import indexed, scan
 from klog.connector.source import plan as plan_module
+from klog.connector.source.read import as_in_file
 from klog.connector.source.slices import expanded
 from klog.connector.store.local import LocalFile, LocalStore
 from klog.errors import OptionError
@@ -66,7 +67,7 @@ def test_any_range_is_read_exactly(
     start, end = sorted((one, other))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_module, "TARGET_BYTES", target)
-        patch.setattr(committed_plan, "WHOLE_BYTES", whole)
+        patch.setattr(indexed, "WHOLE_BYTES", whole)
         more = {"minPartitions": str(min_tasks)} if min_tasks else {}
         rows = read(shared, **between(start, end), **more)
     assert [row["offset"] for row in rows] == list(range(start, end))
@@ -77,7 +78,7 @@ def test_slices_of_a_segment_share_no_offset(shared: Path) -> None:
     """A slice that is planned anew by its offsets gives no record that another gives."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_module, "TARGET_BYTES", 2000)
-        patch.setattr(committed_plan, "WHOLE_BYTES", 0)
+        patch.setattr(indexed, "WHOLE_BYTES", 0)
         parsed = read_options({"subscribe": "t", **between(17, 2983)})
         root = open_root([str(shared)])
         tasks = scan.slices(root, scan.pin(root, parsed), parsed)
@@ -86,7 +87,11 @@ def test_slices_of_a_segment_share_no_offset(shared: Path) -> None:
     assert [span[0] for span in spans] == [17, *(span[1] for span in spans[:-1])]
     assert spans[-1][1] == 2983
     assert len(pieces) > 60
-    assert max(sum(p["end"] - p["begin"] for p in expanded(task)) for task in tasks) < 6000
+    assert {len(list(expanded(task))) for task in tasks} == {1}, "each has its share of bytes"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(indexed, "WHOLE_BYTES", 0)
+        read = [indexed.narrowed(LocalStore(), as_in_file(piece)) for piece in pieces]
+    assert max(piece["end"] - piece["begin"] for piece in read) < 4000
 
 
 @pytest.mark.parametrize("second", [0, 1, 499, 1000, 1499, 1500, 2222, 2999])
@@ -128,7 +133,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_one_offset_costs_two_reads_beside_the_state(
     shared: Path, requests: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committed_plan, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(indexed, "WHOLE_BYTES", 0)
     parsed = read_options({"subscribe": "t", **between(2345, 2346)})
     root = open_root([str(shared)])
     pinned = scan.pin(root, parsed)
@@ -136,7 +141,7 @@ def test_one_offset_costs_two_reads_beside_the_state(
     root.look().open([])
     tasks = scan.slices(root, pinned, parsed)
     # The state again, from the one known: the next commit, which is not there, and the boundary.
-    assert requests == {"read": 2, "list": 1}
+    assert requests == {"read": 1, "list": 1}
     requests.clear()
     (row,) = [
         r
@@ -145,7 +150,7 @@ def test_one_offset_costs_two_reads_beside_the_state(
         for r in b.to_pylist()
     ]
     assert row["offset"] == 2345
-    assert requests == {"open": 1, "range": 1}
+    assert requests == {"open": 1, "read": 1, "range": 1}
 
 
 def test_a_time_costs_three_reads_beside_the_state(shared: Path, requests: Counter[str]) -> None:

@@ -14,7 +14,7 @@ from klog.connector.log.entries import of_partition
 from klog.connector.log.operations import replace_segments
 from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
-from klog.connector.source import committed_plan, scan
+from klog.connector.source import indexed, scan
 from klog.errors import CorruptFileError, DataLossError
 from klog.logformat.offset_index import ENTRY
 from tests.connector.committed import (
@@ -117,14 +117,14 @@ SPOILED = [late, early, between_batches, lambda data: b"", lambda data: data[:-3
 def test_an_index_that_does_not_fit_costs_no_record(
     path: Path, spoil: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committed_plan, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(indexed, "WHOLE_BYTES", 0)
     for index in path.glob("t-0/*.index"):
         index.write_bytes(spoil(index.read_bytes()))
     assert_readable(path)
 
 
 def test_a_missing_index_costs_no_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed_plan, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(indexed, "WHOLE_BYTES", 0)
     for index in path.glob("t-0/*.index"):
         index.unlink()
     assert_readable(path)
