@@ -50,7 +50,8 @@ class Log:
 
     def topics(self) -> list[str]:
         """List the topics, Kafka's own in a broker's directory too."""
-        return sorted(self._look().topics)
+        topics = self._look().topics
+        return sorted(name for name in topics if name in topics)
 
     def describe(self, topic: str) -> TopicDescription:
         """Tell a topic's id, configs and partitions. Raises `OptionError` if it is not there."""

@@ -8,7 +8,7 @@ offsets as written: the log's are `offset_shift` higher.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,11 +109,7 @@ class CommittedLook:
         self._root = root
         self._loaded: dict[str, State] = {}
         self._sorted: dict[str, Sorted] = {}
-
-    @property
-    def topics(self) -> Mapping[str, Sequence[int]]:
-        """Give the numbers of each topic's partitions."""
-        return _Topics(self._root.root, self)
+        self.topics: Mapping[str, Sequence[int]] = _Topics(self, root.root.topic_names)
 
     def __contains__(self, name: object) -> bool:
         """Tell whether a `TopicPartition` was there."""
@@ -152,24 +148,29 @@ class CommittedLook:
         return self._loaded[topic]
 
 
-@dataclass(frozen=True, slots=True)
 class _Topics(Mapping[str, Sequence[int]]):
-    """The topics that are there, each loaded when it is asked for."""
+    """The topics, each loaded when it is asked for; by name alone, deleted ones are there too."""
 
-    root: KlogRoot
-    look: CommittedLook
+    def __init__(self, look: CommittedLook, list_names: Callable[[], list[str]]) -> None:
+        self._look, self._list_names = look, list_names
+        self._names: list[str] | None = None
 
     def __getitem__(self, topic: str) -> Sequence[int]:
-        partitions = range(self.look.state(topic).partitions)
+        partitions = range(self._look.state(topic).partitions)
         if not partitions:
             raise KeyError(topic)
         return partitions
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self.root.topic_names() if name in self)
+        return iter(self._listed())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._listed())
+
+    def _listed(self) -> list[str]:
+        if self._names is None:
+            self._names = self._list_names()
+        return self._names
 
 
 class Sorted:

@@ -82,14 +82,16 @@ class Live:
     def without(self, files: Collection[str]) -> Live:
         """Give these segments but for some."""
         wanted = pa.array(files, pa.string())
-        base, *recent = (_without(table, wanted) for table in (self._tables[0], *self._tables[1]))
-        return Live(base, tuple(table for table in recent if len(table)))
+        base, recent = self._tables  # Once: a checkpoint's thread may settle them meanwhile.
+        left = (_without(table, wanted) for table in recent)
+        return Live(_without(base, wanted), tuple(table for table in left if len(table)))
 
     def present(self, files: Collection[str]) -> set[str]:
         """Tell which of some files are those of live segments."""
         wanted = pa.array(files, pa.string())
         found: set[str] = set()
-        for table in (self._tables[0], *self._tables[1]):
+        base, recent = self._tables
+        for table in (base, *recent):
             among = pc.is_in(table["file"], value_set=wanted)
             found.update(table["file"].filter(among).to_pylist())
         return found

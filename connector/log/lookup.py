@@ -1,13 +1,18 @@
-"""Where in a committed segment an offset or a time is: at most two small reads before the data.
+"""The first offset of a time in a committed segment: two small reads, and the data once.
 
-The rule: a commit has said how long the segment and its indexes are, so an index is read in one
-request and believed, not tried at the log first as a broker's must be. What does not fit shows when
-the data is read: then the segment is read from its start. A segment without indexes is small, and
-read from its start at once. All offsets here are as the file says them but for those that the
-names say are the log's.
+The rule: the time index says before which offset all records are earlier, and by which one of them
+is late enough; the offset index says between which positions these lie; so what has to be read is
+read at once. Indexes are believed until the data is there: the batch of the time index's entry has
+to have its time. Where it has not, or nothing is found though the commit says that something is,
+the segment is read from its start. All offsets here are the file's unless they are called the
+log's.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
 
 from klog.connector.log.entries import Entry
 from klog.connector.log.root import KlogRoot
@@ -16,10 +21,24 @@ from klog.connector.log.times import first_at_time
 from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
 from klog.logformat.offset_index import OffsetIndex, read_offset_index
-from klog.logformat.time_index import read_time_index
+from klog.logformat.time_index import TimeIndex, TimestampOffset, read_time_index
 
-LOOK_BYTES = 256 << 10
-"""Read at a time while a record is looked for: a batch or a few."""
+MOST_BYTES = 4 << 20
+"""Read at a time at most, where indexes do not say that less is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Where to look for a time: from `sought` on, which lies at or behind position `begin`.
+
+    `length` bytes are expected to be enough. `earlier` is the entry of the time index that says so:
+    a timestamp, and the last offset of the batch that has it.
+    """
+
+    begin: int
+    length: int
+    sought: int
+    earlier: TimestampOffset | None = None
 
 
 def path_of(root: KlogRoot, entry: Entry) -> str:
@@ -36,62 +55,88 @@ def read_index(store: Store, path: str, base_offset: int, size_bytes: int) -> Of
     return read_offset_index(data, base_offset, size_bytes)
 
 
-def position_before(root: KlogRoot, entry: Entry, offset: int) -> int:
-    """Give a position from which a scan meets the batch of an offset of the log."""
-    wanted, first = offset - entry["offset_shift"], first_in_file(entry)
-    if wanted <= first or not entry["index_bytes"]:
-        return 0
-    index = read_index(root.store, path_of(root, entry), first, entry["size_bytes"])
-    return 0 if index is None else index.position_before(wanted)
-
-
 def offset_for_time(root: KlogRoot, entry: Entry, timestamp_ms: int, start: int) -> int | None:
-    """Give the first offset of the log in a segment, from `start` on, of at least this time.
+    """Give the first offset of the log in a segment, from the log's `start` on, of at least a time.
 
     Raises `CorruptFileError` for a segment that cannot be read.
     """
     shift, path = entry["offset_shift"], path_of(root, entry)
-    sought = max(_behind_earlier(root, entry, timestamp_ms), start - shift)
-    position = position_before(root, entry, sought + shift)
-    file = root.store.open(path, entry["size_bytes"])
+    whole = _Window(0, min(entry["size_bytes"], MOST_BYTES), start - shift)
     try:
+        file = root.store.open(path, entry["size_bytes"])
         try:
-            found = _scan(file, position, entry, sought, timestamp_ms)
-        except CorruptRecordError:
-            if not position:
-                raise
-            found = _scan(file, 0, entry, start - shift, timestamp_ms)
+            found = _by_index(root, file, entry, timestamp_ms, whole)
+            if found is None:
+                found = _scan(file, entry["size_bytes"], whole, timestamp_ms)
+        finally:
+            file.close()
+    except FileNotFoundError as exc:
+        # The state was just loaded, and what a commit takes out stays for a day.
+        reason = "the file is missing, and the topic's log names it"
+        raise CorruptRecordError(reason).in_file(path, file_partition(entry)) from exc
     except CorruptRecordError as exc:
         raise exc.in_file(path, file_partition(entry)) from exc
-    finally:
-        file.close()
     return None if found is None else found + shift
 
 
-def _scan(file: File, position: int, entry: Entry, sought: int, timestamp_ms: int) -> int | None:
-    """Look for the time from `sought` on; `CorruptRecordError` where its batch is not there."""
-    is_first = True
-    for chunk in chunks(file, position, entry["size_bytes"], chunk_bytes=LOOK_BYTES):
-        if is_first and position and int(chunk.batches.base_offsets[0]) > sought:
-            raise CorruptRecordError(f"offset {sought} lies before this", position)
+def _by_index(
+    root: KlogRoot, file: File, entry: Entry, timestamp_ms: int, whole: _Window
+) -> int | None:
+    """Look where the indexes say; None where they are of no use or do not fit."""
+    window = _window(root, entry, timestamp_ms, whole)
+    if window is None:
+        return None
+    try:
+        return _scan(file, entry["size_bytes"], window, timestamp_ms)
+    except CorruptRecordError:
+        return None
+
+
+def _window(root: KlogRoot, entry: Entry, timestamp_ms: int, whole: _Window) -> _Window | None:
+    """Give where the indexes say that a time is."""
+    path, base = path_of(root, entry), first_in_file(entry)
+    times = _read_times(root.store, path, base) if entry["time_index_bytes"] else None
+    if times is None or not entry["index_bytes"]:
+        return None
+    before = times.entry_before(timestamp_ms)
+    earlier = times.entry(before) if before >= 0 else None
+    behind = earlier.offset + 1 if earlier else base
+    by = times.entry(before + 1).offset if before + 1 < len(times) else behind
+    index = read_index(root.store, path, base, entry["size_bytes"])
+    if index is None or not len(index):
+        return None
+    positions = np.append(index.positions, entry["size_bytes"])
+    first, last = np.searchsorted(index.offsets, (behind, max(by, behind)), "left").tolist()
+    begin = int(positions[first - 1]) if first else 0
+    end = int(positions[min(last + 1, len(index))])
+    return _Window(begin, min(end - begin, MOST_BYTES), max(behind, whole.sought), earlier)
+
+
+def _scan(file: File, size_bytes: int, window: _Window, timestamp_ms: int) -> int | None:
+    """Look for the time in a window and behind; `CorruptRecordError` where it does not fit."""
+    earlier, is_first = window.earlier, True
+    for chunk in chunks(file, window.begin, size_bytes, chunk_bytes=window.length):
+        batches = chunk.batches
+        if is_first and window.begin and int(batches.base_offsets[0]) > window.sought:
+            raise CorruptRecordError(f"offset {window.sought} lies before this", chunk.position)
         is_first = False
-        found = first_at_time(chunk, timestamp_ms, sought)
-        if found is not None:
-            return found
+        if earlier is not None and int(batches.next_offsets[-1]) > earlier.offset:
+            found = int(np.searchsorted(batches.next_offsets, earlier.offset, "right"))
+            if int(batches.headers["max_timestamp"][found]) != earlier.timestamp_ms:
+                raise CorruptRecordError("its time index says another time", chunk.position)
+            earlier = None
+        offset = first_at_time(chunk, timestamp_ms, window.sought)
+        if offset is not None:
+            return offset
     return None
 
 
-def _behind_earlier(root: KlogRoot, entry: Entry, timestamp_ms: int) -> int:
-    """Give an offset of the file before which, by the time index, all records are earlier."""
-    if not entry["time_index_bytes"]:
-        return first_in_file(entry)
+def _read_times(store: Store, path: str, base_offset: int) -> TimeIndex | None:
     try:
-        data = root.store.read(index_path(path_of(root, entry), "timeindex"))
+        data = store.read(index_path(path, "timeindex"))
     except FileNotFoundError:
-        return first_in_file(entry)
-    index = read_time_index(data, first_in_file(entry))
-    number = -1 if index is None else index.entry_before(timestamp_ms)
-    return first_in_file(entry) if index is None or number < 0 else int(index.offsets[number]) + 1
+        return None
+    return read_time_index(data, base_offset)
 
 
 def index_path(path: str, suffix: str) -> str:

@@ -80,7 +80,10 @@ class Look(Protocol):
 
     @property
     def topics(self) -> Mapping[str, Sequence[int]]:
-        """Give the numbers of each topic's partitions."""
+        """Give the numbers of each topic's partitions.
+
+        Names are cheap, and may be those of topics that were deleted: `in` tells.
+        """
 
     def __contains__(self, name: object) -> bool:
         """Tell whether a `TopicPartition` was there."""

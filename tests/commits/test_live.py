@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -79,3 +84,37 @@ def test_an_append_leaves_the_large_table_where_it_is() -> None:
     after = large.plus(table([(0, 600)])).plus(table([(1, 600)])).segments()
     assert {chunk.buffers()[2].address for chunk in after["file"].chunks} >= {address}
     assert after["file"].num_chunks <= 4
+
+
+@pytest.mark.parametrize("method", ["without", "present"])
+def test_what_a_checkpoint_settles_meanwhile_is_not_lost(method: str) -> None:
+    """Its thread sorts the tables that a writer goes through, between any two steps of it."""
+    code = getattr(Live, method).__code__
+    steps = [step.offset for step in dis.get_instructions(code)]
+    for step in steps:
+        found = Live().plus(table([(0, 1)])).plus(table([(0, 2)]))
+        expected = getattr(Live.of(found.rows()), method)(["0 1"])
+        found = Live(None, (table([(0, 1)]), table([(0, 2)])))
+        with at_step(code, step, found.rows):
+            told = getattr(found, method)(["0 1"])
+        assert told == expected
+
+
+@contextmanager
+def at_step(code: CodeType, step: int, do: Callable[[], object]) -> Iterator[None]:
+    """Do something when a function comes to one of its steps."""
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code is code:
+            frame.f_trace_opcodes = True
+            if event == "opcode" and frame.f_lasti == step:
+                sys.settrace(None)
+                do()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

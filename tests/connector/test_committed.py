@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,7 +21,7 @@ from klog.connector.source import plan as plan_module
 from klog.connector.source.read import as_in_file
 from klog.connector.source.slices import expanded
 from klog.connector.store.local import LocalFile, LocalStore
-from klog.errors import OptionError
+from klog.errors import OptionError, UnsupportedFormatError
 from tests.connector.committed import (
     START_MS,
     between,
@@ -190,3 +191,27 @@ def test_a_topic_that_is_not_there_is_told_with_those_that_are(path: Path) -> No
 def read_topic(path: Path, topic: str) -> None:
     parsed = read_options({"subscribe": topic})
     scan.pin(open_root([str(path)]), parsed)
+
+
+def test_a_topic_that_cannot_be_read_stops_no_read_of_another(path: Path) -> None:
+    klog.open(str(path)).create_topic("newer")
+    described = path / "_klog" / "topics" / "newer" / "topic.json"
+    described.write_text(json.dumps({"format": 9, "since": "9.0.0"}))
+    root = open_root([str(path)])
+    parsed = read_options({"subscribePattern": "^t$"})
+    assert [row[0] for row in scan.pin(root, parsed)] == ["t"]
+    with pytest.raises(OptionError, match=r"there is no topic x; the topics here are newer, t$"):
+        read_topic(path, "x")
+    with pytest.raises(UnsupportedFormatError, match=r"newer/topic\.json.*install klog 9\.0\.0"):
+        read_topic(path, "newer")
+
+
+def test_a_pattern_loads_only_what_it_means(shared: Path, requests: Counter[str]) -> None:
+    for name in ("other", "third"):
+        klog.open(str(shared)).create_topic(name)
+    root = open_root([str(shared)])
+    parsed = read_options({"subscribePattern": "^t$"})
+    scan.pin(root, parsed)
+    requests.clear()
+    scan.pin(root, parsed)
+    assert requests == {"read": 1, "list": 2}
