@@ -52,7 +52,7 @@ would tell. Rates are million rows a second.""",
     "commits": """\
 A topic's commit log on local disk (with `--stores` also on an S3 server and HDFS, on this machine
 too), 100 partitions, a segment a commit. A load is a fresh process's, on one core and in CPU time,
-from a checkpoint, a large one in parts; a plan begins with the segments of one partition; a reload
+from a checkpoint, a large one in parts; a plan is of a read of the whole topic; a reload
 reads one commit more. Writers are threads of one process, each with a state of its own: fifty race
 for every number. The times of commits are wall time; checkpoints are written by a thread beside
 them. A long history is one whose checkpoint has 1,000 live segments and the last 10,000 writes.""",
