@@ -61,7 +61,9 @@ class KlogRoot:
             entries = self.store.entries(f"{self.path}/{KLOG}/topics")
         except FileNotFoundError:
             return []
-        return sorted(entry.name for entry in entries if entry.is_directory and is_topic(entry.name))
+        return sorted(
+            entry.name for entry in entries if entry.is_directory and is_topic(entry.name)
+        )
 
     def log(self, topic: str) -> TopicLog:
         """Give the log of a topic, which need not be there. Raises `OptionError` for a bad name."""
