@@ -219,7 +219,8 @@ def _check_timestamps(timestamps: Longs, first_row: int, rules: Rules) -> None:
 def _outside(timestamps: Longs, wrong: npt.NDArray[np.bool_], side: str, rules: Rules) -> str:
     return (
         f"the timestamp, {timestamps[int(np.argmax(wrong))]} ms, lies further {side} now "
-        f"({rules.now_ms} ms) than message.timestamp.{side}.max.ms lets it"
+        f"({rules.now_ms} ms) than message.timestamp.{side}.max.ms lets it; give the time in which "
+        "it was made, or raise that config of the topic"
     )
 
 

@@ -171,6 +171,15 @@ def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.M
         log.scan("none")
 
 
+def test_a_time_more_than_an_hour_ahead_is_refused_unless_the_topic_takes_it(log: Log) -> None:
+    ahead = datetime.now(timezone.utc) + timedelta(hours=2)
+    rows = pa.table({"value": ["x"], "timestamp": pa.array([ahead], pa.timestamp("ms", "UTC"))})
+    with pytest.raises(KlogError, match=r"row 0: .*message\.timestamp\.after\.max\.ms"):
+        log.append("orders", rows)
+    log.alter_config("orders", {"message.timestamp.after.max.ms": str((1 << 63) - 1)})
+    assert log.append("orders", rows).is_new
+
+
 @pytest.mark.parametrize("root", ["", 7, b"events", None])
 def test_what_is_no_path_is_refused(root: Any) -> None:
     with pytest.raises(OptionError, match="give a path or a URL"):
