@@ -93,7 +93,7 @@ def test_batches_are_those_of_one_encoder(rows: list[Any], cuts: int, batch_size
     rows = [(*row[:4], 0) for row in rows]
     given_rows = table(rows)
     batches = given_rows.to_batches(max_chunksize=cuts)
-    done = staged(topic(**ANY_TIME), batches, {"batch.size": str(batch_size)})
+    done = staged(topic(1, **ANY_TIME), batches, {"batch.size": str(batch_size)})
     identity = identity_of("a writer", 0, 40_000)
     form = Form(
         batch_bytes=batch_size,
@@ -189,7 +189,7 @@ def test_segments_roll_at_segment_ms() -> None:
             "timestamp": pa.array([NOW_MS + day * 86_400_000 for day in days], pa.timestamp("ms")),
         }
     )
-    done = staged(topic(**ANY_TIME), rows, {"batch.size": "0"})
+    done = staged(topic(1, **ANY_TIME), rows, {"batch.size": "0"})
     found = [[row.value for row in done.rows(0)][e["base_offset"] : e["next_offset"]]
              for e in done.staged.segments]  # fmt: skip
     assert found == [[b"0", b"1", b"6", b"7"], [b"8", b"9", b"14"], [b"30"]]
