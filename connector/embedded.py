@@ -1,22 +1,24 @@
 """A whole log in this process, as Arrow and without Spark: what `klog.open` gives.
 
-The rule: nothing is decided here. Reading is the plan and the reader that Spark's source uses,
-writing the staging and the commit that its sink uses, with one task each. A root is made by the
-first topic that is created in it; a broker's log directory can be read, and is never written.
+The rule: nothing is decided here. Reading is the plan and the reader that Spark's source uses;
+writing is staging and a commit, both made for many tasks, with one. A root is made by the first
+topic that is created in it; a broker's log directory can be read, and is never written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
 from itertools import islice
-from typing import TypeAlias
+from os import PathLike, fspath
+from pathlib import Path
 
 import pyarrow as pa
 
+from klog.connector.bounds import Bound, bounded
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.checkpointing import CHECKPOINTER
 from klog.connector.log.commit import Commit
+from klog.connector.log.committed import CommittedRoot
 from klog.connector.log.partition import Look, Root
 from klog.connector.log.raw import retrying
 from klog.connector.log.root import KlogRoot, find_root, make_root
@@ -24,19 +26,15 @@ from klog.connector.log.roots import open_root
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import NO_CONFIG, TopicDescription, Topics, check_new_topic
-from klog.connector.options import COLUMNS, EARLIEST, LATEST, Offsets, ReadOptions
+from klog.connector.options import COLUMNS, ReadOptions
 from klog.connector.sink.append import Appended, append
 from klog.connector.sink.stage import Given
 from klog.connector.source import scan
 from klog.connector.source.rows import schema
 from klog.connector.source.slices import Task
+from klog.connector.source.subscription import is_there
 from klog.connector.store.storage import PREFIX, Storage, storage_of
 from klog.errors import OptionError
-
-Bound: TypeAlias = int | Mapping[int, int] | datetime | None
-"""Where a scan starts or ends, its end exclusive: an offset for every partition, one for each, a
-time, or None for all there is."""
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Log:
@@ -49,9 +47,13 @@ class Log:
         self._known: dict[str, State] = {}
 
     def topics(self) -> list[str]:
-        """List the topics, Kafka's own in a broker's directory too."""
+        """List the topics, Kafka's own in a broker's directory too.
+
+        One that this klog cannot read, as a newer one made it or its log is damaged, is there too:
+        what asks for it says why.
+        """
         topics = self._look().topics
-        return sorted(name for name in topics if name in topics)
+        return sorted(name for name in topics if is_there(name, topics))
 
     def describe(self, topic: str) -> TopicDescription:
         """Tell a topic's id, configs and partitions. Raises `OptionError` if it is not there."""
@@ -65,6 +67,7 @@ class Log:
         Raises `OptionError` for a topic that is there, a name or config that is refused, and a
         place that cannot be written.
         """
+        config = _texts(config)
         check_new_topic(topic, partitions, config)  # Before a root is made for it.
         root = make_root(self._given, random_uuid(), self._storage)
         self._reading = None
@@ -75,7 +78,7 @@ class Log:
         self, topic: str, change: Mapping[str, str] = NO_CONFIG, unset: Iterable[str] = ()
     ) -> TopicDescription:
         """Set configs and give others back to their defaults."""
-        self._topics().alter_config(topic, change, unset)
+        self._topics().alter_config(topic, _texts(change), unset)
         return self.describe(topic)
 
     def add_partitions(self, topic: str, partitions: int) -> TopicDescription:
@@ -88,7 +91,12 @@ class Log:
         self._topics().delete(topic)
 
     def history(self, topic: str, limit: int | None = None) -> list[Commit]:
-        """Give a topic's commits, newest first: at most `limit` of them."""
+        """Give a topic's commits, newest first: at most `limit` of them.
+
+        Raises `OptionError` for a limit below 0.
+        """
+        if limit is not None and limit < 0:
+            raise OptionError(f"limit is {limit}; give a number from 0, or leave it out for all")
         return list(islice(self._topics().history(topic), limit))
 
     def append(
@@ -114,7 +122,7 @@ class Log:
         state = root.load(log, self._known.get(topic))
         attempt = Attempt(random_uuid(), "append", this_engine())
         done = append(
-            log, state, rows, attempt, dict(options), transactional_id, transaction_version
+            log, state, rows, attempt, _texts(options), transactional_id, transaction_version
         )
         self._known[topic] = CHECKPOINTER.offer(log, done.state) if done.is_new else done.state
         return done
@@ -136,12 +144,19 @@ class Log:
         unknown = [name for name in names if name not in COLUMNS]
         if unknown:
             raise OptionError(f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}")
-        root = self._root()
 
         def planned() -> tuple[ReadOptions, list[Task]]:
-            look = root.look()
-            numbers = look.topics.get(topic, ())
-            options = self._options(topic, (start, end), numbers, names)
+            look = self._look()
+            if topic not in look.topics:
+                raise self._no_topic(topic)
+            starting, ending = bounded(look, topic, start, end)
+            options = ReadOptions(
+                topics=(topic,),
+                starting=starting,
+                ending=ending,
+                storage=self._storage,
+                columns=names,
+            )
             return options, scan.tasks(look, options)
 
         options, tasks = retrying(planned)
@@ -153,32 +168,27 @@ class Log:
 
         return pa.RecordBatchReader.from_batches(schema(names), batches())
 
-    def _options(
-        self,
-        topic: str,
-        bounds: tuple[Bound, Bound],
-        numbers: Sequence[int],
-        columns: tuple[str, ...],
-    ) -> ReadOptions:
-        start, end = bounds
-        return ReadOptions(
-            topics=(topic,),
-            starting=_offsets(topic, start, numbers, EARLIEST),
-            ending=_offsets(topic, end, numbers, LATEST),
-            starting_timestamp_ms=_milliseconds("start", start),
-            ending_timestamp_ms=_milliseconds("end", end),
-            latest_if_no_match=True,
-            storage=self._storage,
-            columns=columns,
-        )
-
-    def _root(self) -> Root:
-        if self._reading is None:
-            self._reading = open_root([self._given], self._storage)
-        return self._reading
-
     def _look(self) -> Look:
-        return self._root().look()
+        """Look at what is there now, from what earlier looks remember.
+
+        A place that holds nothing yet may become a klog root: it is asked what it is each time.
+        """
+        root = self._reading
+        if root is None:
+            root = open_root([self._given], self._storage)
+        look = root.look()
+        if isinstance(root, CommittedRoot) or look.topics:
+            self._reading = root
+        return look
+
+    def _no_topic(self, topic: str) -> OptionError:
+        """Say that a topic is not there; of a klog root `load` knows more, and says it."""
+        root = find_root(self._given, self._storage)
+        if root is not None:
+            root.load(root.log_to_read(topic))
+        return OptionError(
+            f"there is no topic {topic} in {self._given}; topics() names those there"
+        )
 
     def _topics(self) -> Topics:
         return Topics(self._klog_root())
@@ -193,26 +203,28 @@ class Log:
         return root
 
 
-def open_log(root: str, storage: Mapping[str, str]) -> Log:
+def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
     """Open a root by path or URL, with the words of `storage.*`. Raises `OptionError`."""
-    return Log(root, storage_of({f"{PREFIX}{word}": text for word, text in storage.items()}))
+    words = {f"{PREFIX}{word}": text for word, text in _texts(storage).items()}
+    return Log(_absolute(root), storage_of(words))
 
 
-def _milliseconds(name: str, bound: Bound) -> int | None:
-    if not isinstance(bound, datetime):
-        return None
-    if bound.tzinfo is None:
-        raise OptionError(f"{name}: {bound} has no time zone; give it one, such as timezone.utc")
-    since = bound - datetime(1970, 1, 1, tzinfo=timezone.utc)
-    return -(-since // _MILLISECOND)
+def _absolute(root: str | PathLike[str]) -> str:
+    """Give a local path from the top, so that it stays the same one when the process moves."""
+    try:
+        given = fspath(root)
+    except TypeError:
+        given = ""
+    if not isinstance(given, str) or not given:
+        raise OptionError(f"root is {root!r}; give a path or a URL, such as s3://bucket/path")
+    if "://" in given or given.startswith(("file:", "memory:")):
+        return given
+    return str(Path(given).absolute())
 
 
-def _offsets(topic: str, bound: Bound, numbers: Sequence[int], otherwise: int) -> int | Offsets:
-    """Give offsets by partition; those that a mapping leaves out are as if none was given."""
-    if bound is None or isinstance(bound, datetime):
-        return otherwise
-    if isinstance(bound, int):
-        return {(topic, number): bound for number in numbers}
-    return {(topic, number): otherwise for number in numbers} | {
-        (topic, number): offset for number, offset in bound.items()
+def _texts(given: Mapping[str, object]) -> dict[str, str]:
+    """Give options as they are written: 1000 as "1000", True as "true"."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
     }

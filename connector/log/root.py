@@ -53,12 +53,17 @@ class KlogRoot:
     description: Description
 
     def topic_names(self) -> list[str]:
-        """List the topics that have a log, deleted ones too: one listing."""
+        """List the topics that have a log, deleted ones too: one listing.
+
+        A file that a desktop or a copy left among them is no topic, whatever its name.
+        """
         try:
             entries = self.store.entries(f"{self.path}/{KLOG}/topics")
         except FileNotFoundError:
             return []
-        return sorted(entry.name for entry in entries if is_topic(entry.name))
+        return sorted(
+            entry.name for entry in entries if entry.is_directory and is_topic(entry.name)
+        )
 
     def log(self, topic: str) -> TopicLog:
         """Give the log of a topic, which need not be there. Raises `OptionError` for a bad name."""
@@ -124,6 +129,11 @@ class KlogRoot:
             return description.decode(path, self.store.read(path))
         except FileNotFoundError:
             return None
+        except NotADirectoryError as exc:
+            raise OptionError(
+                f"there is no topic {log.paths.topic} in {self.given}: {log.paths.directory} is a "
+                "file, which is none of klog's; `klog topics list` names the topics"
+            ) from exc
 
 
 def find_root(given: str, storage: Storage = NOTHING_GIVEN) -> KlogRoot | None:

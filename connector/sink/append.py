@@ -20,8 +20,11 @@ from klog.connector.sink.plan import plan_write
 from klog.connector.sink.segments import Task
 from klog.connector.sink.stage import Given, stage
 from klog.errors import OptionError
+from klog.logformat.names import MAX_OFFSET
 
 OPERATION = "append"
+MAX_ID_BYTES = (1 << 15) - 1
+"""Of a transactional id, as UTF-8: what Kafka's protocol can say."""
 _NO_QUERY = ""
 """The query of batch writes: they have none, and none of a stream's is theirs."""
 
@@ -52,7 +55,8 @@ def append(
     """Write rows to the topic whose log this is, and commit them; a column `topic` is ignored.
 
     `attempt` names this write, by an id that no other has. With a transactional id a version at or
-    below the last one committed writes nothing. Raises `OptionError` for options and columns,
+    below the last one committed writes nothing. Raises `OptionError` for options and columns, and
+    before anything is staged for an id of more than `MAX_ID_BYTES` or no version that counts;
     `KlogError` that names the row for one that cannot be written, and what `TopicLog.commit` does.
     """
     writer = _writer(attempt.write_id, transactional_id, transaction_version)
@@ -84,11 +88,34 @@ def append(
 def _writer(write_id: str, name: str | None, version: int | None) -> Writer | None:
     if name is None and version is None:
         return None
-    if not name or version is None:
+    if name is None or version is None:
         raise OptionError(
-            "transactionalId and transactionVersion: give both, or neither: the version is by what "
-            "a write that is tried again is known"
+            "transactional id and transaction version: give both, or neither: the version is by "
+            "what a write that is tried again is known"
         )
-    if version < 0:
-        raise OptionError(f"transactionVersion is {version}; it counts from 0")
+    _check_id(name)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise OptionError(f"transaction version is {version!r}; give a whole number")
+    if not 0 <= version <= MAX_OFFSET:
+        raise OptionError(f"transaction version is {version}; it counts from 0 to {MAX_OFFSET}")
     return Writer(name, version, _NO_QUERY, write_id)
+
+
+def _check_id(name: str) -> None:
+    """Raise `OptionError` for a transactional id that no commit could say."""
+    if not isinstance(name, str):
+        raise OptionError(f"transactional id is {name!r}; give a text")
+    if not name:
+        raise OptionError("transactional id is empty; give the writer a name that it keeps")
+    try:
+        size_bytes = len(name.encode())
+    except UnicodeEncodeError as exc:
+        raise OptionError(
+            f"transactional id is {name[:100]!r}, which has half of a surrogate pair and is no "
+            "valid UTF-8; give another"
+        ) from exc
+    if size_bytes > MAX_ID_BYTES:
+        raise OptionError(
+            f"transactional id has {size_bytes} bytes of UTF-8, at most {MAX_ID_BYTES} are taken; "
+            "give a shorter one"
+        )

@@ -3,7 +3,7 @@
     value      binary or string, required; null is a tombstone
     key        binary or string
     headers    list of struct<key string, value binary>
-    topic      string; only where the write does not name the topic itself
+    topic      string; the write names the topic, so it is ignored, as `offset` is
     partition  whole number; null leaves the choice to the partitioner
     timestamp  timestamp of any unit and zone; null is the time of staging, one without zone is UTC
 
@@ -74,6 +74,7 @@ def as_bytes(column: pa.Array) -> pa.Array:
 
 def as_milliseconds(column: pa.Array, now_ms: int) -> Longs:
     """Give timestamps in ms, rounded down; null is `now_ms`."""
+    column = _decoded(column)
     if pa.types.is_null(column.type):
         return np.full(len(column), now_ms, np.int64)
     times: Longs = column.view(pa.int64()).fill_null(0).to_numpy()
@@ -90,6 +91,7 @@ def as_milliseconds(column: pa.Array, now_ms: int) -> Longs:
 
 def as_partitions(column: pa.Array) -> pa.Array:
     """Give partitions as int64, those beyond it as its largest."""
+    column = _decoded(column)
     if pa.types.is_uint64(column.type):
         most = pa.scalar((1 << 63) - 1, pa.uint64())
         column = pc.min_element_wise(column, most, skip_nulls=False)
@@ -98,6 +100,7 @@ def as_partitions(column: pa.Array) -> pa.Array:
 
 def as_headers(column: pa.Array) -> pa.Array | None:
     """Give headers in the one type that the encoder takes; None if no record has any."""
+    column = _decoded(column)
     if column.null_count == len(column):
         return None
     if is_headers_type(column.type):
@@ -109,6 +112,13 @@ def as_headers(column: pa.Array) -> pa.Array | None:
     structs = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE))
     bounds = pa.array(bounds_of(counts).astype(np.int32))
     return pa.ListArray.from_arrays(bounds, structs, type=HEADERS_TYPE, mask=column.is_null())
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    """Give the values that a dictionary stands for; any other column as it is."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return column.dictionary.take(column.indices)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -23,13 +23,12 @@ from klog.connector.sink.columns import (
     as_partitions,
     check_columns,
 )
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError
 from klog.logformat.arrow import Column, byte_lengths
 from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE
 from klog.logformat.index import Longs
-from klog.logformat.names import is_topic
 from klog.logformat.records import Records, measure
 
 PIECE_ROWS, PIECE_BYTES = 1 << 16, 16 << 20
@@ -163,38 +162,6 @@ def _chunked(columns: Sequence[Column]) -> pa.ChunkedArray:
     return pa.chunked_array(chunks)
 
 
-def by_topic(batch: pa.RecordBatch, first_row: int) -> dict[str, tuple[pa.RecordBatch, Longs]]:
-    """Split rows by their topic, in order: the rows of each and their numbers.
-
-    Raises `OptionError` if there is no such column, `KlogError` that names the row for a topic that
-    is null or has no topic's name.
-    """
-    check_columns(batch.schema)
-    if "topic" not in batch.schema.names:
-        raise OptionError("give the option topic, or a column topic")
-    topics = batch.column("topic").cast(pa.string()).dictionary_encode()
-    numbers = np.arange(first_row, first_row + len(batch))
-    names = topics.dictionary.to_pylist()
-    which = topics.indices.fill_null(-1).to_numpy()
-    known = np.array([is_topic(name) for name in names] + [False])  # -1 is the last one.
-    wrong = ~known[which]
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        name = None if which[row] < 0 else names[which[row]]
-        raise KlogError(
-            f"row {first_row + row}: topic {name!r} is no topic's name: letters, digits, '.', '_' "
-            "and '-', at most 249"
-        )
-    rest = batch.drop_columns(["topic"])
-    if len(names) == 1:
-        return {names[0]: (rest, numbers)}
-    return {
-        name: (rest.take(pa.array(own)), numbers[own])
-        for number, name in enumerate(names)
-        for own in [np.flatnonzero(which == number)]
-    }
-
-
 def _checked(piece: dict[str, pa.Array], first_row: int, rules: Rules) -> Rows:
     timestamps = as_milliseconds(piece["timestamp"], rules.now_ms)
     _check_timestamps(timestamps, first_row, rules)
@@ -252,7 +219,8 @@ def _check_timestamps(timestamps: Longs, first_row: int, rules: Rules) -> None:
 def _outside(timestamps: Longs, wrong: npt.NDArray[np.bool_], side: str, rules: Rules) -> str:
     return (
         f"the timestamp, {timestamps[int(np.argmax(wrong))]} ms, lies further {side} now "
-        f"({rules.now_ms} ms) than message.timestamp.{side}.max.ms lets it"
+        f"({rules.now_ms} ms) than message.timestamp.{side}.max.ms lets it; give the time in which "
+        "it was made, or raise that config of the topic"
     )
 
 

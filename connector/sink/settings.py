@@ -95,8 +95,8 @@ def read_settings(config: Mapping[str, str], options: Mapping[str, str]) -> Sett
         ),
         append_time=topic.values["message.timestamp.type"] == "LogAppendTime",
         compacts=topic.compacts,
-        before_max_ms=_bound(topic, "before"),
-        after_max_ms=_bound(topic, "after"),
+        before_max_ms=_bound(config, topic, "before"),
+        after_max_ms=_bound(config, topic, "after"),
         partitioner=partitioner,
     )
 
@@ -122,9 +122,8 @@ def _size(options: Mapping[str, str], name: str, default: int, most: int) -> int
     return int(text)
 
 
-def _bound(topic: TopicConfig, side: str) -> int | None:
+def _bound(config: Mapping[str, str], topic: TopicConfig, side: str) -> int | None:
     """Give how far from now a time may lie; the older config counts where the newer is unset."""
-    found = topic.number(f"message.timestamp.{side}.max.ms")
-    if found == _MAX_LONG:
-        found = topic.number("message.timestamp.difference.max.ms")
+    name, older = f"message.timestamp.{side}.max.ms", "message.timestamp.difference.max.ms"
+    found = topic.number(older if older in config and name not in config else name)
     return None if found == _MAX_LONG else found

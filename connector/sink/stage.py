@@ -27,7 +27,7 @@ from klog.connector.sink.segments import Segments, Task
 from klog.connector.sink.settings import Settings
 from klog.connector.sink.spool import OpenFile, Spool
 from klog.connector.store.contract import WritableStore
-from klog.errors import KlogError
+from klog.errors import KlogError, OptionError
 from klog.logformat.arrow import bounds_of
 from klog.logformat.batch import HEADER_BYTES
 from klog.logformat.encode import GROUP_BYTES, encode
@@ -37,6 +37,7 @@ from klog.logformat.sequence import advance
 
 Given: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
 
+_TAKEN = "give a pyarrow Table, a RecordBatch, or RecordBatches one after another"
 _COUNT = slice(57, 61)
 """Where a batch says how many records it has."""
 _PART_BYTES, _ROW_BYTES = 2048, 48
@@ -70,10 +71,21 @@ def stage(
 def _batches(given: Given) -> Iterable[pa.RecordBatch]:
     if isinstance(given, pa.RecordBatch):
         return [given]
+    # A table or a reader without rows has no batch that would be checked.
+    schema = getattr(given, "schema", None)
+    if isinstance(schema, pa.Schema):
+        check_columns(schema)
     if isinstance(given, pa.Table):
-        check_columns(given.schema)  # A table without rows has no batch that would be checked.
         batches: list[pa.RecordBatch] = given.to_batches()
         return batches
+    if not isinstance(given, Iterable):
+        raise OptionError(f"rows are {type(given).__name__}; {_TAKEN}")
+    return map(_batch, given)
+
+
+def _batch(given: object) -> pa.RecordBatch:
+    if not isinstance(given, pa.RecordBatch):
+        raise OptionError(f"rows come as {type(given).__name__}; {_TAKEN}")
     return given
 
 

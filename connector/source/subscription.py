@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from klog.connector.log.partition import TopicPartition
 from klog.connector.options import ReadOptions
-from klog.errors import KlogError, OptionError
+from klog.errors import CorruptRecordError, OptionError, UnsupportedFormatError
 
 INTERNAL_TOPICS = (
     "__consumer_offsets",
@@ -59,15 +59,15 @@ def _assigned(
 def _check_topic(option: str, topic: str, topics: Mapping[str, Sequence[int]]) -> None:
     if topic in topics:
         return
-    there = sorted(name for name in topics if _is_there(name, topics))
+    there = sorted(name for name in topics if is_there(name, topics))
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
     here = f"the topics here are {listed}" if there else _NO_PARTITION
     raise OptionError(f"{option}: there is no topic {topic}; {here}")
 
 
-def _is_there(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:
+def is_there(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:
     """Tell whether a topic is there: so is one that cannot be read, where another is asked for."""
     try:
         return topic in topics
-    except KlogError:
+    except (CorruptRecordError, UnsupportedFormatError):
         return True

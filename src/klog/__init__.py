@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import SparkSession
 
     from klog.connector.embedded import Log
@@ -32,11 +34,12 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(KlogDataSource)
 
 
-def open(root: str, **storage: str) -> Log:  # noqa: A001 - it is klog.open
+def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it is klog.open
     """Open a root for use without Spark: its topics are made, written and read as Arrow.
 
-    `root` is a path or URL; `storage` are the words of `storage.*`, such as `endpoint`. Raises
-    `klog.errors.OptionError` for a word or a scheme that klog does not know.
+    `root` is a path or URL, a relative path from the directory that the process is in now;
+    `storage` are the words of `storage.*`, such as `endpoint`. Raises `klog.errors.OptionError` for
+    a word that klog does not know; a scheme is looked at when the root is first used.
     """
     from klog.connector.embedded import open_log
 

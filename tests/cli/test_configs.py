@@ -96,3 +96,24 @@ def test_refusals(on_root: Root, arguments: list[str], words: str) -> None:
 )
 def test_wrong_usage(on_root: Root, arguments: list[str], words: str) -> None:
     assert words in on_root.refuses("configs", *arguments, code=2)
+
+
+def test_a_topic_that_cannot_be_read_leaves_the_others(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    newer = on_root.path / "_klog" / "topics" / "newer" / "topic.json"
+    newer.parent.mkdir()
+    newer.write_text('{"format": 99, "since": "9.0"}')
+    (newer.parent.parent / ".DS_Store").write_bytes(b"left by a desktop")
+    said = on_root.run("configs")
+    error, *others = said.out.decode().splitlines()
+    assert (said.code, said.err) == (1, "")
+    assert error.startswith(f"Error: topic newer: {newer}: ")
+    assert "9.0" in error
+    assert others == ["Configs for topic orders are:", "  retention.ms=5"]
+    said = on_root.run("configs", "--json", "--all")
+    broken, whole = json.loads(said.out)
+    assert said.code == 1
+    assert broken.keys() == {"topic", "error"}
+    assert whole["configs"] == {"retention.ms": "5"}
+    assert "9.0" in on_root.refuses("configs", "--topic", "newer")
+    assert on_root.does("configs", "--topic", "orders")

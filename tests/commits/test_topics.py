@@ -486,3 +486,14 @@ def test_of_many_at_once_one_makes_the_topic(given: str, tmp_path: Path) -> None
     assert created is not None
     assert [created.topic_id] == made
     assert commit.engine == f"maker {created.partitions - 1}"
+
+
+def test_a_stray_file_among_the_topics_is_no_topic(tmp_path: Path) -> None:
+    found = Topics(make_root(str(tmp_path / "root"), "a cluster"))
+    found.create("orders")
+    (tmp_path / "root" / "_klog" / "topics" / ".DS_Store").write_bytes(b"left by a desktop")
+    assert found.root.topic_names() == found.names() == ["orders"]
+    assert found.create("_DS_Store").topic_id  # It collides with nothing.
+    for use in (found.describe, found.delete):
+        with pytest.raises(OptionError, match=r"no topic \.DS_Store.*is a file"):
+            use(".DS_Store")

@@ -7,6 +7,7 @@ import re
 from contextlib import redirect_stdout
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 from uuid import uuid1
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 import klog
 from klog.connector.embedded import Log
-from klog.errors import KlogError, OffsetOutOfRangeError, OptionError
+from klog.errors import KlogError, OffsetOutOfRangeError, OptionError, UnsupportedFormatError
 from tests.corpus import scene
 
 ORDERS = pa.table(
@@ -87,12 +88,129 @@ def test_bounds_are_offsets_of_each_partition_or_times(log: Log) -> None:
     assert read(start=at(20)) == "bcd"
     assert read(start=at(20), end=at(40)) == "bc"
     assert read(start=at(41)) == ""
-    with pytest.raises(OffsetOutOfRangeError, match="t-0: startingOffsets 3 is out of range"):
-        read(start=3)
-    with pytest.raises(OptionError, match="has no time zone"):
-        read(start=datetime(2020, 1, 1))  # noqa: DTZ001 - that is the point
-    with pytest.raises(OptionError, match="t-7"):
-        read(start={7: 0})
+    assert read(start={0: at(20)}, end={1: at(40)}) == "bc"
+    assert read(start=2) == ""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"start": 3}, "t-0: start is offset 3, but there start can be from 0 to 2. Give one"),
+        ({"start": -2}, "t-0: start is offset -2, but there"),
+        ({"end": {1: 9}}, "t-1: end is offset 9, but there end can be from 0 to 2"),
+        ({"start": 2, "end": 1}, "t-0: start is offset 2, behind end, which is 1"),
+        (
+            {"start": {1: 2}, "end": datetime(1970, 1, 1, tzinfo=timezone.utc)},
+            "t-1: start is offset 2, behind end, which is 0",
+        ),
+    ],
+)
+def test_an_offset_that_is_not_there_is_refused_in_the_callers_words(
+    log: Log, bounds: dict[str, Any], words: str
+) -> None:
+    log.create_topic("t", partitions=2)
+    log.append("t", pa.table({"value": list("abcd"), "partition": pa.array([0, 0, 1, 1])}))
+    with pytest.raises(OffsetOutOfRangeError, match=words) as caught:
+        log.scan("t", **bounds)
+    assert "Offsets" not in str(caught.value), "those are words of Spark's options"
+    assert "failOnDataLoss" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (datetime(2020, 1, 1), "has no time zone"),  # noqa: DTZ001 - that is the point
+        ({0: datetime(2020, 1, 1)}, "has no time zone"),  # noqa: DTZ001
+        ({7: 0}, "orders has no partition 7, only 0 to 2"),
+        ("latest", "'latest' is neither an offset nor a time"),
+        ({0: 1.0}, "1.0 is neither an offset nor a time"),
+    ],
+)
+def test_what_is_no_bound_is_refused(log: Log, bound: Any, words: str) -> None:
+    for name in ("start", "end"):
+        with pytest.raises(OptionError, match=f"^{name}: .*{words}"):
+            log.scan("orders", **{name: bound})
+
+
+def test_a_topic_that_is_not_there_is_refused(log: Log) -> None:
+    with pytest.raises(OptionError, match=r"there is no topic order in .*did you mean orders"):
+        log.scan("order", start=99)
+    path = str(scene("records").log_dirs[0])
+    with pytest.raises(OptionError, match=f"^there is no topic order in {path}"):
+        klog.open(path).scan("order")
+
+
+def test_a_log_that_looked_before_its_root_was_there_finds_it(tmp_path: Path) -> None:
+    early = klog.open(tmp_path)
+    assert early.topics() == []
+    missing = klog.open(tmp_path / "root")
+    with pytest.raises(OptionError, match="there is no directory"):
+        missing.topics()
+    for root in (tmp_path, tmp_path / "root"):
+        klog.open(root).create_topic("orders")
+        klog.open(root).append("orders", ORDERS)
+    for log in (early, missing):
+        assert log.topics() == ["orders"]
+        assert log.scan("orders").read_all().num_rows == 4
+
+
+def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    log = klog.open("events")
+    log.create_topic("orders")
+    log.append("orders", ORDERS)
+    rows = log.scan("orders")
+    monkeypatch.chdir(tmp_path / "there")
+    assert rows.read_all().num_rows == 4
+    assert log.append("orders", ORDERS).version == 2
+    log.create_topic("more")
+    assert not list((tmp_path / "there").iterdir())
+    with pytest.raises(OptionError, match=f"{tmp_path}/here/events"):
+        log.scan("none")
+
+
+def test_a_time_more_than_an_hour_ahead_is_refused_unless_the_topic_takes_it(log: Log) -> None:
+    ahead = datetime.now(timezone.utc) + timedelta(hours=2)
+    rows = pa.table({"value": ["x"], "timestamp": pa.array([ahead], pa.timestamp("ms", "UTC"))})
+    with pytest.raises(KlogError, match=r"row 0: .*message\.timestamp\.after\.max\.ms"):
+        log.append("orders", rows)
+    log.alter_config("orders", {"message.timestamp.after.max.ms": str((1 << 63) - 1)})
+    assert log.append("orders", rows).is_new
+
+
+@pytest.mark.parametrize("root", ["", 7, b"events", None])
+def test_what_is_no_path_is_refused(root: Any) -> None:
+    with pytest.raises(OptionError, match="give a path or a URL"):
+        klog.open(root)
+
+
+def test_numbers_are_taken_where_options_are_texts(log: Log) -> None:
+    given: Any = {"retention.ms": 1000}
+    assert log.create_topic("t", config=given).config == {"retention.ms": "1000"}
+    assert log.alter_config("t", {"segment.ms": 7}).config["segment.ms"] == "7"  # type: ignore[dict-item]
+    size: Any = {"batch.size": 1000}
+    assert log.append("t", ORDERS, options=size).is_new
+    wrong: Any = {"batch.size": True}
+    with pytest.raises(OptionError, match=r"batch\.size is 'true'"):
+        log.append("t", ORDERS, options=wrong)
+    with pytest.raises(OptionError, match="limit is -1"):
+        log.history("t", -1)
+    assert log.history("t", 0) == []
+
+
+def test_a_topic_of_a_newer_klog_hides_no_other(tmp_path: Path) -> None:
+    log = klog.open(tmp_path / "root")
+    log.create_topic("orders")
+    newer = tmp_path / "root" / "_klog" / "topics" / "newer" / "topic.json"
+    newer.parent.mkdir()
+    newer.write_text('{"format": 99, "since": "9.0"}')
+    log.create_topic("gone")
+    log.delete_topic("gone")
+    assert log.topics() == klog.open(tmp_path / "root").topics() == ["newer", "orders"]
+    with pytest.raises(UnsupportedFormatError, match=r"newer/topic\.json.*9\.0"):
+        log.scan("newer")
 
 
 def test_the_columns_are_those_named(log: Log) -> None:
@@ -128,7 +246,7 @@ def test_topics_are_made_altered_and_deleted(log: Log) -> None:
     assert log.topics() == ["orders"]
     with pytest.raises(OptionError, match="was deleted"):
         log.append("t", ORDERS)
-    with pytest.raises(OptionError, match="there is no topic t"):
+    with pytest.raises(OptionError, match=r"topic t of .* was deleted"):
         log.scan("t")
     assert log.create_topic("t").topic_id != made.topic_id
     assert log.scan("t").read_all().num_rows == 0

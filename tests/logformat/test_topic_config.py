@@ -22,6 +22,8 @@ def test_defaults() -> None:
     assert config.number("segment.bytes") == 1 << 30
     assert config.number("segment.ms") == config.number("retention.ms") == 604800000
     assert config.number("segment.index.bytes") == 10485760
+    assert config.number("message.timestamp.after.max.ms") == 3_600_000  # Since Kafka 4.0.
+    assert config.number("message.timestamp.before.max.ms") == (1 << 63) - 1
     assert config.values["cleanup.policy"] == ("delete",)
     assert config.values["min.cleanable.dirty.ratio"] == 0.5
     assert not config.compacts

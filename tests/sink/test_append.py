@@ -85,18 +85,61 @@ def test_a_named_write_without_rows_is_remembered() -> None:
     assert append(log, state, nothing, attempt("append")).version == state.version
 
 
-@pytest.mark.parametrize(("name", "version"), [("etl", None), (None, 1), ("", 1), ("etl", -1)])
+@pytest.mark.parametrize(("name", "version"), [("etl", None), (None, 1)])
 def test_a_name_and_a_version_go_together(name: str | None, version: int | None) -> None:
-    log = topic_log(CountingStore())
-    with pytest.raises(OptionError, match="transactionVersion"):
+    refused(name, version, "give both, or neither")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("", 1, "transactional id is empty"),
+        (b"etl", 1, "transactional id is b'etl'; give a text"),
+        ("\ud800", 1, "no valid UTF-8"),
+        ("a" * 32768, 1, "has 32768 bytes of UTF-8, at most 32767"),
+        ("ä" * 16384, 1, "has 32768 bytes of UTF-8, at most 32767"),
+        ("etl", -1, "transaction version is -1; it counts from 0 to 9223372036854775807"),
+        ("etl", 1 << 63, "transaction version is 9223372036854775808; it counts"),
+        ("etl", "1", "transaction version is '1'; give a whole number"),
+        ("etl", True, "transaction version is True; give a whole number"),
+    ],
+)
+def test_a_name_or_a_version_that_no_commit_could_say_stages_nothing(
+    name: Any, version: Any, words: str
+) -> None:
+    refused(name, version, words)
+
+
+def refused(name: Any, version: Any, words: str) -> None:
+    """Check that nothing is asked of the store either."""
+    store = CountingStore()
+    log = topic_log(store)
+    state = created(log)
+    store.requests.clear()
+    with pytest.raises(OptionError, match=words):
         append(
             log,
-            created(log),
+            state,
             ROWS,
             attempt("append"),
             transactional_id=name,
             transaction_version=version,
         )
+    assert not store.requests
+
+
+def test_the_longest_name_and_the_last_version_are_taken() -> None:
+    log = topic_log(CountingStore())
+    name, version = "ä" * 16383 + "b", (1 << 63) - 1
+    done = append(
+        log,
+        created(log),
+        ROWS,
+        attempt("append"),
+        transactional_id=name,
+        transaction_version=version,
+    )
+    assert log.load().progress[name].batch_id == done.state.progress[name].batch_id == version
 
 
 def test_a_streams_name_is_refused() -> None:

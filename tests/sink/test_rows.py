@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from klog.connector.sink.rows import by_topic
 from klog.errors import KlogError, OptionError
 from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
 from tests.sink.staging import NOW_MS, staged, topic
@@ -187,23 +186,42 @@ def test_bounds_of_time_do_not_bind_a_topic_of_append_time() -> None:
     assert len(staged(state, pa.table({"value": ["a", "b"], "timestamp": LATE})).rows(0)) == 2
 
 
-def test_rows_are_split_by_topic() -> None:
-    rows = pa.table({"value": list("abcd"), "topic": ["x", "y", "x", "x"]}).to_batches()[0]
-    found = by_topic(rows, 10)
-    assert {
-        name: (part["value"].to_pylist(), numbers.tolist())
-        for name, (part, numbers) in found.items()
-    } == {"x": (["a", "c", "d"], [10, 12, 13]), "y": (["b"], [11])}
-    assert found["x"][0].schema.names == ["value"]
+def test_what_a_dictionary_stands_for_is_taken() -> None:
+    """DuckDB and pandas give categories so; a slice and nulls in the dictionary too are right."""
+
+    def encoded(values: list[Any], kind: pa.DataType) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array(values, kind))
+
+    pairs = [[{"key": "h", "value": b"1"}], None, []]
+    columns = {
+        "value": ["gone", "a", "b", "c"],
+        "timestamp": encoded([4, None, 7], pa.timestamp("s")),
+        "partition": encoded([0, None, (1 << 64) - 1], pa.uint64()),
+        "headers": encoded(pairs, HEADERS_TYPE),
+    }
+    with pytest.raises(KlogError, match="row 3: there is no partition 9223372036854775807"):
+        staged(topic(), pa.table(columns))
+    columns["partition"] = encoded([0, None, 0], pa.uint64())
+    rows = staged(topic(), pa.table(columns)).rows(0)
+    assert [row.timestamp for row in rows] == [4000, NOW_MS, NOW_MS, 7000]
+    assert [row.headers for row in rows] == [(("h", b"1"),), (), (), ()]
+    rows = staged(topic(), pa.table(columns).slice(3)).rows(0)
+    assert [(row.value, row.timestamp) for row in rows] == [(b"c", 7000)]
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
-    [(["x", None], "row 11: topic None"), (["x", "a/b"], "row 11: topic 'a/b'")],
+    ("given", "words"),
+    [
+        (pa.table({"val": pa.array([], pa.string())}), "column val: .*did you mean value"),
+        (
+            pa.RecordBatchReader.from_batches(pa.schema([("val", pa.string())]), []),
+            "column val: .*did you mean value",
+        ),
+        ([{"value": "a"}], "rows come as dict; give a pyarrow Table"),
+        (["value"], "rows come as str; give"),
+        (7, "rows are int; give"),
+    ],
 )
-def test_a_topic_that_cannot_be_is_named(names: list[str | None], words: str) -> None:
-    rows = pa.table({"value": ["a", "b"], "topic": names}).to_batches()[0]
-    with pytest.raises(KlogError, match=words):
-        by_topic(rows, 10)
-    with pytest.raises(OptionError, match="give the option topic, or a column topic"):
-        by_topic(rows.drop_columns(["topic"]), 0)
+def test_what_is_no_rows_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        staged(topic(), given)

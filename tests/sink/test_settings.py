@@ -26,7 +26,7 @@ CASES: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [
             "append_time": False,
             "compacts": False,
             "before_max_ms": None,
-            "after_max_ms": None,
+            "after_max_ms": 3_600_000,
             "partitioner": "murmur2",
             "indexed_bytes": 4096 * 16,
         },
@@ -50,7 +50,13 @@ CASES: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [
     ({"index.interval.bytes": "10"}, {}, {"indexed_bytes": 160}),
     # Times.
     ({"message.timestamp.type": "LogAppendTime"}, {}, {"append_time": True}),
-    ({"message.timestamp.before.max.ms": "5"}, {}, {"before_max_ms": 5, "after_max_ms": None}),
+    ({"message.timestamp.before.max.ms": "5"}, {}, {"before_max_ms": 5, "after_max_ms": 3_600_000}),
+    ({"message.timestamp.after.max.ms": str((1 << 63) - 1)}, {}, {"after_max_ms": None}),
+    (
+        {"message.timestamp.difference.max.ms": "9"},
+        {},
+        {"before_max_ms": 9, "after_max_ms": 9},
+    ),
     (
         {"message.timestamp.difference.max.ms": "9", "message.timestamp.after.max.ms": "5"},
         {},

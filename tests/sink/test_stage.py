@@ -34,6 +34,7 @@ MS = pa.timestamp("ms")
 BYTES = st.none() | st.binary(max_size=30)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), BYTES), max_size=3)
 ROWS = st.lists(st.tuples(BYTES, BYTES, HEADERS, st.integers(-1, 1 << 42), st.integers(0, 3)))
+ANY_TIME = {"message_timestamp_after_max_ms": str((1 << 63) - 1)}
 SMALL = {"batch.size": "150", "segment.bytes": "400"}
 
 
@@ -73,7 +74,7 @@ def test_what_is_given_is_read_back(
     rows: list[Any], cuts: int, codec: str, options: dict[str, str]
 ) -> None:
     batches = table(rows).to_batches(max_chunksize=cuts)
-    done = staged(topic(4), batches, options | {"compression.type": codec})
+    done = staged(topic(4, **ANY_TIME), batches, options | {"compression.type": codec})
     for partition in range(4):
         own = [row for row in rows if row[4] == partition]
         found = done.rows(partition)
@@ -91,9 +92,8 @@ def test_batches_are_those_of_one_encoder(rows: list[Any], cuts: int, batch_size
     """However the rows come, while memory lasts."""
     rows = [(*row[:4], 0) for row in rows]
     given_rows = table(rows)
-    done = staged(
-        topic(), given_rows.to_batches(max_chunksize=cuts), {"batch.size": str(batch_size)}
-    )
+    batches = given_rows.to_batches(max_chunksize=cuts)
+    done = staged(topic(1, **ANY_TIME), batches, {"batch.size": str(batch_size)})
     identity = identity_of("a writer", 0, 40_000)
     form = Form(
         batch_bytes=batch_size,
@@ -189,7 +189,7 @@ def test_segments_roll_at_segment_ms() -> None:
             "timestamp": pa.array([NOW_MS + day * 86_400_000 for day in days], pa.timestamp("ms")),
         }
     )
-    done = staged(topic(), rows, {"batch.size": "0"})
+    done = staged(topic(1, **ANY_TIME), rows, {"batch.size": "0"})
     found = [[row.value for row in done.rows(0)][e["base_offset"] : e["next_offset"]]
              for e in done.staged.segments]  # fmt: skip
     assert found == [[b"0", b"1", b"6", b"7"], [b"8", b"9", b"14"], [b"30"]]

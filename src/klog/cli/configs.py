@@ -1,7 +1,8 @@
 """`klog configs`: the configs of a klog root's topics, after kafka-configs.
 
 Without a change it shows them. `--add-config` and a `--delete-config` of several names are taken as
-kafka-configs takes them: commas between, brackets around a value that has some.
+kafka-configs takes them: commas between, brackets around a value that has some. Where all topics
+are shown, one that cannot be read is shown with its error; the exit code is 1 then.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from klog.cli.output import printable, write_json, write_lines
-from klog.cli.roots import root_with_log
+from klog.cli.roots import root_with_log, states
 from klog.cli.topic_changes import name_and_value
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.state import State
 from klog.connector.log.topics import Topics
+from klog.errors import KlogError
 from klog.logformat.topic_config import default_text, klog_config_names
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
@@ -89,16 +91,27 @@ def configs(given: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _show(given: argparse.Namespace, out: BinaryIO, root: KlogRoot) -> int:
-    names = Topics(root).names() if given.topic is None else [given.topic]
-    states = {name: root.load(root.log_to_read(name)) for name in names}
+    found: Mapping[str, State | KlogError]
+    if given.topic is None:
+        found = states(root, root.topic_names())
+    else:
+        found = {given.topic: root.load(root.log_to_read(given.topic))}
     if given.json:
-        objects = [_object(name, state, with_defaults=given.all) for name, state in states.items()]
-        write_json(out, objects)
-        return 0
-    for name, state in states.items():
-        write_lines(out, [f"Configs for topic {name} are:"])
-        write_lines(out, _lines(state.config, with_defaults=given.all))
-    return 0
+        write_json(out, [_shown(name, one, with_defaults=given.all) for name, one in found.items()])
+    else:
+        for name, one in found.items():
+            if isinstance(one, KlogError):
+                write_lines(out, [f"Error: topic {name}: {printable(str(one))}"])
+                continue
+            write_lines(out, [f"Configs for topic {name} are:"])
+            write_lines(out, _lines(one.config, with_defaults=given.all))
+    return int(any(isinstance(one, KlogError) for one in found.values()))
+
+
+def _shown(name: str, one: State | KlogError, *, with_defaults: bool) -> dict[str, Any]:
+    if isinstance(one, KlogError):
+        return {"topic": name, "error": str(one)}
+    return _object(name, one, with_defaults=with_defaults)
 
 
 def _lines(config: Mapping[str, str], *, with_defaults: bool) -> list[str]:

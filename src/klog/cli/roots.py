@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from klog.connector.log.root import KlogRoot, find_root
+from klog.connector.log.state import State
 from klog.connector.source.scan import log_directories
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 
 
 def directories(roots: Iterable[str]) -> list[str]:
@@ -38,4 +39,18 @@ def root_with_log(roots: Iterable[str]) -> KlogRoot:
             f"{path} is no klog root, and klog writes nothing among a broker's files; "
             "`klog topics create` makes a root, in a directory of its own"
         )
+    return found
+
+
+def states(root: KlogRoot, topics: Iterable[str]) -> dict[str, State | KlogError]:
+    """Load the topics that are there; one whose log cannot be read gives its error."""
+    found: dict[str, State | KlogError] = {}
+    for topic in topics:
+        try:
+            state = root.log_to_read(topic).load()
+        except KlogError as exc:
+            found[topic] = exc
+        else:
+            if state.topic_id:
+                found[topic] = state
     return found

@@ -15,11 +15,10 @@ from typing import Any, BinaryIO, TypeAlias
 
 from klog.cli import topic_changes
 from klog.cli.output import configs_text, labelled, write_json, write_lines
-from klog.cli.roots import directories, klog_root
+from klog.cli.roots import directories, klog_root, states
 from klog.connector.log.partition import Look, PartitionLog, TopicPartition
 from klog.connector.log.raw import RawRoot, retrying
 from klog.connector.log.root import KlogRoot
-from klog.connector.log.state import State
 from klog.connector.log.topics import described
 from klog.connector.source.subscription import INTERNAL_TOPICS
 from klog.errors import KlogError, OptionError
@@ -126,7 +125,7 @@ def _listed_raw(given: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
 def _listed(given: argparse.Namespace, root: KlogRoot) -> tuple[list[dict[str, Any]], int]:
     """List the topics of a klog root; one whose log cannot be read is there, with a warning."""
     rows, code = [], 0
-    for topic, state in _states(root, _names(given, root)).items():
+    for topic, state in states(root, _names(given, root)).items():
         if isinstance(state, KlogError):
             logger.warning("topic %s: %s", topic, state)
             rows.append(_row_of_list(topic, None, []))
@@ -160,7 +159,7 @@ def _shown_raw(given: argparse.Namespace) -> dict[str, Shown]:
 def _shown(given: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
     shown: dict[str, Shown] = {}
     chosen = _names(given, root)
-    for topic, state in _states(root, chosen).items():
+    for topic, state in states(root, chosen).items():
         if isinstance(state, KlogError):
             shown[topic] = Shown(None, [], error=str(state))
             continue
@@ -180,26 +179,12 @@ def _shown(given: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
     if not shown:
         if given.topic is not None and len(chosen) == 1:
             root.load(root.log_to_read(chosen[0]))  # raises: it was deleted
-        _refuse_nothing(given, list(_states(root, root.topic_names())))
+        _refuse_nothing(given, list(states(root, root.topic_names())))
     return shown
 
 
 def _names(given: argparse.Namespace, root: KlogRoot) -> list[str]:
     return [topic for topic in root.topic_names() if _is_chosen(given, topic)]
-
-
-def _states(root: KlogRoot, topics: Iterable[str]) -> dict[str, State | KlogError]:
-    """Load the topics that are there; one whose log cannot be read gives its error."""
-    found: dict[str, State | KlogError] = {}
-    for topic in topics:
-        try:
-            state = root.log_to_read(topic).load()
-        except KlogError as exc:
-            found[topic] = exc
-        else:
-            if state.topic_id:
-                found[topic] = state
-    return found
 
 
 def _refuse_nothing(given: argparse.Namespace, topics: list[str]) -> None:
