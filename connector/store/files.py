@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from klog.errors import KlogError
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -52,19 +50,10 @@ class Store(Protocol):
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open a file for reading ranges.
 
-        Where `size_bytes` is known, of a file that never changes, a store need not ask for it. That
-        the file is missing, or shorter, is then told by the first read that meets it.
+        Where `size_bytes` is known, of a file that never changes, a store need not ask for it: the
+        first read then tells that the file is missing, or with `CorruptRecordError` that it has
+        another size.
         """
 
     def read(self, path: str) -> bytes:
         """Read a whole small file."""
-
-
-def whole(data: bytes, size_bytes: int, path: str) -> bytes:
-    """Give the bytes of a range; fewer than asked for are a `KlogError` that names the file."""
-    if len(data) != size_bytes:
-        raise KlogError(
-            f"{path}: {len(data)} bytes came where {size_bytes} were asked for: it is shorter than "
-            "its commit or the store said. Restore it from a copy, or read again"
-        )
-    return data
