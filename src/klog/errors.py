@@ -16,9 +16,23 @@ Each message names the file, topic-partition, offset or option, and what to do n
 
 from __future__ import annotations
 
+import re
+
+_USER_AND_PASSWORD = re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
+
+
+def without_passwords(text: str) -> str:
+    """Take the user and password out of every URL in a text."""
+    return _USER_AND_PASSWORD.sub("***@", text)
+
 
 class KlogError(Exception):
-    """Root of klog's errors."""
+    """Root of klog's errors; none shows the password of a URL."""
+
+    def __init__(self, *args: object) -> None:
+        """Keep the message, without passwords."""
+        shown = (without_passwords(one) if isinstance(one, str) else one for one in args)
+        super().__init__(*shown)
 
 
 class CorruptRecordError(KlogError):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import klog
+from klog.connector.embedded import Log
 from klog.connector.log.entries import of_partition
 from klog.connector.log.root import find_root
 from klog.connector.source import indexed
@@ -62,7 +63,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     return place
 
 
-def opened(place: Place) -> KlogLog:
+def opened(place: Place) -> Log:
     return klog.open(place.url, **dict(place.storage.given))
 
 
