@@ -9,6 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from klog.errors import FileTooLargeError
+
+SMALL_BYTES = 1 << 20
+"""No file that says a few words, such as a root's format or a pin, is larger."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -55,5 +60,14 @@ class Store(Protocol):
         another size.
         """
 
-    def read(self, path: str) -> bytes:
-        """Read a whole small file."""
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
+        """Read a whole small file; one larger than `most_bytes` is `FileTooLargeError`, unread."""
+
+
+def check_size(path: str, size_bytes: int, most_bytes: int | None) -> None:
+    """Raise `FileTooLargeError` for a file that is larger than it may be."""
+    if most_bytes is not None and size_bytes > most_bytes:
+        raise FileTooLargeError(
+            f"{path}: it has {size_bytes} bytes, and one like it has {most_bytes} at most: it is "
+            "damaged or none of klog's. Restore it from a copy"
+        )

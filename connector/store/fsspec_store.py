@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import KlogError, without_passwords
+from klog.errors import FileTooLargeError, KlogError, without_passwords
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -39,6 +39,8 @@ class Words:
             raise kind(without_passwords(path)) from None
         except KeyError as exc:  # What some archives say of a name that is not in them.
             raise FileNotFoundError(without_passwords(path)) from self._cause(exc)
+        except FileTooLargeError:
+            raise
         # Each of fsspec's file systems raises what the client library behind it does, and those
         # have no class in common.
         except Exception as exc:  # noqa: BLE001 - it is raised again, in words
@@ -128,10 +130,15 @@ class FsspecStore:
         """Open a file."""
         return FsspecFile(self._system, path, self._words)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
         with self._words.of(path):
-            return bytes(self._system.cat_file(path))
+            if most_bytes is not None:
+                said = self._system.info(path).get("size")
+                check_size(path, int(said or 0), most_bytes)
+            data = bytes(self._system.cat_file(path))
+            check_size(path, len(data), most_bytes)
+        return data
 
 
 def _version(info: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from klog.connector.store.aws import Patience, found_keys, s3_client
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.s3_refusals import (
     actual_bytes,
     code_of,
@@ -136,12 +136,17 @@ class S3:
         """Open an object; where its size is known, nothing is sent."""
         return S3File(self, path, size_bytes)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole object."""
         import obstore
 
+        def get() -> bytes:
+            found = obstore.get(self._client, self._key(path))
+            check_size(path, found.meta["size"], most_bytes)  # The body has not come yet.
+            return bytes(found.bytes())
+
         with self._in_words(path, "read"):
-            return self._ask(lambda: bytes(obstore.get(self._client, self._key(path)).bytes()))
+            return self._ask(get)
 
     def read_range(self, path: str, begin: int, end: int, tag: str | None) -> Part:
         """Read a range that is not empty of the object that has this ETag."""

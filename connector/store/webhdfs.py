@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.hdfs import USER
 from klog.connector.store.storage import Storage
 from klog.connector.store.temporary import NewId, random_id, temporary_path
@@ -105,9 +105,10 @@ class WebHdfs:
         """Open a file, asking for its size also where it is known: no range tells it."""
         return WebHdfsFile(self, path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
         file = self.open(path)
+        check_size(path, file.size_bytes, most_bytes)
         return file.read(0, file.size_bytes)
 
     def status(self, path: str) -> Any:

@@ -9,6 +9,7 @@
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- CommitConflictError     a commit did not land and cannot: what was staged may go
     +-- CommitStateUnknownError a commit may have landed: delete nothing, look again
+    +-- FileTooLargeError       a file is larger than one of its kind can be: it was not read
     +-- OptionError             the user's words are wrong: option, topic, path
 
 Each message names the file, topic-partition, offset or option, and what to do next.
@@ -126,6 +127,10 @@ class CommitStateUnknownError(KlogError):
 
     Trying again under the same transactional id and version is safe.
     """
+
+
+class FileTooLargeError(KlogError):
+    """A file that is read whole is larger than one of its kind can be; it was not read."""
 
 
 class OptionError(KlogError):
