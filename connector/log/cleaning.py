@@ -25,7 +25,8 @@ from klog.connector.log.paths import (
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import MAX_LOADS, MAX_PUTS, TopicLog
 from klog.connector.store.contract import Put
-from klog.errors import KlogError
+from klog.connector.store.files import SMALL_BYTES
+from klog.errors import FileTooLargeError, KlogError
 
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
@@ -133,7 +134,7 @@ def _is_durable(log: TopicLog, name: CheckpointName) -> bool:
     That it can be read does not say so; that it exists, said by the store, does.
     """
     path = log.paths.checkpoint(name)
-    return log.store.put_if_absent(path, log.store.read(path)) is not Put.UNKNOWN
+    return log.store.put_if_absent(path, log.store.read(path, name.size_bytes)) is not Put.UNKNOWN
 
 
 def _delete_below(log: TopicLog, boundary: int, whole: list[CheckpointName]) -> None:
@@ -183,7 +184,7 @@ def _newest_boundary(log: TopicLog) -> tuple[int, CheckpointName | None]:
         if boundary < 0:
             return boundary, None
         with suppress(FileNotFoundError):  # A higher one has taken its place.
-            content = log.store.read(log.paths.boundary(boundary))
+            content = log.store.read(log.paths.boundary(boundary), SMALL_BYTES)
             return boundary, checkpoint_name(content.decode(errors="replace"))
     raise KlogError(f"{log.paths.boundaries}: the boundary is listed and cannot be read")
 
@@ -200,8 +201,8 @@ def _checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ..
 def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | None:
     """Read which parts a checkpoint has; None if it is not there or not whole."""
     try:
-        data = log.store.read(log.paths.checkpoint(name))
-    except FileNotFoundError:
+        data = log.store.read(log.paths.checkpoint(name), name.size_bytes)
+    except (FileNotFoundError, FileTooLargeError):
         return None
     return checkpoint.parts_of(data) if checkpoint.is_whole(name, data) else None
 

@@ -12,6 +12,8 @@ from klog.connector.log.paths import (
     is_pin,
 )
 from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.files import SMALL_BYTES
+from klog.errors import FileTooLargeError
 
 
 def pin(log: TopicLog, pin_id: str, version: int, lease_ms: int) -> None:
@@ -36,11 +38,11 @@ def _pins(log: TopicLog) -> list[tuple[str, int, int]]:
     found = []
     for name in filter(is_pin, log.names(log.paths.pins)):
         try:
-            said = json.loads(log.store.read(f"{log.paths.pins}/{name}"))
+            said = json.loads(log.store.read(f"{log.paths.pins}/{name}", SMALL_BYTES))
             found.append((name, int(said["version"]), int(said["expiresMs"])))
         except FileNotFoundError:
             continue
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, FileTooLargeError):
             found.append((name, 0, log.clock()))
     return found
 

@@ -24,6 +24,7 @@ from klog.connector.log.paths import KLOG, TopicPaths
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.files import SMALL_BYTES
 from klog.connector.store.probe import probe
 from klog.connector.store.schemes import log_store_for, writable_store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
@@ -126,7 +127,7 @@ class KlogRoot:
     def _described(self, log: TopicLog) -> Description | None:
         path = log.paths.description
         try:
-            return description.decode(path, self.store.read(path))
+            return description.decode(path, self.store.read(path, SMALL_BYTES))
         except FileNotFoundError:
             return None
         except NotADirectoryError as exc:
@@ -200,7 +201,7 @@ def _refuse_raw(given: str, store: WritableStore, path: str) -> None:
 def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
     file = f"{path}/{FORMAT_FILE}"
     try:
-        data = store.read(file)
+        data = store.read(file, SMALL_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     found = description.decode(file, data)

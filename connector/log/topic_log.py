@@ -30,10 +30,13 @@ from klog.connector.store.files import Entry
 from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    FileTooLargeError,
     KlogError,
     UnsupportedFormatError,
 )
 
+MOST_COMMIT_BYTES = 64 << 20
+"""What klog writes has 1 MiB at most and a sidecar beside it; others need not have one."""
 MAX_LOADS = 8
 """A load is begun again when cleaning overtakes it; so often in a row means something is wrong."""
 MAX_COMMITS = 200
@@ -172,7 +175,7 @@ class TopicLog:
         """Read one commit's own file."""
         path = self.paths.commit(version)
         try:
-            data = self.store.read(path)
+            data = self.store.read(path, MOST_COMMIT_BYTES)
         except FileNotFoundError:
             return None
         try:
@@ -184,7 +187,8 @@ class TopicLog:
         """Read what a commit's sidecar says; None if both were cleaned meanwhile."""
         path = self.paths.sidecar(name)
         try:
-            return sidecar.decode(found, name, self.store.read(path), self.paths.topic)
+            data = self.store.read(path, name.size_bytes)
+            return sidecar.decode(found, name, data, self.paths.topic)
         except FileNotFoundError as exc:
             if self.boundary() >= found.version:
                 return None
@@ -209,8 +213,8 @@ class TopicLog:
         for name in sorted((one for one in names if one is not None), reverse=True):
             path = self.paths.checkpoint(name)
             try:
-                data = self.store.read(path)
-            except FileNotFoundError:
+                data = self.store.read(path, name.size_bytes)
+            except (FileNotFoundError, FileTooLargeError):
                 continue
             if not checkpoint.is_whole(name, data):
                 continue
@@ -229,7 +233,10 @@ class TopicLog:
 
     def read_part(self, name: CheckpointName) -> bytes:
         """Read a part of a checkpoint."""
-        return self.store.read(self.paths.part(name))
+        try:
+            return self.store.read(self.paths.part(name), name.size_bytes)
+        except FileTooLargeError:
+            return b""  # As torn as a longer one, for all who check it.
 
     def names(self, directory: str) -> list[str]:
         """List the names in a folder; one that is not there has none."""

@@ -148,13 +148,11 @@ def _credential(
 
 
 def _profile(said: Mapping[str, str | bool]) -> dict[str, str]:
-    """Read the profile that was named or is the default; empty where it is not to be used.
+    """Read the profile that was named or is the default: without its keys where others come first.
 
     Raises `OptionError` where one was named that has no keys.
     """
     named = str(said.get("profile", ""))
-    if not named and _from_environment(*_BEFORE_PROFILES):
-        return {}
     name = named or os.environ.get("AWS_PROFILE") or "default"
     found: dict[str, str] = {}
     for variable, path, section in (
@@ -170,6 +168,8 @@ def _profile(said: Mapping[str, str | bool]) -> dict[str, str]:
             raise OptionError(f"storage.profile: {file} is not a file of profiles") from None
         if parser.has_section(section):
             found.update(parser.items(section))
+    if not named and _from_environment(*_BEFORE_PROFILES):
+        return {key: value for key, value in found.items() if key not in _PROFILES_OWN}
     if named and not {"aws_access_key_id", "aws_secret_access_key"} <= found.keys():
         raise OptionError(
             f"storage.profile: {named} has no access keys in the shared files of AWS. What a role "

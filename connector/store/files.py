@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from klog.errors import KlogError
+from klog.errors import FileTooLargeError
+
+SMALL_BYTES = 1 << 20
+"""No file that says a few words, such as a root's format or a pin, is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +55,19 @@ class Store(Protocol):
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open a file for reading ranges.
 
-        Where `size_bytes` is known, of a file that never changes, a store need not ask for it. That
-        the file is missing, or shorter, is then told by the first read that meets it.
+        Where `size_bytes` is known, of a file that never changes, a store need not ask for it: the
+        first read then tells that the file is missing, or with `CorruptRecordError` that it has
+        another size.
         """
 
-    def read(self, path: str) -> bytes:
-        """Read a whole small file."""
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
+        """Read a whole small file; one larger than `most_bytes` is `FileTooLargeError`, unread."""
 
 
-def whole(data: bytes, size_bytes: int, path: str) -> bytes:
-    """Give the bytes of a range; fewer than asked for are a `KlogError` that names the file."""
-    if len(data) != size_bytes:
-        raise KlogError(
-            f"{path}: {len(data)} bytes came where {size_bytes} were asked for: it is shorter than "
-            "its commit or the store said. Restore it from a copy, or read again"
+def check_size(path: str, size_bytes: int, most_bytes: int | None) -> None:
+    """Raise `FileTooLargeError` for a file that is larger than it may be."""
+    if most_bytes is not None and size_bytes > most_bytes:
+        raise FileTooLargeError(
+            f"{path}: it has {size_bytes} bytes, and one like it has {most_bytes} at most: it is "
+            "damaged or none of klog's. Restore it from a copy"
         )
-    return data

@@ -8,20 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import KlogError
+from klog.errors import FileTooLargeError, KlogError, without_passwords
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Words:
+    """How errors are told: without what is secret in the options or in the URL."""
+
+    storage: Storage
+    passwords: tuple[str, ...]
+
+    @contextmanager
+    def of(self, path: str) -> Iterator[None]:
+        """Restate what a file system's own code raises as a `KlogError` that names the path.
+
+        What is missing, or no directory, is for the caller to know and stays.
+        """
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError) as exc:
+            if self._cause(exc) is not None:
+                raise
+            missing = isinstance(exc, FileNotFoundError)
+            kind = FileNotFoundError if missing else NotADirectoryError
+            raise kind(without_passwords(path)) from None
+        except KeyError as exc:  # What some archives say of a name that is not in them.
+            raise FileNotFoundError(without_passwords(path)) from self._cause(exc)
+        except FileTooLargeError:
+            raise
+        # Each of fsspec's file systems raises what the client library behind it does, and those
+        # have no class in common.
+        except Exception as exc:  # noqa: BLE001 - it is raised again, in words
+            said = self.storage.redacted(f"{type(exc).__name__}: {exc}", self.passwords)
+            raise KlogError(
+                f"{path}: cannot be read: {said}. Check the URL, and that what it names is whole"
+            ) from self._cause(exc)
+
+    def _cause(self, exc: Exception) -> Exception | None:
+        return self.storage.cause(exc, self.passwords)
 
 
 class FsspecFile:
     """A file of any fsspec file system, read by ranges."""
 
-    def __init__(self, system: Any, path: str, storage: Storage) -> None:
+    def __init__(self, system: Any, path: str, words: Words) -> None:
         """Ask the store for the file's size and identity."""
-        self._system, self._path, self._storage = system, path, storage
-        with _foreign(path, storage):
+        self._system, self._path, self._words = system, path, words
+        with words.of(path):
             info = system.info(path)
             self.size_bytes = int(info["size"])
             self.identity = self.stamp = _version(info)
@@ -31,7 +69,7 @@ class FsspecFile:
         behind = min(end, self.size_bytes)
         if begin >= behind:
             return b""
-        with _foreign(self._path, self._storage):
+        with self._words.of(self._path):
             data = bytes(self._system.cat_file(self._path, begin, behind))
         if len(data) > behind - begin:
             # A web server without ranges sends the whole file, and fsspec passes it on.
@@ -50,13 +88,18 @@ class FsspecFile:
 class FsspecStore:
     """Any file system that fsspec knows, for reading."""
 
-    def __init__(self, system: Any, storage: Storage = NOTHING_GIVEN) -> None:
-        """Take the file system that fsspec made for the scheme, and what it was made with."""
-        self._system, self._storage = system, storage
+    def __init__(
+        self, system: Any, storage: Storage = NOTHING_GIVEN, passwords: tuple[str, ...] = ()
+    ) -> None:
+        """Take the file system that fsspec made for the scheme, and what it was made with.
+
+        `passwords` are those of the URL, which no message shows.
+        """
+        self._system, self._words = system, Words(storage, passwords)
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory, asking the store anew."""
-        with _foreign(directory, self._storage):
+        with self._words.of(directory):
             self._system.invalidate_cache(directory)
             listed = self._system.ls(directory, detail=True)
             # Some file systems list nothing where there is nothing.
@@ -73,45 +116,29 @@ class FsspecStore:
             if name and path.strip("/") != directory.strip("/"):
                 found.append(Entry(name, path, size, info["type"] == "directory"))
             elif name and info["type"] == "file" and not str(info["name"]).endswith("/"):
-                raise NotADirectoryError(f"{directory} is a file")
+                raise NotADirectoryError(without_passwords(f"{directory} is a file"))
         return sorted(found, key=lambda entry: entry.name)
 
     def _size(self, info: dict[str, Any]) -> int:
         """Give a file's size, asking for it where a listing does not say, as a web server's."""
         if info.get("size") is not None:
             return int(info["size"])
-        with _foreign(str(info["name"]), self._storage):
+        with self._words.of(str(info["name"])):
             return int(self._system.info(info["name"])["size"])
 
     def open(self, path: str, size_bytes: int | None = None) -> FsspecFile:
         """Open a file."""
-        return FsspecFile(self._system, path, self._storage)
+        return FsspecFile(self._system, path, self._words)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
-        with _foreign(path, self._storage):
-            return bytes(self._system.cat_file(path))
-
-
-@contextmanager
-def _foreign(path: str, storage: Storage) -> Iterator[None]:
-    """Restate what a file system's own code raises as a `KlogError` that names the path.
-
-    What is missing, or no directory, is for the caller to know and stays.
-    """
-    try:
-        yield
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except KeyError as exc:  # What some archives say of a name that is not in them.
-        raise FileNotFoundError(path) from exc
-    # Each of fsspec's file systems raises what the client library behind it does, and those have
-    # no class in common.
-    except Exception as exc:  # noqa: BLE001 - it is raised again, in words
-        said = storage.redacted(f"{type(exc).__name__}: {exc}")
-        raise KlogError(
-            f"{path}: cannot be read: {said}. Check the URL, and that what it names is whole"
-        ) from storage.cause(exc)
+        with self._words.of(path):
+            if most_bytes is not None:
+                said = self._system.info(path).get("size")
+                check_size(path, int(said or 0), most_bytes)
+            data = bytes(self._system.cat_file(path))
+            check_size(path, len(data), most_bytes)
+        return data
 
 
 def _version(info: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.storage import Storage
 from klog.connector.store.temporary import NewId, random_id, temporary_path
 from klog.errors import KlogError, OptionError
@@ -84,10 +84,11 @@ class Hdfs:
         """Open a file."""
         return HdfsFile(self, path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
         file = self.open(path)
         try:
+            check_size(path, file.size_bytes, most_bytes)
             return file.read(0, file.size_bytes)
         finally:
             file.close()

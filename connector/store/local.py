@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.temporary import NewId, random_id, temporary_path
 from klog.errors import KlogError
 
@@ -81,10 +81,13 @@ class LocalStore:
         """Open a file."""
         return LocalFile(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
-        with _in_words(path, "read"):
-            return Path(path).read_bytes()
+        with _in_words(path, "read"), Path(path).open("rb") as file:
+            check_size(path, os.fstat(file.fileno()).st_size, most_bytes)
+            data = file.read(-1 if most_bytes is None else most_bytes + 1)
+        check_size(path, len(data), most_bytes)  # It may have grown.
+        return data
 
     def put_if_absent(self, path: str, data: bytes) -> Put:
         """Create `path` by a hard link to a synced temporary file."""

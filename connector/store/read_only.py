@@ -28,9 +28,9 @@ class ReadOnlyStore:
         """Open a file for reading ranges."""
         return self.store.open(path, size_bytes)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole small file."""
-        return self.store.read(path)
+        return self.store.read(path, most_bytes)
 
     def put_if_absent(self, path: str, data: bytes) -> Put:
         """Refuse to write, with `OptionError`."""

@@ -15,13 +15,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
 from klog.connector.store.aws import Patience, found_keys, s3_client
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, whole
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.s3_refusals import (
+    actual_bytes,
     code_of,
     in_few_words,
     is_of_credentials,
@@ -32,7 +34,7 @@ from klog.connector.store.s3_refusals import (
     status_of,
 )
 from klog.connector.store.storage import Storage
-from klog.errors import KlogError
+from klog.errors import CorruptRecordError, KlogError
 
 CONFLICT_TRIES = 5
 FIRST_PAUSE_SECONDS = 0.05
@@ -46,12 +48,24 @@ _PATIENT = Patience(retries=5, request_seconds=600)
 _Found = TypeVar("_Found")
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of an object, cut at its end; `of_bytes` is its size, None if it was not told."""
+
+    data: bytes
+    of_bytes: int | None
+    tag: str | None
+
+
 class S3File:
-    """An object, as of its opening: a read after it was replaced is `FileNotFoundError`."""
+    """An object, as of its opening: a read after it was replaced is `FileNotFoundError`.
+
+    One whose size is known is opened by its first read; another size is a `CorruptRecordError`.
+    """
 
     def __init__(self, store: S3, path: str, size_bytes: int | None) -> None:
         """Ask for the object's size and ETag, where its size is not known."""
-        self._store, self._path = store, path
+        self._store, self._path, self._is_opened = store, path, size_bytes is None
         if size_bytes is not None:
             self.size_bytes, self._tag, self.identity, self.stamp = size_bytes, None, "", ""
             return
@@ -66,9 +80,17 @@ class S3File:
         behind = min(end, self.size_bytes)
         if begin >= behind:
             return b""
-        return whole(
-            self._store.read_range(self._path, begin, behind, self._tag), behind - begin, self._path
-        )
+        part = self._store.read_range(self._path, begin, behind, self._tag)
+        if part.of_bytes != self.size_bytes:
+            if self._is_opened:  # Of a server without ETags, which cannot say so itself.
+                raise _replaced(self._path)
+            has = f"at most {begin}" if part.of_bytes is None else str(part.of_bytes)
+            raise CorruptRecordError(
+                f"it has {has} bytes, its commit says {self.size_bytes}",
+                min(begin if part.of_bytes is None else part.of_bytes, self.size_bytes),
+            )
+        self._tag, self._is_opened = part.tag, True
+        return part.data
 
     def close(self) -> None:
         """Hold nothing open between reads."""
@@ -114,23 +136,38 @@ class S3:
         """Open an object; where its size is known, nothing is sent."""
         return S3File(self, path, size_bytes)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole object."""
         import obstore
 
-        with self._in_words(path, "read"):
-            return self._ask(lambda: bytes(obstore.get(self._client, self._key(path)).bytes()))
+        def get() -> bytes:
+            found = obstore.get(self._client, self._key(path))
+            check_size(path, found.meta["size"], most_bytes)  # The body has not come yet.
+            return bytes(found.bytes())
 
-    def read_range(self, path: str, begin: int, end: int, tag: str | None) -> bytes:
+        with self._in_words(path, "read"):
+            return self._ask(get)
+
+    def read_range(self, path: str, begin: int, end: int, tag: str | None) -> Part:
         """Read a range that is not empty of the object that has this ETag."""
         import obstore
+        from obstore.exceptions import BaseError
+
+        def get() -> Part:
+            found = obstore.get(self._client, key, options=options)
+            return Part(bytes(found.bytes()), found.meta["size"], found.meta["e_tag"])
 
         key = self._key(path)
         options: Any = {"range": (begin, end)}
         if tag is not None:
             options["if_match"] = tag
         with self._in_words(path, "read", tag):
-            return self._ask(lambda: bytes(obstore.get(self._client, key, options=options).bytes()))
+            try:
+                return self._ask(get)
+            except BaseError as exc:
+                if status_of(exc) != 416:
+                    raise
+                return Part(b"", actual_bytes(exc), tag)
 
     def head(self, path: str) -> Any:
         """Give the object's size, ETag and time."""
@@ -244,7 +281,7 @@ class S3:
         except PreconditionError as exc:
             if tag is None:  # No condition was sent: it says nothing about the object.
                 raise self._error(path, done, exc) from self._storage.cause(exc)
-            raise FileNotFoundError(f"{path} was replaced while it was read") from None
+            raise _replaced(path) from None
         except FileNotFoundError as exc:
             if done == "written" or code_of(exc) == "NoSuchBucket":
                 raise self._error(path, done, exc) from self._cause(exc)
@@ -260,6 +297,10 @@ class S3:
 
     def _cause(self, exc: Exception) -> Exception | None:
         return None if repeats_keys(exc) else self._storage.cause(exc, self._keys[1:])
+
+
+def _replaced(path: str) -> FileNotFoundError:
+    return FileNotFoundError(f"{path} was replaced while it was read")
 
 
 def _gathered(pieces: Iterator[bytes]) -> bytes:

@@ -10,6 +10,7 @@ import re
 
 _STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_ACTUAL_BYTES = re.compile(r"<ActualObjectSize>(\d{1,18})</ActualObjectSize>")
 _METADATA = re.compile(r"Error performing \w+ \S+/latest/|https?://169\.254\.")
 _WRONG_REGION = "incorrectly configured region"
 
@@ -41,6 +42,12 @@ def code_of(exc: Exception) -> str:
     """Give S3's own code; empty where the answer had no body, as one to HEAD has none."""
     found = _CODE.search(str(exc))
     return found[1] if found else ""
+
+
+def actual_bytes(exc: Exception) -> int | None:
+    """Give the object's size out of a 416, a range behind its end; None where it is not said."""
+    found = _ACTUAL_BYTES.search(str(exc))
+    return int(found[1]) if found else None
 
 
 def never_connected(exc: Exception) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import fsspec
 
@@ -17,7 +19,7 @@ from klog.connector.store.read_only import ReadOnlyStore
 from klog.connector.store.s3 import S3
 from klog.connector.store.storage import EXTRAS, NOTHING_GIVEN, Storage
 from klog.connector.store.webhdfs import WebHdfs
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 
 WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://", "webhdfs://")
 
@@ -74,12 +76,23 @@ def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
     if scheme in ("s3", "s3a"):
         storage.refuse_fsspec(scheme)
         bucket, _, key = rest.lstrip("/").partition("/")
+        if ":" in bucket or "@" in bucket:
+            raise OptionError(
+                f"path: the {scheme}:// URL has more than a bucket before its path. Write it as "
+                "s3://bucket/path, and give keys as storage.access_key_id and "
+                "storage.secret_access_key or by the environment"
+            )
         if not bucket:
             raise OptionError(f"path: {root} names no bucket; write it as s3://bucket/path")
         return _s3(bucket, storage), f"s3://{bucket}/{key.strip('/')}".rstrip("/")
     if scheme in ("hdfs", "webhdfs"):
         storage.refuse_fsspec(scheme)
         authority, _, path = rest.removeprefix("//").partition("/")
+        if _has_user(authority):
+            raise OptionError(
+                f"path: the {scheme}:// URL has more than a host and a port before its path. Write "
+                f"it as {scheme}://host:port/path, and give a user as storage.user"
+            )
         url = f"{scheme}://{authority}"
         store = _hdfs(url, storage) if scheme == "hdfs" else WebHdfs(url, storage)
         return store, f"{url}/{path.strip('/')}".rstrip("/")
@@ -101,8 +114,13 @@ def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:
     scheme = _scheme(root)
     try:
         system, path = fsspec.core.url_to_fs(root, **storage.of_fsspec(scheme))
-    except OSError:
-        raise
+    except FileNotFoundError as exc:  # An archive that is not there.
+        raise OptionError(f"path: there is no {root}") from storage.cause(exc, _passwords(root))
+    except OSError as exc:  # Some file systems connect when they are made.
+        said = storage.redacted(f"{type(exc).__name__}: {exc}", _passwords(root))
+        raise KlogError(
+            f"{root}: cannot be opened: {said}. Check the URL, and that its host can be reached"
+        ) from storage.cause(exc, _passwords(root))
     # A file system is made by code that may raise anything.
     except Exception as exc:
         if scheme in EXTRAS and not _is_known(scheme):
@@ -110,12 +128,24 @@ def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:
                 f"path: {scheme}:// needs a client that is not installed: "
                 f"pip install 'klog[{EXTRAS[scheme]}]'"
             ) from exc
-        said = storage.redacted(f"{type(exc).__name__}: {exc}")
+        said = storage.redacted(f"{type(exc).__name__}: {exc}", _passwords(root))
         raise OptionError(
             f"path: cannot read {scheme}:// here: {said}. Check {root}, and that the client of "
             "its scheme is installed"
-        ) from storage.cause(exc)
-    return FsspecStore(system, storage), str(path)
+        ) from storage.cause(exc, _passwords(root))
+    return FsspecStore(system, storage, _passwords(root)), str(path)
+
+
+def _passwords(root: str) -> tuple[str, ...]:
+    """Give the passwords of a URL, or of each of those chained in it, as written and as meant."""
+    written = re.findall(r"://[^/\s:]*:([^/\s]*)@", root)
+    return (*written, *map(unquote, written))
+
+
+def _has_user(authority: str) -> bool:
+    """Tell whether a user stands before the host; also one whose password is cut by a slash."""
+    port = "" if authority.endswith("]") else authority.rpartition(":")[2]
+    return "@" in authority or (":" in authority and bool(port) and not port.isdigit())
 
 
 def _is_known(scheme: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from klog.errors import OptionError
+from klog.errors import OptionError, without_passwords
 
 PREFIX = "storage."
 FSSPEC = "fsspec."
@@ -114,13 +114,13 @@ class Storage:
                 )
 
     def redacted(self, text: str, found: Iterable[str] = ()) -> str:
-        """Take every secret out of a text, and those that were `found` elsewhere."""
+        """Take out of a text every secret, those that were `found` elsewhere and those of URLs."""
         secrets = [*found, *(value for word, value in self.given if _is_secret(word))]
         secrets += [os.environ.get(name, "") for name in _SECRETS_OF_THE_ENVIRONMENT]
         for secret in secrets:
             if len(secret) > 3:  # else every "a" of the text goes
                 text = text.replace(secret, "***")
-        return text
+        return without_passwords(text)
 
     def cause(self, exc: Exception, found: Iterable[str] = ()) -> Exception | None:
         """Give what to chain to an error: nothing where it would show a secret."""

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, whole
+from klog.connector.store.files import Entry, check_size
 from klog.connector.store.hdfs import USER
 from klog.connector.store.storage import Storage
 from klog.connector.store.temporary import NewId, random_id, temporary_path
@@ -46,12 +46,9 @@ class RemoteError(Exception):
 class WebHdfsFile:
     """A file, as of its opening."""
 
-    def __init__(self, store: WebHdfs, path: str, size_bytes: int | None) -> None:
-        """Ask for the status, where the size is not known."""
+    def __init__(self, store: WebHdfs, path: str) -> None:
+        """Ask for the status."""
         self._store, self._path = store, path
-        if size_bytes is not None:
-            self.size_bytes, self.identity, self.stamp = size_bytes, "", ""
-            return
         status = store.status(path)
         if status["type"] != "FILE":
             raise FileNotFoundError(f"{path} is a directory")
@@ -64,9 +61,10 @@ class WebHdfsFile:
         behind = min(end, self.size_bytes)
         if begin >= behind:
             return b""
-        return whole(
-            self._store.read_range(self._path, begin, behind - begin), behind - begin, self._path
-        )
+        data = self._store.read_range(self._path, begin, behind - begin)
+        if len(data) != behind - begin:
+            raise FileNotFoundError(f"{self._path} was replaced while it was read")
+        return data
 
     def close(self) -> None:
         """Hold nothing open between reads."""
@@ -104,12 +102,13 @@ class WebHdfs:
         return sorted(entries, key=lambda entry: entry.name)
 
     def open(self, path: str, size_bytes: int | None = None) -> WebHdfsFile:
-        """Open a file; where its size is known, nothing is sent."""
-        return WebHdfsFile(self, path, size_bytes)
+        """Open a file, asking for its size also where it is known: no range tells it."""
+        return WebHdfsFile(self, path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
         file = self.open(path)
+        check_size(path, file.size_bytes, most_bytes)
         return file.read(0, file.size_bytes)
 
     def status(self, path: str) -> Any:

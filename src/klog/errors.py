@@ -9,6 +9,7 @@
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- CommitConflictError     a commit did not land and cannot: what was staged may go
     +-- CommitStateUnknownError a commit may have landed: delete nothing, look again
+    +-- FileTooLargeError       a file is larger than one of its kind can be: it was not read
     +-- OptionError             the user's words are wrong: option, topic, path
 
 Each message names the file, topic-partition, offset or option, and what to do next.
@@ -16,9 +17,23 @@ Each message names the file, topic-partition, offset or option, and what to do n
 
 from __future__ import annotations
 
+import re
+
+_USER_AND_PASSWORD = re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
+
+
+def without_passwords(text: str) -> str:
+    """Take the user and password out of every URL in a text."""
+    return _USER_AND_PASSWORD.sub("***@", text)
+
 
 class KlogError(Exception):
-    """Root of klog's errors."""
+    """Root of klog's errors; none shows the password of a URL."""
+
+    def __init__(self, *args: object) -> None:
+        """Keep the message, without passwords."""
+        shown = (without_passwords(one) if isinstance(one, str) else one for one in args)
+        super().__init__(*shown)
 
 
 class CorruptRecordError(KlogError):
@@ -112,6 +127,10 @@ class CommitStateUnknownError(KlogError):
 
     Trying again under the same transactional id and version is safe.
     """
+
+
+class FileTooLargeError(KlogError):
+    """A file that is read whole is larger than one of its kind can be; it was not read."""
 
 
 class OptionError(KlogError):

@@ -14,7 +14,7 @@ from klog.connector.log.paths import SegmentPath, TopicPaths
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, File
+from klog.connector.store.files import Entry, File, check_size
 
 TOPIC, ROOT = "orders", "/root"
 DAY_MS = 86_400_000
@@ -44,11 +44,12 @@ class CountingStore:
         """Open nothing: a commit log reads whole files."""
         raise NotImplementedError
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a file."""
         self.requests["read"] += 1
         if path not in self.files:
             raise FileNotFoundError(path)
+        check_size(path, len(self.files[path]), most_bytes)
         return self.files[path]
 
     def put_if_absent(self, path: str, data: bytes) -> Put:

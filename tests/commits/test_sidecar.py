@@ -226,11 +226,11 @@ def test_a_sidecar_that_is_cleaned_under_a_load_is_no_error() -> None:
     class CleansMeanwhile(CountingStore):
         clean: Any = None
 
-        def read(self, path: str) -> bytes:
+        def read(self, path: str, most_bytes: int | None = None) -> bytes:
             if "/sidecars/" in path and self.clean is not None:
                 clean, self.clean = self.clean, None
                 clean()
-            return super().read(path)
+            return super().read(path, most_bytes)
 
     store, clock = CleansMeanwhile(), Clock()
     log = topic_log(store, clock)

@@ -403,8 +403,8 @@ class Fails(CountingStore):
     def entries(self, directory: str) -> Any:
         return self._call(lambda: super(Fails, self).entries(directory))
 
-    def read(self, path: str) -> Any:
-        return self._call(lambda: super(Fails, self).read(path))
+    def read(self, path: str, most_bytes: int | None = None) -> Any:
+        return self._call(lambda: super(Fails, self).read(path, most_bytes))
 
     def put_if_absent(self, path: str, data: bytes) -> Any:
         return self._call(lambda: super(Fails, self).put_if_absent(path, data))

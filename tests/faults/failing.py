@@ -71,8 +71,8 @@ class FailingStore:
     def open(self, path: str, size_bytes: int | None = None) -> File:
         raise NotImplementedError
 
-    def read(self, path: str) -> bytes:
-        return bytes(self._call(lambda: self._store.read(path)))
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
+        return bytes(self._call(lambda: self._store.read(path, most_bytes)))
 
     def put(self, path: str, pieces: Iterable[bytes]) -> None:
         data = b"".join(pieces)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, check_size
 from tests.simulation.world import StoreDownError, World
 
 TRIES = 4
@@ -56,14 +56,15 @@ class SimulatedStore:
         """No protocol opens files."""
         raise NotImplementedError
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a file."""
-        return bytes(self._again("read", lambda: self._read(path)))
+        return bytes(self._again("read", lambda: self._read(path, most_bytes)))
 
-    def _read(self, path: str) -> bytes:
+    def _read(self, path: str, most_bytes: int | None) -> bytes:
         data = self._disk.get(path)
         if data is None:
             raise FileNotFoundError(path)
+        check_size(path, len(data), most_bytes)
         return data
 
     def _again(self, kind: str, call: Callable[[], Any]) -> Any:

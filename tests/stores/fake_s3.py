@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+import zlib
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,10 @@ class Answer:
 def error(status: int, code: str, *, applied: bool = False, more: str = "") -> Answer:
     body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message>{more}</Error>"
     return Answer(status, body, applied)
+
+
+def tag_of(data: bytes) -> str:
+    return f'"{zlib.crc32(data):08x}"'
 
 
 @dataclass
@@ -115,8 +120,23 @@ class _Handler(BaseHTTPRequestHandler):
             return
         data = self.fake.objects.get(path)
         absent = error(403, "AccessDenied") if self.fake.hides_absent else error(404, "NoSuchKey")
-        own = absent if data is None else Answer(206 if "Range" in self.headers else 200)
+        own = absent if data is None else self._own(data)
         self._answer(queued or own, data or b"")
+
+    def _own(self, data: bytes) -> Answer:
+        if self.headers.get("If-Match", tag_of(data)) != tag_of(data):
+            return error(412, "PreconditionFailed")
+        if "Range" not in self.headers:
+            return Answer(200)
+        if self._range(len(data))[0] >= len(data):
+            size = f"<ActualObjectSize>{len(data)}</ActualObjectSize>"
+            return error(416, "InvalidRange", more=size)
+        return Answer(206)
+
+    def _range(self, size_bytes: int) -> tuple[int, int]:
+        """Give the range that was asked for, as far as there is an object."""
+        begin, last = self.headers["Range"].removeprefix("bytes=").split("-")
+        return int(begin), min(int(last) + 1, size_bytes)
 
     do_HEAD = do_GET  # noqa: N815
 
@@ -149,11 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = answer.body.encode() if answer.body else data
         self.send_response(answer.status)
         if answer.status == 206:
-            begin, end = self.headers["Range"].removeprefix("bytes=").split("-")
-            self.send_header("Content-Range", f"bytes {begin}-{end}/{len(body)}")
-            body = body[int(begin) : int(end) + 1]
+            begin, end = self._range(len(body))
+            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(body)}")
+            body = body[begin:end]
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", '"1"')
+        self.send_header("ETag", tag_of(data))
         self.send_header("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")
         self.end_headers()
         if self.command != "HEAD":

@@ -25,8 +25,9 @@ from klog.connector.log.raw import RawRoot
 from klog.connector.log.root import find_root, make_root
 from klog.connector.options import read_options
 from klog.connector.source import scan
+from klog.connector.store.fsspec_store import FsspecStore
 from klog.connector.store.schemes import store_for, writable_store_for
-from klog.connector.store.storage import SECRETS, Storage, storage_of
+from klog.connector.store.storage import NOTHING_GIVEN, SECRETS, Storage, storage_of
 from klog.errors import KlogError, OptionError
 from tests.commits.logs import DAY_MS, attempt, entry
 from tests.corpus import scene
@@ -281,3 +282,48 @@ def test_spark_shows_none(fake: FakeS3, tmp_path: Path) -> None:
     assert b'"#ids"' in logged
     said = logged.decode(errors="replace") + done.stdout + done.stderr
     assert not [line[:300] for line in said.splitlines() if SINGS.search(line)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"s3a://AKID:{CANARY}@bucket/x", f"s3://AKID:cut/{CANARY}@bucket/x",
+        f"hdfs://me:{CANARY}@host:1/x", f"hdfs://me:cut/{CANARY}@host:1/x",
+        f"webhdfs://me:{CANARY}@host:1/x", f"ftp://me:{CANARY}@127.0.0.1:1/x",
+        f"http://me:{CANARY}@127.0.0.1:1/x", f"nosuch://me:{CANARY}@host/x",
+        f"zip://x::http://me:{CANARY}@127.0.0.1:1/x.zip",
+    ],
+)  # fmt: skip
+def test_urls_with_a_password(url: str) -> None:
+    """S3 and HDFS refuse them; of others it is used, and not repeated."""
+    exc = raised_by(lambda: find_root(url, NOTHING_GIVEN))
+    assert isinstance(exc, KlogError)
+    assert not SINGS.search(shown(exc))
+    assert isinstance(exc, OptionError) or "://***@127.0.0.1:1/x" in str(exc)
+
+
+def test_a_password_that_a_server_took() -> None:
+    """Neither what is missing nor what is no directory shows it, nor what the client says."""
+    url = f"http://me:{CANARY}@host/x"
+    for raised in (
+        FileNotFoundError(url), NotADirectoryError(url), KeyError(url), ValueError(f"no {CANARY}"),
+    ):  # fmt: skip
+        store = FsspecStore(Failing(raised), NOTHING_GIVEN, (CANARY,))
+        for call in (store.read, store.open, store.entries):
+            exc = raised_by(lambda: call(url))  # noqa: B023 - it is called at once
+            assert exc is not None
+            assert not SINGS.search(shown(exc))
+            assert "***@host" in str(exc)
+
+
+class Failing:
+    """A file system of which every call fails."""
+
+    def __init__(self, raised: Exception) -> None:
+        self._raised = raised
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*given: object, **named: object) -> None:
+            raise self._raised
+
+        return call

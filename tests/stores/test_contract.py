@@ -13,6 +13,7 @@ from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
 from klog.connector.store.hdfs import Hdfs
 from klog.connector.store.storage import NOTHING_GIVEN
+from klog.errors import FileTooLargeError
 from tests import servers
 from tests.servers import BUCKET, S3Server
 from tests.stores.places import Place
@@ -246,3 +247,16 @@ def test_sixteen_race_for_one_name(place: Place) -> None:
         assert place.store.read(place.at(f"race/{number:020d}")) == b"%d" % winner * 1000
     names = [entry.name for entry in place.store.entries(place.at("race"))]
     assert names == [f"{number:020d}" for number in range(rounds)]
+
+
+def test_a_file_of_at_most_so_many_bytes(place: Place) -> None:
+    path = place.at("x")
+    place.store.put(path, [b"12345"])
+    for most_bytes in (5, 6, None):
+        assert place.store.read(path, most_bytes) == b"12345"
+    with pytest.raises(FileTooLargeError, match="x: it has 5 bytes, and one like it has 4 at most"):
+        place.store.read(path, 4)
+    place.store.put(path, [])
+    assert place.store.read(path, 0) == b""
+    with pytest.raises(FileNotFoundError):
+        place.store.read(place.at("none"), 4)

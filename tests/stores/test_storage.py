@@ -14,7 +14,7 @@ from fsspec.registry import known_implementations
 from klog.connector.store.aws import Patience, s3_client
 from klog.connector.store.schemes import store_for, writable_store_for
 from klog.connector.store.storage import SECRETS, TABLE, WORDS, Storage, storage_of
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 from tests.stores.fake_s3 import fake_s3
 
 INTERFACE = {
@@ -187,6 +187,11 @@ aws_session_token = canary-token
             {"AWS_ACCESS_KEY_ID": "ENVKEY", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "me-west"},
             "ENVKEY", None, "me-west",
         ),
+        (
+            {},
+            {"AWS_ACCESS_KEY_ID": "ENVKEY", "AWS_SECRET_ACCESS_KEY": "x", "AWS_PROFILE": "team"},
+            "ENVKEY", None, "eu-west-3",
+        ),
         ({"access_key_id": "GIVEN", "secret_access_key": "x"}, {}, "GIVEN", None, "us-east-1"),
     ],
 )  # fmt: skip
@@ -212,6 +217,19 @@ def test_where_keys_come_from(
         assert fake.headers[0].get("x-amz-security-token") == token
 
 
+def test_the_endpoint_of_a_profile_is_used_with_keys_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ENVKEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    with fake_s3() as fake:
+        (tmp_path / "config").write_text(f"[default]\nendpoint_url = {fake.endpoint}\n")
+        store, path = store_for("s3://bucket-of-a-profile/x", given(allow_http="true"))
+        with pytest.raises(FileNotFoundError):
+            store.read(path)
+        assert "Credential=ENVKEY/" in fake.headers[0]["authorization"]
+
+
 def test_a_file_of_profiles_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("aws_secret_access_key = canary\n")
     with pytest.raises(OptionError, match="is not a file of profiles") as at:
@@ -224,6 +242,17 @@ def test_other_schemes_are_not_written(url: str) -> None:
     scheme = url.split(":")[0]
     with pytest.raises(OptionError, match=rf"cannot write to {scheme}://.*a local path.*s3://"):
         writable_store_for(url)
+
+
+def test_a_server_that_is_not_there() -> None:
+    """Also where fsspec connects as soon as it makes the file system."""
+    with pytest.raises(KlogError, match=r"ftp://127.0.0.1:1/x: cannot be opened: Connection.*host"):
+        store_for("ftp://127.0.0.1:1/x")
+
+
+def test_ports_and_names_with_signs_are_no_users() -> None:
+    for url in ("webhdfs://[::1]:9870/a:b@c", "webhdfs://host:9870/a@b", "s3://bucket/a:b@c"):
+        assert store_for(url)[1] == url
 
 
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
