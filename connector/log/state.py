@@ -175,7 +175,10 @@ class _Folding:
         return self._version > 0 and actions == files_only
 
     def _empty(self) -> None:
-        """Take all out: a topic that is made anew begins at offset 0 with another id."""
+        """Take all out: a topic that is made anew begins at offset 0 with another id.
+
+        Of writers it knows nothing: what they wrote is not in it, whatever their last batch was.
+        """
         self._settle()
         gone = self._segments.rows().select(["file"])
         for name, value in (("version", self._version), ("timestamp_ms", self._timestamp_ms)):
@@ -184,7 +187,7 @@ class _Folding:
         self._segments, self._live = Live(), set()
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
-        self._cleaned_to = {}
+        self._cleaned_to, self._progress = {}, {}
 
     def _grow(self, partitions: int) -> None:
         more = partitions - len(self._log_end)

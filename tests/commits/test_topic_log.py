@@ -184,6 +184,21 @@ def test_a_topic_made_anew_goes_on_in_the_same_log() -> None:
         append(log, old, (0, 1))
 
 
+def test_a_topic_made_anew_knows_no_writers() -> None:
+    log = topic_log(CountingStore())
+    first = operations.Writer("load", 1, "query", "run")
+    old = append(log, created(log), (0, 3), writer=first)
+    again = log.commit(old, operations.delete_topic("an id"), attempt("delete-topic"))
+    assert dict(again.progress) == {}
+    build = operations.create_topic(Topic("another id", 1), {})
+    again = log.commit(again, build, attempt("create-topic"))
+    with pytest.raises(CommitConflictError, match="its id is another id, not an id"):
+        log.commit(again, operations.append(staged(old, (0, 3)), first), attempt("append"))
+    written = append(log, again, (0, 3), writer=operations.Writer("load", 1, "query", "run 2"))
+    assert written.log_end == (3,)
+    assert same(log.load(), written)
+
+
 def test_a_write_older_than_the_horizon_is_refused() -> None:
     log = topic_log(CountingStore())
     old = created(log)
