@@ -85,13 +85,18 @@ class Live:
         base, *recent = (_without(table, wanted) for table in (self._tables[0], *self._tables[1]))
         return Live(base, tuple(table for table in recent if len(table)))
 
-    def present(self, files: Collection[str]) -> set[str]:
-        """Tell which of some files are those of live segments."""
+    def present(self, files: Collection[str], birth: int = -1) -> set[str]:
+        """Tell which of some files are those of live segments.
+
+        No commit up to the version `birth` has added any of them: those rows are not looked at.
+        """
         wanted = pa.array(files, pa.string())
         found: set[str] = set()
         for table in (self._tables[0], *self._tables[1]):
-            among = pc.is_in(table["file"], value_set=wanted)
-            found.update(table["file"].filter(among).to_pylist())
+            names = table["file"]
+            if birth >= 0:
+                names = names.take(pa.array(np.flatnonzero(_numbers(table, VERSION) > birth)))
+            found.update(names.filter(pc.is_in(names, value_set=wanted)).to_pylist())
         return found
 
 

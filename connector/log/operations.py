@@ -100,8 +100,8 @@ def add_partitions(topic_id: str, partitions: int) -> Build:
 def append(staged: Staged, writer: Writer | None = None) -> Build:
     """Put staged segments behind the log's ends, exactly once for a named writer.
 
-    Raises `CommitConflictError` if the topic is not the one that was written for, or vacuum may
-    have taken the files, and `ProducerFencedError` if another run, or another query with later
+    Raises `CommitConflictError` if the topic is not the one that was written for, vacuum may have
+    taken the files, or they are in the log already, and `ProducerFencedError` if another run, or another query with later
     batches, has taken over the name.
     """
 
@@ -114,6 +114,7 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
         _same_topic(state, staged.topic_id)
         check_birth(state, staged.birth)
         _same_partitions(state, staged.partitions)
+        _not_there(state, staged)
         ends = dict(enumerate(state.log_end))
         added = []
         for segment in staged.segments:
@@ -259,6 +260,18 @@ def _same_partitions(state: State, partitions: int | None) -> None:
         raise CommitConflictError(
             f"the topic has {state.partitions} partitions now, rows were spread over {partitions}: "
             "keys would lie in two places. Write it again"
+        )
+
+
+def _not_there(state: State, staged: Staged) -> None:
+    """Refuse what an earlier try has committed under another write id."""
+    files = [segment["file"] for segment in staged.segments]
+    _, removed = entries.without(state.removed, files)
+    found = state.live.present(files, staged.birth) | set(removed["file"].to_pylist())
+    if found:
+        raise CommitConflictError(
+            f"{len(found)} of {len(files)} segments of this write are in the log already, such as "
+            f"{min(found)}: it was committed before, and nothing is to be done"
         )
 
 

@@ -117,7 +117,10 @@ class TopicLog:
         try:
             return tidied(fold(state, tail))
         except KlogError as exc:
-            raise KlogError(f"{self.paths.commits}: {exc}") from exc
+            raise KlogError(
+                f"{self.paths.commits}: {exc}. Something else than klog changed this log: restore "
+                "it from a copy"
+            ) from exc
 
     def commit(self, state: State, build: Build, attempt: Attempt) -> State:
         """Put a commit on top of the log, anew on top of what others commit meanwhile.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from klog.connector.log import checkpoint, cleaning, entries, garbage, operations, pins
-from klog.connector.log.commit import Actions, Amount, Topic
+from klog.connector.log.commit import Actions, Amount, Commit, Topic
 from klog.connector.log.paths import CheckpointName
-from klog.connector.log.state import State
+from klog.connector.log.state import State, fold
 from klog.connector.store.contract import Put
 from klog.connector.store.temporary import temporary_path
 from klog.errors import (
@@ -197,6 +197,43 @@ def test_a_topic_made_anew_knows_no_writers() -> None:
     written = append(log, again, (0, 3), writer=operations.Writer("load", 1, "query", "run 2"))
     assert written.log_end == (3,)
     assert same(log.load(), written)
+
+
+def test_what_is_in_the_log_is_not_put_there_again() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    build = operations.append(staged(state, (0, 3)))
+    state = log.commit(state, build, attempt("append"))
+    words = "1 of 1 segments of this write are in the log already"
+    with pytest.raises(CommitConflictError, match=words):
+        log.commit(state, build, attempt("append"))
+    build_delete = operations.delete_records("an id", {0: 3})
+    state = log.commit(state, build_delete, attempt("delete-records"))
+    with pytest.raises(CommitConflictError, match=words):  # Vacuum takes it one day.
+        log.commit(state, build, attempt("append"))
+    assert same(log.load(), state)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_replay_from_any_version_refuses_what_is_added_twice(whole: bool) -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 3))
+    (row,) = state.segments.to_pylist()
+    again = Commit(
+        state.version + 1, "w", state.timestamp_ms + 1, "append", "klog",
+        Actions(add=({**row, "base_offset": 3, "next_offset": 6},)),
+    )  # fmt: skip
+    past = [one for version in range(2) if (one := log.read(version)) is not None]
+    with pytest.raises(KlogError, match="is added twice"):
+        fold(State(), [*past, again]) if whole else fold(state, [again])
+
+
+def test_no_file_is_younger_than_its_commit() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    young = staged(replace(state, version=1), (0, 3))
+    with pytest.raises(KlogError, match="is younger than the commit that adds it"):
+        log.commit(state, operations.append(young), attempt("append"))
 
 
 def test_a_write_older_than_the_horizon_is_refused() -> None:
