@@ -22,7 +22,8 @@ from klog.connector.log.paths import CheckpointName, segment_path
 from klog.errors import KlogError
 
 REMEMBERED_WRITES = 10_000
-"""So many of the last commits are known by their write id: a try that takes longer is lost."""
+"""So many of the last commits are known by their write id: of a try that takes longer nobody knows
+whether it landed."""
 
 _MOST_CHUNKS = 64
 REMOVED = pa.schema(
@@ -72,6 +73,12 @@ class State:
     def partitions(self) -> int:
         """Give the number of partitions."""
         return len(self.log_end)
+
+    def remembers(self, version: int) -> bool:
+        """Tell whether the write id of a commit of this version would be among `writes`."""
+        if len(self.writes) < REMEMBERED_WRITES:
+            return True
+        return version >= next(iter(self.writes.values()))
 
 
 def fold(state: State, commits: Iterable[Commit]) -> State:

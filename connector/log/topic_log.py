@@ -51,9 +51,10 @@ Raises what ends the commit: it would not be right on top of this state.
 class _Outcome(Enum):
     LANDED = "landed"
     TAKEN = "taken"
-    """Another's commit has the number, so that this one is not in the log."""
+    """Another's commit had the number, so that this one is not in the log."""
     OVERTAKEN = "overtaken"
-    """The number was cleaned meanwhile, or before: whose it was, only the state can tell."""
+    """The number was cleaned meanwhile, or before, or may have been between two tries: whose it
+    was, only the state can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,8 @@ class TopicLog:
             state = self._reload(state, attempt, outcome)
             if attempt.write_id in state.writes:
                 return state
+            if not state.remembers(made.version):
+                raise self._unknown(made, "too many commits came behind it to be remembered")
         raise CommitConflictError(
             f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
             f"{attempt.operation}; run it again when fewer write"
@@ -265,7 +268,9 @@ class TopicLog:
                         self.wait(tries + 1)
                         continue
                     if found.write_id != made.write_id:
-                        return _Outcome.TAKEN
+                        # Who is not told at once may have had the number before it was cleaned.
+                        at_once = put is Put.EXISTS and tries == 0
+                        return _Outcome.TAKEN if at_once else _Outcome.OVERTAKEN
                     if put is Put.UNKNOWN:
                         # There, but maybe not after a loss of power: that it exists, the store
                         # has to say itself.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from klog.connector.log import state as state_module
 from klog.connector.log import checkpoint, cleaning, entries, garbage, operations, pins
 from klog.connector.log.commit import Actions, Amount, Commit, Topic
 from klog.connector.log.paths import CheckpointName
@@ -129,6 +131,68 @@ def test_a_number_below_the_boundary_is_no_win() -> None:
     after = append(log, old, (0, 2))
     assert (after.version, after.log_end) == (state.version + 1, (7, 0))
     assert same(log.load(), after)
+
+
+class Stops(CountingStore):
+    """Answers the next put of a commit after others have gone on; `says` is what it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: Callable[[], None] | None = None
+        self.says: Put | None = None
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        answer = super().put_if_absent(path, data)
+        if "/log/" in path and self.others is not None:
+            others, self.others = self.others, None
+            others()
+            return self.says or answer
+        return answer
+
+
+@pytest.mark.parametrize("commits_behind", [3, 9])
+def test_who_is_not_remembered_is_told_that_nobody_knows(
+    commits_behind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit landed, and its writer stopped until it was cleaned."""
+    monkeypatch.setattr(state_module, "REMEMBERED_WRITES", 5)
+    store, clock = Stops(), Clock()
+    log = topic_log(store, clock)
+    before = created(log)
+
+    def others() -> None:
+        state = log.load()
+        for _ in range(commits_behind):
+            state = append(log, state, (1, 1))
+        cleaning.write_checkpoint(log, state)
+        clock.now_ms += DAY_MS
+        assert cleaning.clean_log(log, 0) > before.version + 1
+
+    store.others = others
+    if commits_behind < 5:
+        assert append(log, before, (0, 3)).log_end == (3, commits_behind)
+    else:
+        with pytest.raises(CommitStateUnknownError, match="too many commits came behind it"):
+            append(log, before, (0, 3))
+    assert log.load().log_end == (3, commits_behind)
+
+
+@pytest.mark.parametrize("says", [Put.EXISTS, Put.UNKNOWN])
+def test_a_number_that_another_has_now_may_have_been_mine(says: Put) -> None:
+    store = Stops()
+    log = topic_log(store)
+    before = created(log)
+    path = log.paths.commit(before.version + 1)
+
+    def others() -> None:
+        store.delete(path)
+        append(log, before, (0, 1))
+        store.files[log.paths.commit(2)] = b"{}"  # So that nothing can be loaded.
+
+    store.others, store.says = others, says
+    error = UnsupportedFormatError if says is Put.EXISTS else CommitStateUnknownError
+    with pytest.raises(error):
+        append(log, before, (0, 3))
 
 
 def test_what_a_load_and_a_commit_cost() -> None:
