@@ -25,7 +25,7 @@ from klog.connector.log.paths import (
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import MAX_LOADS, MAX_PUTS, TopicLog
 from klog.connector.store.contract import Put
-from klog.errors import KlogError
+from klog.errors import KlogError, UnsupportedFormatError
 
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
@@ -33,8 +33,6 @@ LOG_RETENTION_MS = 30 * 24 * 3_600_000
 def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
     """Put a state's checkpoint on the store, beside the commits and never in their way.
 
-    The state is one that a commit of the caller's own ended: where that of another ended it, a loss
-    of power may undo the commit and leave its checkpoint.
     The state is one that a commit of the caller's own ended: where that of another ended it, a loss
     of power may undo the commit and leave its checkpoint.
     Of a large state only the parts are written that have changed, and they before what names them.
@@ -51,6 +49,7 @@ def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
             _put_part(log, name, data)
             parts.append(Part(name, first, end, len(wanted)))
     name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first))
+    checkpoint.parts_of(data)  # What no reader would take, once it is there ends the topic.
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name
@@ -203,7 +202,14 @@ def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | 
         data = log.store.read(log.paths.checkpoint(name))
     except FileNotFoundError:
         return None
-    return checkpoint.parts_of(data) if checkpoint.is_whole(name, data) else None
+    if not checkpoint.is_whole(name, data):
+        return None
+    try:
+        return checkpoint.parts_of(data)
+    except UnsupportedFormatError as exc:
+        raise UnsupportedFormatError(
+            f"checkpoint {log.paths.checkpoint(name)}: {exc.reason}"
+        ) from exc
 
 
 def _whole_checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:

@@ -101,8 +101,8 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
     """Put staged segments behind the log's ends, exactly once for a named writer.
 
     Raises `CommitConflictError` if the topic is not the one that was written for, vacuum may have
-    taken the files, or they are in the log already, and `ProducerFencedError` if another run, or another query with later
-    batches, has taken over the name.
+    taken the files, or they are in the log already, and `ProducerFencedError` if another run, or
+    another query with later batches, has taken over the name.
     """
 
     def build(state: State) -> Actions | None:

@@ -221,7 +221,7 @@ class TopicLog:
             if not checkpoint.is_whole(name, data):
                 continue
             try:
-                found = checkpoint.decode(data, self.read_part)
+                found = checkpoint.decode(data, self.read_part, self.paths.topic)
             except NotWholeError:
                 continue
             except UnsupportedFormatError as exc:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from klog.connector.log import state as state_module
 from klog.connector.log import checkpoint, cleaning, entries, garbage, operations, pins
+from klog.connector.log import state as state_module
 from klog.connector.log.commit import Actions, Amount, Commit, Topic
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State, fold
@@ -380,7 +380,8 @@ def test_a_checkpoint_of_a_newer_klog_is_refused(monkeypatch: pytest.MonkeyPatch
     log = topic_log(store)
     state = created(log)
     monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    cleaning.write_checkpoint(log, state)
+    name, data = checkpoint.encode(state)
+    store.files[log.paths.checkpoint(name)] = data
     with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 2"):
         log.load()
 
@@ -391,7 +392,7 @@ def test_a_checkpoint_names_its_bytes() -> None:
     name, data = checkpoint.encode(state)
     assert name == CheckpointName(1, len(data), name.crc32c)
     assert same(checkpoint.decode(data), state)
-    with pytest.raises(UnsupportedFormatError, match="it is no checkpoint"):
+    with pytest.raises(UnsupportedFormatError, match="it is no Parquet file"):
         checkpoint.decode(b"PAR1")
 
 
