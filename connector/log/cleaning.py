@@ -227,15 +227,21 @@ def _is_whole_part(log: TopicLog, part: Part) -> bool:
 
 
 def version_before(log: TopicLog, state: State, timestamp_ms: int) -> int:
-    """Give the last version committed at or before a time, -1 if that is none; by bisection."""
-    low, high = log.boundary(), state.version
+    """Give the last version that is known to be committed at or before a time; -1 if none is.
+
+    By bisection. Commits that were cleaned have no time any more, and may be young: a log may keep
+    less than the grace.
+    """
+    low, high, known = log.boundary(), state.version, -1
     if state.timestamp_ms <= timestamp_ms:
         return high
     while low < high - 1:
         middle = (low + high) // 2
-        found = log.read(middle)
-        if found is None or found.timestamp_ms <= timestamp_ms:
-            low = middle  # One that is gone was cleaned meanwhile: it is older than those left.
+        found = log.read_alone(middle)
+        if found is None:
+            low = middle  # Cleaned meanwhile: it is older than those left.
+        elif found.timestamp_ms <= timestamp_ms:
+            low = known = middle
         else:
             high = middle
-    return low
+    return known

@@ -8,7 +8,7 @@ commit that breaks one is a `KlogError`: the log was changed by something that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -79,6 +79,13 @@ class State:
         if len(self.writes) < REMEMBERED_WRITES:
             return True
         return version >= next(iter(self.writes.values()))
+
+
+Build = Callable[[State], Actions | None]
+"""Makes the actions of a commit on top of a state; None: what it would do is done already.
+
+Raises what ends the commit: it would not be right on top of this state.
+"""
 
 
 def fold(state: State, commits: Iterable[Commit]) -> State:

@@ -16,7 +16,7 @@ from enum import Enum
 from klog.connector.log import checkpoint, sidecar
 from klog.connector.log import commit as commits
 from klog.connector.log.checkpoint import NotWholeError
-from klog.connector.log.commit import Actions, Commit
+from klog.connector.log.commit import Commit
 from klog.connector.log.paths import (
     CheckpointName,
     SidecarName,
@@ -24,7 +24,7 @@ from klog.connector.log.paths import (
     boundary_version,
     checkpoint_name,
 )
-from klog.connector.log.state import State, fold, tidied
+from klog.connector.log.state import Build, State, fold, tidied
 from klog.connector.store.contract import Put, WritableStore
 from klog.connector.store.files import Entry
 from klog.errors import (
@@ -40,12 +40,6 @@ MAX_COMMITS = 200
 """Others may win the number so often before a commit gives up."""
 MAX_PUTS = 10
 """So often the same bytes are put at the same number while the store does not answer."""
-
-Build = Callable[[State], Actions | None]
-"""Makes the actions of a commit on top of a state; None: what it would do is done already.
-
-Raises what ends the commit: it would not be right on top of this state.
-"""
 
 
 class _Outcome(Enum):
@@ -111,7 +105,7 @@ class TopicLog:
         """Tell whether the last commit of a checkpoint's state is that of this log."""
         if state.version < 0:
             return True
-        found = self._read_alone(state.version)
+        found = self.read_alone(state.version)
         return found is not None and state.writes.get(found.write_id) == state.version
 
     def _folded(self, state: State, tail: list[Commit]) -> State:
@@ -169,13 +163,13 @@ class TopicLog:
 
     def read(self, version: int) -> Commit | None:
         """Read one commit, with its sidecar; None if it is not there."""
-        found = self._read_alone(version)
+        found = self.read_alone(version)
         if found is None or found.sidecar is None:
             return found
         return self._with_sidecar(found, found.sidecar)
 
-    def _read_alone(self, version: int) -> Commit | None:
-        """Read one commit's own file."""
+    def read_alone(self, version: int) -> Commit | None:
+        """Read one commit's own file, without its sidecar; None if it is not there."""
         path = self.paths.commit(version)
         try:
             data = self.store.read(path)
@@ -260,7 +254,7 @@ class TopicLog:
                 # What exists may be one's own too: some clients send a request twice.
                 may_have_landed = True
                 if put is not Put.CREATED:
-                    found = self._read_alone(made.version)
+                    found = self.read_alone(made.version)
                     if found is None:
                         # Cleaned, or never there: below the boundary it was another's or mine.
                         if self.boundary() >= made.version:

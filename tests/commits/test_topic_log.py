@@ -324,6 +324,40 @@ def test_inputs_of_a_rewrite_must_be_there() -> None:
         log.commit(merged, build, attempt("merge"))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "places", "words"),
+    [
+        ([0, 2], [(0, 30)], "do not lie side by side"),
+        ([0, 1], [(0, 25)], "does not fit between 0 and 20"),
+        ([1, 2], [(9, 30)], "does not fit between 10 and 30"),
+        ([0, 1], [(0, 15), (14, 20)], "does not fit between 15 and 20"),
+        ([0, 1], [(0, 15), (15, 20)], None),
+        ([2, 0, 1], [(0, 30)], None),
+    ],
+)
+def test_a_rewrite_lies_where_its_inputs_lay(
+    inputs: list[int], places: list[tuple[int, int]], words: str | None
+) -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    for _ in range(3):
+        state = append(log, state, (0, 10))
+    files = state.segments["file"].to_pylist()
+    outputs = [
+        {**staged(state, (0, 1)).segments[0], "base_offset": begin, "next_offset": behind}
+        | {"origin": "merge"}
+        for begin, behind in places
+    ]
+    build = operations.replace_segments(
+        "an id", state.version, [files[one] for one in inputs], outputs, {}
+    )
+    if words is None:
+        assert log.commit(state, build, attempt("merge")).log_end == (30, 0)
+    else:
+        with pytest.raises(ValueError, match=words):
+            log.commit(state, build, attempt("merge"))
+
+
 def test_delete_records_takes_out_what_lies_wholly_below() -> None:
     log = topic_log(CountingStore())
     state = append(log, append(log, created(log), (0, 3)), (0, 3))
@@ -509,8 +543,11 @@ def test_leftovers_go_by_the_birth_or_the_version_in_their_names() -> None:
         temporary(f"{log.paths.root}/other-0/{0:020d}-{0:010d}-00000000.log"),
         f"{log.paths.root}/orders-0/.notes.tmp",
         f"{log.paths.root}/orders-0/.{'0' * 20}.log.0123456789abcdef.tmp",
+        temporary(log.paths.boundary(2)),
     } | killed_at(3)
-    gone = killed_at(0) | killed_at(1) | killed_at(2)
+    gone = (killed_at(0) | killed_at(1) | killed_at(2)) - kept
+    cleaning.write_checkpoint(log, state)
+    store.files[log.paths.boundary(2)] = b""
     store.files.update(dict.fromkeys(kept | gone, b"123"))
     assert garbage.vacuum(log, attempt("vacuum")).leftovers == ()
     clock.now_ms += 2 * DAY_MS
