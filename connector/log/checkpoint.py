@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -20,13 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from klog.connector.log import checkpoint_parts, entries
+from klog.connector.log import checkpoint_parts, entries, parquet
 from klog.connector.log.checkpoint_parts import Part
-from klog.connector.log.commit import FORMAT, SINCE, Progress, check_format
+from klog.connector.log.commit import FORMAT, MAX_PARTITIONS, SINCE, Progress, check_format
+from klog.connector.log.json_fields import Fields, as_kind, number_of, text_of
 from klog.connector.log.live import ROWS, VERSION, Live
-from klog.connector.log.paths import CheckpointName
+from klog.connector.log.parquet import DAMAGE
+from klog.connector.log.paths import MAX_VERSION, CheckpointName
 from klog.connector.log.state import REMOVED, State
 from klog.errors import KlogError, UnsupportedFormatError
+from klog.logformat.names import MAX_PARTITION
 
 _KEY = b"klog"
 _PLAIN = ("version", "timestamp_ms", "topic_id", "log_start", "log_end", "horizon")
@@ -94,60 +97,103 @@ def is_whole(name: CheckpointName, data: bytes) -> bool:
 
 def parts_of(data: bytes) -> tuple[Part, ...]:
     """Read which parts a checkpoint names, without its rows; the bytes are whole."""
-    return _in_words(lambda: _parts(_said(pq.read_schema(pa.BufferReader(data)))))
+    return _in_words(lambda: _head(parquet.read_schema(data)).parts)
 
 
-def decode(data: bytes, read_part: ReadPart | None = None) -> State:
+def decode(data: bytes, read_part: ReadPart | None = None, topic: str | None = None) -> State:
     """Read a checkpoint whose bytes are whole; `read_part` gives the bytes of its parts.
 
-    Raises `UnsupportedFormatError` for one of a newer format and for a file that is none of klog's,
-    `NotWholeError` where a part is not there or not whole.
+    It names segments of `topic` alone, if that is given. Raises `UnsupportedFormatError` for one of
+    a newer format and for a file that is none of klog's, `NotWholeError` where a part is not there
+    or not whole.
     """
-    return _in_words(lambda: _decode(data, read_part))
+    return _in_words(lambda: _decode(data, read_part, topic))
 
 
 def _in_words(work: Callable[[], T]) -> T:
     try:
         return work()
-    except (pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as exc:
+    except DAMAGE as exc:
         raise UnsupportedFormatError(f"it is no checkpoint: {type(exc).__name__}: {exc}") from exc
 
 
-def _decode(data: bytes, read_part: ReadPart | None) -> State:
-    rows = pq.read_table(pa.BufferReader(data), use_threads=False)
-    said = _said(rows.schema)
+def _decode(data: bytes, read_part: ReadPart | None, topic: str | None) -> State:
+    rows = parquet.read_table(data)
+    head = _head(rows.schema)
     tables = [rows.filter(pc.is_valid(rows[VERSION])).select(ROWS.names)]
-    tables += (_part_rows(part, read_part) for part in _parts(said))
+    tables += (_part_rows(part, read_part) for part in head.parts)
     live = pa.concat_tables(table.replace_schema_metadata(None).cast(ROWS) for table in tables)
-    if not entries.are_paths(live["file"]):
-        raise ValueError("it names a file that is no segment")
     removed = rows.filter(pc.is_valid(rows["removed_version"])).select(["file", *_REMOVAL.values()])
+    if not (
+        entries.are_paths(live["file"], topic)
+        and entries.are_of_partitions(live)
+        and entries.are_paths(removed["file"], topic)
+    ):
+        raise ValueError("it names a file that is no segment of the topic")
     writes = rows.filter(pc.is_valid(rows[_WRITTEN]))
-    plain = {name: said[name] for name in _PLAIN}
-    plain |= {name: tuple(said[name]) for name in ("log_start", "log_end")}
-    progress = (
-        Progress(**{**one, "superseded": tuple(one["superseded"])}) for one in said["progress"]
-    )
     ids, versions = writes[_WRITE].to_pylist(), writes[_WRITTEN].to_pylist()
-    return State(
-        **plain,
-        config=MappingProxyType(dict(said["config"])),
-        cleaned_to=MappingProxyType({int(k): int(v) for k, v in said["cleaned_to"]}),
+    return replace(
+        head.state,
         live=Live.of(live),
         removed=removed.rename_columns(REMOVED.names).replace_schema_metadata(None).cast(REMOVED),
-        progress=MappingProxyType({one.name: one for one in progress}),
         writes=MappingProxyType(dict(zip(ids, versions, strict=True))),
     )
 
 
-def _said(schema: pa.Schema) -> Mapping[str, Any]:
-    said: Mapping[str, Any] = json.loads((schema.metadata or {})[_KEY])
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What the metadata say: a state without its rows, and its parts."""
+
+    state: State
+    parts: tuple[Part, ...]
+
+
+def _head(schema: pa.Schema) -> _Head:
+    """Check all that the metadata say, as the fields of a commit are checked."""
+    said = Fields(_said(schema))
+    log_start, log_end = said.numbers("log_start"), said.numbers("log_end")
+    if len(log_start) != len(log_end) or len(log_end) > MAX_PARTITIONS:
+        raise ValueError(f"it has {len(log_start)} log starts and {len(log_end)} log ends")
+    config = said.object("config") or {}
+    pairs = [as_kind("cleaned_to", pair, list) for pair in said.values("cleaned_to")]
+    state = State(
+        version=said.number("version", MAX_VERSION),
+        timestamp_ms=said.number("timestamp_ms"),
+        topic_id=said.text("topic_id"),
+        log_start=log_start,
+        log_end=log_end,
+        horizon=said.number("horizon", MAX_VERSION),
+        config=MappingProxyType(
+            {text_of("config", name): text_of("config", value) for name, value in config.items()}
+        ),
+        cleaned_to=MappingProxyType(
+            {
+                number_of("cleaned_to", k, MAX_PARTITION): number_of("cleaned_to", v)
+                for k, v in pairs
+            }
+        ),
+        progress=MappingProxyType(
+            {one.name: one for one in map(_progress, said.objects("progress"))}
+        ),
+    )
+    return _Head(state, tuple(Part.from_json(one) for one in said.objects("parts")))
+
+
+def _progress(said: Mapping[str, Any]) -> Progress:
+    fields = Fields(said)
+    return Progress(
+        fields.text("name"),
+        fields.number("batch_id"),
+        fields.text("query_id"),
+        fields.text("run_id"),
+        fields.texts("superseded"),
+    )
+
+
+def _said(schema: pa.Schema) -> dict[str, Any]:
+    said = as_kind("klog", json.loads((schema.metadata or {})[_KEY]), dict)
     check_format(said)
-    return said
-
-
-def _parts(said: Mapping[str, Any]) -> tuple[Part, ...]:
-    return tuple(Part.from_json(one) for one in said.get("parts", ()))
+    return dict(said)
 
 
 def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
@@ -160,7 +206,7 @@ def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
         raise NotWholeError(f"part {part.name} is not there") from exc
     if not is_whole(part.name, data):
         raise NotWholeError(f"part {part.name} is torn or was changed")
-    rows = pq.read_table(pa.BufferReader(data), use_threads=False)
+    rows = parquet.read_table(data)
     _said(rows.schema)
     if len(rows) != part.rows:
         raise ValueError(f"part {part.name} has {len(rows)} segments, not {part.rows}")

@@ -16,6 +16,8 @@ import logging
 from dataclasses import replace
 from threading import Lock, Thread
 
+import pyarrow as pa
+
 from klog.connector.log.cleaning import write_checkpoint
 from klog.connector.log.paths import CheckpointName, checkpoint_name
 from klog.connector.log.state import State
@@ -78,7 +80,7 @@ class Checkpointer:
         try:
             if not self._is_one_nearby(log, state):
                 self._written[log.paths.directory] = write_checkpoint(log, state)
-        except (KlogError, OSError) as exc:
+        except (KlogError, OSError, pa.ArrowException, UnicodeError) as exc:
             _log.warning(
                 "%s: no checkpoint was written of version %d, which only makes loads slower: %s",
                 log.paths.directory,
@@ -89,8 +91,10 @@ class Checkpointer:
     def _is_one_nearby(self, log: TopicLog, state: State) -> bool:
         """Tell whether another writer was first: one listing, beside the commits."""
         names = map(checkpoint_name, log.names(log.paths.checkpoints))
-        newest = max((name for name in names if name is not None), default=None)
-        return newest is not None and state.version - newest.version < MIN_COMMITS
+        # Of a later version than this state's may be one that nobody of this log has made.
+        versions = (name.version for name in names if name is not None)
+        newest = max((one for one in versions if one <= state.version), default=-1)
+        return newest >= 0 and state.version - newest < MIN_COMMITS
 
 
 CHECKPOINTER = Checkpointer()

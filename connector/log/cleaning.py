@@ -26,7 +26,7 @@ from klog.connector.log.state import State
 from klog.connector.log.topic_log import MAX_LOADS, MAX_PUTS, TopicLog
 from klog.connector.store.contract import Put
 from klog.connector.store.files import SMALL_BYTES
-from klog.errors import FileTooLargeError, KlogError
+from klog.errors import FileTooLargeError, KlogError, UnsupportedFormatError
 
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
@@ -34,8 +34,6 @@ LOG_RETENTION_MS = 30 * 24 * 3_600_000
 def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
     """Put a state's checkpoint on the store, beside the commits and never in their way.
 
-    The state is one that a commit of the caller's own ended: where that of another ended it, a loss
-    of power may undo the commit and leave its checkpoint.
     The state is one that a commit of the caller's own ended: where that of another ended it, a loss
     of power may undo the commit and leave its checkpoint.
     Of a large state only the parts are written that have changed, and they before what names them.
@@ -52,6 +50,7 @@ def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
             _put_part(log, name, data)
             parts.append(Part(name, first, end, len(wanted)))
     name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first))
+    checkpoint.parts_of(data)  # What no reader would take, once it is there ends the topic.
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name
@@ -204,7 +203,14 @@ def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | 
         data = log.store.read(log.paths.checkpoint(name), name.size_bytes)
     except (FileNotFoundError, FileTooLargeError):
         return None
-    return checkpoint.parts_of(data) if checkpoint.is_whole(name, data) else None
+    if not checkpoint.is_whole(name, data):
+        return None
+    try:
+        return checkpoint.parts_of(data)
+    except UnsupportedFormatError as exc:
+        raise UnsupportedFormatError(
+            f"checkpoint {log.paths.checkpoint(name)}: {exc.reason}"
+        ) from exc
 
 
 def _whole_checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
@@ -222,15 +228,21 @@ def _is_whole_part(log: TopicLog, part: Part) -> bool:
 
 
 def version_before(log: TopicLog, state: State, timestamp_ms: int) -> int:
-    """Give the last version committed at or before a time, -1 if that is none; by bisection."""
-    low, high = log.boundary(), state.version
+    """Give the last version that is known to be committed at or before a time; -1 if none is.
+
+    By bisection. Commits that were cleaned have no time any more, and may be young: a log may keep
+    less than the grace.
+    """
+    low, high, known = log.boundary(), state.version, -1
     if state.timestamp_ms <= timestamp_ms:
         return high
     while low < high - 1:
         middle = (low + high) // 2
-        found = log.read(middle)
-        if found is None or found.timestamp_ms <= timestamp_ms:
-            low = middle  # One that is gone was cleaned meanwhile: it is older than those left.
+        found = log.read_alone(middle)
+        if found is None:
+            low = middle  # Cleaned meanwhile: it is older than those left.
+        elif found.timestamp_ms <= timestamp_ms:
+            low = known = middle
         else:
             high = middle
-    return low
+    return known

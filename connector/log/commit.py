@@ -32,6 +32,7 @@ from klog.connector.log.json_fields import (
     as_kind,
     partition_number,
     segment_file_of,
+    shortly,
     text_of,
 )
 from klog.connector.log.paths import MAX_VERSION, SidecarName, sidecar_name
@@ -162,7 +163,10 @@ def encode(commit: Commit) -> bytes:
         )
         if value is not None
     }
-    return json.dumps({**commit.others, **said, **optional}, ensure_ascii=False).encode()
+    try:
+        return json.dumps({**commit.others, **said, **optional}, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise UnsupportedFormatError(f"a text of the commit cannot be written: {exc}") from exc
 
 
 def decode(data: bytes, topic: str, version: int) -> Commit:
@@ -186,7 +190,8 @@ def decode(data: bytes, topic: str, version: int) -> Commit:
     operation = head.text("operation")
     if operation not in OPERATIONS:
         raise UnsupportedFormatError(
-            f"operation {operation!r} is none that this klog knows; read the topic with a newer one"
+            f"operation {shortly(operation)} is none that this klog knows; read the topic with a "
+            "newer one"
         )
     return Commit(
         version=version,
@@ -205,11 +210,11 @@ def check_format(said: Mapping[str, Any]) -> None:
     """Refuse a file of klog's whose format is newer than this klog; it says which one reads it."""
     found = said.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise UnsupportedFormatError(f"its format is {found!r}")
+        raise UnsupportedFormatError(f"its format is {shortly(found)}")
     if found > FORMAT:
         raise UnsupportedFormatError(
             f"it has format {found}, this klog reads up to {FORMAT}; "
-            f"install klog {said.get('since')} or newer"
+            f"install klog {str(said.get('since'))[:100]} or newer"
         )
 
 
@@ -219,6 +224,9 @@ def _actions(head: Fields, topic: str) -> Actions:
     if created is not None:
         fields = Fields(created)
         made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
+    beside = [name for name in ("add", "remove", "forget") if name in head.given]
+    if beside and head.optional_text("sidecar") is not None:
+        raise UnsupportedFormatError(f"it has a sidecar, and {' and '.join(beside)} beside it")
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
     progress = head.object("setProducer")
@@ -230,7 +238,10 @@ def _actions(head: Fields, topic: str) -> Actions:
         create_topic=made,
         delete_topic=head.object("deleteTopic") is not None,
         partitions=head.optional_number("setPartitions", MAX_PARTITIONS),
-        config={k: None if v is None else text_of("setConfig", v) for k, v in config.items()},
+        config={
+            text_of("setConfig", k): None if v is None else text_of("setConfig", v)
+            for k, v in config.items()
+        },
         log_start=head.by_partition("setLogStart"),
         cleaned_to=head.by_partition("setCleanedTo"),
         horizon=head.optional_number("setHorizon", MAX_VERSION),
@@ -250,7 +261,7 @@ def _sidecar(head: Fields, version: int) -> SidecarName | None:
         return None
     name = sidecar_name(said)
     if name is None or name.version != version:
-        raise UnsupportedFormatError(f"sidecar {said!r} is none of version {version}")
+        raise UnsupportedFormatError(f"sidecar {shortly(said)} is none of version {version}")
     return name
 
 

@@ -8,6 +8,7 @@ by partition and offset.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from klog.connector.log.json_fields import is_text, shortly
 from klog.connector.log.paths import segment_path
 from klog.errors import UnsupportedFormatError
 from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
@@ -41,6 +43,8 @@ SCHEMA = pa.schema(
     ]
 )
 _ROW = pa.struct(list(SCHEMA))
+MOST_PRODUCERS = 100_000
+"""So many producers' ids a segment may have."""
 ORIGINS = ("append", "adopt", "merge", "compact")
 JSON_NAMES = {
     name: "".join([head, *(part.capitalize() for part in rest)])
@@ -89,34 +93,57 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
         value: Any = given.get(said)
         # `type`, not `isinstance`: a truth value is no number, and this runs for each field.
         if type(value) is not kind or not (
-            least <= value <= most if kind is int else kind is str or _are_longs(value)
+            least <= value <= most
+            if kind is int
+            else is_text(value)
+            if kind is str
+            else _are_longs(value)
         ):
-            raise UnsupportedFormatError(f"{said} of a segment is {value!r}")
+            raise UnsupportedFormatError(f"{said} of a segment is {shortly(value)}")
         entry[name] = value
     path = segment_path(entry["file"])
     if path is None or (path.topic, path.partition) != (topic, entry["partition"]):
         raise UnsupportedFormatError(
-            f"file {entry['file']!r} is no segment of {topic}-{entry['partition']}"
+            f"file {shortly(entry['file'])} is no segment of {topic}-{entry['partition']}"
         )
     if entry["next_offset"] <= entry["base_offset"] or entry["origin"] not in ORIGINS:
         raise UnsupportedFormatError(
-            f"segment {entry['file']}: {entry['origin']} from offset {entry['base_offset']} to "
-            f"{entry['next_offset']}"
+            f"segment {entry['file']}: {entry['origin'][:100]} from offset "
+            f"{entry['base_offset']} to {entry['next_offset']}"
         )
     return entry
 
 
 def _are_longs(values: list[Any]) -> bool:
-    return all(type(one) is int and -1 <= one <= MAX_OFFSET for one in values)
+    return len(values) <= MOST_PRODUCERS and all(
+        type(one) is int and -1 <= one <= MAX_OFFSET for one in values
+    )
 
 
-_PATH = r"^[A-Za-z0-9._-]+-[0-9]{1,10}/[0-9]{20}(-[0-9]{10}-[0-9a-f]{8,16})?\.log$"
-"""`paths.segment_path`, as Arrow's regular expressions have it."""
+_NAME = r"0[0-9]{19}(-[0-9]{10}-[0-9a-f]{8,16})?\.log$"
+"""What may follow the directory, as Arrow's regular expressions have it; offsets that may be too
+large are looked at one by one."""
 
 
-def are_paths(files: pa.ChunkedArray) -> bool:
-    """Tell whether all of a checkpoint's files have the form of a segment's path."""
-    return bool(pc.all(pc.match_substring_regex(files, _PATH), min_count=0).as_py())
+def are_paths(files: pa.ChunkedArray, topic: str | None = None) -> bool:
+    """Tell whether all of a checkpoint's files are paths of segments, of one topic if it is given.
+
+    It is what `paths.segment_path` says of each, but for the range of a partition's number.
+    """
+    owner = "[A-Za-z0-9._-]+" if topic is None else re.escape(topic)
+    pattern = f"^{owner}-(0|[1-9][0-9]{{0,9}})/{_NAME}"
+    if not pc.all(pc.match_substring_regex(files, pattern), min_count=0).as_py():
+        return False
+    high = files.filter(pc.match_substring(files, "/09"))
+    return all(segment_path(file) is not None for file in high.to_pylist())
+
+
+def are_of_partitions(segments: pa.Table) -> bool:
+    """Tell whether each segment's file lies in the directory of its partition."""
+    directories = pc.list_element(pc.split_pattern(segments["file"], "/", max_splits=1), 0)
+    parted = pc.split_pattern(directories, "-", max_splits=1, reverse=True)
+    same = pc.equal(pc.list_element(parted, 1), segments["partition"].cast(pa.string()))
+    return bool(pc.all(same, min_count=0).as_py())
 
 
 def without(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, pa.Table]:

@@ -14,6 +14,7 @@ from klog.errors import UnsupportedFormatError
 from klog.logformat.names import MAX_OFFSET, MAX_PARTITION
 
 _MAX_TEXT = 1 << 16
+_MAX_SHOWN = 100
 
 
 class Fields:
@@ -22,6 +23,7 @@ class Fields:
     def __init__(self, said: Mapping[str, Any]) -> None:
         """Take the object; `known` gathers the names that were asked for."""
         self._said = said
+        self.given = said.keys()
         self.known = {"format", "since"}
 
     def _take(self, name: str) -> object:
@@ -30,12 +32,12 @@ class Fields:
 
     def number(self, name: str, most: int = MAX_OFFSET) -> int:
         """Take a whole number from 0 to `most`."""
-        return _number(name, self._take(name), most)
+        return number_of(name, self._take(name), most)
 
     def optional_number(self, name: str, most: int = MAX_OFFSET) -> int | None:
         """Take a number that may be left out."""
         value = self._take(name)
-        return None if value is None else _number(name, value, most)
+        return None if value is None else number_of(name, value, most)
 
     def text(self, name: str) -> str:
         """Take a text."""
@@ -55,10 +57,19 @@ class Fields:
         value = self._take(name)
         return None if value is None else as_kind(name, value, dict)
 
+    def values(self, name: str) -> list[Any]:
+        """Take a list; left out, it is empty."""
+        found: list[Any] = as_kind(name, self._take(name) or [], list)
+        return found
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Take a list of whole numbers from 0."""
+        return tuple(number_of(name, one) for one in as_kind(name, self._take(name), list))
+
     def by_partition(self, name: str) -> dict[int, int]:
         """Take numbers by partition; left out, there are none."""
         found = as_kind(name, self._take(name) or {}, dict)
-        return {partition_number(name, key): _number(name, value) for key, value in found.items()}
+        return {partition_number(name, key): number_of(name, value) for key, value in found.items()}
 
     def objects(self, name: str) -> list[dict[str, Any]]:
         """Take a list of objects; left out, it is empty."""
@@ -69,7 +80,7 @@ def segment_file_of(name: str, topic: str) -> str:
     """Give a path back that is one of a segment of this topic."""
     path = segment_path(name)
     if path is None or path.topic != topic:
-        raise UnsupportedFormatError(f"file {name!r} is no segment of {topic}")
+        raise UnsupportedFormatError(f"file {shortly(name)} is no segment of {topic}")
     return name
 
 
@@ -78,25 +89,45 @@ def partition_number(name: str, key: str) -> int:
     is_number = key.isascii() and key.isdecimal() and len(key) <= 10
     # Spelled in one way only: else one commit could speak twice of a partition.
     if not is_number or int(key) > MAX_PARTITION or key != str(int(key)):
-        raise UnsupportedFormatError(f"{name} is of partition {key!r}")
+        raise UnsupportedFormatError(f"{name} is of partition {shortly(key)}")
     return int(key)
 
 
-def _number(name: str, value: object, most: int = MAX_OFFSET) -> int:
+def number_of(name: str, value: object, most: int = MAX_OFFSET) -> int:
+    """Give the value of field `name` back if it is a whole number from 0 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise UnsupportedFormatError(f"{name} is {value!r}")
+        raise UnsupportedFormatError(f"{name} is {shortly(value)}")
     return value
 
 
 def text_of(name: str, value: object) -> str:
-    """Give the value of field `name` back if it is a text."""
-    if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise UnsupportedFormatError(f"{name} is {str(value)[:100]!r}")
+    """Give the value of field `name` back if it is a text, not too long, that UTF-8 can hold."""
+    if not isinstance(value, str) or not is_text(value):
+        raise UnsupportedFormatError(f"{name} is {shortly(value)}")
     return value
+
+
+def is_text(value: str) -> bool:
+    """Tell whether a text is short enough and has no half of a surrogate pair, as JSON may."""
+    if len(value) > _MAX_TEXT:
+        return False
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def shortly(value: object) -> str:
+    """Show the beginning of any value that JSON may have, in characters that can be printed."""
+    try:
+        shown = ascii(value[:_MAX_SHOWN] if isinstance(value, str) else value)
+    except (RecursionError, ValueError):  # Very deep, or a number of very many digits.
+        shown = type(value).__name__
+    return shown if len(shown) <= _MAX_SHOWN + 2 else shown[:_MAX_SHOWN]
 
 
 def as_kind(name: str, value: Any, kind: type[Any]) -> Any:
     """Give the value of field `name` back if it is of this kind."""
     if not isinstance(value, kind):
-        raise UnsupportedFormatError(f"{name} is {str(value)[:100]!r}")
+        raise UnsupportedFormatError(f"{name} is {shortly(value)}")
     return value

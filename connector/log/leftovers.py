@@ -1,8 +1,9 @@
 """Temporary files of killed writers beside a topic's files, on stores that write by renaming.
 
 The rule: a temporary file is as old as what it was to become says. One of a segment carries the
-segment's birth, one of a commit, a checkpoint or a boundary its version; when that is below the
-committed horizon, it goes. Whoever still writes it could not commit any more (a birth below the
+segment's birth, one of a commit or a checkpoint its version; when that is below the committed
+horizon, it goes. One of a boundary goes when its version is below the newest boundary, for it is
+always that of old commits. Whoever still writes it could not commit any more (a birth below the
 horizon) or puts a number that others have (a version below it): their put then fails with an error
 and without effect. No clock and no time of the store's is asked. What carries neither (`topic.json`
 and pins, some bytes each) stays.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from klog.connector.log.paths import segment_path
+from klog.connector.log.paths import boundary_version, segment_path
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import Entry
 from klog.connector.store.temporary import TEMPORARY
@@ -60,10 +61,14 @@ def _final_name(entry: Entry) -> str | None:
 def _of_versions(log: TopicLog, folder: str, horizon: int) -> dict[str, int]:
     """Find those of a folder whose files are called by versions: commits, checkpoints, ..."""
     directory = f"{log.paths.directory}/{folder}"
+    entries = log.entries(directory)
+    if directory == log.paths.boundaries:
+        found = (boundary_version(entry.name) for entry in entries)
+        horizon = max((version for version in found if version is not None), default=-1)
     relative = directory.removeprefix(f"{log.paths.root}/")
     return {
         f"{relative}/{entry.name}": entry.size_bytes
-        for entry in log.entries(directory)
+        for entry in entries
         if (final := _final_name(entry)) is not None
         and (version := _VERSION.match(final)) is not None
         and int(version[0]) < horizon

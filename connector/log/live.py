@@ -86,14 +86,19 @@ class Live:
         left = (_without(table, wanted) for table in recent)
         return Live(_without(base, wanted), tuple(table for table in left if len(table)))
 
-    def present(self, files: Collection[str]) -> set[str]:
-        """Tell which of some files are those of live segments."""
+    def present(self, files: Collection[str], birth: int = -1) -> set[str]:
+        """Tell which of some files are those of live segments.
+
+        No commit up to the version `birth` has added any of them: those rows are not looked at.
+        """
         wanted = pa.array(files, pa.string())
         found: set[str] = set()
         base, recent = self._tables
         for table in (base, *recent):
-            among = pc.is_in(table["file"], value_set=wanted)
-            found.update(table["file"].filter(among).to_pylist())
+            names = table["file"]
+            if birth >= 0:
+                names = names.take(pa.array(np.flatnonzero(_numbers(table, VERSION) > birth)))
+            found.update(names.filter(pc.is_in(names, value_set=wanted)).to_pylist())
         return found
 
 

@@ -8,7 +8,7 @@ whether it is there already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,10 +16,8 @@ import pyarrow.compute as pc
 
 from klog.connector.log import entries
 from klog.connector.log.commit import Actions, Amount, Progress, Topic
-from klog.connector.log.state import State
+from klog.connector.log.state import Build, State
 from klog.errors import CommitConflictError, ProducerFencedError
-
-Build = Callable[[State], Actions | None]
 
 REMEMBERED_RUNS = 32
 
@@ -100,9 +98,9 @@ def add_partitions(topic_id: str, partitions: int) -> Build:
 def append(staged: Staged, writer: Writer | None = None) -> Build:
     """Put staged segments behind the log's ends, exactly once for a named writer.
 
-    Raises `CommitConflictError` if the topic is not the one that was written for, or vacuum may
-    have taken the files, and `ProducerFencedError` if another run, or another query with later
-    batches, has taken over the name.
+    Raises `CommitConflictError` if the topic is not the one that was written for, vacuum may have
+    taken the files, or they are in the log already, and `ProducerFencedError` if another run, or
+    another query with later batches, has taken over the name.
     """
 
     def build(state: State) -> Actions | None:
@@ -114,6 +112,7 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
         _same_topic(state, staged.topic_id)
         check_birth(state, staged.birth)
         _same_partitions(state, staged.partitions)
+        _not_there(state, staged)
         ends = dict(enumerate(state.log_end))
         added = []
         for segment in staged.segments:
@@ -179,7 +178,11 @@ def replace_segments(
     outputs: Sequence[entries.Entry],
     cleaned_to: Mapping[int, int],
 ) -> Build:
-    """Put segments in the place of others (compaction, merge), if those are all still live."""
+    """Put segments in the place of others (compaction, merge), if those are all still live.
+
+    The inputs lie side by side in their partitions, and the outputs where they lay; a `ValueError`
+    if not, for the log would hold offsets twice.
+    """
 
     def build(state: State) -> Actions:
         _same_topic(state, topic_id)
@@ -190,6 +193,7 @@ def replace_segments(
                 f"{len(inputs) - len(found)} of {len(inputs)} segments to be rewritten are gone: "
                 "another job was faster; run it again"
             )
+        _check_places(state, found, outputs)
         return Actions(
             add=tuple(outputs),
             remove=tuple(inputs),
@@ -198,6 +202,28 @@ def replace_segments(
         )
 
     return build
+
+
+def _check_places(state: State, inputs: pa.Table, outputs: Sequence[entries.Entry]) -> None:
+    """Refuse outputs that would lie over what is not rewritten, or over each other."""
+    free: dict[int, tuple[int, int]] = {}
+    for partition in pc.unique(inputs["partition"]).to_pylist():
+        own = entries.of_partition(inputs, partition)
+        begin, behind = own["base_offset"][0].as_py(), own["next_offset"][-1].as_py()
+        starts = entries.of_partition(state.segments, partition)["base_offset"]
+        between = pc.and_(pc.greater_equal(starts, begin), pc.less(starts, behind))
+        if pc.sum(between).as_py() != len(own):
+            raise ValueError(f"partition {partition}: the segments do not lie side by side")
+        free[partition] = (begin, behind)
+    for output in sorted(outputs, key=lambda one: (one["partition"], one["base_offset"])):
+        partition = output["partition"]
+        begin, behind = free.get(partition, (0, -1))
+        if output["base_offset"] < begin or output["next_offset"] > behind:
+            raise ValueError(
+                f"{output['file']} of offsets {output['base_offset']} to {output['next_offset']} "
+                f"does not fit between {begin} and {behind}"
+            )
+        free[partition] = (output["next_offset"], behind)
 
 
 def delete_records(topic_id: str, log_start: Mapping[int, int]) -> Build:
@@ -259,6 +285,18 @@ def _same_partitions(state: State, partitions: int | None) -> None:
         raise CommitConflictError(
             f"the topic has {state.partitions} partitions now, rows were spread over {partitions}: "
             "keys would lie in two places. Write it again"
+        )
+
+
+def _not_there(state: State, staged: Staged) -> None:
+    """Refuse what an earlier try has committed under another write id."""
+    files = [segment["file"] for segment in staged.segments]
+    _, removed = entries.without(state.removed, files)
+    found = state.live.present(files, staged.birth) | set(removed["file"].to_pylist())
+    if found:
+        raise CommitConflictError(
+            f"{len(found)} of {len(files)} segments of this write are in the log already, such as "
+            f"{min(found)}: it was committed before, and nothing is to be done"
         )
 
 

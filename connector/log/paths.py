@@ -36,7 +36,7 @@ _SIDECAR = re.compile(
     r"-(?P<size>[0-9]{12})-(?P<crc>[0-9a-f]{8})\.parquet"
 )
 _BOUNDARY = re.compile(r"[0-9]{20}")
-_PIN = re.compile(r"[0-9a-f-]{8,64}\.json")
+_PIN = re.compile(r"[A-Za-z0-9_-]{8,64}\.json")
 _SEGMENT = re.compile(r"(?P<first>[0-9]{20})-(?P<birth>[0-9]{10})-(?P<attempt>[0-9a-f]{8,16})\.log")
 
 

@@ -1,23 +1,30 @@
 """Pins: a reader's lease on a version, for a plan that takes longer than the grace.
 
-The rule: while a pin lasts, no segment goes that its version has. A reader whose role may not put
-has none, and the grace alone protects it. One that cannot be read keeps everything.
+The rule: while a pin lasts, no segment goes that its version has. A reader that puts none, as
+klog's own do not, has the grace alone. A pin that cannot be read keeps everything, for as long as
+it lies there.
 """
 
 from __future__ import annotations
 
 import json
 
-from klog.connector.log.paths import (
-    is_pin,
-)
+from klog.connector.log.json_fields import Fields, as_kind
+from klog.connector.log.paths import MAX_VERSION, is_pin
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import SMALL_BYTES
-from klog.errors import FileTooLargeError
+from klog.errors import FileTooLargeError, UnsupportedFormatError
+from klog.logformat.names import MAX_OFFSET
 
 
 def pin(log: TopicLog, pin_id: str, version: int, lease_ms: int) -> None:
-    """Keep the segments of a version for a while, for a reader that takes longer than the grace."""
+    """Keep the segments of a version for a while, for a reader that takes longer than the grace.
+
+    `pin_id` is new for each pin: 8 to 64 letters, digits, dashes and underscores, such as an id of
+    `author.random_uuid`; others, which no vacuum would look at, are a `ValueError`.
+    """
+    if not is_pin(f"{pin_id}.json"):
+        raise ValueError(f"{pin_id!r} is no id of a pin: 8 to 64 of A-Z a-z 0-9 _ -")
     said = {"version": version, "expiresMs": log.clock() + lease_ms}
     log.store.put(log.paths.pin(pin_id), [json.dumps(said).encode()])
 
@@ -34,16 +41,18 @@ def pinned_version(log: TopicLog) -> int | None:
 
 
 def _pins(log: TopicLog) -> list[tuple[str, int, int]]:
-    """Read all pins: their names, versions and ends; one that cannot be read ends now."""
+    """Read all pins: their names, versions and ends; one that cannot be read never ends."""
     found = []
     for name in filter(is_pin, log.names(log.paths.pins)):
         try:
             said = json.loads(log.store.read(f"{log.paths.pins}/{name}", SMALL_BYTES))
-            found.append((name, int(said["version"]), int(said["expiresMs"])))
+            fields = Fields(as_kind("pin", said, dict))
+            version, ends_ms = fields.number("version", MAX_VERSION), fields.number("expiresMs")
+            found.append((name, version, ends_ms))
         except FileNotFoundError:
             continue
-        except (ValueError, TypeError, KeyError, FileTooLargeError):
-            found.append((name, 0, log.clock()))
+        except (ValueError, RecursionError, FileTooLargeError, UnsupportedFormatError):
+            found.append((name, 0, MAX_OFFSET))
     return found
 
 

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from klog.connector.log import entries
+from klog.connector.log import entries, parquet
 from klog.connector.log.commit import FORMAT, SINCE, Actions, Commit, check_format
 from klog.connector.log.json_fields import segment_file_of
+from klog.connector.log.parquet import DAMAGE
 from klog.connector.log.paths import SidecarName
 from klog.errors import UnsupportedFormatError
 
@@ -63,10 +64,10 @@ def decode(commit: Commit, name: SidecarName, data: bytes, topic: str) -> Commit
             "not the one in its name"
         )
     try:
-        rows = pq.read_table(pa.BufferReader(data), use_threads=False)
+        rows = parquet.read_table(data)
         check_format(json.loads((rows.schema.metadata or {})[_KEY]))
         actions = _actions(commit.actions, rows, topic)
-    except (pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as exc:
+    except DAMAGE as exc:
         raise UnsupportedFormatError(f"it is no sidecar: {type(exc).__name__}: {exc}") from exc
     return replace(commit, actions=actions, size_bytes=commit.size_bytes + len(data))
 

@@ -8,7 +8,7 @@ commit that breaks one is a `KlogError`: the log was changed by something that i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -18,11 +18,12 @@ import pyarrow as pa
 from klog.connector.log import entries
 from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Progress
 from klog.connector.log.live import ROWS, VERSION, Live
-from klog.connector.log.paths import CheckpointName
+from klog.connector.log.paths import CheckpointName, segment_path
 from klog.errors import KlogError
 
 REMEMBERED_WRITES = 10_000
-"""So many of the last commits are known by their write id: a try that takes longer is lost."""
+"""So many of the last commits are known by their write id: of a try that takes longer nobody knows
+whether it landed."""
 
 _MOST_CHUNKS = 64
 REMOVED = pa.schema(
@@ -73,19 +74,31 @@ class State:
         """Give the number of partitions."""
         return len(self.log_end)
 
+    def remembers(self, version: int) -> bool:
+        """Tell whether the write id of a commit of this version would be among `writes`."""
+        if len(self.writes) < REMEMBERED_WRITES:
+            return True
+        return version >= next(iter(self.writes.values()))
+
+
+Build = Callable[[State], Actions | None]
+"""Makes the actions of a commit on top of a state; None: what it would do is done already.
+
+Raises what ends the commit: it would not be right on top of this state.
+"""
+
 
 def fold(state: State, commits: Iterable[Commit]) -> State:
     """Apply the commits that follow a state, in order."""
     commits = list(commits)
-    folding = _Folding(state, {file for commit in commits for file in commit.actions.remove})
+    folding = _Folding(state, commits)
     for commit in commits:
         try:
             folding.apply(commit)
         except ValueError as exc:
             raise KlogError(
                 f"commit {commit.version} ({commit.operation}, {commit.engine}) does not follow "
-                f"from those before it: {exc}. Something else than klog changed this log: restore "
-                "it from a copy"
+                f"from those before it: {exc}"
             ) from exc
     return folding.state()
 
@@ -93,10 +106,10 @@ def fold(state: State, commits: Iterable[Commit]) -> State:
 class _Folding:
     """A state under change: tables are made once, however many commits are folded.
 
-    Of the live files only those are known by name that a commit takes out or has added.
+    Of the live files only those are known by name that a commit takes out or adds.
     """
 
-    def __init__(self, state: State, taken_out: Collection[str]) -> None:
+    def __init__(self, state: State, commits: Sequence[Commit]) -> None:
         self._checkpoint, self._tail_bytes = state.checkpoint, state.tail_bytes
         self._version, self._timestamp_ms = state.version, state.timestamp_ms
         self._topic_id, self._config = state.topic_id, _copied(state.config)
@@ -108,7 +121,7 @@ class _Folding:
         self._gone: list[tuple[str, int, int]] = []
         self._forgotten: set[str] = set()
         self._segments, self._removed = state.live, state.removed
-        self._live = self._segments.present(taken_out) if taken_out else set()
+        self._live = _named(state.live, commits)
 
     def apply(self, commit: Commit) -> None:
         """Apply one commit; `ValueError` says what of it cannot be."""
@@ -175,7 +188,10 @@ class _Folding:
         return self._version > 0 and actions == files_only
 
     def _empty(self) -> None:
-        """Take all out: a topic that is made anew begins at offset 0 with another id."""
+        """Take all out: a topic that is made anew begins at offset 0 with another id.
+
+        Of writers it knows nothing: what they wrote is not in it, whatever their last batch was.
+        """
         self._settle()
         gone = self._segments.rows().select(["file"])
         for name, value in (("version", self._version), ("timestamp_ms", self._timestamp_ms)):
@@ -184,7 +200,7 @@ class _Folding:
         self._segments, self._live = Live(), set()
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
-        self._cleaned_to = {}
+        self._cleaned_to, self._progress = {}, {}
 
     def _grow(self, partitions: int) -> None:
         more = partitions - len(self._log_end)
@@ -212,8 +228,10 @@ class _Folding:
 
     def _add(self, entry: entries.Entry) -> None:
         partition, base, behind = entry["partition"], entry["base_offset"], entry["next_offset"]
-        if entry["file"] in self._added:
+        if entry["file"] in self._live:
             raise ValueError(f"{entry['file']} is added twice")
+        if _birth(entry["file"]) >= self._version:
+            raise ValueError(f"{entry['file']} is younger than the commit that adds it")
         end = self._end(partition)
         if entry["origin"] in ("append", "adopt"):
             if base < end or (base > end and entry["origin"] == "append"):
@@ -263,6 +281,22 @@ class _Folding:
         if self._forgotten:
             self._removed, _ = entries.without(self._removed, self._forgotten)
             self._forgotten = set()
+
+
+def _named(live: Live, commits: Iterable[Commit]) -> set[str]:
+    """Give the live files that commits take out or add: what is live cannot be added again."""
+    taken_out = {file for commit in commits for file in commit.actions.remove}
+    added = {entry["file"] for commit in commits for entry in commit.actions.add}
+    found = live.present(taken_out) if taken_out else set()
+    if added and len(live):
+        found |= live.present(added, min(map(_birth, added)))
+    return found
+
+
+def _birth(file: str) -> int:
+    """Give the version before which no commit can have added a file; -1 for one of a broker's."""
+    path = segment_path(file)
+    return -1 if path is None or path.birth is None else path.birth
 
 
 K = TypeVar("K")

@@ -16,7 +16,7 @@ from enum import Enum
 from klog.connector.log import checkpoint, sidecar
 from klog.connector.log import commit as commits
 from klog.connector.log.checkpoint import NotWholeError
-from klog.connector.log.commit import Actions, Commit
+from klog.connector.log.commit import Commit
 from klog.connector.log.paths import (
     CheckpointName,
     SidecarName,
@@ -24,7 +24,7 @@ from klog.connector.log.paths import (
     boundary_version,
     checkpoint_name,
 )
-from klog.connector.log.state import State, fold, tidied
+from klog.connector.log.state import Build, State, fold, tidied
 from klog.connector.store.contract import Put, WritableStore
 from klog.connector.store.files import Entry
 from klog.errors import (
@@ -44,19 +44,14 @@ MAX_COMMITS = 200
 MAX_PUTS = 10
 """So often the same bytes are put at the same number while the store does not answer."""
 
-Build = Callable[[State], Actions | None]
-"""Makes the actions of a commit on top of a state; None: what it would do is done already.
-
-Raises what ends the commit: it would not be right on top of this state.
-"""
-
 
 class _Outcome(Enum):
     LANDED = "landed"
     TAKEN = "taken"
-    """Another's commit has the number, so that this one is not in the log."""
+    """Another's commit had the number, so that this one is not in the log."""
     OVERTAKEN = "overtaken"
-    """The number was cleaned meanwhile, or before: whose it was, only the state can tell."""
+    """The number was cleaned meanwhile, or before, or may have been between two tries: whose it
+    was, only the state can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +108,17 @@ class TopicLog:
         """Tell whether the last commit of a checkpoint's state is that of this log."""
         if state.version < 0:
             return True
-        found = self._read_alone(state.version)
+        found = self.read_alone(state.version)
         return found is not None and state.writes.get(found.write_id) == state.version
 
     def _folded(self, state: State, tail: list[Commit]) -> State:
         try:
             return tidied(fold(state, tail))
         except KlogError as exc:
-            raise KlogError(f"{self.paths.commits}: {exc}") from exc
+            raise KlogError(
+                f"{self.paths.commits}: {exc}. Something else than klog changed this log: restore "
+                "it from a copy"
+            ) from exc
 
     def commit(self, state: State, build: Build, attempt: Attempt) -> State:
         """Put a commit on top of the log, anew on top of what others commit meanwhile.
@@ -154,6 +152,8 @@ class TopicLog:
             state = self._reload(state, attempt, outcome)
             if attempt.write_id in state.writes:
                 return state
+            if not state.remembers(made.version):
+                raise self._unknown(made, "too many commits came behind it to be remembered")
         raise CommitConflictError(
             f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
             f"{attempt.operation}; run it again when fewer write"
@@ -166,13 +166,13 @@ class TopicLog:
 
     def read(self, version: int) -> Commit | None:
         """Read one commit, with its sidecar; None if it is not there."""
-        found = self._read_alone(version)
+        found = self.read_alone(version)
         if found is None or found.sidecar is None:
             return found
         return self._with_sidecar(found, found.sidecar)
 
-    def _read_alone(self, version: int) -> Commit | None:
-        """Read one commit's own file."""
+    def read_alone(self, version: int) -> Commit | None:
+        """Read one commit's own file, without its sidecar; None if it is not there."""
         path = self.paths.commit(version)
         try:
             data = self.store.read(path, MOST_COMMIT_BYTES)
@@ -219,7 +219,7 @@ class TopicLog:
             if not checkpoint.is_whole(name, data):
                 continue
             try:
-                found = checkpoint.decode(data, self.read_part)
+                found = checkpoint.decode(data, self.read_part, self.paths.topic)
             except NotWholeError:
                 continue
             except UnsupportedFormatError as exc:
@@ -261,7 +261,7 @@ class TopicLog:
                 # What exists may be one's own too: some clients send a request twice.
                 may_have_landed = True
                 if put is not Put.CREATED:
-                    found = self._read_alone(made.version)
+                    found = self.read_alone(made.version)
                     if found is None:
                         # Cleaned, or never there: below the boundary it was another's or mine.
                         if self.boundary() >= made.version:
@@ -269,7 +269,9 @@ class TopicLog:
                         self.wait(tries + 1)
                         continue
                     if found.write_id != made.write_id:
-                        return _Outcome.TAKEN
+                        # Who is not told at once may have had the number before it was cleaned.
+                        at_once = put is Put.EXISTS and tries == 0
+                        return _Outcome.TAKEN if at_once else _Outcome.OVERTAKEN
                     if put is Put.UNKNOWN:
                         # There, but maybe not after a loss of power: that it exists, the store
                         # has to say itself.

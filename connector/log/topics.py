@@ -15,9 +15,8 @@ from types import MappingProxyType
 from klog.connector.log import operations
 from klog.connector.log.author import NewId, random_uuid, this_engine
 from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Topic
-from klog.connector.log.operations import Build
 from klog.connector.log.root import KlogRoot, check_topic_name
-from klog.connector.log.state import State
+from klog.connector.log.state import Build, State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.logformat.topic_config import check_config_names, klog_config_names, klog_topic_config

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from klog.connector.log import operations
 from klog.connector.log.paths import SegmentPath
 from klog.connector.log.root import find_root
-from klog.connector.log.state import State
+from klog.connector.log.state import Build, State
 from klog.connector.log.topic_log import Attempt
 from tests.commits.logs import Clock, entry
 
@@ -62,7 +62,7 @@ class Root:
         build = operations.append(self.stage(topic, partition, records), writer)
         self.commit(topic, build, "append")
 
-    def commit(self, topic: str, build: operations.Build, operation: str) -> None:
+    def commit(self, topic: str, build: Build, operation: str) -> None:
         """Commit anything."""
         found = find_root(str(self.path))
         assert found is not None

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klog.connector.log import checkpoint, checkpoint_parts, cleaning, operations
+from klog.connector.log import checkpoint, checkpoint_parts, cleaning, operations, parquet
 from klog.connector.log.checkpoint_parts import Cut, Part
 from klog.connector.log.checkpointing import Checkpointer, is_due
-from klog.connector.log.live import ROWS
+from klog.connector.log.commit import Progress
+from klog.connector.log.live import ROWS, Live
 from klog.connector.log.paths import CheckpointName, checkpoint_name
-from klog.connector.log.state import State, fold
+from klog.connector.log.state import REMOVED, State, fold
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put
 from klog.errors import KlogError, UnsupportedFormatError
@@ -415,3 +416,73 @@ def test_a_checkpoint_that_fails_fails_no_commit(caplog: pytest.LogCaptureFixtur
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
     assert "no space left" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"horizon": "x"}, "horizon is 'x'"),
+        ({"version": 10**12}, "version is 1000000000000"),
+        ({"log_start": ("a",)}, "log_start is 'a'"),
+        ({"log_start": (0,)}, "1 log starts and 2 log ends"),
+        ({"config": {"a": 5}}, "config is 5"),
+        ({"config": {"a": "\ud800"}}, "config is "),
+        ({"cleaned_to": {-1: 5}}, "cleaned_to is -1"),
+        ({"progress": {"a": Progress("a", 1.5, "q", "r")}}, "batch_id is 1.5"),  # type: ignore[arg-type]
+        ({"removed": ["other-0/" + "0" * 20 + ".log"]}, "no segment of the topic"),
+        ({"files": ["other-0/" + "0" * 20 + ".log"]}, "no segment of the topic"),
+        ({"files": ["orders-1/" + "0" * 20 + ".log"]}, "no segment of the topic"),
+        ({"files": ["orders-0/" + "9" * 20 + ".log"]}, "no segment of the topic"),
+        ({"files": ["orders-0/0" + "9" * 19 + ".log"]}, "no segment of the topic"),
+    ],
+)
+def test_what_a_checkpoint_may_not_say_is_refused(fields: dict[str, Any], words: str) -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), (0, 3))
+    if (files := fields.pop("files", None)) is not None:
+        rows = state.live.rows().set_column(1, ROWS.field("file"), pa.array(files))
+        fields["live"] = Live.of(rows)
+    if (files := fields.pop("removed", None)) is not None:
+        columns = [pa.array(files), pa.array([1]), pa.array([1])]
+        fields["removed"] = pa.table(columns, schema=REMOVED)
+    name, data = checkpoint.encode(replace(state, **fields))
+    store.files[log.paths.checkpoint(replace(name, version=1))] = data
+    with pytest.raises(UnsupportedFormatError, match=rf"checkpoint .*parquet: .*{words}"):
+        log.load()
+
+
+@pytest.mark.parametrize("limit", ["MOST_ROWS", "MOST_BYTES"])
+def test_a_file_that_holds_too_much_is_not_read(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = topic_log(CountingStore())
+    _, data = checkpoint.encode(append(log, created(log), (0, 3)))
+    checkpoint.decode(data)
+    monkeypatch.setattr(parquet, limit, 2)
+    with pytest.raises(UnsupportedFormatError, match="are read"):
+        checkpoint.decode(data)
+
+
+def test_no_checkpoint_is_written_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its metadata may be larger than what a reader of Parquet takes."""
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), (0, 3))
+    long = {str(i): Progress(str(i), 1, "q" * 60_000, "r") for i in range(2000)}
+    with pytest.raises(UnsupportedFormatError, match="no Parquet file"):
+        cleaning.write_checkpoint(log, replace(state, progress=long))
+    assert log.names(log.paths.checkpoints) == []
+
+
+def test_a_checkpoint_from_nowhere_stops_no_other() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = appended(log, created(log), 100)
+    name = CheckpointName(10**9, 1, 0)
+    store.files[log.paths.checkpoint(name)] = b"x"
+    checkpointer = Checkpointer()
+    checkpointer.offer(log, state)
+    checkpointer.join()
+    assert len(log.names(log.paths.checkpoints)) == 2
+    assert log.load().checkpoint is not None

@@ -95,16 +95,20 @@ def test_fields_of_a_later_klog_are_kept() -> None:
         ({"operation": "twist"}, "operation 'twist' is none that this klog knows"),
         ({"timestampMs": -1}, "timestampMs is -1"),
         ({"timestampMs": 1.5}, "timestampMs is 1.5"),
-        ({"writeId": None}, "writeId is 'None'"),
+        ({"writeId": None}, "writeId is None"),
         ({"add": [{}]}, "partition of a segment is None"),
-        ({"add": 5}, "add is '5'"),
+        ({"add": 5}, "add is 5"),
         ({"remove": ["../../etc/passwd"]}, "is no segment of orders"),
         ({"remove": ["other-0/00000000000000000000.log"]}, "is no segment of orders"),
         ({"remove": ["https://host/orders-0/00000000000000000000.log"]}, "is no segment"),
         ({"setLogStart": {"-1": 5}}, "setLogStart is of partition '-1'"),
         ({"setLogStart": {"1": "5"}}, "setLogStart is '5'"),
-        ({"post": {"1": 5}}, "post is '5'"),
+        ({"post": {"1": 5}}, "post is 5"),
         ({"setHorizon": 10**12}, "setHorizon is 1000000000000"),
+        ({"writeId": "\ud800"}, r"writeId is '\\ud800'"),
+        ({"setConfig": {"\ud800": "x"}}, r"setConfig is '\\ud800'"),
+        ({"timestampMs": "x" * 10**6}, f"timestampMs is '{'x' * 100}'$"),
+        ({"sidecar": f"{3:020d}-{'0' * 16}-{5:012d}-{'0' * 8}.parquet"}, "a sidecar, and add"),
     ],
 )
 def test_what_is_no_commit_is_refused(fields: dict[str, Any], words: str) -> None:
@@ -121,6 +125,9 @@ def test_what_is_no_commit_is_refused(fields: dict[str, Any], words: str) -> Non
         ("origin", "thin air", "thin air from offset"),
         ("sizeBytes", -1, "sizeBytes of a segment is -1"),
         ("producerIds", ["1"], "producerIds of a segment"),
+        ("producerIds", [1] * 100_001, "producerIds of a segment"),
+        ("codec", "\ud800", "codec of a segment"),
+        ("codec", "x" * 70_000, f"codec of a segment is '{'x' * 100}'$"),
     ],
 )
 def test_what_is_no_segment_is_refused(field: str, value: Any, words: str) -> None:

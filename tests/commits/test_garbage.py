@@ -6,10 +6,12 @@ from collections import Counter
 
 import pytest
 
-from klog.connector.log import cleaning, garbage, operations, pins
+from klog.connector.log import cleaning, garbage, leftovers, operations, pins
+from klog.connector.log.author import random_uuid
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put
 from klog.connector.store.files import Entry
+from klog.connector.store.temporary import temporary_path
 from klog.errors import CommitConflictError
 from tests.commits.logs import (
     DAY_MS,
@@ -124,3 +126,73 @@ class Unsynced(CountingStore):
         found = super().put_if_absent(path, data)
         self.fails -= 1
         return Put.UNKNOWN if self.fails >= 0 else found
+
+
+@pytest.mark.parametrize("pin_id", ["1234567", "12345678/x", "../../12345678", "a" * 65, "ä" * 8])
+def test_a_pin_that_vacuum_would_not_see_is_refused(pin_id: str) -> None:
+    store = CountingStore()
+    with pytest.raises(ValueError, match="is no id of a pin"):
+        pins.pin(topic_log(store), pin_id, 0, DAY_MS)
+    assert store.files == {}
+
+
+def test_any_new_id_is_one_of_a_pin() -> None:
+    log = topic_log(CountingStore())
+    for version in range(20, 0, -1):
+        pins.pin(log, random_uuid(), version, DAY_MS)
+        assert pins.pinned_version(log) == version
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"", b"junk", b"\xff", b"[]", b"1", b"[" * 100_000, b'{"version": 5}',
+        b'{"version": 5, "expiresMs": 1e999}', b'{"version": 1e999, "expiresMs": 5}',
+        b'{"version": -5, "expiresMs": 5}', b'{"version": 5, "expiresMs": "5"}',
+        b'{"version": 5, "expiresMs": ' + b"9" * 5000 + b"}",
+    ],
+)  # fmt: skip
+def test_a_pin_that_cannot_be_read_keeps_everything(said: bytes) -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    created(log)
+    store.files[log.paths.pin("12345678")] = said
+    for step_ms in (0, -DAY_MS, 99 * DAY_MS):
+        clock.now_ms += step_ms
+        assert pins.pinned_version(log) == 0
+    pins.drop_pins(log, clock.now_ms)
+    assert pins.pinned_version(log) == 0
+
+
+def test_a_horizon_is_of_a_commit_that_is_known_to_be_old() -> None:
+    """A log that keeps its commits for less than vacuum's grace has cleaned some that are young."""
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    for _ in range(5):
+        state = append(log, state, (0, 1))
+    cleaning.write_checkpoint(log, state)
+    begun = staged(state, (0, 1), store=store)
+    state = append(log, state, (0, 1))
+    clock.now_ms += 1000
+    assert cleaning.clean_log(log, 0) == 5
+    assert garbage.vacuum(log, attempt("vacuum")).orphans == ()
+    assert log.load().horizon == 0
+    assert log.commit(log.load(), operations.append(begun), attempt("append")).log_end == (7, 0)
+    assert cleaning.version_before(log, log.load(), state.timestamp_ms) == state.version
+    assert cleaning.version_before(log, log.load(), state.timestamp_ms - 1) == -1
+
+
+def test_a_boundary_that_is_being_made_is_no_leftover() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    for _ in range(5):
+        state = append(log, state, (0, 1))
+    store.files[log.paths.boundary(2)] = b""
+    for version in (1, 3):
+        path = temporary_path(log.paths.boundary(version), lambda: "0123456789abcdef")
+        store.files[path] = b"x"
+    found = leftovers.find_leftovers(log, [], state.version)
+    (only,) = found
+    assert f"{1:020d}" in only

@@ -47,17 +47,22 @@ def test_segments_are_those_added_and_not_taken_out_in_order(
         patch.setattr(live, "_MOST_RECENT", limits[0])
         patch.setattr(live, "_MOST_CUTS", limits[1])
         expected: set[Key] = set()
+        first: set[str] = set()
         found = Live()
         for number, (change, some) in enumerate(given):
             files = [f"{p} {base}" for p, base in some]
             assert found.present(files) == {f"{p} {base}" for p, base in expected & set(some)}
+            assert found.present(files, number - 1) == set()
+            assert found.present(files, 0) == found.present(files) - first
             if change == "add":
                 new = [one for one in some if one not in expected]
                 found = found.plus(table(new, number)) if new else found
                 expected.update(new)
+                first |= {f"{p} {base}" for p, base in new if not number}
             else:
                 found = found.without(files)
                 expected.difference_update(some)
+                first.difference_update(files)
             if number % 3:  # A table that was asked for before makes no difference.
                 assert seen(found) == sorted(expected)
         assert seen(found) == sorted(expected)

@@ -175,7 +175,7 @@ def test_a_sidecar_that_says_what_may_not_be_is_refused(change: Any, words: str)
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"{}"])
 def test_any_other_file_is_no_sidecar(data: bytes) -> None:
     made = Commit(7, "w", 1, "append", "test", Actions())
-    with pytest.raises(UnsupportedFormatError, match="it is no sidecar"):
+    with pytest.raises(UnsupportedFormatError, match="it is no Parquet file"):
         _decode(made, data)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from klog.connector.log import checkpoint, cleaning, entries, garbage, operations, pins
-from klog.connector.log.commit import Actions, Amount, Topic
+from klog.connector.log import state as state_module
+from klog.connector.log.commit import Actions, Amount, Commit, Topic
 from klog.connector.log.paths import CheckpointName
-from klog.connector.log.state import State
+from klog.connector.log.state import State, fold
 from klog.connector.store.contract import Put
 from klog.connector.store.temporary import temporary_path
 from klog.errors import (
@@ -131,6 +133,68 @@ def test_a_number_below_the_boundary_is_no_win() -> None:
     assert same(log.load(), after)
 
 
+class Stops(CountingStore):
+    """Answers the next put of a commit after others have gone on; `says` is what it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: Callable[[], None] | None = None
+        self.says: Put | None = None
+
+    def put_if_absent(self, path: str, data: bytes) -> Put:
+        answer = super().put_if_absent(path, data)
+        if "/log/" in path and self.others is not None:
+            others, self.others = self.others, None
+            others()
+            return self.says or answer
+        return answer
+
+
+@pytest.mark.parametrize("commits_behind", [3, 9])
+def test_who_is_not_remembered_is_told_that_nobody_knows(
+    commits_behind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit landed, and its writer stopped until it was cleaned."""
+    monkeypatch.setattr(state_module, "REMEMBERED_WRITES", 5)
+    store, clock = Stops(), Clock()
+    log = topic_log(store, clock)
+    before = created(log)
+
+    def others() -> None:
+        state = log.load()
+        for _ in range(commits_behind):
+            state = append(log, state, (1, 1))
+        cleaning.write_checkpoint(log, state)
+        clock.now_ms += DAY_MS
+        assert cleaning.clean_log(log, 0) > before.version + 1
+
+    store.others = others
+    if commits_behind < 5:
+        assert append(log, before, (0, 3)).log_end == (3, commits_behind)
+    else:
+        with pytest.raises(CommitStateUnknownError, match="too many commits came behind it"):
+            append(log, before, (0, 3))
+    assert log.load().log_end == (3, commits_behind)
+
+
+@pytest.mark.parametrize("says", [Put.EXISTS, Put.UNKNOWN])
+def test_a_number_that_another_has_now_may_have_been_mine(says: Put) -> None:
+    store = Stops()
+    log = topic_log(store)
+    before = created(log)
+    path = log.paths.commit(before.version + 1)
+
+    def others() -> None:
+        store.delete(path)
+        append(log, before, (0, 1))
+        store.files[log.paths.commit(2)] = b"{}"  # So that nothing can be loaded.
+
+    store.others, store.says = others, says
+    error = UnsupportedFormatError if says is Put.EXISTS else CommitStateUnknownError
+    with pytest.raises(error):
+        append(log, before, (0, 3))
+
+
 def test_what_a_load_and_a_commit_cost() -> None:
     store = CountingStore()
     log = topic_log(store)
@@ -184,6 +248,58 @@ def test_a_topic_made_anew_goes_on_in_the_same_log() -> None:
         append(log, old, (0, 1))
 
 
+def test_a_topic_made_anew_knows_no_writers() -> None:
+    log = topic_log(CountingStore())
+    first = operations.Writer("load", 1, "query", "run")
+    old = append(log, created(log), (0, 3), writer=first)
+    again = log.commit(old, operations.delete_topic("an id"), attempt("delete-topic"))
+    assert dict(again.progress) == {}
+    build = operations.create_topic(Topic("another id", 1), {})
+    again = log.commit(again, build, attempt("create-topic"))
+    with pytest.raises(CommitConflictError, match="its id is another id, not an id"):
+        log.commit(again, operations.append(staged(old, (0, 3)), first), attempt("append"))
+    written = append(log, again, (0, 3), writer=operations.Writer("load", 1, "query", "run 2"))
+    assert written.log_end == (3,)
+    assert same(log.load(), written)
+
+
+def test_what_is_in_the_log_is_not_put_there_again() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    build = operations.append(staged(state, (0, 3)))
+    state = log.commit(state, build, attempt("append"))
+    words = "1 of 1 segments of this write are in the log already"
+    with pytest.raises(CommitConflictError, match=words):
+        log.commit(state, build, attempt("append"))
+    build_delete = operations.delete_records("an id", {0: 3})
+    state = log.commit(state, build_delete, attempt("delete-records"))
+    with pytest.raises(CommitConflictError, match=words):  # Vacuum takes it one day.
+        log.commit(state, build, attempt("append"))
+    assert same(log.load(), state)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_replay_from_any_version_refuses_what_is_added_twice(whole: bool) -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 3))
+    (row,) = state.segments.to_pylist()
+    again = Commit(
+        state.version + 1, "w", state.timestamp_ms + 1, "append", "klog",
+        Actions(add=({**row, "base_offset": 3, "next_offset": 6},)),
+    )  # fmt: skip
+    past = [one for version in range(2) if (one := log.read(version)) is not None]
+    with pytest.raises(KlogError, match="is added twice"):
+        fold(State(), [*past, again]) if whole else fold(state, [again])
+
+
+def test_no_file_is_younger_than_its_commit() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    young = staged(replace(state, version=1), (0, 3))
+    with pytest.raises(KlogError, match="is younger than the commit that adds it"):
+        log.commit(state, operations.append(young), attempt("append"))
+
+
 def test_a_write_older_than_the_horizon_is_refused() -> None:
     log = topic_log(CountingStore())
     old = created(log)
@@ -206,6 +322,40 @@ def test_inputs_of_a_rewrite_must_be_there() -> None:
     assert merged.removed["file"].to_pylist() == files
     with pytest.raises(CommitConflictError, match="2 of 2 segments to be rewritten are gone"):
         log.commit(merged, build, attempt("merge"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "places", "words"),
+    [
+        ([0, 2], [(0, 30)], "do not lie side by side"),
+        ([0, 1], [(0, 25)], "does not fit between 0 and 20"),
+        ([1, 2], [(9, 30)], "does not fit between 10 and 30"),
+        ([0, 1], [(0, 15), (14, 20)], "does not fit between 15 and 20"),
+        ([0, 1], [(0, 15), (15, 20)], None),
+        ([2, 0, 1], [(0, 30)], None),
+    ],
+)
+def test_a_rewrite_lies_where_its_inputs_lay(
+    inputs: list[int], places: list[tuple[int, int]], words: str | None
+) -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    for _ in range(3):
+        state = append(log, state, (0, 10))
+    files = state.segments["file"].to_pylist()
+    outputs = [
+        {**staged(state, (0, 1)).segments[0], "base_offset": begin, "next_offset": behind}
+        | {"origin": "merge"}
+        for begin, behind in places
+    ]
+    build = operations.replace_segments(
+        "an id", state.version, [files[one] for one in inputs], outputs, {}
+    )
+    if words is None:
+        assert log.commit(state, build, attempt("merge")).log_end == (30, 0)
+    else:
+        with pytest.raises(ValueError, match=words):
+            log.commit(state, build, attempt("merge"))
 
 
 def test_delete_records_takes_out_what_lies_wholly_below() -> None:
@@ -264,7 +414,8 @@ def test_a_checkpoint_of_a_newer_klog_is_refused(monkeypatch: pytest.MonkeyPatch
     log = topic_log(store)
     state = created(log)
     monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    cleaning.write_checkpoint(log, state)
+    name, data = checkpoint.encode(state)
+    store.files[log.paths.checkpoint(name)] = data
     with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 2"):
         log.load()
 
@@ -275,7 +426,7 @@ def test_a_checkpoint_names_its_bytes() -> None:
     name, data = checkpoint.encode(state)
     assert name == CheckpointName(1, len(data), name.crc32c)
     assert same(checkpoint.decode(data), state)
-    with pytest.raises(UnsupportedFormatError, match="it is no checkpoint"):
+    with pytest.raises(UnsupportedFormatError, match="it is no Parquet file"):
         checkpoint.decode(b"PAR1")
 
 
@@ -392,8 +543,11 @@ def test_leftovers_go_by_the_birth_or_the_version_in_their_names() -> None:
         temporary(f"{log.paths.root}/other-0/{0:020d}-{0:010d}-00000000.log"),
         f"{log.paths.root}/orders-0/.notes.tmp",
         f"{log.paths.root}/orders-0/.{'0' * 20}.log.0123456789abcdef.tmp",
+        temporary(log.paths.boundary(2)),
     } | killed_at(3)
-    gone = killed_at(0) | killed_at(1) | killed_at(2)
+    gone = (killed_at(0) | killed_at(1) | killed_at(2)) - kept
+    cleaning.write_checkpoint(log, state)
+    store.files[log.paths.boundary(2)] = b""
     store.files.update(dict.fromkeys(kept | gone, b"123"))
     assert garbage.vacuum(log, attempt("vacuum")).leftovers == ()
     clock.now_ms += 2 * DAY_MS

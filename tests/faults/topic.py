@@ -12,7 +12,7 @@ from klog.connector.log import entries, operations
 from klog.connector.log.commit import Topic
 from klog.connector.log.paths import SegmentPath, TopicPaths
 from klog.connector.log.root import back_off, now_ms
-from klog.connector.log.state import State, fold
+from klog.connector.log.state import Build, State, fold
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.contract import WritableStore
 from klog.connector.store.temporary import random_id
@@ -76,7 +76,7 @@ def append(
     return log.commit(state, build, new("append"))
 
 
-def merge_first_two(log: TopicLog, state: State, partition: int) -> operations.Build:
+def merge_first_two(log: TopicLog, state: State, partition: int) -> Build:
     """Write one segment in place of a partition's first two; gives what commits it."""
     rows = entries.of_partition(state.segments, partition).to_pylist()[:2]
     lines = [line for row in rows for line in lines_of(log, row["file"])]

@@ -46,7 +46,8 @@ class Truth:
     """What a history says: the record at each place, and the batches in their order."""
 
     records: dict[Place, Record] = field(default_factory=dict)
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[tuple[str, Batch]] = field(default_factory=list)
+    """With the id of the topic: one that is made anew knows no batches of the one before."""
 
 
 def truth(cast: Cast, past: list[commits.Commit]) -> Truth:
@@ -72,7 +73,9 @@ def truth(cast: Cast, past: list[commits.Commit]) -> Truth:
                     ends[partition] += 1
         removed.update(actions.remove)
         if commit.operation == "append":
-            found.batches += {cast.batches[entry["file"]] for entry in actions.add}
+            found.batches += {
+                (topic.topic_id, cast.batches[entry["file"]]) for entry in actions.add
+            }
     return found
 
 
@@ -101,16 +104,17 @@ def check(cast: Cast, log: TopicLog) -> None:
 
 
 def _check_batches(cast: Cast, true: Truth) -> None:
-    written = Counter(true.batches)
-    if lost := cast.acknowledged - set(written):
+    written = {owner for _, owner in true.batches}
+    if lost := cast.acknowledged - written:
         raise FoundError(f"acknowledged and lost: {sorted(lost)}")
-    if double := [owner for owner, count in written.items() if count > 1]:
+    if double := [one for one, count in Counter(true.batches).items() if count > 1]:
         raise FoundError(f"written twice: {sorted(double)}")
-    order: dict[str, int] = {}
-    for name, query, batch in true.batches:
-        if batch <= order.get(name, -1):
-            raise FoundError(f"batch {batch} of {name} ({query}) came behind batch {order[name]}")
-        order[name] = batch
+    order: dict[tuple[str, str], int] = {}
+    for topic_id, (name, query, batch) in true.batches:
+        if batch <= order.get((topic_id, name), -1):
+            before = order[topic_id, name]
+            raise FoundError(f"batch {batch} of {name} ({query}) came behind batch {before}")
+        order[topic_id, name] = batch
     if not cast.world.scene.is_disk:
         done = {(query, batch) for query, behind in cast.done.items() for batch in range(behind)}
         if missing := done - {(query, batch) for _, query, batch in written}:
@@ -121,6 +125,8 @@ def _check_runs(past: list[commits.Commit]) -> None:
     """A run behind which another has written writes no more."""
     runs: dict[str, list[str]] = {}
     for commit in past:
+        if commit.actions.create_topic is not None:
+            runs = {}
         if (progress := commit.actions.progress) is not None:
             earlier = runs.setdefault(progress.name, [""])
             if progress.run_id in earlier[:-1]:

@@ -18,7 +18,7 @@ from klog.connector.log import checkpoint, cleaning, entries, garbage, operation
 from klog.connector.log import commit as commits
 from klog.connector.log.commit import Actions, Progress
 from klog.connector.log.paths import CheckpointName, checkpoint_name
-from klog.connector.log.state import State, _Folding, fold, tidied
+from klog.connector.log.state import Build, State, _Folding, fold, tidied
 from klog.connector.log.topic_log import TopicLog, _Outcome
 from klog.connector.store.contract import Put
 from klog.errors import CommitStateUnknownError, KlogError
@@ -144,7 +144,7 @@ def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
 
     def replace_segments(
         topic_id: str, birth: int, inputs: Any, outputs: Any, cleaned_to: Any
-    ) -> operations.Build:
+    ) -> Build:
         def build(state: State) -> Actions:
             operations.check_birth(state, birth)
             _, found = entries.without(state.segments, inputs)
@@ -168,7 +168,7 @@ def topic_id_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 def config_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Change a config whatever it is by now."""
 
-    def alter_config(topic_id: str, seen: Any, config: Any) -> operations.Build:
+    def alter_config(topic_id: str, seen: Any, config: Any) -> Build:
         return lambda state: Actions(config=dict(config)) if state.topic_id == topic_id else None
 
     patch.setattr(operations, "alter_config", alter_config)

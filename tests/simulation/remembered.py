@@ -44,7 +44,9 @@ class _Memory:
             self._bytes[id(found)] = data
         return found
 
-    def decode_checkpoint(self, data: bytes, read_part: ReadPart) -> State:
+    def decode_checkpoint(
+        self, data: bytes, read_part: ReadPart, topic: str | None = None
+    ) -> State:
         """Read the parts each time, as they may be gone, and decode only what is new."""
         known = self._checkpoints.get(data)
         if known is not None and all(_is(read_part, *part) for part in known[1]):
@@ -55,7 +57,7 @@ class _Memory:
             parts.append((name, read_part(name)))
             return parts[-1][1]
 
-        found = self._decode_checkpoint(data, reading)
+        found = self._decode_checkpoint(data, reading, topic)
         self._checkpoints[data] = (found, parts)
         return found
 
