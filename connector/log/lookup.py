@@ -19,7 +19,7 @@ from klog.connector.log.root import KlogRoot
 from klog.connector.log.segment import chunks
 from klog.connector.log.times import first_at_time
 from klog.connector.store.files import File, Store
-from klog.errors import CorruptRecordError
+from klog.errors import CorruptRecordError, FileTooLargeError
 from klog.logformat.offset_index import OffsetIndex, read_offset_index
 from klog.logformat.time_index import TimeIndex, TimestampOffset, read_time_index
 
@@ -46,11 +46,13 @@ def path_of(root: KlogRoot, entry: Entry) -> str:
     return f"{root.path}/{entry['file']}"
 
 
-def read_index(store: Store, path: str, base_offset: int, size_bytes: int) -> OffsetIndex | None:
-    """Read the offset index of a segment, `path`; None if it is missing or malformed."""
+def read_index(
+    store: Store, path: str, base_offset: int, size_bytes: int, index_bytes: int
+) -> OffsetIndex | None:
+    """Read the offset index of a segment, `path`; None if it is missing, malformed or longer."""
     try:
-        data = store.read(index_path(path, "index"))
-    except FileNotFoundError:
+        data = store.read(index_path(path, "index"), index_bytes)
+    except (FileNotFoundError, FileTooLargeError):
         return None
     return read_offset_index(data, base_offset, size_bytes)
 
@@ -95,14 +97,14 @@ def _by_index(
 def _window(root: KlogRoot, entry: Entry, timestamp_ms: int, whole: _Window) -> _Window | None:
     """Give where the indexes say that a time is."""
     path, base = path_of(root, entry), first_in_file(entry)
-    times = _read_times(root.store, path, base) if entry["time_index_bytes"] else None
+    times = _read_times(root.store, path, base, entry["time_index_bytes"])
     if times is None or not entry["index_bytes"]:
         return None
     before = times.entry_before(timestamp_ms)
     earlier = times.entry(before) if before >= 0 else None
     behind = earlier.offset + 1 if earlier else base
     by = times.entry(before + 1).offset if before + 1 < len(times) else behind
-    index = read_index(root.store, path, base, entry["size_bytes"])
+    index = read_index(root.store, path, base, entry["size_bytes"], entry["index_bytes"])
     if index is None or not len(index):
         return None
     positions = np.append(index.positions, entry["size_bytes"])
@@ -131,10 +133,12 @@ def _scan(file: File, size_bytes: int, window: _Window, timestamp_ms: int) -> in
     return None
 
 
-def _read_times(store: Store, path: str, base_offset: int) -> TimeIndex | None:
+def _read_times(store: Store, path: str, base_offset: int, index_bytes: int) -> TimeIndex | None:
+    if not index_bytes:
+        return None
     try:
-        data = store.read(index_path(path, "timeindex"))
-    except FileNotFoundError:
+        data = store.read(index_path(path, "timeindex"), index_bytes)
+    except (FileNotFoundError, FileTooLargeError):
         return None
     return read_time_index(data, base_offset)
 

@@ -21,7 +21,9 @@ def narrowed(store: Store, piece: Slice) -> Slice:
     is_all &= piece["end_offset"] >= piece["limit_offset"]
     if is_all or not piece["index_bytes"] or piece["file_bytes"] <= WHOLE_BYTES:
         return piece
-    index = read_index(store, piece["path"], piece["base_offset"], piece["file_bytes"])
+    index = read_index(
+        store, piece["path"], piece["base_offset"], piece["file_bytes"], piece["index_bytes"]
+    )
     if index is None or not len(index):
         return piece
     positions = np.append(index.positions, piece["file_bytes"])

@@ -26,7 +26,7 @@ from klog.connector.source.slices import ChangedError, Slice, expanded
 from klog.connector.store.files import File, Store
 from klog.connector.store.schemes import store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import CorruptRecordError, DataLossError
+from klog.errors import CorruptRecordError, DataLossError, without_passwords
 from klog.logformat import batch as v2
 from klog.logformat import transactions
 from klog.logformat.columnar import Columns, decode_parts
@@ -79,7 +79,8 @@ class Reader:
                 tries -= 1
                 if not tries:
                     raise _unsettled(left[0], exc) from exc
-                _log.info("%s changed while it was read (%s); planning anew", piece["path"], exc)
+                said = without_passwords(f"{piece['path']} changed while it was read ({exc})")
+                _log.info("%s; planning anew", said)
                 rest = {"start_offset": max(given, left[0]["start_offset"])}
                 rest["end_offset"] = piece["end_offset"]
                 log_start, again = self.replan(left[0] | rest)
@@ -150,7 +151,7 @@ def _check_missing(piece: Slice, again: list[Slice], exc: Exception) -> None:
     """Refuse to look again for a file that is missing and that the newest commit still names."""
     is_committed = piece["file_bytes"] >= 0 and isinstance(exc, FileNotFoundError)
     if is_committed and any(one["path"] == piece["path"] for one in again):
-        reason = "the file is missing, and the topic's log still names it"
+        reason = "the file is missing or was replaced, and the topic's log still names it"
         raise CorruptRecordError(reason).in_file(piece["path"], _name(piece)) from exc
 
 

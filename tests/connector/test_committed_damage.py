@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 import google_crc32c
 import numpy as np
 import pytest
 
+import klog
 from klog.connector.log import operations
 from klog.connector.log.entries import of_partition
 from klog.connector.log.operations import replace_segments
@@ -18,6 +20,7 @@ from klog.connector.source import indexed, scan
 from klog.errors import CorruptFileError, DataLossError
 from klog.logformat.offset_index import ENTRY
 from tests.connector.committed import (
+    START_MS,
     between,
     commit,
     made,
@@ -80,7 +83,7 @@ def test_a_missing_segment_is_named_and_the_rest_is_read(path: Path) -> None:
     file.unlink()
     said = refused(path)
     assert str(file) in said
-    assert "the file is missing" in said
+    assert "the file is missing or was replaced" in said
     row = of_partition(state_of(path).segments, 0).to_pylist()[3]
     rows = read(path, **between(row["next_offset"], 3000))
     assert [r["offset"] for r in rows] == list(range(row["next_offset"], 3000))
@@ -189,3 +192,14 @@ def test_what_was_deleted_under_a_plan_is_data_loss(path: Path) -> None:
     # The plan is as of its load: what its files still have of the second segment, it gives.
     assert [row["offset"] for row in rows] == list(range(second["base_offset"], 3000))
     assert read(path)[0]["offset"] == start
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+def test_an_index_longer_than_its_commit_says_is_not_read(path: Path, suffix: str) -> None:
+    for index in path.glob(f"t-0/*.{suffix}"):
+        with index.open("ab") as file:
+            file.truncate(1 << 40)
+    assert_readable(path)
+    at = datetime.fromtimestamp(START_MS / 1000 + 2222, timezone.utc)
+    rows = klog.open(str(path)).scan("t", start=at, columns=["offset"]).read_all()
+    assert rows["offset"].to_pylist() == list(range(2222, 3000))
