@@ -546,10 +546,10 @@ def test_leftovers_go_by_the_birth_or_the_version_in_their_names() -> None:
         temporary(log.paths.boundary(2)),
     } | killed_at(3)
     gone = (killed_at(0) | killed_at(1) | killed_at(2)) - kept
-    cleaning.write_checkpoint(log, state)
-    store.files[log.paths.boundary(2)] = b""
     store.files.update(dict.fromkeys(kept | gone, b"123"))
     assert garbage.vacuum(log, attempt("vacuum")).leftovers == ()
+    cleaning.write_checkpoint(log, state)
+    store.files[log.paths.boundary(2)] = b""
     clock.now_ms += 2 * DAY_MS
     before = dict(store.files)
     found = garbage.would_vacuum(log)

@@ -17,6 +17,7 @@ import pytest
 from klog.connector.log import checkpoint, cleaning, entries, garbage, operations
 from klog.connector.log import commit as commits
 from klog.connector.log.commit import Actions, Progress
+from klog.connector.log.live import Live
 from klog.connector.log.paths import CheckpointName, checkpoint_name
 from klog.connector.log.state import Build, State, _Folding, fold, tidied
 from klog.connector.log.topic_log import TopicLog, _Outcome
@@ -30,6 +31,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def no_read_back(patch: pytest.MonkeyPatch) -> None:
     """Take a lost answer for a failure, and a name that is there for another's."""
+    usual = Live.present
 
     def put(log: TopicLog, made: Any) -> _Outcome:
         found = log.store.put_if_absent(log.paths.commit(made.version), commits.encode(made))
@@ -40,6 +42,13 @@ def no_read_back(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(TopicLog, "_put", put)
     _forget_writes(patch)
+    # A second net, which would catch most of it: the same files are refused.
+    patch.setattr(operations, "_not_there", lambda state, staged: None)
+    patch.setattr(
+        Live,
+        "present",
+        lambda live, files, birth=None: usual(live, files) if birth is None else set(),
+    )
 
 
 def _forget_writes(patch: pytest.MonkeyPatch) -> None:
