@@ -35,7 +35,7 @@ def given() -> pa.Table:
             "key": pa.array([None if i % 7 == 0 else str(i % 50) for i in range(ROWS)]),
             "value": pa.array([None if i % 11 == 0 else noise.bytes(100) for i in range(ROWS)]),
             "headers": [[{"key": "h", "value": b"x"}] * (i % 3) for i in range(ROWS)],
-            "timestamp": pa.array(NOW_MS + numbers * 1000 - numbers % 5 * 3000).cast(
+            "timestamp": pa.array(NOW_MS - (ROWS - numbers) * 1000 - numbers % 5 * 3000).cast(
                 pa.timestamp("ms")
             ),
         }
