@@ -153,6 +153,14 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
     The scan stops at the first batch that is not whole; `ends[-1]` (or `begin`) says where.
     Raises `CorruptRecordError` at a magic that does not exist, at a length that no batch can have
     or at offsets that do not rise.
+    """
+    batches = frames(data, begin, end)
+    check_offsets(batches)
+    return batches
+
+
+def frames(data: bytes, begin: int, end: int) -> Batches:
+    """Find the whole batches as `scan` does, whatever they say of their offsets.
 
     The loop is a step a batch, which matters only where a batch is one record (plain v0 and v1):
     of the 0.6 µs that reading such a record takes, 0.3, and kafka-python takes 5.
@@ -173,9 +181,7 @@ def scan(data: bytes, begin: int, end: int) -> Batches:
         raise CorruptRecordError(_fault(data, position, position + FRAME_BYTES + length), position)
     if starts and position > end:
         at, ends = at[:-1], ends[:-1]
-    batches = Batches(at, ends, _headers(data, at))
-    check_offsets(batches)
-    return batches
+    return Batches(at, ends, _headers(data, at))
 
 
 def _check_frames(data: bytes, starts: Longs, ends: Longs) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import TypeAlias, cast
 
 import cramjam
 import lz4.block
@@ -22,6 +22,9 @@ import zstandard
 from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
+
+Piece: TypeAlias = "bytes | memoryview"
+"""Of what was compressed, as a codec gives it."""
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -62,12 +65,12 @@ def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
 
 def decompress_pieces(
     codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES, magic: int = 2
-) -> list[bytes | memoryview]:
+) -> Iterator[Piece]:
     """Decompress the records of a batch with codec number `codec` (attributes, bits 0 to 2).
 
     `magic` is the format of the batch that the data lies in. The pieces are as the codec gave them:
-    the caller joins those of many batches at once. Raises `CorruptRecordError` if the bytes are not
-    of that codec, or hold more than `limit` bytes.
+    the caller joins those of many batches at once, or those of a large one as they come. Raises
+    `CorruptRecordError` if the bytes are not of that codec, or hold more than `limit` bytes.
     """
     decoder = _DECODERS.get(codec)
     if decoder is None:
@@ -75,7 +78,7 @@ def decompress_pieces(
     if codec == LZ4 and magic == 0:
         decoder = _lz4_of_magic_0
     try:
-        return decoder(data, limit)
+        yield from decoder(data, limit)
     except _DAMAGE as exc:
         raise CorruptRecordError(f"{NAMES[codec]} data is damaged: {exc}") from exc
 
@@ -92,7 +95,7 @@ def decompress_into(codec: int, data: memoryview, out: memoryview) -> int | None
         except _DAMAGE:
             return None
     try:
-        pieces = decompress_pieces(codec, data, len(out))
+        pieces = list(decompress_pieces(codec, data, len(out)))
     except CorruptRecordError:
         return None
     if sum(map(len, pieces)) > len(out):
@@ -104,20 +107,19 @@ def decompress_into(codec: int, data: memoryview, out: memoryview) -> int | None
     return position
 
 
-class _Output:
-    """Pieces of output, refused as soon as they pass the limit."""
+class _Room:
+    """Room for output, of which no more is given than the limit."""
 
-    __slots__ = ("left", "limit", "pieces")
+    __slots__ = ("left", "limit")
 
     def __init__(self, limit: int) -> None:
-        self.pieces: list[bytes | memoryview] = []
         self.left = limit
         self.limit = limit
 
-    def add(self, piece: bytes | memoryview) -> None:
+    def taken(self, piece: Piece) -> Piece:
         self.reserve(len(piece))
-        self.pieces.append(piece)
         self.left -= len(piece)
+        return piece
 
     def reserve(self, size: int) -> None:
         if size > self.left:
@@ -126,12 +128,12 @@ class _Output:
             )
 
 
-def _none(data: memoryview, limit: int) -> list[bytes | memoryview]:
-    return [data]
+def _none(data: memoryview, limit: int) -> Iterator[Piece]:
+    yield data
 
 
-def _gzip(data: memoryview, limit: int) -> list[bytes | memoryview]:
-    out = _Output(limit)
+def _gzip(data: memoryview, limit: int) -> Iterator[Piece]:
+    room = _Room(limit)
     position = 0
     while True:
         member = zlib_ng.decompressobj(31)
@@ -139,19 +141,19 @@ def _gzip(data: memoryview, limit: int) -> list[bytes | memoryview]:
             piece = data[position : position + _STEP_BYTES]
             if not piece:
                 raise ValueError("stream ends early")
-            out.add(member.decompress(piece, out.left + 1))
+            yield room.taken(member.decompress(piece, room.left + 1))
             position += len(piece) - len(member.unused_data)
         if position == len(data) or data[position] == 0:
             if bytes(data[position:]).strip(b"\0"):
                 raise ValueError("bytes follow the padding")
-            return out.pieces
+            return
 
 
-def _snappy(data: memoryview, limit: int) -> list[bytes | memoryview]:
-    out = _Output(limit)
+def _snappy(data: memoryview, limit: int) -> Iterator[Piece]:
+    room = _Room(limit)
     if data[: len(_XERIAL)] != _XERIAL:
-        out.add(_snappy_block(data, out))
-        return out.pieces
+        yield room.taken(_snappy_block(data, room))
+        return
     position = 0
     while position < len(data):
         if data[position : position + len(_XERIAL)] == _XERIAL:
@@ -163,33 +165,31 @@ def _snappy(data: memoryview, limit: int) -> list[bytes | memoryview]:
         position += 4
         if not 0 < size <= len(data) - position:
             raise ValueError(f"block of {size} bytes where {len(data) - position} are left")
-        out.add(_snappy_block(data[position : position + size], out))
+        yield room.taken(_snappy_block(data[position : position + size], room))
         position += size
-    return out.pieces
 
 
-def _snappy_block(block: memoryview, out: _Output) -> bytes:
+def _snappy_block(block: memoryview, room: _Room) -> bytes:
     """Decompress a raw block once the size it claims, its leading varint, is within bounds."""
     claimed = 0
     for index, byte in enumerate(block[:5]):
         claimed |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
-    out.reserve(claimed)
+    room.reserve(claimed)
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _lz4(data: memoryview, limit: int) -> list[bytes | memoryview]:
+def _lz4(data: memoryview, limit: int) -> Iterator[Piece]:
     _check_lz4_header(data)
     return _lz4_of_magic_0(data, limit)
 
 
-def _lz4_of_magic_0(data: memoryview, limit: int) -> list[bytes | memoryview]:
+def _lz4_of_magic_0(data: memoryview, limit: int) -> Iterator[Piece]:
     """Decompress a frame whose header checksum covers the magic too (docs/format.md, 5)."""
-    out = _Output(limit)
+    room = _Room(limit)
     for block, stored, most in _lz4_blocks(data):
-        out.add(block if stored else lz4.block.decompress(block, uncompressed_size=most))
-    return out.pieces
+        yield room.taken(block if stored else lz4.block.decompress(block, uncompressed_size=most))
 
 
 def _lz4_into(data: memoryview, out: memoryview) -> int:
@@ -245,8 +245,8 @@ def _lz4_frame(data: memoryview) -> tuple[int, int, bool]:
     return header_end + 1, _LZ4_BLOCK_BYTES[size_code >> 4], bool(flags & 0x10)
 
 
-def _zstd(data: memoryview, limit: int) -> list[bytes | memoryview]:
-    out = _Output(limit)
+def _zstd(data: memoryview, limit: int) -> Iterator[Piece]:
+    room = _Room(limit)
     position = 0
     while True:
         frame = _zstd_decompressor().decompressobj(write_size=_ZSTD_OUTPUT_BYTES)
@@ -254,10 +254,10 @@ def _zstd(data: memoryview, limit: int) -> list[bytes | memoryview]:
             piece = data[position : position + _ZSTD_STEP_BYTES]
             if not piece:
                 raise ValueError("frame ends early")
-            out.add(frame.decompress(piece))
+            yield room.taken(frame.decompress(piece))
             position += len(piece) - len(frame.unused_data)
         if position == len(data):
-            return out.pieces
+            return
 
 
 def _zstd_decompressor() -> zstandard.ZstdDecompressor:
@@ -270,7 +270,7 @@ def _zstd_decompressor() -> zstandard.ZstdDecompressor:
 
 _threads = threading.local()
 
-_DECODERS: dict[int, Callable[[memoryview, int], list[bytes | memoryview]]] = {
+_DECODERS: dict[int, Callable[[memoryview, int], Iterator[Piece]]] = {
     NONE: _none,
     GZIP: _gzip,
     SNAPPY: _snappy,

@@ -24,6 +24,7 @@ import pyarrow as pa
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.headers import HEADERS_TYPE, read_headers
+from klog.logformat.index import Mask
 from klog.logformat.legacy import Fields
 from klog.logformat.sections import record_sections
 from klog.logformat.varint import VARLONG_BYTES, Bytes, Longs, read_varints
@@ -45,7 +46,8 @@ class Columns:
 
     `offset` and `timestamp_ms` int64, `timestamp_type` int8 (0 CreateTime, 1 LogAppendTime, -1
     none, as in v0); `key`, `value` Arrow binary, null where the record has null; `headers` Arrow
-    list, null where the record has none. What was not asked for is None.
+    list, null where the record has none; `is_tombstone` tells whose value is null. What was not
+    asked for is None.
     """
 
     offset: Longs
@@ -54,6 +56,7 @@ class Columns:
     key: pa.BinaryArray | None
     value: pa.BinaryArray | None
     headers: pa.ListArray | None
+    is_tombstone: npt.NDArray[np.bool_] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -73,6 +76,7 @@ class Columns:
             cut(self.key),
             cut(self.value),
             cut(self.headers),
+            cut(self.is_tombstone),
         )
 
     @staticmethod
@@ -89,14 +93,16 @@ class Columns:
         return Columns(*(join(field.name) for field in fields(Columns)))
 
 
-def decode(data: bytes, batches: v2.Batches, columns: Collection[str]) -> Columns:
+def decode(
+    data: bytes, batches: v2.Batches, columns: Collection[str], wanted: Mask | None = None
+) -> Columns:
     """Decode all records of `batches`, which lie in `data`, in one piece; see `decode_parts`.
 
     What is larger than `MAX_DECODED_BYTES` is refused: only its parts fit into Arrow's arrays.
     """
     parts: list[Columns] = []
     size_bytes = 0
-    for part in decode_parts(data, batches, columns):
+    for part in decode_parts(data, batches, columns, wanted=wanted):
         size_bytes += part.size_bytes
         if size_bytes > MAX_DECODED_BYTES:
             raise CorruptRecordError(
@@ -115,6 +121,7 @@ def decode_parts(
     part_bytes: int = PART_BYTES,
     part_records: int = PART_RECORDS,
     first_offset: int = 0,
+    wanted: Mask | None = None,
 ) -> Iterator[Columns]:
     """Decode the records of `batches`, which lie in `data`; CRCs are the caller's to check.
 
@@ -122,7 +129,8 @@ def decode_parts(
     to about `part_bytes`, and `part_records` of their records at the most, so memory does not
     follow how well they compressed; formats v0 and v1 share no part with v2. No offset may lie
     below `first_offset`, nor at or below one before it: what a wrapper holds is seen only here.
-    Raises `CorruptRecordError`, its position that of the batch.
+    If `wanted` is given, a truth value for each record, only those are looked at; then all batches
+    are v2. Raises `CorruptRecordError`, its position that of the batch.
     """
     is_legacy = batches.is_legacy
     changes = np.flatnonzero(is_legacy[1:] != is_legacy[:-1]) + 1
@@ -137,7 +145,7 @@ def decode_parts(
                 yield from _message_parts(found, columns, part_records)
                 first_offset = int(found.offsets[-1]) + 1
         else:
-            yield from _record_parts(data, some, columns, part_bytes, part_records)
+            yield from _record_parts(data, some, columns, part_bytes, part_records, wanted)
             first_offset = int(some.next_offsets.max(initial=first_offset))
 
 
@@ -159,6 +167,7 @@ def _message_parts(
             key=gathered(found.keys) if "key" in columns else None,
             value=gathered(found.values) if "value" in columns else None,
             headers=pa.nulls(count, HEADERS_TYPE) if "headers" in columns else None,
+            is_tombstone=found.values.null[some] if "is_tombstone" in columns else None,
         )
 
 
@@ -168,8 +177,10 @@ def _record_parts(
     columns: Collection[str],
     part_bytes: int,
     part_records: int,
+    wanted: Mask | None,
 ) -> Iterator[Columns]:
     """Decode records of batches that are all of format v2; what no record counts is not opened."""
+    record = 0
     counted = batches.headers["count"] != 0
     batches = batches if counted.all() else batches.where(counted)
     for part, sections in record_sections(data, batches, part_bytes):
@@ -182,6 +193,10 @@ def _record_parts(
                 int(part.starts[first]),
             )
         starts, ends, batch_of = record_bounds(buffer, sections, counts)
+        if wanted is not None:
+            some_wanted = wanted[record : record + len(starts)]
+            record += len(starts)
+            starts, ends, batch_of = starts[some_wanted], ends[some_wanted], batch_of[some_wanted]
         try:
             for begin in range(0, max(len(starts), 1), part_records):
                 some = slice(begin, begin + part_records)
@@ -226,6 +241,7 @@ def _fields(
         key=_gather(data, key_start, key_end, key_null) if "key" in columns else None,
         value=_gather(data, value_start, value_end, value_null) if "value" in columns else None,
         headers=read_headers(data, at, ends, header_counts) if "headers" in columns else None,
+        is_tombstone=value_null if "is_tombstone" in columns else None,
     )
 
 
@@ -280,7 +296,8 @@ def _gather(
     """Copy `data[start[i]:end[i]]` of all records into one Arrow array, by Arrow's own take.
 
     Starts and ends rise, so they are the offsets of an array over `data` in which every second
-    element is a field and those between are what lies between the fields.
+    element is a field and those between are what lies between the fields. A lone field that is most
+    of `data` stays where it is, if nobody writes there again.
     """
     count = len(start)
     if not count:
@@ -291,6 +308,8 @@ def _gather(
     whole = pa.Array.from_buffers(
         pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     )
+    if count == 1 and isinstance(data, bytes) and 2 * int(end[0] - start[0]) > len(data):
+        return whole
     wanted = np.arange(0, 2 * count, 2, dtype=np.int32)
     mask = null if null.any() else None
     return whole.take(pa.array(wanted, mask=mask))

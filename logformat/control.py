@@ -120,7 +120,7 @@ def type_name(kind: int) -> str:
     return NAMES[kind] if 0 <= kind < len(NAMES) else UNKNOWN
 
 
-def read_type(key: bytes) -> int:
+def read_type(key: bytes | memoryview) -> int:
     """Give the type that a control record's key names; raises `CorruptRecordError`."""
     if len(key) < MIN_KEY_BYTES:
         raise CorruptRecordError(f"a control record without a key: {len(key)} bytes")
@@ -131,7 +131,7 @@ def read_type(key: bytes) -> int:
     return reader.integer("int16")
 
 
-def read_control(key: bytes, value: bytes) -> ControlRecord:
+def read_control(key: bytes | memoryview, value: bytes | memoryview) -> ControlRecord:
     """Decode a control record; raises `CorruptRecordError`."""
     kind = read_type(key)
     if kind in (ABORT, COMMIT):
@@ -171,7 +171,7 @@ def write_value(kind: int, fields: Fields) -> bytes:
     return schema.write(table, min(fields["version"], table.last), fields)
 
 
-def read_coordinator_epoch(value: bytes) -> int:
+def read_coordinator_epoch(value: bytes | memoryview) -> int:
     """Decode the value of a marker; raises `CorruptRecordError`."""
     reader = wire.Reader(value)
     if reader.left < MIN_END_TRANSACTION_BYTES:
@@ -182,7 +182,7 @@ def read_coordinator_epoch(value: bytes) -> int:
     return int(schema.read(_END_TRANSACTION, 0, reader)["coordinatorEpoch"])
 
 
-def _read_kraft(table: Schema, value: bytes) -> Fields:
+def _read_kraft(table: Schema, value: bytes | memoryview) -> Fields:
     """Read a message by the version that is its own first field; a newer one by the last known."""
     version = wire.Reader(value).integer("int16")
     if version < 0:

@@ -1,8 +1,9 @@
 """Records of consumer groups and of share groups, whose members are assigned partitions.
 
-These are the kinds 3 to 8 and 16 of `__consumer_offsets` (the consumer protocol, KIP-848) and 10 to
-15 (share groups, KIP-932), with the names and fields that Kafka 4.2 gives them
-(docs/format.md, 16). Every key and every value has one version; values are flexible.
+These are the kinds 3 to 8 and 16 of `__consumer_offsets` (the consumer protocol, KIP-848) and 9 to
+15 (share groups, KIP-932), with the names and fields that Kafka 4.2 gives them, and 9 as Kafka 4.0
+has it, for 4.2 does not know it (docs/format.md, 16). Every key and every value has one version;
+values are flexible.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ _PARTITIONS = Array((Field("topicId", "uuid"), Field("partitions", INT32S)))
 _TOPIC = (Field("topicId", "uuid"), Field("topicName", "string"))
 _TOPIC_PARTITIONS = Array((*_TOPIC, Field("partitions", INT32S)))
 _TARGET = (Field("topicPartitions", _PARTITIONS),)
+_RACKS = Array((Field("partition", "int32"), Field("racks", STRINGS)))
+PARTITION_METADATA = (
+    Field(
+        "topics",
+        Array((*_TOPIC, Field("numPartitions", "int32"), Field("partitionMetadata", _RACKS))),
+    ),
+)
+"""Of the topics that a group reads, as brokers kept it before they kept a hash of it."""
 
 
 def kind(
@@ -41,26 +50,7 @@ CONSUMER_GROUPS: Kinds = dict(
             GROUP,
             (Field("epoch", "int32"), Field("metadataHash", "int64", tag=0, default=0)),
         ),
-        kind(
-            4,
-            "ConsumerGroupPartitionMetadata",
-            GROUP,
-            (
-                Field(
-                    "topics",
-                    Array(
-                        (
-                            *_TOPIC,
-                            Field("numPartitions", "int32"),
-                            Field(
-                                "partitionMetadata",
-                                Array((Field("partition", "int32"), Field("racks", STRINGS))),
-                            ),
-                        )
-                    ),
-                ),
-            ),
-        ),
+        kind(4, "ConsumerGroupPartitionMetadata", GROUP, PARTITION_METADATA),
         kind(
             5,
             "ConsumerGroupMemberMetadata",
@@ -114,6 +104,7 @@ CONSUMER_GROUPS: Kinds = dict(
 
 SHARE_GROUPS: Kinds = dict(
     (
+        kind(9, "ShareGroupPartitionMetadata", GROUP, PARTITION_METADATA),
         kind(
             10,
             "ShareGroupMemberMetadata",

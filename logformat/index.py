@@ -13,6 +13,7 @@ import numpy.typing as npt
 from klog.errors import CorruptRecordError
 
 Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 SEGMENT_INDEX_BYTES = 10 << 20
 """Kafka's default of `segment.index.bytes`."""

@@ -13,6 +13,7 @@ A broker that recovers a segment goes by its batches in the same way. Kafka's `L
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -72,6 +73,12 @@ class Appends:
             most,
             self.max_timestamp_offsets[np.minimum.reduceat(earliest, starts)],
         )
+
+
+def joined(parts: Sequence[Appends]) -> Appends:
+    """Put appends one behind the other; one part at least."""
+    columns = ([getattr(part, each.name) for part in parts] for each in fields(Appends))
+    return Appends(*map(np.concatenate, columns))
 
 
 def appends_of(batches: Batches) -> Appends:

@@ -129,23 +129,15 @@ GROUP_SCHEMAS: Kinds = {
     **STREAMS_GROUPS,
 }
 """By the version of a key in `__consumer_offsets`: the tables of key and value."""
-_GIVEN_UP = {9: "ShareGroupPartitionMetadata", 18: "StreamsGroupPartitionMetadata"}
-"""What brokers before 4.2 wrote; Kafka 4.2 has no tables for them."""
-GROUP_RECORDS = {
-    **{kind: key.name.removesuffix("Key") for kind, (key, _) in GROUP_SCHEMAS.items()},
-    **_GIVEN_UP,
-}
-"""What the version of a key in `__consumer_offsets` means."""
 
 
 @dataclass(frozen=True, slots=True)
 class InternalRecord:
     """One record of an internal topic.
 
-    `name` is empty for a kind that is not known, and nothing but `key_version` is read of it. `key`
-    is None where only the name is known, then `value` is None too. `value_version` is None for a
-    tombstone; a value of a version that these tables do not have is None with its `value_version`
-    given.
+    `name` is empty for a kind that is not known; nothing but `key_version` is read of it, and `key`
+    is None. `value_version` is None for a tombstone; a value of a version that these tables do not
+    have is None with its `value_version` given.
     """
 
     name: str
@@ -155,25 +147,26 @@ class InternalRecord:
     value: Fields | None
 
 
-def read_group_record(key: bytes, value: bytes | None) -> InternalRecord:
+def read_group_record(key: bytes | memoryview, value: bytes | memoryview | None) -> InternalRecord:
     """Decode a record of `__consumer_offsets`; raises `CorruptRecordError`."""
-    version = version_of(key)
-    return _read(GROUP_RECORDS.get(version, ""), GROUP_SCHEMAS.get(version), key, value)
+    return _read(GROUP_SCHEMAS.get(version_of(key)), key, value)
 
 
-def read_transaction_record(key: bytes, value: bytes | None) -> InternalRecord:
+def read_transaction_record(
+    key: bytes | memoryview, value: bytes | memoryview | None
+) -> InternalRecord:
     """Decode a record of `__transaction_state`; raises `CorruptRecordError`."""
     known = version_of(key) == TRANSACTION_LOG_KEY.last
     schemas = (TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE) if known else None
-    return _read("TransactionLog" if known else "", schemas, key, value)
+    return _read(schemas, key, value)
 
 
-def version_of(data: bytes) -> int:
+def version_of(data: bytes | memoryview) -> int:
     """Give the version that a key or a value begins with."""
     return wire.Reader(data).integer("int16")
 
 
-def read_versioned(table: Schema, data: bytes) -> Fields | None:
+def read_versioned(table: Schema, data: bytes | memoryview) -> Fields | None:
     """Decode a key or a value that begins with its version; None for a version not in the table.
 
     Bytes behind the message are ignored, as Kafka ignores them. Raises `CorruptRecordError`.
@@ -204,17 +197,15 @@ def write_transaction_state(fields: Fields, transaction_version: int) -> bytes:
 
 
 def _read(
-    name: str, schemas: tuple[Schema, Schema] | None, key: bytes, value: bytes | None
+    schemas: tuple[Schema, Schema] | None, key: bytes | memoryview, value: bytes | memoryview | None
 ) -> InternalRecord:
-    if not name:
-        return InternalRecord(name, version_of(key), None, None, None)
-    value_version = None if value is None else version_of(value)
     if schemas is None:
-        return InternalRecord(name, version_of(key), None, value_version, None)
+        return InternalRecord("", version_of(key), None, None, None)
+    of_key, of_value = schemas
     return InternalRecord(
-        name,
+        of_key.name.removesuffix("Key"),
         version_of(key),
-        read_versioned(schemas[0], key),
-        value_version,
-        None if value is None else read_versioned(schemas[1], value),
+        read_versioned(of_key, key),
+        None if value is None else version_of(value),
+        None if value is None else read_versioned(of_value, value),
     )

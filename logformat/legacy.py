@@ -27,6 +27,7 @@ from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
 from klog.logformat.crc32 import MAX_JOINED_BYTES, all_match
+from klog.logformat.index import Mask
 
 FRAME = np.dtype(
     [
@@ -61,7 +62,6 @@ _MANY, _SHORT_BYTES = 256, 1000
 """From so many entries on, up to such a size of each, their CRCs are checked all at once."""
 
 Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Frames = npt.NDArray[np.void]
 
 

@@ -15,6 +15,7 @@ from klog.logformat.control import (
     ABORT,
     COMMIT,
     KRAFT_VERSION,
+    KRAFT_VOTERS,
     LEADER_CHANGE,
     SNAPSHOT_FOOTER,
     SNAPSHOT_HEADER,
@@ -34,6 +35,29 @@ class At:
     offset: int
     timestamp_ms: int
     leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a controller listens: the name of the listener, its host and port."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A controller that votes: its id and directory, and the KRaft versions that it can take.
+
+    `directory_id` is a uuid as Kafka prints it.
+    """
+
+    voter_id: int
+    directory_id: str
+    endpoints: tuple[Endpoint, ...]
+    min_kraft_version: int
+    max_kraft_version: int
 
 
 def end_transaction(
@@ -84,6 +108,26 @@ def snapshot_footer(at: At) -> bytes:
 def kraft_version(at: At, version: int) -> bytes:
     """Make a KRAFT_VERSION batch."""
     return _control(at, _kraft(at), KRAFT_VERSION, {"version": 0, "kRaftVersion": version})
+
+
+def kraft_voters(at: At, voters: Sequence[Voter]) -> bytes:
+    """Make a KRAFT_VOTERS batch; raises `ValueError` for what its fields cannot hold."""
+    fields = {"version": 0, "voters": [_voter_fields(one) for one in voters]}
+    return _control(at, _kraft(at), KRAFT_VOTERS, fields)
+
+
+def _voter_fields(voter: Voter) -> Fields:
+    return {
+        "voterId": voter.voter_id,
+        "voterDirectoryId": voter.directory_id,
+        "endpoints": [
+            {"name": one.name, "host": one.host, "port": one.port} for one in voter.endpoints
+        ],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter.min_kraft_version,
+            "maxSupportedVersion": voter.max_kraft_version,
+        },
+    }
 
 
 def _kraft(at: At) -> Form:

@@ -8,6 +8,7 @@ partition. A segment's files are its base offset in 20 digits and a suffix.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PARTITION_DIRECTORY = re.compile(
@@ -16,6 +17,8 @@ _PARTITION_DIRECTORY = re.compile(
 _SEGMENT_FILE = re.compile(r"(?P<offset>[0-9]{20})\.(?P<suffix>log|index|timeindex|txnindex)")
 _TRANSITIONAL = re.compile(r"(?P<offset>[0-9]{1,20})\.(?P<rest>.+)\.(?P<kind>deleted|cleaned|swap)")
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})\.snapshot")
+MAX_NAME_BYTES = 255
+"""Of a file or directory, as file systems have it."""
 MAX_PARTITION = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 """As 8 bytes say it, the offset behind the last one too."""
@@ -26,6 +29,7 @@ def is_topic(name: str) -> bool:
     return TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
+@lru_cache(maxsize=4096)  # A topic's hundred thousand files lie in a few directories.
 def partition_of_directory(name: str) -> tuple[str, int] | None:
     """Split a directory's name into topic and partition; None if it is not a partition's."""
     found = _PARTITION_DIRECTORY.fullmatch(name)
@@ -57,6 +61,16 @@ def snapshot_file(name: str) -> int | None:
 def segment_name(base_offset: int, suffix: str) -> str:
     """Name a segment's file as a broker does."""
     return f"{base_offset:020d}.{suffix}"
+
+
+def deleted_directory(topic: str, partition: int, unique: str) -> str:
+    """Name a partition's directory as a broker does that is about to delete it.
+
+    `unique` is 32 hex digits. Of a long topic's name the end is left out (Kafka's
+    `UnifiedLog.logDeleteDirName`).
+    """
+    behind = f"-{partition}.{unique}-delete"
+    return topic[: MAX_NAME_BYTES - len(behind)] + behind
 
 
 def _bounded(offset: str, suffix: str) -> tuple[int, str] | None:

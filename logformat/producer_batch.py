@@ -13,8 +13,9 @@ import numpy as np
 
 from klog.logformat import batch as v2
 from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.index import Mask
 from klog.logformat.sequence import advance
-from klog.logformat.transactions import Mask, control_type, coordinator_epoch
+from klog.logformat.transactions import control_type, coordinator_epoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ class Records:
     `timestamp_ms` int64, -1 where a record has none; `key`, `value` binary, null where the record
     has null; `headers` of `HEADERS_TYPE`, null or empty where a record has none, or None if none
     has any. `offset` is that of the first record, the others follow without gaps; or an int64
-    array, rising. Raises `ValueError` for columns of other types or of unequal length.
+    array, rising. Of records `is_from_log` any timestamp is taken: they were written before. Raises
+    `ValueError` for columns of other types or of unequal length.
     """
 
     timestamp_ms: Column
@@ -60,6 +61,7 @@ class Records:
     value: Column
     headers: Column | None = None
     offset: int | Longs = 0
+    is_from_log: bool = False
 
     def __post_init__(self) -> None:
         """Check types and lengths."""
@@ -100,6 +102,7 @@ class Records:
             self.value.slice(begin, count),
             headers,
             self.offset + begin if isinstance(self.offset, int) else self.offset[begin:end],
+            self.is_from_log,
         )
 
     def offsets(self, begin: int, end: int) -> Longs:
@@ -261,7 +264,7 @@ def _timestamps(records: Records, begin: int, end: int) -> Longs:
         refuse(column.is_null().to_numpy(False), begin, "the timestamp is null")
     timestamps: Longs = column.to_numpy()
     wrong = timestamps < NO_TIMESTAMP
-    if wrong.any():
+    if wrong.any() and not records.is_from_log:
         first = timestamps[int(np.argmax(wrong))]
         refuse(wrong, begin, f"the timestamp {first} is negative and not {NO_TIMESTAMP}")
     return timestamps

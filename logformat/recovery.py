@@ -13,6 +13,7 @@ import numpy as np
 from klog.logformat import batch as v2
 from klog.logformat import legacy
 from klog.logformat.codecs import NAMES, ZSTD
+from klog.logformat.index import Mask
 from klog.logformat.varint import Bytes, Longs
 
 
@@ -70,12 +71,12 @@ def _of_legacy(data: bytes, bytes_: Bytes) -> Longs:
     return at[_is_filled(data, at, frames)]
 
 
-def _is_filled(data: bytes, at: Longs, frames: legacy.Frames) -> legacy.Mask:
+def _is_filled(data: bytes, at: Longs, frames: legacy.Frames) -> Mask:
     """Tell which messages are as long as their key and value, or reach beyond `data`."""
     ends = at + v2.FRAME_BYTES + frames["length"].astype(np.int64)
     key_at = at + np.where(frames["magic"] == 1, *reversed(legacy.KEY_AT))
     value_at = key_at + 4 + _length(data, key_at)
-    filled: legacy.Mask = (value_at + 4 > len(data)) & (value_at + 4 <= ends)
+    filled: Mask = (value_at + 4 > len(data)) & (value_at + 4 <= ends)
     seen = np.flatnonzero((value_at + 4 <= len(data)) & (value_at + 4 <= ends))
     filled[seen] = value_at[seen] + 4 + _length(data, value_at[seen]) == ends[seen]
     return filled

@@ -6,12 +6,46 @@ so, and so may whoever moves them to other offsets (docs/format.md, 2).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from klog.errors import CorruptRecordError
+from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat.epochs import MAX_EPOCH
 from klog.logformat.varint import Longs
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Whole batches, one behind the other: all of `data`, in which `batches` lie."""
+
+    data: bytes
+    batches: v2.Batches
+
+    def stamped(self) -> Run:
+        """Write into a copy of the bytes the offsets that the batches are said to have."""
+        data = bytearray(self.data)
+        batches = restamp(data, self.batches)
+        return Run(bytes(data), batches)
+
+
+def moved(batches: v2.Batches, shift: int) -> v2.Batches:
+    """Give batches whose offsets are so much higher; in their bytes they are as they were.
+
+    Raises `UnsupportedFormatError` for messages of formats v0 and v1: theirs lie under the CRC.
+    """
+    if not shift or not len(batches):
+        return batches
+    is_legacy = batches.is_legacy
+    if is_legacy.any():
+        raise UnsupportedFormatError(
+            "messages of formats v0 and v1 cannot be given other offsets",
+            int(batches.starts[np.argmax(is_legacy)]),
+        )
+    headers = batches.headers.copy()
+    headers["base_offset"] = batches.base_offsets + shift
+    return v2.Batches(batches.starts, batches.ends, headers)
 
 
 def restamp(

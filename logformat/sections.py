@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 
 import numpy as np
 import numpy.typing as npt
@@ -87,11 +88,15 @@ def record_sections(
 def _lone(codec: int, view: memoryview, batch: v2.Batches) -> tuple[v2.Batches, Sections]:
     """Give a batch that is larger than a part a buffer of its own."""
     start = int(batch.starts[0])
+    laid = BytesIO()  # It grows in place, where joining would hold all pieces and the whole.
     try:
-        pieces = decompress_pieces(codec, view[start + v2.HEADER_BYTES : int(batch.ends[0])])
+        laid.writelines(
+            decompress_pieces(codec, view[start + v2.HEADER_BYTES : int(batch.ends[0])])
+        )
     except CorruptRecordError as exc:
         raise CorruptRecordError(exc.reason, start) from exc
-    data = b"".join([*pieces, bytes(PADDING)])
+    laid.write(bytes(PADDING))
+    data = laid.getvalue()
     return batch, laid_out(data, [len(data) - PADDING], batch.starts)
 
 

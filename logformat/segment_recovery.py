@@ -211,7 +211,7 @@ class Recovery:
         indexes = self._indexes.with_appends(appends_of(batches), self._interval_bytes)
         if indexes.size_bytes > MAX_POSITION:
             raise CorruptRecordError(f"a log of more than {MAX_POSITION} bytes is no segment's")
-        self._epochs = self._epochs.assign_all(_new_epochs(batches, self._epochs.latest_epoch))
+        self._epochs = self._epochs.assign_all(new_epochs(batches, self._epochs.latest_epoch))
         completed = self._producers.replay(data, batches)
         self._aborted += [
             AbortedTransaction(
@@ -234,7 +234,7 @@ def scan_to_fault(data: bytes) -> tuple[v2.Batches, CorruptRecordError | None]:
             fault = earlier
 
 
-def _new_epochs(batches: v2.Batches, latest: int) -> list[tuple[int, int]]:
+def new_epochs(batches: v2.Batches, latest: int) -> list[tuple[int, int]]:
     """List the leader epochs above all before them, with the base offsets they come at."""
     epochs = batches.headers["leader_epoch"].astype(np.int64)
     before = np.maximum.accumulate(np.concatenate(([max(latest, -1)], epochs)))[:-1]

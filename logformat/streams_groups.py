@@ -1,7 +1,7 @@
 """Records of streams groups, whose members are assigned the tasks of a topology.
 
-These are the kinds 17 and 19 to 23 of `__consumer_offsets` (KIP-1071), with the names and fields
-that Kafka 4.2 gives them (docs/format.md, 16).
+These are the kinds 17 to 23 of `__consumer_offsets` (KIP-1071), with the names and fields that
+Kafka 4.2 gives them, and 18, which only builds between 4.0 and 4.1 wrote (docs/format.md, 16).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from klog.logformat.group_records import (
     GROUP,
     INT32S,
     MEMBER,
+    PARTITION_METADATA,
     STRINGS,
     Kinds,
     kind,
@@ -50,6 +51,7 @@ STREAMS_GROUPS: Kinds = dict(
                 Field("lastAssignmentConfigs", _SETTINGS, nullable=True, tag=1, default=[]),
             ),
         ),
+        kind(18, "StreamsGroupPartitionMetadata", GROUP, PARTITION_METADATA),
         kind(
             19,
             "StreamsGroupMemberMetadata",

@@ -48,8 +48,16 @@ class TopicConfig:
     @property
     def compacts(self) -> bool:
         """Tell whether old values of a key may go."""
+        return self._has_policy("compact")
+
+    @property
+    def deletes(self) -> bool:
+        """Tell whether old segments may go."""
+        return self._has_policy("delete")
+
+    def _has_policy(self, name: str) -> bool:
         policies = self.values["cleanup.policy"]
-        return isinstance(policies, tuple) and "compact" in policies
+        return isinstance(policies, tuple) and name in policies
 
     @property
     def local_retention_ms(self) -> int:

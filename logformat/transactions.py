@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import control
 from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.index import Longs, Mask
 from klog.logformat.varint import PADDING, VARLONG_BYTES, Bytes, read_varints
-
-Mask = npt.NDArray[np.bool_]
 
 _COUNT_AT = 57
 _count = struct.Struct(">i").unpack_from
@@ -125,39 +123,71 @@ def undecided(batches: v2.Batches, decided: Iterable[tuple[int, int, int]]) -> s
     return {p for p, offset in last_data.items() if last_marker.get(p, -1) < offset}
 
 
+class Decisions:
+    """The markers of a log, or of a part of it, by which its transactions are decided."""
+
+    def __init__(self, decided: Iterable[tuple[int, int, int]]) -> None:
+        """Take markers as `markers` gives them, in the order of the log."""
+        self._offsets: dict[int, list[int]] = {}
+        self._kinds: dict[int, list[int]] = {}
+        for offset, producer, kind in decided:
+            self._offsets.setdefault(producer, []).append(offset)
+            self._kinds.setdefault(producer, []).append(kind)
+
+    def aborted(self, batches: v2.Batches, later: Mapping[int, int]) -> Mask:
+        """Tell which data batches belong to an aborted transaction.
+
+        `later` gives for a producer id the kind of its first marker behind those known here.
+        Without any marker a transaction is taken as committed: the caller bounds what it reads by
+        the last stable offset.
+        """
+        mask = np.zeros(len(batches), np.bool_)
+        bases, producers = batches.base_offsets, batches.headers["producer_id"]
+        for index in np.flatnonzero(is_transactional_data(batches)).tolist():
+            producer = int(producers[index])
+            following = bisect(self._offsets.get(producer, []), int(bases[index]))
+            kinds = self._kinds.get(producer, [])
+            kind = kinds[following] if following < len(kinds) else later.get(producer, COMMIT)
+            mask[index] = kind == ABORT
+        return mask
+
+
 def aborted(
     batches: v2.Batches, decided: Iterable[tuple[int, int, int]], later: Mapping[int, int]
 ) -> Mask:
-    """Tell which data batches belong to an aborted transaction.
+    """Tell which data batches belong to an aborted transaction; see `Decisions`."""
+    return Decisions(decided).aborted(batches, later)
 
-    `decided` are markers in the order of the log, `later` gives for a producer id the kind of its
-    first marker behind them. Without any marker a transaction is taken as committed: the caller
-    bounds what it reads by the last stable offset.
+
+def rows_of(entries: Sequence[Sequence[int]]) -> Longs:
+    """Give aborted transactions as `aborted_by_index` takes them, once for many batches."""
+    return np.array(entries, np.int64).reshape(-1, 3)
+
+
+def aborted_by_index(batches: v2.Batches, entries: Sequence[Sequence[int]] | Longs) -> Mask:
+    """Tell which data batches lie in an aborted transaction that a `.txnindex` or a commit names.
+
+    `entries` are (producer id, first offset, offset of the marker), or the same as `rows_of` it.
     """
-    mask = np.zeros(len(batches), np.bool_)
-    offsets_of: dict[int, list[int]] = {}
-    kinds_of: dict[int, list[int]] = {}
-    for offset, producer, kind in decided:
-        offsets_of.setdefault(producer, []).append(offset)
-        kinds_of.setdefault(producer, []).append(kind)
-    bases, producers = batches.base_offsets, batches.headers["producer_id"]
-    for index in np.flatnonzero(is_transactional_data(batches)).tolist():
-        producer = int(producers[index])
-        following = bisect(offsets_of.get(producer, []), int(bases[index]))
-        kinds = kinds_of.get(producer, [])
-        kind = kinds[following] if following < len(kinds) else later.get(producer, COMMIT)
-        mask[index] = kind == ABORT
-    return mask
-
-
-def aborted_by_index(batches: v2.Batches, entries: Iterable[tuple[int, int, int]]) -> Mask:
-    """Tell which data batches lie in an aborted transaction that a `.txnindex` names.
-
-    `entries` are (producer id, first offset, offset of the marker).
-    """
-    mask = np.zeros(len(batches), np.bool_)
-    producers, bases = batches.headers["producer_id"].astype(np.int64), batches.base_offsets
-    data = is_transactional_data(batches)
-    for producer, first, last in entries:
-        mask |= data & (producers == producer) & (bases >= first) & (bases <= last)
+    rows = entries if isinstance(entries, np.ndarray) else rows_of(entries)
+    mask = is_transactional_data(batches)
+    if not len(rows) or not mask.any():
+        return np.zeros(len(batches), np.bool_)
+    data = batches.where(mask)
+    ids, offsets = data.headers["producer_id"].astype(np.int64), data.base_offsets
+    rows = rows[(rows[:, 1] <= offsets.max()) & (rows[:, 2] >= offsets.min())]
+    if not len(rows):
+        return np.zeros(len(batches), np.bool_)
+    # Ranks instead of numbers, so that producer and offset are one key to be searched for.
+    _, of_ids = np.unique(np.append(rows[:, 0], ids), return_inverse=True)
+    values, ranks = np.unique(
+        np.concatenate([rows[:, 1], rows[:, 2], offsets]), return_inverse=True
+    )
+    count, width = len(rows), len(values)
+    firsts = of_ids[:count] * width + ranks[:count]
+    order = np.argsort(firsts, kind="stable")
+    lasts = np.maximum.accumulate((of_ids[:count] * width + ranks[count : 2 * count])[order])
+    keys = of_ids[count:] * width + ranks[2 * count :]
+    before = np.searchsorted(firsts[order], keys, "right") - 1
+    mask[mask] = (before >= 0) & (lasts[np.maximum(before, 0)] >= keys)
     return mask

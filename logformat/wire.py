@@ -38,7 +38,7 @@ class Reader:
 
     __slots__ = ("_data", "_end", "position")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         """Begin at the first byte."""
         self._data = data
         self._end = len(data)
@@ -55,7 +55,7 @@ class Reader:
             raise CorruptRecordError(f"{size} bytes where {self.left} are left", self.position)
         begin = self.position
         self.position += size
-        return self._data[begin : self.position]
+        return bytes(self._data[begin : self.position])
 
     def integer(self, kind: str) -> int:
         """Read an integer of one of the kinds in `INTEGERS`."""

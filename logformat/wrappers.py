@@ -25,6 +25,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import legacy
 from klog.logformat.codecs import ZSTD, decompress_pieces
+from klog.logformat.index import Mask
 from klog.logformat.sections import Sections, laid_out
 from klog.logformat.varint import PADDING, Longs
 
@@ -85,8 +86,8 @@ def messages(
         yield found
 
 
-def _is_wrapper(batches: v2.Batches) -> legacy.Mask:
-    mask: legacy.Mask = (batches.attributes & v2.CODEC_MASK) != 0
+def _is_wrapper(batches: v2.Batches) -> Mask:
+    mask: Mask = (batches.attributes & v2.CODEC_MASK) != 0
     return mask
 
 
@@ -141,7 +142,7 @@ def _sections(
     spans = zip(starts.tolist(), ends.tolist(), codecs.tolist(), magics.tolist(), strict=True)
     for number, (start, end, codec, magic) in enumerate(spans):
         try:
-            more = decompress_pieces(codec, view[start:end], magic=magic)
+            more = list(decompress_pieces(codec, view[start:end], magic=magic))
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, int(origins[number])) from exc
         size = sum(map(len, more))
@@ -211,7 +212,7 @@ def _walk(data: bytes | bytearray, position: int, end: int) -> Longs:
     return np.array(starts, np.int64)
 
 
-def _check(wrong: legacy.Mask, at: Longs, reason: str) -> None:
+def _check(wrong: Mask, at: Longs, reason: str) -> None:
     if np.count_nonzero(wrong):
         raise CorruptRecordError(reason, int(at[int(np.argmax(wrong))]))
 
@@ -238,7 +239,7 @@ def _opened(
 
 
 def _check_frames(
-    data: bytes | bytearray, starts: Longs, ends: Longs, frames: legacy.Frames, wrapped: legacy.Mask
+    data: bytes | bytearray, starts: Longs, ends: Longs, frames: legacy.Frames, wrapped: Mask
 ) -> None:
     """Refuse what no message of v0 or v1 can be, and inside wrappers what fails its CRC."""
     magics, sizes = frames["magic"], ends - starts
@@ -254,9 +255,7 @@ def _check_frames(
     legacy.check_crcs(data, starts[wrapped], ends[wrapped], frames["crc"][wrapped].astype(np.int64))
 
 
-def _offsets(
-    inner: Longs, counts: Longs, own: v2.Headers, wrapped: legacy.Mask, starts: Longs
-) -> Longs:
+def _offsets(inner: Longs, counts: Longs, own: v2.Headers, wrapped: Mask, starts: Longs) -> Longs:
     """Turn inner offsets into absolute ones; `own` are the headers of the sections' entries."""
     last = np.cumsum(counts) - 1
     outer = own["base_offset"].astype(np.int64)
@@ -275,7 +274,7 @@ def _offsets(
 
 
 def _times(
-    frames: legacy.Frames, section: npt.NDArray[np.intp], own: v2.Headers, wrapped: legacy.Mask
+    frames: legacy.Frames, section: npt.NDArray[np.intp], own: v2.Headers, wrapped: Mask
 ) -> tuple[Longs, npt.NDArray[np.int8]]:
     """Give the timestamps and their types: a wrapper's type counts, a v0 message has neither."""
     has_time, inside = frames["magic"] == 1, wrapped[section]

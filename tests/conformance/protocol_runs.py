@@ -12,6 +12,7 @@ from klog.logformat import control
 from klog.logformat import internal_topics as topics
 from klog.logformat import transactions as tx
 from klog.logformat.columnar import decode
+from klog.logformat.index import Mask
 from klog.logformat.schema import Fields, Schema
 from klog.logformat.varint import PADDING, read_varints
 from klog.logformat.wire import Reader, unsigned_varint
@@ -98,6 +99,6 @@ def read_committed_by_index(log: bytes, entries: Any) -> tuple[list[int], int]:
     return _offsets(log, batches, ~hidden)
 
 
-def _offsets(log: bytes, batches: v2.Batches, wanted: tx.Mask) -> tuple[list[int], int]:
+def _offsets(log: bytes, batches: v2.Batches, wanted: Mask) -> tuple[list[int], int]:
     records = decode(log, batches.where(wanted), ())
     return records.offset.tolist(), int(batches.next_offsets[-1])

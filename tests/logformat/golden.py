@@ -185,6 +185,14 @@ CONTROLS = {
         ),
         5,
     ),
+    "kraft_voters": (
+        bytes.fromhex(
+            "00000000000000000000006200000001023d5b93cf00200000000000000000000003e800000000000003e8ff"
+            "ffffffffffffffffffffffffff000000016000000008000000064c000002000000010123456789abcdeffedc"
+            "ba987654321002024302682385000000000100000000"
+        ),
+        6,
+    ),
 }
 """Control batches: bytes and the number of the type (docs/format.md, 6)."""
 

@@ -1,6 +1,7 @@
-"""Records of the newer groups: bytes that Kafka 4.2.0's own classes wrote, and what they say.
+"""Records of the newer groups: bytes that Kafka's own classes wrote, and what they say.
 
-Where a field may be null or has a default that is not written, one row has it and one has not.
+Those of `ROWS` are by Kafka 4.2.0. Where a field may be null or has a default that is not written,
+one row has it and one has not.
 """
 
 from __future__ import annotations
@@ -335,3 +336,35 @@ ROWS = [
         },
     ),
 ]
+
+GIVEN_UP = {9, 18}
+"""Kinds that Kafka 4.2 does not know."""
+_TOPICS = (
+    "0000030123456789abcdeffedcba9876543210027400000002030000000003026102620000000001010000"
+    "ffedcba9876543210123456789abcdef027500000001010000"
+)
+_METADATA = {
+    "topics": [
+        {
+            "topicId": "ASNFZ4mrze_-3LqYdlQyEA",
+            "topicName": "t",
+            "numPartitions": 2,
+            "partitionMetadata": [
+                {"partition": 0, "racks": ["a", "b"]},
+                {"partition": 1, "racks": []},
+            ],
+        },
+        {
+            "topicId": "_-3LqYdlQyEBI0VniavN7w",
+            "topicName": "u",
+            "numPartitions": 1,
+            "partitionMetadata": [],
+        },
+    ]
+}
+EARLIER_ROWS = [
+    Golden(9, "0009000167", "00000100", _GROUP, {"topics": []}),
+    Golden(9, "0009000167", _TOPICS, _GROUP, _METADATA),
+    Golden(18, "0012000167", _TOPICS, _GROUP, _METADATA),
+]
+"""Of 9 Kafka 4.0.0's own classes wrote them; 18 is as 9, and no release of Kafka had it."""

@@ -272,3 +272,33 @@ def test_arrow_arrays_are_sound() -> None:
     for array in (columns.key, columns.value, columns.headers):
         assert isinstance(array, pa.Array)
         array.validate(full=True)
+
+
+def test_a_lone_large_value_is_not_copied() -> None:
+    data = batch([Record(0, 1, b"k", b"v" * 300)]) + bytes(16)
+    found = decode(data, v2.scan(data, 0, len(data)), ("key", "value"))
+    assert found.value is not None
+    assert found.key is not None
+    begin = pa.py_buffer(data).address
+    assert found.value.buffers()[2].address == begin
+    assert (found.key.to_pylist(), found.value.to_pylist()) == ([b"k"], [b"v" * 300])
+    assert not begin <= found.key.buffers()[2].address < begin + len(data)
+
+
+@pytest.mark.parametrize("part_bytes", [100, 1 << 20])
+@pytest.mark.parametrize("codec", CODECS)
+def test_lone_values_outlive_the_memory_that_they_were_decompressed_in(
+    codec: int, part_bytes: int
+) -> None:
+    rows = [Record(offset, 1, None, bytes([offset]) * 400) for offset in range(4)]
+    data = b"".join(batch([row], attributes=codec) for row in rows)
+    batches = v2.scan(data, 0, len(data))
+    found = [
+        part
+        for number in range(len(rows))
+        for part in columnar.decode_parts(
+            data, batches.part(number, number + 1), ("value",), part_bytes
+        )
+    ]
+    values = [one for part in found if part.value is not None for one in part.value.to_pylist()]
+    assert values == [row.value for row in rows]

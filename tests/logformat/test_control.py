@@ -28,22 +28,18 @@ FIELDS: dict[str, dict[str, Any]] = {
     "snapshot_header": {"version": 0, "lastContainedLogTimestamp": 999},
     "snapshot_footer": {"version": 0},
     "kraft_version": {"version": 0, "kRaftVersion": 1},
+    "kraft_voters": {
+        "version": 0,
+        "voters": [
+            {
+                "voterId": 1,
+                "voterDirectoryId": UUID,
+                "endpoints": [{"name": "C", "host": "h", "port": 9093}],
+                "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+            }
+        ],
+    },
 }
-VOTERS = {
-    "version": 0,
-    "voters": [
-        {
-            "voterId": 1,
-            "voterDirectoryId": UUID,
-            "endpoints": [{"name": "C", "host": "h", "port": 9093}],
-            "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
-        }
-    ],
-}
-VOTERS_BYTES = bytes.fromhex(
-    "0000" "02" "00000001" "0123456789abcdeffedcba9876543210" "02" "0243" "0268" "2385" "00"
-    "0000" "0001" "00" "00" "00"
-)  # fmt: skip
 
 
 def record_of(data: bytes) -> tuple[bytes, bytes]:
@@ -60,12 +56,6 @@ def test_golden_records_both_ways(name: str) -> None:
     assert read_control(key, value) == ControlRecord(kind, FIELDS[name])
     assert control.write_key(kind) == key
     assert control.write_value(kind, FIELDS[name]) == value
-
-
-def test_voters_both_ways() -> None:
-    key = control.write_key(control.KRAFT_VOTERS)
-    assert read_control(key, VOTERS_BYTES) == ControlRecord(control.KRAFT_VOTERS, VOTERS)
-    assert control.write_value(control.KRAFT_VOTERS, VOTERS) == VOTERS_BYTES
 
 
 def test_a_leader_change_of_version_1_names_directories() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,7 +13,6 @@ from klog.errors import CorruptRecordError
 from klog.logformat import wire
 from klog.logformat.group_records import CONSUMER_GROUPS, SHARE_GROUPS
 from klog.logformat.internal_topics import (
-    GROUP_RECORDS,
     GROUP_SCHEMAS,
     InternalRecord,
     read_group_record,
@@ -21,10 +21,12 @@ from klog.logformat.internal_topics import (
 )
 from klog.logformat.schema import Field, Fields, Schema, read, write
 from klog.logformat.streams_groups import STREAMS_GROUPS
-from tests.logformat.group_goldens import ROWS, Golden
+from tests.logformat.group_goldens import EARLIER_ROWS, GIVEN_UP, ROWS, Golden
 
 EVERY_ROW = pytest.mark.parametrize(
-    "golden", ROWS, ids=[f"{number}-{one.kind}" for number, one in enumerate(ROWS)]
+    "golden",
+    [*ROWS, *EARLIER_ROWS],
+    ids=[f"{number}-{one.kind}" for number, one in enumerate([*ROWS, *EARLIER_ROWS])],
 )
 
 
@@ -32,7 +34,7 @@ EVERY_ROW = pytest.mark.parametrize(
 def test_what_kafka_wrote_is_read(golden: Golden) -> None:
     key, value = bytes.fromhex(golden.key_hex), bytes.fromhex(golden.value_hex)
     found = read_group_record(key, value)
-    name = GROUP_RECORDS[golden.kind]
+    name = GROUP_SCHEMAS[golden.kind][0].name.removesuffix("Key")
     assert found == InternalRecord(name, golden.kind, golden.key, 0, golden.value)
     assert found.value is not None
     assert list(found.value) == list(golden.value)
@@ -47,7 +49,14 @@ def test_what_is_written_is_what_kafka_wrote(golden: Golden) -> None:
 
 
 def test_each_kind_has_a_golden_vector() -> None:
-    assert {one.kind for one in ROWS} == {*CONSUMER_GROUPS, *SHARE_GROUPS, *STREAMS_GROUPS}
+    kinds = {*CONSUMER_GROUPS, *SHARE_GROUPS, *STREAMS_GROUPS}
+    assert {one.kind for one in [*ROWS, *EARLIER_ROWS]} == kinds
+    assert {one.kind for one in EARLIER_ROWS} == GIVEN_UP
+
+
+def test_kinds_that_kafka_gave_up_have_the_names_they_had() -> None:
+    names = {kind: read_group_record(struct.pack(">hh", kind, 0), None).name for kind in GIVEN_UP}
+    assert names == {9: "ShareGroupPartitionMetadata", 18: "StreamsGroupPartitionMetadata"}
 
 
 SAME = [

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klog.logformat.names import (
+    deleted_directory,
     is_topic,
     partition_of_directory,
     segment_file,
@@ -125,6 +126,14 @@ def test_snapshots() -> None:
     assert snapshot_file(f"{LARGEST}.snapshot") == (1 << 63) - 1
     for name in ("11.snapshot", f"{ZERO}.snapshot.deleted", "09223372036854775808.snapshot", "x"):
         assert snapshot_file(name) is None
+
+
+def test_directories_that_a_broker_deletes() -> None:
+    assert deleted_directory("a.b", 12, HEX) == f"a.b-12.{HEX}-delete"
+    long = deleted_directory("t" * 249, 12, HEX)
+    assert (len(long), long[-43:]) == (255, f"-12.{HEX}-delete")
+    for name in (deleted_directory("a-1", 0, HEX), long):
+        assert partition_of_directory(name) is None
 
 
 @given(st.text(max_size=40))

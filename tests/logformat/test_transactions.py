@@ -246,6 +246,24 @@ def test_aborted_by_index_keeps_to_its_offsets_and_producer() -> None:
     assert mask.tolist() == [False, False, True, False, True, False, False, True]
 
 
+small = st.integers(0, 12)
+
+
+@given(st.lists(st.tuples(st.integers(5, 7), small, small), max_size=8))
+def test_aborted_by_index_is_what_each_entry_says(entries: list[tuple[int, int, int]]) -> None:
+    data = b"".join(
+        transactional(i, 5 + i % 3) if i % 4 else marker(i, 5 + i % 3, ABORT) for i in range(12)
+    )
+    batches = scan(data)
+    ids = batches.headers["producer_id"].tolist()
+    wanted = [
+        bool(offset % 4) and any(p == own and a <= offset <= b for p, a, b in entries)
+        for offset, own in enumerate(ids)
+    ]
+    assert tx.aborted_by_index(batches, entries).tolist() == wanted
+    assert tx.aborted_by_index(batches, tx.rows_of(entries)).tolist() == wanted
+
+
 def by_plodding(log: list[tuple[str, int, int]]) -> tuple[set[int], dict[int, int]]:
     """Give the aborted offsets and the open transactions of (what, offset, producer) rows."""
     pending: dict[int, list[int]] = {}

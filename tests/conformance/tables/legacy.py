@@ -263,24 +263,8 @@ CASES: list[Case] = [
     *_ITERATOR, *_CHECKSUMS, *_FIELDS, *_CHANGED, *_WRAPPERS, *_READ_ONLY,
 ]  # fmt: skip
 
-_NO_COMPACTION = "It is a case of the log cleaner's rewrite, and klog does not compact yet."
 _NO_LEGACY_WRITING = "It changes a batch of format v0 or v1 in place, and klog writes only v2."
 NOT_APPLICABLE: list[NotApplicable] = [
-    *(
-        NotApplicable(f"5 {name}", _NO_COMPACTION)
-        for name in (
-            "testFilterToPreservesPartitionLeaderEpoch",
-            "testFilterToEmptyBatchRetention",
-            "testEmptyBatchRetention",
-            "testEmptyBatchDeletion",
-            "testFilterToBatchDiscard",
-            "testFilterToAlreadyCompactedLog",
-            "testFilterToPreservesProducerInfo",
-            "testFilterToWithUndersizedBuffer",
-            "testFilterTo",
-            "testFilterToPreservesLogAppendTime",
-        )
-    ),
     NotApplicable(
         "5 testHasRoomForMethodWithHeaders",
         "It asks a builder how much room its buffer has left; klog encodes whole batches.",

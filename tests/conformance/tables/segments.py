@@ -142,21 +142,7 @@ CASES = [
     Case("16 testGetFirstBatchTimestamp", roll_runs.first_timestamp, ([1000, 1],), 1000),
 ]
 
-_NO_MAP = (
-    "klog compacts nothing yet and keeps no map of keys; Kafka's cleaner has one of fixed size."
-)
-
 NOT_APPLICABLE = [
-    *(
-        NotApplicable(f"14 {name}", _NO_MAP)
-        for name in (
-            "testBasicValidation",
-            "testClear",
-            "testGetWhenFull",
-            "testLatestOffset / testUpdateLatestOffset",
-            "testUtilization",
-        )
-    ),
     NotApplicable(
         "16 testChangeFileSuffixes",
         "klog renames no segment's files; it reads over those that a broker has renamed.",

@@ -1,0 +1,323 @@
+"""Run scripts on a log that is cleaned: steps in, what is left after each cleaning out.
+
+A step appends a batch behind the log's end, begins a segment, or cleans all segments that are
+closed. What a cleaning is asked for is given by name; times are ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from klog.connector.log import entries
+from klog.jobs.compacting import rewriting
+from klog.jobs.compacting.cleanable import Lags, cleanable
+from klog.jobs.grouping import Limits
+from klog.logformat import batch as v2
+from klog.logformat.cleaning.marks import SegmentMarks
+from klog.logformat.cleaning.offset_map import OffsetMap
+from klog.logformat.cleaning.rewrite import Fates, Rewrite
+from klog.logformat.columnar import decode
+from klog.logformat.producer_batch import ProducerBatch
+from klog.logformat.producers import ProducerState
+from klog.logformat.topic_config import read_topic_config
+from tests.commits.logs import entry
+from tests.encode import ABORT, COMMIT, TRANSACTIONAL, Record, batch, marker
+from tests.logformat.cleaning.rounds import Round, cleaned, marked, next_offset, scan
+
+Step = tuple[Any, ...]
+DAY_MS = 86_400_000
+LONG_MAX = (1 << 63) - 1
+LARGE = LONG_MAX - DAY_MS - 1
+"""A time that a delete horizon of a day fits behind."""
+
+
+class _Script:
+    """A log that steps act on; its last segment is the one that is written to."""
+
+    def __init__(self) -> None:
+        self.segments = [b""]
+        self.end = 0
+        self._sequences: dict[int, int] = {}
+        self._clean_to = 0
+
+    def put(self, data: bytes) -> None:
+        self.segments[-1] += data
+        self.end = next_offset(data)
+
+    def roll(self) -> None:
+        self.segments.append(b"")
+
+    def skip(self, to: int) -> None:
+        """Leave offsets out, as a cleaning before did."""
+        self.end = to
+
+    def plain(self, *keys: int | None, **more: Any) -> None:
+        self.put(batch(self._records(keys, **more)))
+
+    def idempotent(self, producer: int, *keys: int, **more: Any) -> None:
+        self._append(producer, keys, 0, more)
+
+    def transactional(self, producer: int, *keys: int, **more: Any) -> None:
+        self._append(producer, keys, TRANSACTIONAL, more)
+
+    def commit(self, producer: int) -> None:
+        self.put(marker(self.end, producer, COMMIT))
+
+    def abort(self, producer: int) -> None:
+        self.put(marker(self.end, producer, ABORT))
+
+    def raw(self, make: Callable[[int], bytes]) -> None:
+        """Append what a function makes for an offset."""
+        self.put(make(self.end))
+
+    def clean(self, *asked: str, now: int = LARGE, dirty_from: int | None = None) -> Any:
+        """Clean what is closed, from where the last cleaning ended."""
+        begin = self._clean_to if dirty_from is None else dirty_from
+        count = len(self.segments) - 1
+        one = Round(begin, count, now, DAY_MS, expiration_ms=1 << 64)
+        ends = [next_offset(segment) for segment in self.segments[:count] if segment]
+        self.segments = cleaned(self.segments, one)
+        self._clean_to = max([begin, *ends])
+        found = [ANSWERS[name](self) for name in asked]
+        return found[0] if len(found) == 1 else found
+
+    def two_pass(self, *asked: str, now: int = LARGE) -> Any:
+        """Clean, and again when what the first one dated may go."""
+        self.clean(now=now)
+        return self.clean(*asked, now=now + DAY_MS + 1)
+
+    def duplicate(self, producer: int, first: int, last: int) -> Any:
+        """Say where a batch lies already, to a broker that loads the log."""
+        state = ProducerState()
+        log = b"".join(self.segments)
+        state.replay(log, scan(log))
+        found = state.duplicate_of(ProducerBatch(producer, 0, first, 0, last - first, 0))
+        return None if found is None else (found.first_offset, found.last_offset)
+
+    def _append(self, producer: int, keys: tuple[int, ...], flags: int, more: Any) -> None:
+        sequence = more.pop("sequence", self._sequences.get(producer, 0))
+        self._sequences[producer] = sequence + len(keys)
+        self.put(
+            batch(
+                self._records(keys, **more),
+                attributes=flags,
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=sequence,
+            )
+        )
+
+    def _records(
+        self, keys: tuple[int | None, ...], value: bytes | None = b"v", time: int = 0
+    ) -> list[Record]:
+        named = [None if key is None else b"%d" % key for key in keys]
+        return [Record(self.end + n, time, key, value) for n, key in enumerate(named)]
+
+    def batches(self) -> list[tuple[bytes, v2.Batches]]:
+        return [
+            (segment, scan(segment).part(n, n + 1))
+            for segment in self.segments
+            for n in range(len(scan(segment)))
+        ]
+
+
+def _is_control(one: v2.Batches) -> bool:
+    return bool(one.attributes[0] & v2.CONTROL)
+
+
+def _offsets(script: _Script) -> list[int]:
+    found: list[int] = []
+    for data, one in script.batches():
+        found += decode(data, one, ()).offset.tolist() if one.headers["count"][0] else []
+    return found
+
+
+def _keys(script: _Script) -> list[int]:
+    found: list[int] = []
+    for data, one in script.batches():
+        if one.headers["count"][0] and not _is_control(one):
+            column = decode(data, one, ("key",)).key
+            assert column is not None
+            found += [int(key) for key in column.to_pylist()]
+    return found
+
+
+def _sequences(script: _Script) -> dict[int, int]:
+    log = b"".join(script.segments)
+    state = ProducerState()
+    state.replay(log, scan(log))
+    return {one: known.last_sequence for one, known in state.producers.items()}
+
+
+ANSWERS: dict[str, Callable[[_Script], Any]] = {
+    "offsets": _offsets,
+    "keys": _keys,
+    "lasts": lambda script: [int(one.next_offsets[0]) - 1 for _, one in script.batches()],
+    "sequences": _sequences,
+    "per segment": lambda script: [len(scan(segment)) for segment in script.segments],
+    "count": lambda script: len(_offsets(script)),
+    "magics": lambda script: [int(one.headers["magic"][0]) for _, one in script.batches()],
+}
+
+
+def log(*steps: Step) -> list[Any]:
+    """Give what each cleaning, and each question, answers."""
+    script, found = _Script(), []
+    for step in steps:
+        *words, more = step if isinstance(step[-1], dict) else (*step, {})
+        answer = getattr(script, words[0])(*words[1:], **more)
+        if step[0] == "duplicate" or (answer is not None and answer != []):
+            found.append(answer)
+    return found
+
+
+def kept_of(dirty_from: int, *keys: int | None) -> tuple[int, int]:
+    """Give how many records a cleaning reads and how many stay; one batch each."""
+    records = [
+        Record(n, 0, None if key is None else b"%d" % key, b"v") for n, key in enumerate(keys)
+    ]
+    segment = b"".join(batch([one]) for one in records)
+    (marks,), _ = marked([segment], (), Round(dirty_from))
+    return marks.count, marks.kept_count
+
+
+def filtered(
+    data: bytes,
+    kept: str,
+    fields: tuple[str, ...],
+    needed: tuple[int, ...] = (),
+    horizon_ms: int = DAY_MS,
+) -> list[tuple[Any, ...]]:
+    """Rewrite batches, `x` and `t` a value and a tombstone that stay; gives fields of what is left.
+
+    A batch whose last offset is `needed` stays if none of its records does.
+    """
+    stay, tombstones = (
+        np.packbits(np.array([sign in signs for sign in kept], np.bool_)).tobytes()
+        for signs in ("xt", "t")
+    )
+    marks = SegmentMarks(len(kept), stay, tombstones if "t" in kept else b"")
+    rewrite = Rewrite(marks, Fates(0, horizon_ms, np.array(needed, np.int64)))
+    left = b"".join(run.data for run in rewrite.clean(data, scan(data)))
+    rewrite.close()
+    found = scan(left)
+    return [
+        tuple(_FIELDS[name](left, found.part(n, n + 1)) for name in fields)
+        for n in range(len(found))
+    ]
+
+
+def _header(name: str) -> Callable[[bytes, v2.Batches], int]:
+    return lambda _, one: int(one.headers[name][0])
+
+
+def _times(data: bytes, one: v2.Batches) -> list[int]:
+    column = decode(data, one, ("timestamp_ms",)).timestamp_ms
+    assert column is not None
+    return [int(time) for time in column]
+
+
+_FIELDS: dict[str, Callable[[bytes, v2.Batches], Any]] = {
+    **{name: _header(name) for name in v2.HEADER.names or ()},
+    "last": lambda _, one: int(one.next_offsets[0]) - 1,
+    "size": lambda _, one: int(one.ends[0] - one.starts[0]),
+    "offsets": lambda data, one: decode(data, one, ()).offset.tolist(),
+    "times": _times,
+    "horizon": lambda _, one: bool(one.attributes[0] & v2.DELETE_HORIZON),
+}
+
+
+def placed(keys: int, records: int, most_bytes: int) -> tuple[int, bool]:
+    """Put records of so many keys into a map; gives how many it has, and whether each is right."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(1, 1 << 64, (2, keys + 1), np.uint64, endpoint=False)
+    numbers = np.append(np.arange(keys), rng.integers(0, keys, records - keys))
+    found = OffsetMap(most_bytes)
+    found.put(first[numbers], second[numbers], np.arange(records))
+    said = dict(zip(numbers.tolist(), range(records), strict=True))
+    inside = found.keys.holds(first)
+    known = np.ones(keys + 1, np.bool_) if inside is None else inside
+    expected = [said.get(n, -1) if known[n] else -1 for n in range(keys + 1)]
+    return len(found), found.find(first, second).tolist() == expected
+
+
+def table(segments: list[tuple[int, int, int]]) -> pa.Table:
+    """Make segments of (base offset, size in bytes, largest time); each ends where the next begins.
+
+    The last one has ten offsets.
+    """
+    ends = [base for base, _, _ in segments[1:]] + [segments[-1][0] + 10 if segments else 0]
+    return entries.table_of(
+        {
+            **entry(f"t-0/{base:020}.log", 0, base, end),
+            "size_bytes": size,
+            "min_timestamp_ms": latest,
+            "max_timestamp_ms": latest,
+        }
+        for (base, size, latest), end in zip(segments, ends, strict=True)
+    )
+
+
+def bounds(
+    segments: list[tuple[int, int, int]],
+    log_start: int,
+    last_stable: int,
+    cleaned_to: int,
+    min_lag_ms: int = 0,
+    now_ms: int = 0,
+) -> tuple[int, int]:
+    """Give the first dirty offset, and that up to which is cleaned."""
+    lags = Lags(0.5, min_lag_ms, LONG_MAX)
+    found = cleanable(table(segments), log_start, last_stable, cleaned_to, lags, now_ms)
+    return found.dirty_from, found.end
+
+
+def shares(
+    segments: list[tuple[int, int, int]], last_stable: int, cleaned_to: int
+) -> tuple[int, int, float]:
+    """Give clean bytes, dirty bytes and their ratio."""
+    lags = Lags(0.5, 0, LONG_MAX)
+    found = cleanable(table(segments), 0, last_stable, cleaned_to, lags, 0)
+    return found.clean_bytes, found.dirty_bytes, found.dirty_ratio
+
+
+def stable_end(*steps: Step) -> int:
+    """Give the last stable offset of a log, which is where klog lets it end."""
+    script = _Script()
+    for step in steps:
+        getattr(script, step[0])(*step[1:])
+    state, data = ProducerState(), b"".join(script.segments)
+    state.replay(data, scan(data))
+    state.raise_high_watermark(script.end)
+    return state.last_stable_offset(script.end)
+
+
+def groups(segments: list[tuple[int, int, int]], segment_bytes: int) -> list[tuple[int, int]]:
+    """Group segments of (base offset, next offset, size in bytes), none of which stays whole."""
+    given = [
+        {
+            "base_offset": base,
+            "next_offset": end,
+            "size_bytes": size,
+            "index_bytes": 0,
+            "time_index_bytes": 0,
+            "producer_ids": [],
+            "min_timestamp_ms": 0,
+            "max_timestamp_ms": 0,
+        }
+        for base, end, size in segments
+    ]
+    marks = [SegmentMarks(2, b"\x80") for _ in segments]
+    return [
+        (one.start, one.stop) for one in rewriting.groups(given, marks, Limits(segment_bytes, 0))
+    ]
+
+
+def policies(policy: str) -> tuple[bool, bool]:
+    """Tell whether a topic is compacted, and whether its old segments go."""
+    config = read_topic_config({"cleanup.policy": policy})
+    return config.compacts, config.deletes

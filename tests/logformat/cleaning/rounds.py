@@ -1,0 +1,114 @@
+"""A cleaning of a partition in memory: klog's pure functions, in the order of its job.
+
+The rule: a segment is the bytes of its batches, offsets as in the log. What is cleaned is the first
+so many segments; those behind are only looked at. A map of keys that gives some up is followed by
+one for those.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from klog.logformat import batch as v2
+from klog.logformat.cleaning.key_hash import Seed
+from klog.logformat.cleaning.last_batches import LastBatches
+from klog.logformat.cleaning.marks import Marking, SegmentMarks
+from klog.logformat.cleaning.offset_map import ALL_KEYS, KeyRange
+from klog.logformat.cleaning.rewrite import Fates, Rewrite
+from klog.logformat.cleaning.spent import Transactions
+from klog.logformat.restamp import Run
+
+SEED = Seed(17, 4)
+NEVER = 1 << 60
+MAP_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """When a cleaning takes place, and what it goes by; times in ms.
+
+    `count` is how many segments it cleans, all if None; `dirty_from` is an offset.
+    """
+
+    dirty_from: int = 0
+    count: int | None = None
+    now_ms: int = 0
+    retention_ms: int = 0
+    expiration_ms: int = NEVER
+    map_bytes: int = MAP_BYTES
+
+
+def scan(data: bytes) -> v2.Batches:
+    batches = v2.scan(data, 0, len(data))
+    v2.check_crcs(data, batches)
+    return batches
+
+
+def next_offset(segment: bytes, otherwise: int = 0) -> int:
+    batches = scan(segment)
+    return int(batches.next_offsets[-1]) if len(batches) else otherwise
+
+
+def cleaned(segments: Sequence[bytes], one: Round | None = None) -> list[bytes]:
+    """Give all segments as a cleaning leaves them: as many, some of them empty."""
+    return [b"".join(run.data for run in runs) for runs in runs_of(segments, one or Round())]
+
+
+def runs_of(segments: Sequence[bytes], one: Round) -> list[list[Run]]:
+    """Give what a cleaning leaves of each segment, in the pieces in which it comes."""
+    count = len(segments) if one.count is None else one.count
+    some, behind = segments[:count], segments[count:]
+    marks, fates = marked(some, behind, one)
+    left = []
+    for segment, own in zip(some, marks, strict=True):
+        rewrite = Rewrite(own, fates)
+        left.append(list(rewrite.clean(segment, scan(segment))))
+        rewrite.close()
+    return left + [[Run(segment, scan(segment))] for segment in behind]
+
+
+def marked(
+    segments: Sequence[bytes], behind: Sequence[bytes], one: Round
+) -> tuple[list[SegmentMarks], Fates]:
+    """Give the marks of each segment and what else a rewriting has to know."""
+    transactions, lasts = Transactions(), LastBatches()
+    for segment in (*segments, *behind):
+        lasts.add(scan(segment))
+        transactions.add(segment, scan(segment))
+    marks, begin = _for_keys(segments, transactions, one, KeyRange())
+    while begin < ALL_KEYS[1]:
+        more, begin = _for_keys(segments, transactions, one, KeyRange(begin, ALL_KEYS[1]))
+        marks = [mine.joined(theirs) for mine, theirs in zip(marks, more, strict=True)]
+    end = max([one.dirty_from, *map(next_offset, segments)])
+    kept_empty = np.union1d(lasts.kept(one.now_ms, one.expiration_ms), [end - 1])
+    horizon_ms = one.now_ms + one.retention_ms
+    return marks, Fates(one.now_ms, horizon_ms, kept_empty, transactions.spent_markers())
+
+
+def _for_keys(
+    segments: Sequence[bytes], transactions: Transactions, one: Round, keys: KeyRange
+) -> tuple[list[SegmentMarks], int]:
+    """Mark for one range of keys; gives the marks and where the keys end that were known."""
+    marking = Marking(SEED, one.map_bytes, keys)
+    nexts: list[int] = []
+    for segment in segments:
+        nexts.append(next_offset(segment, nexts[-1] if nexts else 0))
+    first_dirty = bisect_right(nexts, one.dirty_from)
+    decisions = transactions.decisions()
+    for segment in segments[first_dirty:]:
+        marking.begin_dirty()
+        batches = scan(segment)
+        marking.add_dirty(segment, batches, decisions.aborted(batches, {}), one.dirty_from)
+    clean = segments[: first_dirty + 1]
+    for segment in clean:
+        marking.begin_clean()
+        batches = scan(segment)
+        marking.add_clean(segment, batches, decisions.aborted(batches, {}), one.dirty_from)
+    of_dirty, of_clean = marking.marks()
+    if len(clean) > first_dirty:
+        of_dirty[0] = of_dirty[0].joined(of_clean.pop())
+    return [*of_clean, *of_dirty], marking.keys.end
