@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable
 from typing import TypeAlias
 
-import klog
+from klog.version import VERSION
 
 NewId: TypeAlias = Callable[[], str]
 """Makes an id that no other call, process or machine has made."""
@@ -34,4 +34,4 @@ def this_engine(by: str = "") -> str:
     except (KeyError, OSError):
         user = "?"  # A container may run under a number that has no name.
     through = f" by {by}" if by else ""
-    return f"klog {klog.__version__}{through}, {user}@{platform.node() or '?'}"
+    return f"klog {VERSION}{through}, {user}@{platform.node() or '?'}"

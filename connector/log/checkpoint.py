@@ -22,7 +22,14 @@ import pyarrow.parquet as pq
 
 from klog.connector.log import checkpoint_parts, entries, parquet
 from klog.connector.log.checkpoint_parts import Part
-from klog.connector.log.commit import FORMAT, MAX_PARTITIONS, SINCE, Progress, check_format
+from klog.connector.log.commit import (
+    FORMAT,
+    LEAST_FORMAT,
+    MAX_PARTITIONS,
+    SINCE,
+    Progress,
+    check_format,
+)
 from klog.connector.log.json_fields import Fields, as_kind, number_of, text_of
 from klog.connector.log.live import ROWS, VERSION, Live
 from klog.connector.log.parquet import DAMAGE
@@ -66,7 +73,7 @@ def encode(state: State, parts: Sequence[Part] = ()) -> tuple[CheckpointName, by
     rows = pa.concat_tables(nullable, promote_options="default")
     said: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
     said |= {
-        "format": FORMAT,
+        "format": _format(state.live.rows()),
         "since": SINCE,
         "config": dict(state.config),
         "cleaned_to": [list(pair) for pair in state.cleaned_to.items()],
@@ -82,12 +89,16 @@ def encode(state: State, parts: Sequence[Part] = ()) -> tuple[CheckpointName, by
 
 def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
     """Give the file of a part that a checkpoint of `version` is the first to name."""
-    said = json.dumps({"format": FORMAT, "since": SINCE}).encode()
+    said = json.dumps({"format": _format(rows), "since": SINCE}).encode()
     sink = pa.BufferOutputStream()
     rows = rows.replace_schema_metadata({_KEY: said})
     pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
     data = sink.getvalue().to_pybytes()
     return CheckpointName(version, len(data), google_crc32c.value(data)), data
+
+
+def _format(rows: pa.Table) -> int:
+    return LEAST_FORMAT if entries.are_plain(rows) else FORMAT
 
 
 def is_whole(name: CheckpointName, data: bytes) -> bool:
@@ -120,7 +131,7 @@ def _in_words(work: Callable[[], T]) -> T:
 def _decode(data: bytes, read_part: ReadPart | None, topic: str | None) -> State:
     rows = parquet.read_table(data)
     head = _head(rows.schema)
-    tables = [rows.filter(pc.is_valid(rows[VERSION])).select(ROWS.names)]
+    tables = [entries.completed(rows.filter(pc.is_valid(rows[VERSION]))).select(ROWS.names)]
     tables += (_part_rows(part, read_part) for part in head.parts)
     live = pa.concat_tables(table.replace_schema_metadata(None).cast(ROWS) for table in tables)
     removed = rows.filter(pc.is_valid(rows["removed_version"])).select(["file", *_REMOVAL.values()])
@@ -210,4 +221,4 @@ def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
     _said(rows.schema)
     if len(rows) != part.rows:
         raise ValueError(f"part {part.name} has {len(rows)} segments, not {part.rows}")
-    return rows.select(ROWS.names)
+    return entries.completed(rows).select(ROWS.names)

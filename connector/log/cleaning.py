@@ -130,10 +130,15 @@ def _due(log: TopicLog, retention_ms: int) -> _Due:
 def _is_durable(log: TopicLog, name: CheckpointName) -> bool:
     """Make sure that a checkpoint outlives a loss of power: who put it may have died before that.
 
-    That it can be read does not say so; that it exists, said by the store, does.
+    That it can be read does not say so; that it exists, said by the store, does. One that has gone
+    was deleted by another cleaning, which rests on a newer one.
     """
     path = log.paths.checkpoint(name)
-    return log.store.put_if_absent(path, log.store.read(path, name.size_bytes)) is not Put.UNKNOWN
+    try:
+        data = log.store.read(path, name.size_bytes)
+    except FileNotFoundError:
+        return False
+    return log.store.put_if_absent(path, data) is not Put.UNKNOWN
 
 
 def _delete_below(log: TopicLog, boundary: int, whole: list[CheckpointName]) -> None:

@@ -10,13 +10,16 @@ under its own name and left out where there is none:
     timestampMs above that of the commit before
     operation   append, create-topic, ...: an unknown one is refused
     engine      who wrote it, with what version: for people
-    add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setCleanedTo,
-    setHorizon, setProducer, forget, post
+    add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setLogEnd,
+    setCleanedTo, setHorizon, setProducer, forget, post
     sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
                 they are so many that a commit would be larger than 1 MiB (`sidecar.py`)
 
 Fields that this klog does not know are kept and shown, never acted on: whoever adds one that
-changes what the rest means raises the format.
+changes what the rest means raises the format. A commit has the lowest format that can say it, so
+that a klog that knows less refuses only what it would misread. Format 2 is what `adopt` needs of a
+broker's log: `setLogEnd`, where no segment reaches the log's end, and in an entry `tornBytes` and
+`aborted` (`entries.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ from klog.connector.log.json_fields import (
 from klog.connector.log.paths import MAX_VERSION, SidecarName, sidecar_name
 from klog.errors import UnsupportedFormatError
 
-FORMAT = 1
+FORMAT = 2
+"""The highest that this klog reads."""
+LEAST_FORMAT = 1
 SINCE = "0.1.0"
 """The first klog that reads `FORMAT`."""
 OPERATIONS = frozenset(
@@ -101,6 +106,14 @@ class Actions:
     """Removed segments whose files are gone."""
     log_end: Mapping[int, int] = field(default_factory=dict)
     """Redundant: what the log ends are afterwards, which a replay asserts."""
+    ends_at: Mapping[int, int] = field(default_factory=dict)
+    """Where a partition ends, if no segment reaches its end."""
+
+    @property
+    def format(self) -> int:
+        """Give the lowest format that can say this."""
+        is_plain = not self.ends_at and all(map(entries.is_plain, self.add))
+        return LEAST_FORMAT if is_plain else FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +137,11 @@ class Commit:
 def encode(commit: Commit) -> bytes:
     """Give the bytes of a commit's file; what its sidecar has stands there alone."""
     actions = commit.actions
+    form = actions.format
     if commit.sidecar is not None:
         actions = replace(actions, add=(), remove=(), forget=())
     said: dict[str, Any] = {
-        "format": FORMAT,
+        "format": form,
         "since": SINCE,
         "version": commit.version,
         "writeId": commit.write_id,
@@ -151,6 +165,7 @@ def encode(commit: Commit) -> bytes:
             ("setHorizon", actions.horizon),
             ("setConfig", dict(actions.config) or None),
             ("setLogStart", _by_text(actions.log_start)),
+            ("setLogEnd", _by_text(actions.ends_at)),
             ("setCleanedTo", _by_text(actions.cleaned_to)),
             ("add", [entries.to_json(entry) for entry in actions.add] or None),
             ("remove", list(actions.remove) or None),
@@ -243,6 +258,7 @@ def _actions(head: Fields, topic: str) -> Actions:
             for k, v in config.items()
         },
         log_start=head.by_partition("setLogStart"),
+        ends_at=head.by_partition("setLogEnd"),
         cleaned_to=head.by_partition("setCleanedTo"),
         horizon=head.optional_number("setHorizon", MAX_VERSION),
         progress=None if progress is None else _progress_from_json(progress),

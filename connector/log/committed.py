@@ -1,8 +1,9 @@
 """The topics of a klog root as their commits say: nothing is listed but names, nothing opened.
 
 The rule: a look loads the state of each topic asked for, at most once; a long-lived root goes on
-from the state it knows, so that looking at an idle topic costs one read and one listing. Klog's own
-segments hold no transactions, so the last stable offset is the log end. A segment's file says its
+from the state it knows, so that looking at an idle topic costs one read and one listing. No
+transaction is open: klog's own segments hold none, and a broker's log is adopted when all have
+ended, so the last stable offset is the log end. A segment's file says its
 offsets as written: the log's are `offset_shift` higher.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.log import lookup
+from klog.connector.log import entries, lookup
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.state import State
@@ -108,7 +109,7 @@ class CommittedLook:
         """Begin a look; a topic is loaded when it is asked for."""
         self._root = root
         self._loaded: dict[str, State] = {}
-        self._sorted: dict[str, Sorted] = {}
+        self._segments: dict[str, pa.Table] = {}
         self.topics: Mapping[str, Sequence[int]] = _Topics(self, root.root.topic_names)
 
     def __contains__(self, name: object) -> bool:
@@ -124,15 +125,15 @@ class CommittedLook:
             if name not in self:
                 raise FileNotFoundError(f"partition {name} has gone")
             state = self.state(name.topic)
-            if name.topic not in self._sorted:
-                self._sorted[name.topic] = Sorted(state.segments.combine_chunks())
+            if name.topic not in self._segments:
+                self._segments[name.topic] = state.segments.combine_chunks()
             opened[name] = CommittedPartition(
                 name,
                 state.topic_id,
                 self._root.root,
                 state.log_start[name.partition],
                 state.log_end[name.partition],
-                self._sorted[name.topic].partition(name.partition),
+                entries.of_partition(self._segments[name.topic], name.partition),
             )
         return opened
 
@@ -171,17 +172,3 @@ class _Topics(Mapping[str, Sequence[int]]):
         if self._names is None:
             self._names = self._list_names()
         return self._names
-
-
-class Sorted:
-    """Segments in order of partition and offset, as a state gives them."""
-
-    def __init__(self, segments: pa.Table) -> None:
-        """Take segments in one piece."""
-        self._segments = segments
-        self._partitions: Longs = segments["partition"].to_numpy()
-
-    def partition(self, partition: int) -> pa.Table:
-        """Give one partition's segments."""
-        first, behind = np.searchsorted(self._partitions, (partition, partition + 1)).tolist()
-        return self._segments.slice(first, behind - first)

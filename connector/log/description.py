@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from klog.connector.log.commit import FORMAT, SINCE, check_format
+from klog.connector.log.commit import FORMAT, LEAST_FORMAT, SINCE, check_format
 from klog.errors import UnsupportedFormatError
 
 
@@ -23,7 +23,7 @@ class Description:
     """What a file says that this klog may read; `path` is the file."""
 
     path: str
-    writer_format: int = FORMAT
+    writer_format: int = LEAST_FORMAT
     writer_since: str = SINCE
     others: Mapping[str, Any] = field(default_factory=dict)
 
@@ -39,7 +39,12 @@ class Description:
 
 def encode(others: Mapping[str, Any]) -> bytes:
     """Give the bytes of a file that this klog makes."""
-    said = {"format": FORMAT, "since": SINCE, "writerFormat": FORMAT, "writerSince": SINCE}
+    said = {
+        "format": LEAST_FORMAT,
+        "since": SINCE,
+        "writerFormat": LEAST_FORMAT,
+        "writerSince": SINCE,
+    }
     return json.dumps({**said, **others}, ensure_ascii=False).encode()
 
 

@@ -4,12 +4,19 @@ The rule: offsets are those of the log. `offset_shift` is what a reader adds to 
 file says, because its writer could not know who would commit first; it is 0 where nobody did. In a
 partition the rows tile the log from its first live segment to its end. Those of a state are sorted
 by partition and offset.
+
+Two columns are of what a broker left (format 2): `torn_bytes` lie behind the `size_bytes` that
+count, as a torn append, and are never read. `aborted` are the transactions of which the segment has
+data that nobody is to see who reads committed records: three numbers each, producer id, first
+offset, and the last offset that its data may have, which is that of the ABORT marker if it has one.
+Their offsets are not shifted. An entry without them is written as format 1 has it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,11 +47,17 @@ SCHEMA = pa.schema(
         pa.field("codec", pa.string(), nullable=False),
         pa.field("producer_ids", pa.list_(pa.int64()), nullable=False),
         pa.field("origin", pa.string(), nullable=False),
+        pa.field("torn_bytes", pa.int64(), nullable=False),
+        pa.field("aborted", pa.list_(pa.int64()), nullable=False),
     ]
 )
+OPTIONAL: Mapping[str, Any] = MappingProxyType({"torn_bytes": 0, "aborted": []})
+"""Columns that came with format 2, and what an entry says that does not name them."""
 _ROW = pa.struct(list(SCHEMA))
 MOST_PRODUCERS = 100_000
 """So many producers' ids a segment may have."""
+MOST_ABORTED = 1_000_000
+"""So many aborted transactions a segment may have."""
 ORIGINS = ("append", "adopt", "merge", "compact")
 JSON_NAMES = {
     name: "".join([head, *(part.capitalize() for part in rest)])
@@ -73,13 +86,43 @@ Entry = Mapping[str, Any]
 def table_of(entries: Iterable[Entry]) -> pa.Table:
     """Make a table of entries, dicts by column."""
     # As structs they are converted in one call, not in one a column.
-    rows = pa.array(list(entries), _ROW)
+    whole = (one if len(one) == len(SCHEMA) else {**OPTIONAL, **one} for one in entries)
+    rows = pa.array(list(whole), _ROW)
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)], SCHEMA)
 
 
 def to_json(entry: Entry) -> dict[str, Any]:
     """Name an entry's fields as a commit does."""
-    return {JSON_NAMES[name]: value for name, value in entry.items()}
+    return {
+        JSON_NAMES[name]: value for name, value in entry.items() if value or name not in OPTIONAL
+    }
+
+
+def is_plain(entry: Entry) -> bool:
+    """Tell whether format 1 can say it."""
+    return not (entry.get("torn_bytes") or entry.get("aborted"))
+
+
+def are_plain(segments: pa.Table) -> bool:
+    """Tell whether format 1 can say all segments of a table."""
+    torn, aborted = (
+        pc.max(segments["torn_bytes"]),
+        pc.max(pc.list_value_length(segments["aborted"])),
+    )
+    return not (torn.as_py() or aborted.as_py())
+
+
+def completed(segments: pa.Table) -> pa.Table:
+    """Give segments read from a file, of format 1 too, with all columns."""
+    for name in OPTIONAL.keys() - set(segments.column_names):
+        filling = pa.repeat(pa.scalar(OPTIONAL[name], SCHEMA.field(name).type), len(segments))
+        segments = segments.append_column(name, filling)
+    return segments
+
+
+def file_bytes(entry: Entry) -> int:
+    """Give the size that a segment's file must have."""
+    return int(entry["size_bytes"] + entry.get("torn_bytes", 0))
 
 
 def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
@@ -90,13 +133,15 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
     """
     entry: dict[str, Any] = {}
     for name, said, kind, least, most in _CHECKS:
-        value: Any = given.get(said)
+        value: Any = given.get(said, OPTIONAL.get(name))
         # `type`, not `isinstance`: a truth value is no number, and this runs for each field.
         if type(value) is not kind or not (
             least <= value <= most
             if kind is int
             else is_text(value)
             if kind is str
+            else _are_aborted(value)
+            if name == "aborted"
             else _are_longs(value)
         ):
             raise UnsupportedFormatError(f"{said} of a segment is {shortly(value)}")
@@ -111,13 +156,41 @@ def from_json(given: Mapping[str, Any], topic: str) -> dict[str, Any]:
             f"segment {entry['file']}: {entry['origin'][:100]} from offset "
             f"{entry['base_offset']} to {entry['next_offset']}"
         )
+    if entry["aborted"] and entry["offset_shift"]:
+        raise UnsupportedFormatError(
+            f"segment {entry['file']} has aborted transactions, and offsets that are shifted"
+        )
     return entry
+
+
+def joined_aborted(segments: Iterable[Entry]) -> list[int]:
+    """Give the aborted transactions of neighbouring segments that become one."""
+    firsts: dict[tuple[int, int], int] = {}
+    for entry in segments:
+        for producer, first, last in aborted_of(entry):
+            firsts.setdefault((last, producer), first)
+    ordered = sorted((last, producer, first) for (last, producer), first in firsts.items())
+    return [number for last, producer, first in ordered for number in (producer, first, last)]
+
+
+def aborted_of(entry: Entry) -> list[tuple[int, int, int]]:
+    """Give each aborted transaction of a segment: producer id, first offset, last offset."""
+    said = entry.get("aborted") or ()
+    return list(zip(said[::3], said[1::3], said[2::3], strict=True))
 
 
 def _are_longs(values: list[Any]) -> bool:
     return len(values) <= MOST_PRODUCERS and all(
         type(one) is int and -1 <= one <= MAX_OFFSET for one in values
     )
+
+
+def _are_aborted(values: list[Any]) -> bool:
+    if len(values) > 3 * MOST_ABORTED or len(values) % 3:
+        return False
+    if not all(type(one) is int and 0 <= one <= MAX_OFFSET for one in values):
+        return False
+    return all(first <= last for first, last in zip(values[1::3], values[2::3], strict=True))
 
 
 _NAME = r"0[0-9]{19}(-[0-9]{10}-[0-9a-f]{8,16})?\.log$"

@@ -20,7 +20,7 @@ from klog.connector.store.files import Entry
 from klog.connector.store.temporary import TEMPORARY
 
 _VERSION = re.compile(r"[0-9]{20}(?![0-9])")
-SEGMENT_SUFFIXES = (".log", ".index", ".timeindex")
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 
 
 def find_leftovers(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from klog.connector.log.entries import Entry
+from klog.connector.log.entries import Entry, file_bytes
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.segment import chunks
 from klog.connector.log.times import first_at_time
@@ -50,11 +50,19 @@ def read_index(
     store: Store, path: str, base_offset: int, size_bytes: int, index_bytes: int
 ) -> OffsetIndex | None:
     """Read the offset index of a segment, `path`; None if it is missing, malformed or longer."""
-    try:
-        data = store.read(index_path(path, "index"), index_bytes)
-    except (FileNotFoundError, FileTooLargeError):
-        return None
-    return read_offset_index(data, base_offset, size_bytes)
+    data = _beside(store, path, "index", index_bytes)
+    return None if data is None else read_offset_index(data, base_offset, size_bytes)
+
+
+def between(index: OffsetIndex, size_bytes: int, first: int, last: int) -> tuple[int, int]:
+    """Give the positions in a segment between which the offsets `first` to `last` lie.
+
+    From the last append that ends before the first of them to the end of the one that has the last:
+    an entry of the index says where an append begins, and its last offset.
+    """
+    positions = np.append(index.positions, size_bytes)
+    before, at = np.searchsorted(index.offsets, (first, last), "left").tolist()
+    return int(positions[before - 1]) if before else 0, int(positions[min(at + 1, len(index))])
 
 
 def offset_for_time(root: KlogRoot, entry: Entry, timestamp_ms: int, start: int) -> int | None:
@@ -65,7 +73,7 @@ def offset_for_time(root: KlogRoot, entry: Entry, timestamp_ms: int, start: int)
     shift, path = entry["offset_shift"], path_of(root, entry)
     whole = _Window(0, min(entry["size_bytes"], MOST_BYTES), start - shift)
     try:
-        file = root.store.open(path, entry["size_bytes"])
+        file = root.store.open(path, file_bytes(entry))
         try:
             found = _by_index(root, file, entry, timestamp_ms, whole)
             if found is None:
@@ -107,10 +115,7 @@ def _window(root: KlogRoot, entry: Entry, timestamp_ms: int, whole: _Window) -> 
     index = read_index(root.store, path, base, entry["size_bytes"], entry["index_bytes"])
     if index is None or not len(index):
         return None
-    positions = np.append(index.positions, entry["size_bytes"])
-    first, last = np.searchsorted(index.offsets, (behind, max(by, behind)), "left").tolist()
-    begin = int(positions[first - 1]) if first else 0
-    end = int(positions[min(last + 1, len(index))])
+    begin, end = between(index, entry["size_bytes"], behind, max(by, behind))
     return _Window(begin, min(end - begin, MOST_BYTES), max(behind, whole.sought), earlier)
 
 
@@ -134,13 +139,16 @@ def _scan(file: File, size_bytes: int, window: _Window, timestamp_ms: int) -> in
 
 
 def _read_times(store: Store, path: str, base_offset: int, index_bytes: int) -> TimeIndex | None:
-    if not index_bytes:
-        return None
+    data = _beside(store, path, "timeindex", index_bytes) if index_bytes else None
+    return None if data is None else read_time_index(data, base_offset)
+
+
+def _beside(store: Store, path: str, suffix: str, size_bytes: int) -> bytes | None:
+    """Read what lies beside a segment; None if it is missing or longer."""
     try:
-        data = store.read(index_path(path, "timeindex"), index_bytes)
+        return store.read(index_path(path, suffix), size_bytes)
     except (FileNotFoundError, FileTooLargeError):
         return None
-    return read_time_index(data, base_offset)
 
 
 def index_path(path: str, suffix: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +38,8 @@ class Staged:
     """Segments that a write has put on the store, in the order they are to be in the log.
 
     Their offsets are those in the files, from where the partition ended as of `birth`. `partitions`
-    is how many there were to choose from; None where nobody chose.
+    is how many there were to choose from; None where nobody chose. `topic_id` is empty where there
+    was no such topic, and the commit is to make it.
     """
 
     topic_id: str
@@ -95,12 +97,14 @@ def add_partitions(topic_id: str, partitions: int) -> Build:
     return build
 
 
-def append(staged: Staged, writer: Writer | None = None) -> Build:
+def append(staged: Staged, writer: Writer | None = None, create: Topic | None = None) -> Build:
     """Put staged segments behind the log's ends, exactly once for a named writer.
 
-    Raises `CommitConflictError` if the topic is not the one that was written for, vacuum may have
-    taken the files, or they are in the log already, and `ProducerFencedError` if another run, or
-    another query with later batches, has taken over the name.
+    What was staged for a topic that was not there makes it, as `create` says, in the same commit;
+    one that another made meanwhile will do, if it is as this one would have been. Raises
+    `CommitConflictError` if the topic is not the one that was written for, vacuum may have taken
+    the files, or they are in the log already, and `ProducerFencedError` if another run, or another
+    query with later batches, has taken over the name.
     """
 
     def build(state: State) -> Actions | None:
@@ -109,11 +113,12 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
             if is_done(state, writer):
                 return None
             progress = _progress(state, writer)
-        _same_topic(state, staged.topic_id)
+        making = None if state.topic_id or staged.topic_id else create
+        if making is None:
+            _is_target(state, staged)
         check_birth(state, staged.birth)
-        _same_partitions(state, staged.partitions)
         _not_there(state, staged)
-        ends = dict(enumerate(state.log_end))
+        ends = dict(enumerate((0,) * making.partitions if making else state.log_end))
         added = []
         for segment in staged.segments:
             partition = segment["partition"]
@@ -123,7 +128,7 @@ def append(staged: Staged, writer: Writer | None = None) -> Build:
             added.append(shifted(segment, shift))
             ends[partition] += segment["next_offset"] - segment["base_offset"]
         changed = {entry["partition"]: ends[entry["partition"]] for entry in added}
-        return Actions(add=tuple(added), progress=progress, log_end=changed)
+        return Actions(add=tuple(added), progress=progress, log_end=changed, create_topic=making)
 
     return build
 
@@ -149,11 +154,16 @@ def is_done(state: State, writer: Writer) -> bool:
         return False
     if found.query_id != writer.query_id:
         raise ProducerFencedError(
-            f"transactional id {writer.name!r} has written batch {found.batch_id} as query "
-            f"{found.query_id}, and query {writer.query_id} comes with batch {writer.batch_id}: it "
-            "would be skipped. Use another transactional id, or the checkpoint of that query"
+            f"transactional id {writer.name!r} has written batch {found.batch_id} as "
+            f"{_query(found.query_id)}, and {_query(writer.query_id)} comes with batch "
+            f"{writer.batch_id}: it would be skipped. Use another transactional id, or the "
+            "checkpoint of that query"
         )
     return True
+
+
+def _query(query_id: str) -> str:
+    return f"query {query_id}" if query_id else "a write outside of a query"
 
 
 def _progress(state: State, writer: Writer) -> Progress:
@@ -180,8 +190,8 @@ def replace_segments(
 ) -> Build:
     """Put segments in the place of others (compaction, merge), if those are all still live.
 
-    The inputs lie side by side in their partitions, and the outputs where they lay; a `ValueError`
-    if not, for the log would hold offsets twice.
+    Each output lies where inputs lay side by side; a `ValueError` if not, for the log would hold
+    offsets twice.
     """
 
     def build(state: State) -> Actions:
@@ -205,25 +215,28 @@ def replace_segments(
 
 
 def _check_places(state: State, inputs: pa.Table, outputs: Sequence[entries.Entry]) -> None:
-    """Refuse outputs that would lie over what is not rewritten, or over each other."""
-    free: dict[int, tuple[int, int]] = {}
+    """Refuse outputs that would lie over what is not rewritten, or over each other.
+
+    Each has to fit between the first and the last offset of inputs that lie side by side.
+    """
+    free: dict[int, list[tuple[int, int]]] = {}
     for partition in pc.unique(inputs["partition"]).to_pylist():
         own = entries.of_partition(inputs, partition)
-        begin, behind = own["base_offset"][0].as_py(), own["next_offset"][-1].as_py()
-        starts = entries.of_partition(state.segments, partition)["base_offset"]
-        between = pc.and_(pc.greater_equal(starts, begin), pc.less(starts, behind))
-        if pc.sum(between).as_py() != len(own):
-            raise ValueError(f"partition {partition}: the segments do not lie side by side")
-        free[partition] = (begin, behind)
+        begins, behinds = (own[name].to_numpy() for name in ("base_offset", "next_offset"))
+        starts = entries.of_partition(state.segments, partition)["base_offset"].to_numpy()
+        apart = np.flatnonzero(np.diff(np.searchsorted(starts, begins)) != 1)
+        firsts, lasts = begins[np.append(0, apart + 1)], behinds[np.append(apart, len(own) - 1)]
+        free[partition] = list(zip(firsts.tolist(), lasts.tolist(), strict=True))
     for output in sorted(outputs, key=lambda one: (one["partition"], one["base_offset"])):
-        partition = output["partition"]
-        begin, behind = free.get(partition, (0, -1))
-        if output["base_offset"] < begin or output["next_offset"] > behind:
+        places = free.get(output["partition"], [])
+        while places and places[0][1] < output["next_offset"]:
+            places.pop(0)
+        if not places or output["base_offset"] < places[0][0]:
             raise ValueError(
                 f"{output['file']} of offsets {output['base_offset']} to {output['next_offset']} "
-                f"does not fit between {begin} and {behind}"
+                "does not lie where segments that are rewritten lay side by side"
             )
-        free[partition] = (output["next_offset"], behind)
+        places[0] = (output["next_offset"], places[0][1])
 
 
 def delete_records(topic_id: str, log_start: Mapping[int, int]) -> Build:
@@ -280,6 +293,18 @@ def _held(segments: pa.Table) -> Amount | None:
     return Amount(*(pc.sum(segments[name]).as_py() for name in ("record_count", "size_bytes")))
 
 
+def _is_target(state: State, staged: Staged) -> None:
+    """Refuse a topic that is not the one, or not as the one, that was written for."""
+    if staged.topic_id or not state.topic_id:
+        _same_topic(state, staged.topic_id)
+    elif state.config:
+        raise CommitConflictError(
+            "the topic was made meanwhile, with configs that this write did not go by: write it "
+            "again"
+        )
+    _same_partitions(state, staged.partitions)
+
+
 def _same_partitions(state: State, partitions: int | None) -> None:
     if partitions not in (None, state.partitions):
         raise CommitConflictError(
@@ -292,7 +317,8 @@ def _not_there(state: State, staged: Staged) -> None:
     """Refuse what an earlier try has committed under another write id."""
     files = [segment["file"] for segment in staged.segments]
     _, removed = entries.without(state.removed, files)
-    found = state.live.present(files, staged.birth) | set(removed["file"].to_pylist())
+    # Of birth 0 are also those that the first commit of a log has.
+    found = state.live.present(files, staged.birth or -1) | set(removed["file"].to_pylist())
     if found:
         raise CommitConflictError(
             f"{len(found)} of {len(files)} segments of this write are in the log already, such as "

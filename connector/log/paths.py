@@ -12,7 +12,8 @@
 The rule: a name that is read from a store or a commit is hostile until it matches one of these
 patterns. The name of a checkpoint, a part of one and a sidecar of a commit says how long the file
 is and what its CRC-32C is, so that none that is torn or changed passes for whole. `birth` is the
-version of the topic's log when the write began; `write` stands for the write id of a commit.
+version of the topic's log when the write began, 0 also where there was no log yet; `write` stands
+for the write id of a commit.
 """
 
 from __future__ import annotations

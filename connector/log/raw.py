@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from klog.connector.log import stable, times
+from klog.connector.log.adoption import is_under_way
 from klog.connector.log.directory import Directory, read_directory
 from klog.connector.log.lock import is_held
 from klog.connector.log.partition import RawPartition, TopicPartition
@@ -88,9 +89,19 @@ class RawRoot:
     that looking again costs the bytes that came since.
     """
 
-    def __init__(self, paths: Iterable[str], storage: Storage = NOTHING_GIVEN) -> None:
-        """Find the store of each path; raises `OptionError` where there is none."""
+    def __init__(
+        self,
+        paths: Iterable[str],
+        storage: Storage = NOTHING_GIVEN,
+        *,
+        beside_commits: bool = False,
+    ) -> None:
+        """Find the store of each path; raises `OptionError` where there is none.
+
+        `beside_commits` is for who adopts: what a broker left is looked at in a klog root too.
+        """
         self._roots = [(path, *store_for(path, storage)) for path in paths]
+        self._beside_commits = beside_commits
         self._remembered: dict[TopicPartition, Remembered] = {}
 
     def partitions(self) -> Partitions:
@@ -101,11 +112,8 @@ class RawRoot:
         found: Partitions = {}
         for given, store, path in self._roots:
             entries = _list_root(given, store, path)
-            if any(entry.name == KLOG_STATE and entry.is_directory for entry in entries):
-                raise UnsupportedFormatError(
-                    f"{given} has {KLOG_STATE}, but no {KLOG_STATE}/format.json: it is neither a "
-                    "klog root nor a broker's directory. Restore that file"
-                )
+            if not self._beside_commits:
+                _refuse_commits(given, store, path, entries)
             log_directory = _read_log_directory(given, store, path, entries)
             for entry in entries:
                 name = partition_of_directory(entry.name) if entry.is_directory else None
@@ -146,6 +154,10 @@ class RawRoot:
 
     def last_stable_offset(self, log: RawPartition) -> int:
         """Give the last stable offset of a partition: its log end if no transaction is open."""
+        return max(self.open_transactions(log).last_stable_offset, log.log_start)
+
+    def open_transactions(self, log: RawPartition) -> stable.OpenTransactions:
+        """Give the transactions of a partition that are open at its log end."""
         remembered = self._remembered.get(log.name)
         known = remembered.opened if remembered is not None else None
         if known is None or not log.log_start <= known.offset <= log.log_end:
@@ -153,7 +165,7 @@ class RawRoot:
         now = stable.follow(known or stable.OpenTransactions(log.log_start), log)
         if remembered is not None:
             self._remembered[log.name] = replace(remembered, opened=now)
-        return max(now.last_stable_offset, log.log_start)
+        return now
 
     def _open_one(
         self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
@@ -290,6 +302,16 @@ def _next_offset(store: Store, swap: Entry) -> int:
     finally:
         file.close()
     return next_offset
+
+
+def _refuse_commits(given: str, store: Store, path: str, entries: list[Entry]) -> None:
+    """Refuse a directory whose commit logs have lost what makes it a klog root."""
+    has_state = any(entry.name == KLOG_STATE and entry.is_directory for entry in entries)
+    if has_state and not is_under_way(store, path):
+        raise UnsupportedFormatError(
+            f"{given} has {KLOG_STATE}, but no {KLOG_STATE}/format.json: it is neither a "
+            "klog root nor a broker's directory. Restore that file"
+        )
 
 
 def _list_root(given: str, store: Store, path: str) -> list[Entry]:

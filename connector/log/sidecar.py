@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from klog.connector.log import entries, parquet
-from klog.connector.log.commit import FORMAT, SINCE, Actions, Commit, check_format
+from klog.connector.log.commit import SINCE, Actions, Commit, check_format
 from klog.connector.log.json_fields import segment_file_of
 from klog.connector.log.parquet import DAMAGE
 from klog.connector.log.paths import SidecarName
@@ -44,7 +44,7 @@ def encode(commit: Commit) -> tuple[SidecarName, bytes]:
     ]
     added = added.append_column(_ACTION, pa.array(["add"] * len(added), pa.string()))
     rows = pa.concat_tables([added, *others], promote_options="default")
-    said = json.dumps({"format": FORMAT, "since": SINCE}).encode()
+    said = json.dumps({"format": actions.format, "since": SINCE}).encode()
     sink = pa.BufferOutputStream()
     pq.write_table(rows.replace_schema_metadata({_KEY: said}), sink, compression="zstd")
     data = sink.getvalue().to_pybytes()
@@ -73,7 +73,9 @@ def decode(commit: Commit, name: SidecarName, data: bytes, topic: str) -> Commit
 
 
 def _actions(actions: Actions, rows: pa.Table, topic: str) -> Actions:
-    add = rows.filter(pc.equal(rows["action"], "add")).select(entries.SCHEMA.names)
+    add = entries.completed(rows.filter(pc.equal(rows["action"], "add"))).select(
+        entries.SCHEMA.names
+    )
     columns: list[list[Any]] = [column.to_pylist() for column in add.columns]
     names = [entries.JSON_NAMES[name] for name in add.column_names]
     added = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))

@@ -137,6 +137,8 @@ class _Folding:
         for entry in actions.add:
             self._add(entry)
             self._added_by[entry["file"]] = commit.version
+        for partition, end in actions.ends_at.items():
+            self._log_end[partition] = max(self._end(partition), end)
         self._set_offsets(actions.log_start, actions.cleaned_to)
         self._forgotten.update(actions.forget)
         if actions.horizon is not None:
@@ -296,7 +298,7 @@ def _named(live: Live, commits: Iterable[Commit]) -> set[str]:
 def _birth(file: str) -> int:
     """Give the version before which no commit can have added a file; -1 for one of a broker's."""
     path = segment_path(file)
-    return -1 if path is None or path.birth is None else path.birth
+    return -1 if path is None or not path.birth else path.birth
 
 
 K = TypeVar("K")

@@ -86,7 +86,7 @@ class TopicLog:
         for _ in range(MAX_LOADS):
             state = begin if begin is not None else self._newest_checkpoint()
             tail = list(self._commits_from(state.version + 1))
-            is_tip = bool(tail) or begin is not None or self._is_commit_of(state)
+            is_tip = bool(tail) or begin is not None or self.holds(state)
             # After the tail: a number that was read, or found free, may be a cleaned one.
             boundary = self.boundary()
             if boundary > state.version:
@@ -104,12 +104,23 @@ class TopicLog:
             f"read, and the commits before it are gone. Restore a file of {self.paths.checkpoints}"
         )
 
-    def _is_commit_of(self, state: State) -> bool:
-        """Tell whether the last commit of a checkpoint's state is that of this log."""
+    def holds(self, state: State) -> bool:
+        """Tell whether the last commit of a state is that of this log: one read."""
         if state.version < 0:
             return True
         found = self.read_alone(state.version)
         return found is not None and state.writes.get(found.write_id) == state.version
+
+    def follow(self, state: State) -> State | None:
+        """Give the state that the commits behind one lead to; None if the log does not hold it.
+
+        For those who plan: the boundary is not looked at, so it may be an old state of this log,
+        on which a commit would lose its number or be built anew.
+        """
+        if not self.holds(state):
+            return None
+        tail = list(self._commits_from(state.version + 1))
+        return self._folded(state, tail) if tail else state
 
     def _folded(self, state: State, tail: list[Commit]) -> State:
         try:

@@ -85,7 +85,7 @@ class Topics:
         """
         kept = check_new_topic(topic, partitions, config)
         made = Topic(self.new_id(), partitions or self.root.num_partitions)
-        self._refuse_collision(topic)
+        refuse_collision(self.root, topic)
         log = self.root.new_log(topic)
 
         def build(state: State) -> Actions | None:
@@ -161,23 +161,6 @@ class Topics:
             self.root.load(log, state)  # raises
         return _backwards(log, state.version)
 
-    def _refuse_collision(self, topic: str) -> None:
-        """Refuse a name that only '.' and '_' tell from another's, as a broker does.
-
-        A broker could not take in both, for its metrics do not tell them apart. Two who make such
-        a pair at the same moment both succeed: nothing of klog's depends on it.
-        """
-        if "." not in topic and "_" not in topic:
-            return
-        for other in self.root.topic_names():
-            collides = other != topic and other.replace(".", "_") == topic.replace(".", "_")
-            if collides and self.root.log_to_read(other).load().topic_id:
-                raise OptionError(
-                    f"topic {topic} collides with topic {other}, which is there: a broker takes "
-                    "'.' and '_' for the same in its metrics, and could not have both. Give "
-                    "another name"
-                )
-
     def _commit(self, log: TopicLog, state: State, build: Build, operation: str) -> State:
         try:
             return log.commit(state, build, Attempt(self.new_id(), operation, self.engine))
@@ -195,6 +178,24 @@ def check_new_topic(
     if partitions is not None:
         _check_partitions(partitions)
     return klog_topic_config(config)
+
+
+def refuse_collision(root: KlogRoot, topic: str) -> None:
+    """Raise `OptionError` for a new topic that only '.' and '_' tell from another.
+
+    A broker could not take in both, for its metrics do not tell them apart. Two who make such a
+    pair at the same moment both succeed: nothing of klog's depends on it.
+    """
+    if "." not in topic and "_" not in topic:
+        return
+    for other in root.topic_names():
+        collides = other != topic and other.replace(".", "_") == topic.replace(".", "_")
+        if collides and root.log_to_read(other).load().topic_id:
+            raise OptionError(
+                f"topic {topic} collides with topic {other}, which is there: a broker takes "
+                "'.' and '_' for the same in its metrics, and could not have both. Give "
+                "another name"
+            )
 
 
 def described(topic: str, state: State) -> TopicDescription:

@@ -94,8 +94,14 @@ class Hdfs:
             file.close()
 
     def put_if_absent(self, path: str, data: bytes) -> Put:
-        """Create `path` by renaming a closed temporary file."""
+        """Create `path` by renaming a closed temporary file.
+
+        A name that is taken is seen before anything is written: most who lose come late.
+        """
         name = self.name(path)
+        with in_words(path, "written"):
+            if self._is_taken(name):
+                return Put.EXISTS
         temporary = self._staged(path, (data,))
         try:
             self.client.rename(temporary, name, overwrite=False)
@@ -130,6 +136,13 @@ class Hdfs:
     def name(self, path: str) -> str:
         """Give the path as the NameNode knows it."""
         return "/" + path.removeprefix(self._url).strip("/")
+
+    def _is_taken(self, name: str) -> bool:
+        """Tell whether a file has the name; a directory is left to the rename, which says why."""
+        try:
+            return not self.client.get_file_info(name).isdir
+        except FileNotFoundError:
+            return False
 
     def _staged(self, path: str, pieces: Iterable[bytes]) -> str:
         """Write, sync and close a temporary file; it is removed again where that fails."""

@@ -31,7 +31,7 @@ class LocalFile:
     def __init__(self, path: str) -> None:
         """Open `path`; the size is that of this moment."""
         self._path = path
-        with _in_words(path, "read"):
+        with in_words(path, "read"):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         stat = os.fstat(self._descriptor)
         self.size_bytes = stat.st_size
@@ -43,7 +43,7 @@ class LocalFile:
         wanted = min(end, self.size_bytes) - begin
         if wanted <= 0:
             return b""
-        with _in_words(self._path, "read"):
+        with in_words(self._path, "read"):
             data = os.pread(self._descriptor, wanted, begin)
             while len(data) < wanted:  # one pread gives 2 GiB at most
                 more = os.pread(self._descriptor, wanted - len(data), begin + len(data))
@@ -67,7 +67,7 @@ class LocalStore:
     def entries(self, directory: str) -> list[Entry]:
         """List a directory; a name that vanishes meanwhile is left out."""
         found = []
-        with _in_words(directory, "listed"), os.scandir(directory) as names:
+        with in_words(directory, "listed"), os.scandir(directory) as names:
             for item in names:
                 try:
                     stat = item.stat()
@@ -83,48 +83,35 @@ class LocalStore:
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
-        with _in_words(path, "read"), Path(path).open("rb") as file:
-            check_size(path, os.fstat(file.fileno()).st_size, most_bytes)
-            data = file.read(-1 if most_bytes is None else most_bytes + 1)
-        check_size(path, len(data), most_bytes)  # It may have grown.
+        with in_words(path, "read"), Path(path).open("rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            check_size(path, size_bytes, most_bytes)
+            data = file.read(size_bytes + 1)
+            if len(data) > size_bytes:  # It has grown.
+                data += file.read(-1 if most_bytes is None else most_bytes)
+        check_size(path, len(data), most_bytes)
         return data
 
     def put_if_absent(self, path: str, data: bytes) -> Put:
-        """Create `path` by a hard link to a synced temporary file."""
-        with _in_words(path, "written"), self._staged(path, (data,)) as temporary:
-            try:
-                os.link(temporary, path)
-            except FileExistsError:
-                exists = True
-            except OSError as exc:
-                if exc.errno in _NO_LINKS:
-                    raise KlogError(
-                        f"{path}: not written: this file system makes no hard links "
-                        f"({os.strerror(exc.errno)}), and without them two writers could both win. "
-                        "Keep the log on a disk that has them"
-                    ) from exc
-                if exc.errno in _REFUSED:
-                    raise
-                return Put.UNKNOWN
-            else:
-                exists = False
-            try:
-                # Of a name that exists too: its writer may have been killed before they did it.
-                _sync_directory(os.path.dirname(path))  # noqa: PTH120 - paths are text here
-            except OSError:
-                # The name is there, but might not be after a loss of power.
-                return Put.UNKNOWN
-        return Put.EXISTS if exists else Put.CREATED
+        """Create `path` by a hard link to a synced temporary file.
+
+        A name that is taken is seen before anything is written: most who lose come late.
+        """
+        with in_words(path, "written"):
+            if os.path.lexists(path):
+                return _durable(path, Put.EXISTS)
+            with self._staged(path, (data,)) as temporary:
+                return _durable(path, _linked(temporary, path))
 
     def put(self, path: str, pieces: Iterable[bytes]) -> None:
         """Write `path` by a synced temporary file that takes its name."""
-        with _in_words(path, "written"), self._staged(path, pieces) as temporary:
+        with in_words(path, "written"), self._staged(path, pieces) as temporary:
             os.replace(temporary, path)  # noqa: PTH105
-            _sync_directory(os.path.dirname(path))  # noqa: PTH120
+            sync_directory(os.path.dirname(path))  # noqa: PTH120
 
     def delete(self, path: str) -> None:
         """Remove `path`; the directory is not synced."""
-        with _in_words(path, "deleted"), suppress(FileNotFoundError):
+        with in_words(path, "deleted"), suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108
 
     @contextmanager
@@ -146,28 +133,57 @@ class LocalStore:
                 os.unlink(temporary)  # noqa: PTH108
 
 
+def _linked(temporary: str, path: str) -> Put:
+    """Give a file its final name; what failed and has linked nothing is raised."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return Put.EXISTS
+    except OSError as exc:
+        if exc.errno in _NO_LINKS:
+            raise KlogError(
+                f"{path}: not written: this file system makes no hard links "
+                f"({os.strerror(exc.errno)}), and without them two writers could both win. "
+                "Keep the log on a disk that has them"
+            ) from exc
+        if exc.errno in _REFUSED:
+            raise
+        return Put.UNKNOWN
+    return Put.CREATED
+
+
+def _durable(path: str, put: Put) -> Put:
+    """Sync the directory of a name that is there; another's too, who may have been killed."""
+    try:
+        sync_directory(os.path.dirname(path))  # noqa: PTH120 - paths are text here
+    except OSError:
+        return Put.UNKNOWN  # The name is there, but might not be after a loss of power.
+    return put
+
+
 def _create(path: str) -> int:
     """Open a new file, making its directories, and theirs durable, where they are missing."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o666)
     except FileNotFoundError:
-        _make_directories(os.path.dirname(path))  # noqa: PTH120
+        make_directories(os.path.dirname(path))  # noqa: PTH120
         return os.open(path, flags, 0o666)
 
 
-def _make_directories(directory: str) -> None:
+def make_directories(directory: str) -> None:
+    """Make a directory, and those above it, durable: each is synced into its parent."""
     parent = os.path.dirname(directory)  # noqa: PTH120
     try:
         os.mkdir(directory)  # noqa: PTH102
     except FileNotFoundError:
-        _make_directories(parent)
-        _make_directories(directory)
+        make_directories(parent)
+        make_directories(directory)
         return
     except FileExistsError:
         # Another process made it just now, and may not have synced it yet.
         pass
-    _sync_directory(parent)
+    sync_directory(parent)
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -176,7 +192,8 @@ def _write(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
+    """Make the names in a directory durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -185,7 +202,7 @@ def _sync_directory(directory: str) -> None:
 
 
 @contextmanager
-def _in_words(path: str, done: str) -> Iterator[None]:
+def in_words(path: str, done: str) -> Iterator[None]:
     """Restate what the kernel refuses as a `KlogError` that names the path and the next step."""
     try:
         yield

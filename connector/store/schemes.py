@@ -58,14 +58,14 @@ def log_store_for(root: str, storage: Storage = NOTHING_GIVEN) -> tuple[Writable
 
 def _refusal(root: str) -> str:
     return (
-        f"path: klog cannot write to {_scheme(root)}://, where nothing makes sure that of two "
+        f"path: klog cannot write to {scheme_of(root)}://, where nothing makes sure that of two "
         f"writers only one wins. Keep the log at one of: {', '.join(WRITABLE)}"
     )
 
 
 def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
     """Give the store of a scheme that has a strategy of its own; None for any other."""
-    scheme = _scheme(root)
+    scheme = scheme_of(root)
     if not scheme:
         return LocalStore(), str(Path(root).absolute())
     rest = root.removeprefix(f"{scheme}:")
@@ -111,7 +111,7 @@ def _hdfs(url: str, storage: Storage) -> Hdfs:
 
 
 def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:
-    scheme = _scheme(root)
+    scheme = scheme_of(root)
     try:
         system, path = fsspec.core.url_to_fs(root, **storage.of_fsspec(scheme))
     except FileNotFoundError as exc:  # An archive that is not there.
@@ -157,7 +157,7 @@ def _is_known(scheme: str) -> bool:
     return True
 
 
-def _scheme(root: str) -> str:
+def scheme_of(root: str) -> str:
     """Give the scheme of a URL; empty for a plain path, which may have a colon."""
     if "://" in root or root.startswith(("file:", "memory:")):
         return root.split(":", 1)[0]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from typing import Any
+
+import pyarrow as pa
 
 from klog.connector.log import entries, operations
 from klog.connector.log.commit import Topic
@@ -122,6 +124,7 @@ def entry(file: str, partition: int, base: int, behind: int, origin: str = "appe
         "next_offset": behind,
         "codec": "none",
         "producer_ids": [],
+        "aborted": [],
         "origin": origin,
     }
 
@@ -136,3 +139,22 @@ def append(
     """Stage and commit."""
     build = operations.append(staged(state, *counts, store=store), writer)
     return log.commit(state, build, attempt("append"))
+
+
+def appended(log: TopicLog, state: State, times: int) -> State:
+    """Append so many times, to two partitions in turns."""
+    for number in range(times):
+        state = append(log, state, (number % 2, 3))
+    return state
+
+
+def plain(state: State) -> dict[str, Any]:
+    """Give all that a state says, tables by their rows, with who added each segment."""
+    values = {one.name: getattr(state, one.name) for one in fields(state) if one.compare}
+    values["live"] = state.live.rows()
+    return {k: v.to_pylist() if isinstance(v, pa.Table) else v for k, v in values.items()}
+
+
+def same(one: State, other: State) -> bool:
+    """States are the same if all of them is, tables by their rows."""
+    return plain(one) == plain(other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ ENTRY: dict[str, Any] = {
     "codec": "zstd",
     "producer_ids": [1 << 62],
     "origin": "append",
+    "torn_bytes": 7,
+    "aborted": [1234, 5, 8, 1235, 2, 99],
 }
 FULL = Commit(
     version=3,
@@ -48,6 +51,7 @@ FULL = Commit(
         partitions=4,
         config={"cleanup.policy": "compact", "retention.ms": None},
         log_start={0: 3},
+        ends_at={0: 3},
         cleaned_to={1: 9},
         horizon=2,
         progress=Progress("writer", 7, "query", "run", ("run 0",)),
@@ -64,6 +68,30 @@ def changed(**fields: Any) -> bytes:
 
 def test_a_commit_is_read_as_it_was_written() -> None:
     assert decode(encode(FULL), TOPIC, 3) == FULL
+
+
+@pytest.mark.parametrize(
+    ("actions", "form"),
+    [
+        (Actions(add=({**ENTRY, "torn_bytes": 0, "aborted": []},)), 1),
+        (Actions(add=({**ENTRY, "torn_bytes": 0},)), 2),
+        (Actions(add=({**ENTRY, "aborted": []},)), 2),
+        (Actions(ends_at={0: 3}), 2),
+    ],
+)
+def test_a_commit_has_the_lowest_format_that_says_it(actions: Actions, form: int) -> None:
+    said = json.loads(encode(replace(FULL, actions=actions)))
+    assert said["format"] == form
+    if form == 1:
+        assert not {"aborted", "tornBytes"} & set(said["add"][0])
+        assert decode(encode(replace(FULL, actions=actions)), TOPIC, 3).actions == actions
+
+
+@pytest.mark.parametrize("aborted", [[1], [1, 2], [1, 5, 4], [-1, 1, 2], [1, 2, "3"], 3, None])
+def test_aborted_transactions_are_three_numbers_each(aborted: Any) -> None:
+    entry = {**json.loads(encode(FULL))["add"][0], "aborted": aborted}
+    with pytest.raises(UnsupportedFormatError, match="aborted of a segment is"):
+        decode(changed(add=[entry]), TOPIC, 3)
 
 
 @given(

@@ -26,10 +26,10 @@ from tests.commits.logs import (
     attempt,
     created,
     entry,
+    plain,
     staged,
     topic_log,
 )
-from tests.commits.test_checkpoints import plain
 
 MANY = [(number % 2, 3) for number in range(4000)]
 FILE = "orders-1/00000000000000000005-0000000002-0badcafe.log"
@@ -146,7 +146,7 @@ def test_a_sidecar_that_is_damaged_is_named(large: Large, damage: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 2, "since": "9.9.0"}, "install klog 9.9.0"),
+        ({"format": 3, "since": "9.9.0"}, "install klog 9.9.0"),
         ({"format": None}, "its format is None"),
         ({"file": "../../etc/passwd"}, "is no segment of orders"),
         ({"file": FILE.replace("orders", "other")}, "is no segment of orders"),

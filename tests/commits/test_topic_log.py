@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
-from klog.connector.log import checkpoint, cleaning, entries, garbage, operations, pins
+from klog.connector.log import cleaning, entries, operations
 from klog.connector.log import state as state_module
 from klog.connector.log.commit import Actions, Amount, Commit, Topic
-from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State, fold
 from klog.connector.store.contract import Put
-from klog.connector.store.temporary import temporary_path
 from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -31,6 +26,7 @@ from tests.commits.logs import (
     append,
     attempt,
     created,
+    same,
     staged,
     topic_log,
 )
@@ -39,17 +35,6 @@ from tests.commits.logs import (
 def rows(state: State, partition: int) -> list[tuple[int, int, int]]:
     found = entries.of_partition(state.segments, partition).to_pylist()
     return [(row["base_offset"], row["next_offset"], row["offset_shift"]) for row in found]
-
-
-def same(one: State, other: State) -> bool:
-    """States are the same if all of them is, tables by their rows."""
-    return plain(one) == plain(other)
-
-
-def plain(state: State) -> dict[str, Any]:
-    values = {one.name: getattr(state, one.name) for one in fields(state) if one.compare}
-    values["live"] = state.segments
-    return {k: v.to_pylist() if isinstance(v, pa.Table) else v for k, v in values.items()}
 
 
 def test_a_topic_that_is_not_there_has_version_minus_one() -> None:
@@ -327,10 +312,15 @@ def test_inputs_of_a_rewrite_must_be_there() -> None:
 @pytest.mark.parametrize(
     ("inputs", "places", "words"),
     [
-        ([0, 2], [(0, 30)], "do not lie side by side"),
-        ([0, 1], [(0, 25)], "does not fit between 0 and 20"),
-        ([1, 2], [(9, 30)], "does not fit between 10 and 30"),
-        ([0, 1], [(0, 15), (14, 20)], "does not fit between 15 and 20"),
+        ([0, 2], [(0, 30)], "of offsets 0 to 30 does not lie where"),
+        ([0, 2], [(0, 11)], "of offsets 0 to 11 does not lie where"),
+        ([0, 2], [(0, 10), (19, 30)], "of offsets 19 to 30 does not lie where"),
+        ([0, 2], [(10, 20)], "of offsets 10 to 20 does not lie where"),
+        ([0, 1], [(0, 25)], "of offsets 0 to 25 does not lie where"),
+        ([1, 2], [(9, 30)], "of offsets 9 to 30 does not lie where"),
+        ([0, 1], [(0, 15), (14, 20)], "of offsets 14 to 20 does not lie where"),
+        ([0, 2], [(0, 10), (20, 30)], None),
+        ([0, 2], [(1, 3), (4, 9), (25, 30)], None),
         ([0, 1], [(0, 15), (15, 20)], None),
         ([2, 0, 1], [(0, 30)], None),
     ],
@@ -370,117 +360,6 @@ def test_delete_records_takes_out_what_lies_wholly_below() -> None:
     assert (state.log_start, state.log_end, rows(state, 0)) == ((6, 0), (6, 0), [])
 
 
-@pytest.mark.parametrize("damage", ["torn", "changed", "empty"])
-def test_a_damaged_checkpoint_is_passed_over(damage: str) -> None:
-    store = CountingStore()
-    log = topic_log(store)
-    state = append(log, created(log), (0, 3))
-    path = log.paths.checkpoint(cleaning.write_checkpoint(log, state))
-    whole = store.files[path]
-    damaged = {"torn": whole[:-5], "changed": whole[:-5] + bytes(5), "empty": b""}
-    store.files[path] = damaged[damage]
-    assert same(log.load(), state)
-    for version in range(state.version + 1):
-        store.delete(log.paths.commit(version))
-    store.files[log.paths.boundary(state.version)] = b""
-    with pytest.raises(KlogError, match="no checkpoint at or above boundary 1 can be read"):
-        log.load()
-    store.files[path] = whole
-    assert same(log.load(), state)
-
-
-def test_a_commit_that_is_none_is_named() -> None:
-    store = CountingStore()
-    log = topic_log(store)
-    created(log)
-    store.files[log.paths.commit(1)] = b"{}"
-    with pytest.raises(UnsupportedFormatError, match=r"log/0{19}1.json: its format is None"):
-        log.load()
-
-
-def test_a_commit_that_does_not_follow_is_named() -> None:
-    store = CountingStore()
-    log = topic_log(store)
-    state = append(log, created(log), (0, 3))
-    said = json.loads(store.files[log.paths.commit(state.version)])
-    said["add"][0]["baseOffset"] = 1
-    store.files[log.paths.commit(state.version)] = json.dumps(said).encode()
-    with pytest.raises(KlogError, match=r"commit 1 \(append, test\) does not follow"):
-        log.load()
-
-
-def test_a_checkpoint_of_a_newer_klog_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = CountingStore()
-    log = topic_log(store)
-    state = created(log)
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    name, data = checkpoint.encode(state)
-    store.files[log.paths.checkpoint(name)] = data
-    with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 2"):
-        log.load()
-
-
-def test_a_checkpoint_names_its_bytes() -> None:
-    log = topic_log(CountingStore())
-    state = append(log, created(log), (0, 3), writer=operations.Writer("w", 0, "q", "r"))
-    name, data = checkpoint.encode(state)
-    assert name == CheckpointName(1, len(data), name.crc32c)
-    assert same(checkpoint.decode(data), state)
-    with pytest.raises(UnsupportedFormatError, match="it is no Parquet file"):
-        checkpoint.decode(b"PAR1")
-
-
-def test_vacuum_takes_garbage_and_nothing_else() -> None:
-    store, clock = CountingStore(), Clock()
-    log = topic_log(store, clock)
-    state = created(log)
-    state = append(log, state, (0, 3), store=store)
-    removed = state.segments["file"].to_pylist()
-    staged(state, (0, 1), store=store)  # Never committed.
-    clock.now_ms += 1000
-    state = append(log, state, (0, 3), store=store)
-    live = state.segments["file"].to_pylist()[1:]
-    build = operations.delete_records("an id", {0: 3})
-    state = log.commit(state, build, attempt("delete-records"))
-    assert garbage.vacuum(log, attempt("vacuum")) == garbage.Garbage((), ())
-    pins.pin(log, "12345678", state.version - 1, lease_ms=10 * DAY_MS)
-    clock.now_ms += 2 * DAY_MS
-    found = garbage.vacuum(log, attempt("vacuum"))
-    assert (found.removed, len(found.orphans)) == ((), 1)
-    pins.unpin(log, "12345678")
-    found = garbage.vacuum(log, attempt("vacuum"))
-    assert (found.removed, found.orphans) == (tuple(removed), ())
-    assert garbage.files_of(log) == set(live)
-    garbage.vacuum(log, attempt("vacuum"))
-    assert log.load().removed.num_rows == 0
-
-
-def test_vacuum_takes_the_files_of_a_deleted_topic() -> None:
-    store, clock = CountingStore(), Clock()
-    log = topic_log(store, clock)
-    append(log, created(log), (0, 3), (1, 2), store=store)
-    deleted = log.commit(log.load(), operations.delete_topic("an id"), attempt("delete-topic"))
-    assert garbage.vacuum(log, attempt("vacuum")).files == {}
-    clock.now_ms += 2 * DAY_MS
-    found = garbage.vacuum(log, attempt("vacuum"))
-    assert (len(found.removed), found.orphans, sum(found.files.values())) == (2, (), 14)
-    assert garbage.files_of(log) == set()
-    garbage.vacuum(log, attempt("vacuum"))
-    after = log.load()
-    assert (after.removed.num_rows, after.topic_id) == (0, "")
-    assert after.version > deleted.version
-
-
-def test_nothing_but_vacuum_follows_a_deletion() -> None:
-    log = topic_log(CountingStore())
-    nothing = operations.raise_horizon(3, ())
-    with pytest.raises(KlogError, match="the topic is not there"):
-        log.commit(log.load(), nothing, attempt("vacuum"))
-    state = log.commit(created(log), operations.delete_topic("an id"), attempt("delete-topic"))
-    with pytest.raises(KlogError, match="the topic is not there"):
-        log.commit(state, lambda _: Actions(horizon=1, config={"a": "b"}), attempt("vacuum"))
-
-
 def test_a_commit_says_how_much_it_took_out() -> None:
     log = topic_log(CountingStore())
     state = created(log)
@@ -497,94 +376,3 @@ def test_a_commit_says_how_much_it_took_out() -> None:
     log.commit(state, operations.delete_topic("an id"), attempt("delete-topic"))
     said = [found.actions.removed for version in range(5) if (found := log.read(version))]
     assert said == [None, None, Amount(10, 100), None, Amount(23, 203)]
-
-
-@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_an_index_without_its_log_is_garbage_of_the_same_age(suffix: str) -> None:
-    store, clock = CountingStore(), Clock()
-    log = topic_log(store, clock)
-    state = created(log)
-    killed = staged(state, (0, 1)).segments[0]["file"].removesuffix(".log") + suffix
-    store.files[log.paths.data(killed)] = b"12345"
-    clock.now_ms += 1000
-    append(log, state, (0, 1), store=store)
-    assert garbage.vacuum(log, attempt("vacuum")).files == {}
-    clock.now_ms += 2 * DAY_MS
-    assert garbage.would_vacuum(log).files == {killed: 5}
-    assert garbage.vacuum(log, attempt("vacuum")).files == {killed: 5}
-    assert log.paths.data(killed) not in store.files
-
-
-def temporary(path: str) -> str:
-    """Name what a writer of `path` leaves when it is killed."""
-    return temporary_path(path, lambda: "0123456789abcdef")
-
-
-def test_leftovers_go_by_the_birth_or_the_version_in_their_names() -> None:
-    store, clock = CountingStore(), Clock()
-    log = topic_log(store, clock)
-    state = created(log)
-    for _ in range(3):
-        clock.now_ms += 1000
-        state = append(log, state, (0, 1), store=store)
-
-    def killed_at(version: int) -> set[str]:
-        born = f"orders-0/{0:020d}-{version:010d}-00000000"
-        return {
-            *(temporary(log.paths.data(born + end)) for end in (".log", ".index", ".timeindex")),
-            temporary(log.paths.commit(version)),
-            temporary(log.paths.checkpoint(CheckpointName(version, 1, 1))),
-            temporary(log.paths.boundary(version)),
-        }
-
-    kept = {
-        temporary(log.paths.description),
-        temporary(log.paths.pin("12345678")),
-        temporary(f"{log.paths.root}/other-0/{0:020d}-{0:010d}-00000000.log"),
-        f"{log.paths.root}/orders-0/.notes.tmp",
-        f"{log.paths.root}/orders-0/.{'0' * 20}.log.0123456789abcdef.tmp",
-        temporary(log.paths.boundary(2)),
-    } | killed_at(3)
-    gone = (killed_at(0) | killed_at(1) | killed_at(2)) - kept
-    store.files.update(dict.fromkeys(kept | gone, b"123"))
-    assert garbage.vacuum(log, attempt("vacuum")).leftovers == ()
-    cleaning.write_checkpoint(log, state)
-    store.files[log.paths.boundary(2)] = b""
-    clock.now_ms += 2 * DAY_MS
-    before = dict(store.files)
-    found = garbage.would_vacuum(log)
-    assert store.files == before  # A dry run writes nothing, the horizon neither.
-    assert {log.paths.data(file) for file in found.leftovers} == gone
-    assert sum(found.files.values()) == 3 * len(gone)
-    assert garbage.vacuum(log, attempt("vacuum")) == found
-    assert before.keys() - store.files.keys() == gone
-
-
-def test_a_removed_file_that_is_not_listed_is_not_forgotten_within_the_grace() -> None:
-    store, clock = CountingStore(), Clock()
-    log = topic_log(store, clock)
-    state = append(log, created(log), (0, 3), store=store)
-    (file,) = state.segments["file"].to_pylist()
-    data = store.files.pop(log.paths.data(file))  # Listed late.
-    clock.now_ms += 2 * DAY_MS  # Its birth is below the horizon that vacuum commits.
-    state = log.commit(state, operations.delete_records("an id", {0: 3}), attempt("delete-records"))
-    garbage.vacuum(log, attempt("vacuum"), DAY_MS)
-    store.files[log.paths.data(file)] = data
-    assert garbage.vacuum(log, attempt("vacuum"), DAY_MS).files == {}
-    clock.now_ms += 2 * DAY_MS
-    assert garbage.vacuum(log, attempt("vacuum"), DAY_MS).removed == (file,)
-
-
-def test_vacuum_drops_pins_that_ended_longer_ago_than_the_grace() -> None:
-    store, clock = CountingStore(), Clock()
-    log = topic_log(store, clock)
-    state = created(log)
-    for name, lease_ms in (("00000001", 0), ("00000002", 2 * DAY_MS)):
-        pins.pin(log, name, state.version, lease_ms)
-    store.files[log.paths.pin("00000003")] = b"torn"
-    clock.now_ms += DAY_MS + 1
-    assert garbage.would_vacuum(log).files == {}
-    assert len(log.names(log.paths.pins)) == 3
-    garbage.vacuum(log, attempt("vacuum"))
-    assert log.names(log.paths.pins) == ["00000002.json", "00000003.json"]
-    assert pins.pinned_version(log) == 0

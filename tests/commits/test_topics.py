@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
 
-from klog.connector.log import cleaning, operations, root
-from klog.connector.log.author import random_uuid, this_engine
+from klog.connector.log import cleaning, operations
+from klog.connector.log.author import random_uuid
 from klog.connector.log.root import find_root, make_root
 from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import PartitionDescription, Topics
-from klog.connector.store.contract import Put
-from klog.errors import CommitConflictError, KlogError, OptionError, UnsupportedFormatError
-from tests.commits.logs import Clock, CountingStore, append, topic_log
-
-ROOT = "/root"
-FORMAT_FILE = f"{ROOT}/_klog/format.json"
-
-
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> CountingStore:
-    """Stand behind every path; the clock stands still and nobody sleeps."""
-    made = CountingStore()
-    for name in ("log_store_for", "writable_store_for"):
-        monkeypatch.setattr(root, name, lambda given, storage: (made, given))
-    monkeypatch.setattr(root, "now_ms", Clock())
-    monkeypatch.setattr(root, "back_off", lambda tries: None)
-    return made
-
-
-@pytest.fixture
-def topics(store: CountingStore) -> Topics:
-    numbers = count()
-    made = Topics(make_root(ROOT, "a cluster"), "test", lambda: f"id {next(numbers)}")
-    store.requests.clear()
-    return made
+from klog.errors import CommitConflictError, KlogError, OptionError
+from tests.commits.logs import ROOT, Clock, CountingStore, append, topic_log
 
 
 def test_a_topic_is_made_as_it_was_asked_for(topics: Topics) -> None:
@@ -280,212 +251,6 @@ def test_history_ends_where_commits_were_cleaned(topics: Topics, store: Counting
     store.delete(log.paths.commit(3))
     with pytest.raises(KlogError, match=r"log/0{19}3\.json is missing, though no cleaning took it"):
         list(topics.history("orders"))
-
-
-NEWER = {"format": 1, "since": "0.1.0", "writerFormat": 2, "writerSince": "3.2.1"}
-
-
-def test_a_topic_of_a_newer_klog(topics: Topics, store: CountingStore) -> None:
-    topics.create("orders")
-    path = f"{ROOT}/_klog/topics/orders/topic.json"
-    said = json.loads(store.files[path])
-    assert said == NEWER | {"writerFormat": 1, "writerSince": "0.1.0"}
-    store.files[path] = json.dumps(NEWER).encode()
-    assert topics.describe("orders").version == 0  # It can be read.
-    writes: list[Callable[[], object]] = [
-        lambda: topics.delete("orders"),
-        lambda: topics.create("orders"),
-        lambda: topics.alter_config("orders", {}),
-    ]
-    for write in writes:
-        with pytest.raises(UnsupportedFormatError, match=r"topic\.json: .* install klog 3\.2\.1"):
-            write()
-    store.files[path] = json.dumps(NEWER | {"format": 2, "since": "3.0.0"}).encode()
-    with pytest.raises(UnsupportedFormatError, match=r"reads up to 1; install klog 3\.0\.0"):
-        topics.describe("orders")
-
-
-def test_a_root_of_a_newer_klog(topics: Topics, store: CountingStore) -> None:
-    topics.create("orders")
-    said = json.loads(store.files[FORMAT_FILE])
-    store.files[FORMAT_FILE] = json.dumps(said | NEWER).encode()
-    found = find_root(ROOT)
-    assert found is not None
-    assert Topics(found).names() == ["orders"]
-    with pytest.raises(UnsupportedFormatError, match=r"format\.json: .* to write install klog 3"):
-        Topics(found).create("payments")
-    store.files[FORMAT_FILE] = json.dumps(said | {"format": 9, "since": "9.0.0"}).encode()
-    with pytest.raises(UnsupportedFormatError, match=r"format\.json: it has format 9.*klog 9\.0"):
-        find_root(ROOT)
-
-
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        (b"", "it is no JSON"),
-        (b"[]", "it is no JSON object"),
-        (b"{}", "its format is None"),
-        (b'{"format": 1}', "its clusterId is 'None'"),
-        (b'{"format": 1, "writerFormat": "2", "clusterId": "x"}', "its writerFormat is '2'"),
-        (b'{"format": 1, "clusterId": 7}', "its clusterId is '7'"),
-        (
-            b'{"format": 1, "clusterId": "x", "config": {"num.partitions": "100001"}}',
-            "its num.partitions is '100001'",
-        ),
-        (b'{"format": 1, "clusterId": "x", "config": {"num.partitions": 4}}', "partitions is '4'"),
-        (b"[" * 100_000, "it is no JSON"),
-    ],
-)
-def test_what_is_no_format_file(store: CountingStore, said: bytes, words: str) -> None:
-    store.files[FORMAT_FILE] = said
-    with pytest.raises(UnsupportedFormatError, match=f"{FORMAT_FILE}: .*{words}"):
-        find_root(ROOT)
-
-
-@pytest.mark.parametrize("name", ["orders-0/00000000000000000000.log", "meta.properties"])
-def test_nothing_is_written_into_a_brokers_directory(store: CountingStore, name: str) -> None:
-    store.files[f"{ROOT}/{name}"] = b""
-    with pytest.raises(OptionError, match="has a broker's files"):
-        make_root(ROOT, "a cluster")
-    assert list(store.files) == [f"{ROOT}/{name}"]
-
-
-def test_a_file_is_no_root(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    with pytest.raises(OptionError, match="file is a file; give a directory"):
-        make_root(str(file), "a cluster")
-
-
-def test_a_root_is_made_once(store: CountingStore) -> None:
-    made = make_root(ROOT, "a cluster", num_partitions=2)
-    again = make_root(ROOT, "another", num_partitions=5)
-    assert (again.cluster_id, again.num_partitions) == ("a cluster", 2)
-    assert again == made
-    assert find_root("/elsewhere") is None
-
-
-def test_ids_are_kafkas_and_none_is_taken_for_an_option() -> None:
-    ids = {random_uuid() for _ in range(2000)}
-    assert len(ids) == 2000
-    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", one) for one in ids)
-
-
-def test_an_engine_says_who(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("getpass.getuser", lambda: "alice")
-    monkeypatch.setattr("platform.node", lambda: "mill")
-    assert re.fullmatch(r"klog [0-9.]+, alice@mill", this_engine())
-    assert re.fullmatch(r"klog [0-9.]+ by spark 4, alice@mill", this_engine("spark 4"))
-
-    def nobody() -> str:
-        raise KeyError
-
-    monkeypatch.setattr("getpass.getuser", nobody)
-    assert this_engine().endswith(", ?@mill")
-
-
-class Fails(CountingStore):
-    """The `at`th call fails, before it had an effect or after."""
-
-    def __init__(self, at: int, *, has_effect: bool) -> None:
-        super().__init__()
-        self.left, self.has_effect = at, has_effect
-
-    def _call(self, does: Callable[[], Any]) -> Any:
-        self.left -= 1
-        if self.left:
-            return does()
-        if self.has_effect:
-            with suppress(FileNotFoundError):
-                does()
-        raise KlogError("the store is gone")
-
-    def entries(self, directory: str) -> Any:
-        return self._call(lambda: super(Fails, self).entries(directory))
-
-    def read(self, path: str, most_bytes: int | None = None) -> Any:
-        return self._call(lambda: super(Fails, self).read(path, most_bytes))
-
-    def put_if_absent(self, path: str, data: bytes) -> Any:
-        return self._call(lambda: super(Fails, self).put_if_absent(path, data))
-
-
-def made_on(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> Topics:
-    """Make a root and a topic in it."""
-    for name in ("log_store_for", "writable_store_for"):
-        monkeypatch.setattr(root, name, lambda given, storage: (store, given))
-    topics = Topics(make_root(ROOT, "a cluster"), "test", random_uuid)
-    topics.ensure("or.ders", 3)
-    return topics
-
-
-@pytest.mark.parametrize("has_effect", [False, True])
-def test_whatever_call_fails_the_same_command_can_be_run_again(
-    monkeypatch: pytest.MonkeyPatch, store: CountingStore, *, has_effect: bool
-) -> None:
-    monkeypatch.setattr(root, "probe", lambda store, directory: None)
-    made_on(store, monkeypatch)
-    calls = store.requests.total()
-    assert calls > 8
-    for at in range(1, calls + 1):
-        broken = Fails(at, has_effect=has_effect)
-        with pytest.raises(KlogError, match=r"the store is gone|did not say"):
-            made_on(broken, monkeypatch)
-        topics = made_on(broken, monkeypatch)
-        assert len(topics.describe("or.ders").partitions) == 3
-        assert len(list(topics.history("or.ders"))) == 1
-
-
-class Forgets(CountingStore):
-    """The first puts land, or not, and nobody is told."""
-
-    def __init__(self, *lands: bool) -> None:
-        super().__init__()
-        self.lands = list(lands)
-
-    def put_if_absent(self, path: str, data: bytes) -> Put:
-        if not self.lands:
-            return super().put_if_absent(path, data)
-        if self.lands.pop(0):
-            super().put_if_absent(path, data)
-        return Put.UNKNOWN
-
-
-def test_lost_answers_while_a_topic_is_made(topics: Topics) -> None:
-    slow = Forgets()
-    slow.files = topics.root.store.files  # type: ignore[attr-defined]
-    topics = replace(topics, root=replace(topics.root, store=slow))
-    slow.lands = [True, True]
-    state = topics.create("orders", 2)  # Its own commit is found by its write id.
-    assert (state.partitions, len(list(topics.history("orders")))) == (2, 1)
-    slow.lands = [False]
-    with pytest.raises(KlogError, match=r"topic\.json: the store did not say"):
-        topics.create("payments")
-    assert topics.create("payments").version == 0
-
-
-@pytest.mark.parametrize("given", ["memory:/roots/one", "disk"])
-def test_of_many_at_once_one_makes_the_topic(given: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "root") if given == "disk" else f"{given}-{random_uuid()}"
-    barrier = Barrier(6)
-
-    def make(number: int) -> str:
-        barrier.wait(60)
-        topics = Topics(make_root(path, f"cluster {number}"), f"maker {number}")
-        try:
-            return topics.create("orders", number + 1).topic_id
-        except OptionError:
-            return ""
-
-    with ThreadPoolExecutor(6) as pool:
-        made = [topic_id for topic_id in pool.map(make, range(6)) if topic_id]
-    found = find_root(path)
-    assert found is not None
-    (commit,) = Topics(found).history("orders")
-    created = commit.actions.create_topic
-    assert created is not None
-    assert [created.topic_id] == made
-    assert commit.engine == f"maker {created.partitions - 1}"
 
 
 def test_a_stray_file_among_the_topics_is_no_topic(tmp_path: Path) -> None:

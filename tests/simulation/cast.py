@@ -2,13 +2,14 @@
 
 The rule: a segment's bytes are its records as JSON, each of them (writer, batch, partition,
 number): that is all that the protocol needs of them, and enough to tell whose they are wherever
-they turn up. What is kept here outlives crashes: Spark's checkpoints, what callers were told, and
-what readers saw.
+they turn up; null is where a compaction took one out. What is kept here outlives crashes: Spark's
+checkpoints, what callers were told, and what readers saw.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from klog.connector.log import entries
@@ -25,8 +26,15 @@ PARTITIONS = 2
 Batch = tuple[str, str, int]
 """A transactional id (none for batch writers: their name), the query, and the batch's number."""
 Record = tuple[str, int, int, int]
+Records = Sequence[Record | None]
 Place = tuple[str, int, int]
 """A topic's id, a partition and an offset."""
+
+
+def key_of(record: Record) -> int:
+    """Give a record's key, of which a compaction keeps the last record."""
+    _, batch, _, number = record
+    return (batch + number) % 5
 
 
 @dataclass
@@ -41,7 +49,7 @@ class Cast:
     """What readers read."""
     batches: dict[str, Batch] = field(default_factory=dict)
     """Whose batch a file was written for."""
-    records: dict[str, list[Record]] = field(default_factory=dict)
+    records: dict[str, Records] = field(default_factory=dict)
     """What was written to a file."""
     written_for: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The topic's id and its partitions when a file was written."""
@@ -76,7 +84,7 @@ class Cast:
         state: State,
         partition: int,
         base: int,
-        records: list[Record],
+        records: Records,
         origin: str,
     ) -> entries.Entry:
         """Write one segment and give its entry."""
@@ -95,13 +103,14 @@ class Cast:
             "size_bytes": len(data),
             "codec": "none",
             "producer_ids": [],
+            "aborted": [],
             "origin": origin,
         }
 
-    def read(self, log: TopicLog, row: entries.Entry) -> list[Record]:
+    def read(self, log: TopicLog, row: entries.Entry) -> Records:
         """Read a segment's records."""
         found = json.loads(log.store.read(log.paths.data(row["file"])))
-        return [(writer, batch, partition, n) for writer, batch, partition, n in found]
+        return [None if one is None else (one[0], one[1], one[2], one[3]) for one in found]
 
     def rows(self, state: State, partition: int) -> list[entries.Entry]:
         """Give a partition's segments in order, as a plan would."""

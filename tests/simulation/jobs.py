@@ -1,4 +1,4 @@
-"""Who keeps a topic in order: merge, retention, log cleaning and vacuum, each over and over.
+"""Who keeps a topic in order: compaction, merge, retention and their kin, each over and over.
 
 The rule: a job loads, does its work, commits it or gives it up, and sleeps. It may be a zombie that
 wakes long after another took over.
@@ -12,7 +12,7 @@ from klog.connector.log import cleaning, entries, garbage, operations
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.errors import CommitConflictError
-from tests.simulation.cast import Cast
+from tests.simulation.cast import Cast, key_of
 from tests.simulation.scene import GRACE_MS
 from tests.simulation.world import Actor
 
@@ -51,6 +51,50 @@ def merge(cast: Cast, log: TopicLog, state: State, rows: list[entries.Entry]) ->
     )
     try:
         log.commit(state, build, cast.attempt("merge"))
+    except CommitConflictError:
+        return
+
+
+def compactor(cast: Cast) -> Run:
+    """Keep the last record of each key of a partition, and leave the segments that lose none."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(40)
+            state = log.load()
+            if not state.topic_id:
+                continue
+            compact(cast, log, state, cast.world.random.randrange(state.partitions))
+
+    return run
+
+
+def compact(cast: Cast, log: TopicLog, state: State, partition: int) -> None:
+    """Write what is left of a partition's segments, and commit all of it in their place."""
+    rows = cast.rows(state, partition)
+    try:
+        found = [cast.read(log, row) for row in rows]
+    except FileNotFoundError:
+        return
+    last = {
+        key_of(record): (number, at)
+        for number, records in enumerate(found)
+        for at, record in enumerate(records)
+        if record is not None
+    }
+    kept = set(last.values())
+    inputs, outputs = [], []
+    for number, (row, records) in enumerate(zip(rows, found, strict=True)):
+        left = [one if (number, at) in kept else None for at, one in enumerate(records)]
+        if left != list(records):
+            inputs.append(row["file"])
+            outputs.append(cast.write(log, state, partition, row["base_offset"], left, "compact"))
+    build = operations.replace_segments(
+        state.topic_id, state.version, inputs, outputs, {partition: state.log_end[partition]}
+    )
+    try:
+        log.commit(state, build, cast.attempt("compact"))
     except CommitConflictError:
         return
 

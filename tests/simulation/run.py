@@ -60,6 +60,7 @@ def _begin(cast: Cast) -> None:
     world.on_loss += [cast.seen.clear, cast.kept.clear]
     jobs_of = {
         "merge": (scene.mergers, jobs.merger),
+        "compact": (scene.compactors, jobs.compactor),
         "clean": (scene.cleaners, jobs.log_cleaner),
         "vacuum": (scene.vacuums, jobs.vacuum),
         "retain": (scene.retentions, jobs.retention),

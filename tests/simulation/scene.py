@@ -64,10 +64,12 @@ class Scene:
     """Two queries write under one transactional id."""
     pins: bool
     """A reader who takes longer than the grace, under a pin."""
+    compactors: int
 
 
-def draw(random: Random) -> Scene:
-    """Draw a scene."""
+def draw(random: Random, seed: int) -> Scene:
+    """Draw a scene; what was added to scenes later is drawn apart, so that most stay the same."""
+    added = Random(f"added to {seed}")
     apart, is_disk = random.random() < 0.3, random.random() < 0.3
     return Scene(
         chances=Chances(
@@ -96,4 +98,5 @@ def draw(random: Random) -> Scene:
         is_made_anew=random.random() < 0.25,
         two_queries=random.random() < 0.3,
         pins=random.random() < 0.3,
+        compactors=added.choice([0, 0, 1]),
     )

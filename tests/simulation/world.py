@@ -72,7 +72,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        self.scene: Scene = draw(self.random)
+        self.scene: Scene = draw(self.random, self.seed)
         self.chances = self.scene.chances
         self.disk = Disk(self.scene.is_disk)
         self._late: list[tuple[int, Call]] = []

@@ -97,6 +97,9 @@ def test_a_lost_answer_is_unknown(hdfs: servers.Hdfs) -> None:
         def create(self, *arguments: object) -> object:
             return self.real.create(*arguments)  # type: ignore[arg-type]
 
+        def get_file_info(self, path: str) -> object:
+            return self.real.get_file_info(path)
+
         def rename(self, source: str, target: str, overwrite: bool) -> None:
             self.real.rename(source, target, overwrite)
             self.real.rename(source, target, overwrite)

@@ -13,9 +13,13 @@ import pytest
 
 import klog
 from klog.connector.log import cleaning
+from klog.connector.log.operations import Writer
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.root import find_root, make_root
 from klog.connector.log.topic_log import TopicLog
+from klog.connector.sink import committing, writing
+from klog.connector.sink.known import KnownTopics
+from klog.connector.sink.write_options import write_options
 from klog.connector.store.probe import RACERS, RACES
 from klog.connector.store.s3 import S3
 from klog.connector.store.storage import Storage
@@ -98,7 +102,32 @@ def test_the_page_is_true(bill: Bill) -> None:
     assert bill.log().load().version == other.version
     seen["load, cold: a checkpoint and 5 commits behind it"] = bill.asked()
     seen |= of_users(bill)
+    seen |= of_streams(bill)
     assert seen == on_the_page()
+
+
+def of_streams(bill: Bill) -> dict[str, dict[str, int]]:
+    """What a micro-batch of one task and one partition costs; two processes plan and commit."""
+    seen: dict[str, dict[str, int]] = {}
+    given = {f"storage.{word}": text for word, text in bill.storage.given}
+    given |= {"path": "s3://bucket/other", "topic": "streamed"}
+    options = write_options(given, streaming=True)
+    planner, committer = KnownTopics(), KnownTopics()
+    rows = pa.RecordBatch.from_pydict({"value": [b"x" * 100] * 100})
+    for number, called in enumerate(("cold, its topic made", "cold again", "warm")):
+        if called == "cold again":
+            planner, committer = KnownTopics(), KnownTopics()
+        bill.fake.asked()
+        with pytest.MonkeyPatch.context() as process:
+            process.setattr(writing, "KNOWN", planner)
+            planned = writing.plan(options, streaming=True)
+        by = Writer("etl", number, "query", "run")
+        work = writing.stage(planned, by, 0, number, iter([rows]))
+        with pytest.MonkeyPatch.context() as process:
+            process.setattr(committing, "KNOWN", committer)
+            committing.commit(options, [work])
+        seen[f"a micro-batch of one small partition, {called}"] = bill.asked()
+    return seen
 
 
 def of_users(bill: Bill) -> dict[str, dict[str, int]]:
@@ -111,6 +140,7 @@ def of_users(bill: Bill) -> dict[str, dict[str, int]]:
     bill.fake.asked()
     klog.open("s3://bucket/other", **words).create_topic("t")
     seen["`klog.open(...).create_topic`, in a root that is there"] = bill.asked()
+    writer = klog.open("s3://bucket/other", **words)
     writer.append("t", rows)
     seen["`append`, cold"] = bill.asked()
     writer.append("t", rows)
