@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSource
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from klog.connector.sink.writers import KlogBatchWriter, KlogStreamWriter
     from klog.connector.source.batch import KlogBatchReader
     from klog.connector.source.stream import KlogStreamReader
 
@@ -68,3 +69,15 @@ class KlogDataSource(DataSource):
         from klog.connector.source.stream import KlogStreamReader
 
         return KlogStreamReader(dict(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> KlogBatchWriter:
+        """Make the batch writer."""
+        from klog.connector.sink.writers import KlogBatchWriter
+
+        return KlogBatchWriter(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> KlogStreamWriter:
+        """Make the stream writer."""
+        from klog.connector.sink.writers import KlogStreamWriter
+
+        return KlogStreamWriter(dict(self.options), schema, overwrite)

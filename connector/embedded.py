@@ -33,6 +33,7 @@ from klog.connector.source import scan
 from klog.connector.source.rows import schema
 from klog.connector.source.slices import Task
 from klog.connector.source.subscription import is_there
+from klog.connector.store.schemes import scheme_of
 from klog.connector.store.storage import PREFIX, Storage, storage_of
 from klog.errors import OptionError
 
@@ -44,6 +45,7 @@ class Log:
         """Take the path or URL; nothing is read yet."""
         self._given, self._storage = root, storage
         self._reading: Root | None = None
+        self._writing: KlogRoot | None = None
         self._known: dict[str, State] = {}
 
     def topics(self) -> list[str]:
@@ -194,13 +196,14 @@ class Log:
         return Topics(self._klog_root())
 
     def _klog_root(self) -> KlogRoot:
-        root = find_root(self._given, self._storage)
-        if root is None:
+        """Find the root, once: what `format.json` says never changes."""
+        self._writing = self._writing or find_root(self._given, self._storage)
+        if self._writing is None:
             raise OptionError(
                 f"{self._given} is no klog root; create_topic makes one, in a place that holds no "
                 "broker's files"
             )
-        return root
+        return self._writing
 
 
 def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
@@ -217,9 +220,7 @@ def _absolute(root: str | PathLike[str]) -> str:
         given = ""
     if not isinstance(given, str) or not given:
         raise OptionError(f"root is {root!r}; give a path or a URL, such as s3://bucket/path")
-    if "://" in given or given.startswith(("file:", "memory:")):
-        return given
-    return str(Path(given).absolute())
+    return given if scheme_of(given) else str(Path(given).absolute())
 
 
 def _texts(given: Mapping[str, object]) -> dict[str, str]:

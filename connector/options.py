@@ -8,7 +8,6 @@ and path.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import warnings
@@ -16,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from klog.connector.option_words import boolean, choice, integer, nearest
 from klog.connector.store.storage import NOTHING_GIVEN, Storage, storage_of
 from klog.connector.store.storage import PREFIX as STORAGE_PREFIX
 from klog.errors import OptionError
@@ -81,7 +81,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
     A stream starts at `latest` unless told otherwise and has no end, as with Spark's connector.
     """
     options = _known_only({key.lower(): value for key, value in given.items()})
-    headers = _boolean(options, "includeHeaders", default=False)
+    headers = boolean(options, "includeHeaders", default=False)
     topics, pattern, assigned = _subscription(options)
     if streaming:
         for name in ("endingOffsets", "endingTimestamp"):
@@ -89,13 +89,13 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
                 raise OptionError(f"{name}: a stream has no end; use spark.read for a range")
     starting = _offsets(options, "startingOffsets", LATEST if streaming else EARLIEST)
     ending = _offsets(options, "endingOffsets", LATEST)
-    starting_timestamp = _integer(options, "startingTimestamp")
-    ending_timestamp = _integer(options, "endingTimestamp")
+    starting_timestamp = integer(options, "startingTimestamp")
+    ending_timestamp = integer(options, "endingTimestamp")
     if starting_timestamp is None and not streaming:
         _refuse(starting, LATEST, "startingOffsets", "latest (-1)", "a batch would be empty")
     if ending_timestamp is None:
         _refuse(ending, EARLIEST, "endingOffsets", "earliest (-2)", "a batch would be empty")
-    minimum = _integer(options, "minPartitions")
+    minimum = integer(options, "minPartitions")
     if minimum is not None and minimum < 1:
         raise OptionError(f"minPartitions: {minimum} is not a positive number")
     return ReadOptions(
@@ -106,13 +106,13 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
         ending=ending,
         starting_timestamp_ms=starting_timestamp,
         ending_timestamp_ms=ending_timestamp,
-        latest_if_no_match=_choice(
+        latest_if_no_match=choice(
             options, "startingOffsetsByTimestampStrategy", ("error", "latest")
         )
         == "latest",
         committed_only=_isolation(options) == READ_COMMITTED,
         include_headers=headers,
-        fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
+        fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
         min_partitions=minimum or 0,
         storage=storage_of(given),
         columns=_columns(options, headers),
@@ -148,7 +148,9 @@ def _known_only(options: dict[str, str]) -> dict[str, str]:
         elif _BROKER_ONLY.fullmatch(key):
             ignored.append(key)
         elif key not in _BY_LOWER:
-            raise OptionError(f"{key}: klog has no such option{_nearest(key)}")
+            raise OptionError(
+                f"{key}: klog has no such option; {nearest(key, KNOWN + LATER, KNOWN)}"
+            )
         elif _BY_LOWER[key] in LATER:
             raise OptionError(f"{_BY_LOWER[key]}: this klog does not have it yet; leave it out")
         else:
@@ -159,13 +161,6 @@ def _known_only(options: dict[str, str]) -> dict[str, str]:
             stacklevel=2,
         )
     return known
-
-
-def _nearest(key: str) -> str:
-    close = difflib.get_close_matches(key, _BY_LOWER, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {_BY_LOWER[close[0]]}?"
-    return f"; it knows {', '.join(KNOWN)}"
 
 
 def _subscription(
@@ -268,28 +263,6 @@ def _isolation(options: Mapping[str, str]) -> str:
             f"isolationLevel: {value!r} is neither read_committed nor read_uncommitted"
         )
     return value
-
-
-def _choice(options: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
-    """Give the word chosen, in any case; the first one is the default."""
-    value = options.get(name, words[0]).lower()
-    if value not in words:
-        raise OptionError(f"{name}: {options[name]!r} is none of {', '.join(words)}")
-    return value
-
-
-def _boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    return _choice(options, name, ("true", "false") if default else ("false", "true")) == "true"
-
-
-def _integer(options: Mapping[str, str], name: str) -> int | None:
-    value = options.get(name)
-    if value is None:
-        return None
-    try:
-        return int(value.strip())
-    except ValueError:
-        raise OptionError(f"{name}: {value!r} is not a whole number") from None
 
 
 def _columns(options: Mapping[str, str], headers: bool) -> tuple[str, ...]:

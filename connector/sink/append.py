@@ -93,7 +93,7 @@ def _writer(write_id: str, name: str | None, version: int | None) -> Writer | No
             "transactional id and transaction version: give both, or neither: the version is by "
             "what a write that is tried again is known"
         )
-    _check_id(name)
+    check_id(name)
     if not isinstance(version, int) or isinstance(version, bool):
         raise OptionError(f"transaction version is {version!r}; give a whole number")
     if not 0 <= version <= MAX_OFFSET:
@@ -101,7 +101,7 @@ def _writer(write_id: str, name: str | None, version: int | None) -> Writer | No
     return Writer(name, version, _NO_QUERY, write_id)
 
 
-def _check_id(name: str) -> None:
+def check_id(name: str) -> None:
     """Raise `OptionError` for a transactional id that no commit could say."""
     if not isinstance(name, str):
         raise OptionError(f"transactional id is {name!r}; give a text")

@@ -3,7 +3,7 @@
     value      binary or string, required; null is a tombstone
     key        binary or string
     headers    list of struct<key string, value binary>
-    topic      string; the write names the topic, so it is ignored, as `offset` is
+    topic      string; ignored where the write names the topic
     partition  whole number; null leaves the choice to the partitioner
     timestamp  timestamp of any unit and zone; null is the time of staging, one without zone is UTC
 
@@ -57,7 +57,7 @@ def check_columns(schema: pa.Schema) -> None:
             raise OptionError(f"column {name}: a write has no such column; {hint}")
         expected, is_one = _TAKEN[name]
         kind = schema.field(name).type
-        if not pa.types.is_null(kind) and not is_one(_plain(kind)):
+        if not pa.types.is_null(kind) and not is_one(_plain_type(kind)):
             raise OptionError(f"column {name} is {kind}; cast it to {expected}")
     if "value" not in schema.names:
         raise OptionError("there is no column value; name the column to write value")
@@ -74,7 +74,7 @@ def as_bytes(column: pa.Array) -> pa.Array:
 
 def as_milliseconds(column: pa.Array, now_ms: int) -> Longs:
     """Give timestamps in ms, rounded down; null is `now_ms`."""
-    column = _decoded(column)
+    column = plain(column)
     if pa.types.is_null(column.type):
         return np.full(len(column), now_ms, np.int64)
     times: Longs = column.view(pa.int64()).fill_null(0).to_numpy()
@@ -91,7 +91,7 @@ def as_milliseconds(column: pa.Array, now_ms: int) -> Longs:
 
 def as_partitions(column: pa.Array) -> pa.Array:
     """Give partitions as int64, those beyond it as its largest."""
-    column = _decoded(column)
+    column = plain(column)
     if pa.types.is_uint64(column.type):
         most = pa.scalar((1 << 63) - 1, pa.uint64())
         column = pc.min_element_wise(column, most, skip_nulls=False)
@@ -100,7 +100,7 @@ def as_partitions(column: pa.Array) -> pa.Array:
 
 def as_headers(column: pa.Array) -> pa.Array | None:
     """Give headers in the one type that the encoder takes; None if no record has any."""
-    column = _decoded(column)
+    column = plain(column)
     if column.null_count == len(column):
         return None
     if is_headers_type(column.type):
@@ -114,14 +114,14 @@ def as_headers(column: pa.Array) -> pa.Array | None:
     return pa.ListArray.from_arrays(bounds, structs, type=HEADERS_TYPE, mask=column.is_null())
 
 
-def _decoded(column: pa.Array) -> pa.Array:
+def plain(column: pa.Array) -> pa.Array:
     """Give the values that a dictionary stands for; any other column as it is."""
     if not pa.types.is_dictionary(column.type):
         return column
     return column.dictionary.take(column.indices)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain_type(kind: pa.DataType) -> pa.DataType:
     """Give the type of what a dictionary stands for."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 

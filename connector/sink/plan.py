@@ -26,6 +26,8 @@ from klog.logformat.form import Form
 class WritePlan:
     """One write to one topic. `log_ends` and `leader_epochs` are by partition.
 
+    `topic_id` is empty where there is no such topic yet.
+
     `name` and `number` are whose batch it is: a transactional id and its batch, or the write id
     and 0.
     """
@@ -65,21 +67,31 @@ class WritePlan:
 
 
 def plan_write(
-    topic: str, root: str, state: State, options: Mapping[str, str], name: str, number: int = 0
+    topic: str,
+    root: str,
+    state: State,
+    options: Mapping[str, str],
+    name: str,
+    number: int = 0,
+    new_partitions: int | None = None,
 ) -> WritePlan:
     """Plan a write on top of a state. `root` is the root's path as the store spells it.
 
-    Raises `OptionError` if there is no such topic, and for options.
+    A topic that is not there gets `new_partitions` when it is made. Raises `OptionError` if it is
+    not to be made, and for options.
     """
+    ends, epochs = state.log_end, _leader_epochs(state)
     if not state.topic_id:
-        raise OptionError(f"{root}: there is no topic {topic}; create it first")
+        if new_partitions is None:
+            raise OptionError(f"{root}: there is no topic {topic}; create it first")
+        ends = epochs = (0,) * new_partitions
     return WritePlan(
         topic=topic,
         root=root,
         topic_id=state.topic_id,
-        birth=state.version,
-        log_ends=state.log_end,
-        leader_epochs=_leader_epochs(state),
+        birth=max(state.version, 0),
+        log_ends=ends,
+        leader_epochs=epochs,
         settings=read_settings(state.config, options),
         name=name,
         number=number,

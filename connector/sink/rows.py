@@ -1,20 +1,22 @@
 """Rows to write: uniform columns with all that writing wants to know of each row, checked.
 
-The rule: what no partition of the topic could take is refused here, before a byte is staged, in one
-error that names the row by its number in what the task was given. The checks are a broker's
-(docs/format.md, 9; Kafka's `LogValidator`): a key on a compacted topic, times within
+The rule: what no partition of the topic could take is refused here, before a byte is staged: in one
+error that names the row by its number in what the task was given, or set aside. The checks are a
+broker's (docs/format.md, 9; Kafka's `LogValidator`): a key on a compacted topic, times within
 `message.timestamp.before.max.ms` and `.after.max.ms`, both ends included, -1 for no time at all.
 That a record is too large for `max.message.bytes` only its encoding shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from klog.connector.sink.columns import (
     as_bytes,
@@ -35,13 +37,15 @@ PIECE_ROWS, PIECE_BYTES = 1 << 16, 16 << 20
 """Rows are taken in pieces of at most so many, or so many bytes of keys and values, or one row."""
 _MAX_RECORD_BYTES = MAX_BATCH_BYTES - 128
 """Leaves room for the batch's header and the varints of its only record."""
+_NO_BATCH = f"the record has more than {_MAX_RECORD_BYTES} bytes, which no batch holds; split it"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What a topic asks of each row; times in ms, both bounds included.
 
-    `earliest_ms` and `latest_ms` are None where any time may be.
+    `earliest_ms` and `latest_ms` are None where any time may be. `task` says whose rows they are,
+    where there are several.
     """
 
     topic: str
@@ -50,6 +54,24 @@ class Rules:
     needs_key: bool = False
     earliest_ms: int | None = None
     latest_ms: int | None = None
+    task: str = ""
+
+    def place(self, row: int) -> str:
+        """Say where a row is that is wrong."""
+        return f"{self.topic}: row {row}{self.task and f' of {self.task}'}"
+
+
+class RefusedError(Exception):
+    """Rows that cannot be written: which of those given, and why each."""
+
+    def __init__(self, wrong: npt.NDArray[np.bool_], why: Callable[[int], str]) -> None:
+        """Take a mask of the rows, and what says why one of them is wrong."""
+        super().__init__()
+        self.wrong, self.why = wrong, why
+
+
+Aside: TypeAlias = Callable[[Mapping[str, Column], RefusedError, Longs], None]
+"""Takes what cannot be written: the columns of rows, which of them it is, the numbers of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +140,22 @@ def joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def read_rows(batch: pa.RecordBatch, first_row: int, rules: Rules) -> Iterator[Rows]:
-    """Check a batch whose first row has number `first_row`; gives its rows in pieces.
+def read_rows(
+    batch: pa.RecordBatch, numbers: Longs, rules: Rules, aside: Aside | None = None
+) -> Iterator[Rows]:
+    """Check a batch whose rows have these numbers; gives its rows in pieces.
 
-    Raises `OptionError` for its columns and `KlogError` that names the first row that is wrong.
+    Rows that are wrong go aside, where that is given. Raises `OptionError` for its columns, and
+    `KlogError` that names the first row that is wrong or that no batch could hold.
     """
     check_columns(batch.schema)
     given = {name: batch.column(name) for name in batch.schema.names}
     nothing = pa.nulls(len(batch))
     key, value = as_bytes(given.get("key", nothing)), as_bytes(given["value"])
     bytes_behind = np.cumsum(np.maximum(byte_lengths(key), 0) + np.maximum(byte_lengths(value), 0))
-    _refuse(
-        np.diff(bytes_behind, prepend=0) > _MAX_RECORD_BYTES,
-        first_row,
-        rules,
-        f"the record has more than {_MAX_RECORD_BYTES} bytes, which no batch holds; split it",
-    )
+    too_large = np.diff(bytes_behind, prepend=0) > _MAX_RECORD_BYTES
+    if too_large.any():
+        raise KlogError(f"{rules.place(int(numbers[np.argmax(too_large)]))}: {_NO_BATCH}")
     begin = 0
     while begin < len(batch):
         before = int(bytes_behind[begin - 1]) if begin else 0
@@ -146,8 +168,39 @@ def read_rows(batch: pa.RecordBatch, first_row: int, rules: Rules) -> Iterator[R
         }
         piece["key"] = key.slice(begin, count).cast(pa.binary())
         piece["value"] = value.slice(begin, count).cast(pa.binary())
-        yield _checked(piece, first_row + begin, rules)
+        yield from _sound(piece, numbers[begin:end], rules, aside)
         begin = end
+
+
+def as_given(rows: Rows) -> dict[str, Column]:
+    """Give the columns that rows came in, as far as they are kept."""
+    return {
+        "key": rows.key,
+        "value": rows.value,
+        "headers": pa.nulls(len(rows), HEADERS_TYPE) if rows.headers is None else rows.headers,
+        "partition": pa.nulls(len(rows)) if rows.partition is None else rows.partition,
+        "timestamp": pa.array(rows.timestamp_ms, pa.timestamp("ms")),
+    }
+
+
+def _sound(
+    piece: dict[str, pa.Array], numbers: Longs, rules: Rules, aside: Aside | None
+) -> Iterator[Rows]:
+    """Give the rows that can be written: each check is made of those that passed the last."""
+    while len(numbers):
+        try:
+            yield _checked(piece, numbers, rules)
+        except RefusedError as refused:
+            if aside is None:
+                first = int(np.argmax(refused.wrong))
+                place = rules.place(int(numbers[first]))
+                raise KlogError(f"{place}: {refused.why(first)}") from None
+            aside(piece, refused, numbers)
+            sound = pa.array(~refused.wrong)
+            piece = {name: column.filter(sound) for name, column in piece.items()}
+            numbers = numbers[~refused.wrong]
+        else:
+            return
 
 
 def _taken(column: Column, order: npt.NDArray[np.int64]) -> pa.Array:
@@ -162,68 +215,83 @@ def _chunked(columns: Sequence[Column]) -> pa.ChunkedArray:
     return pa.chunked_array(chunks)
 
 
-def _checked(piece: dict[str, pa.Array], first_row: int, rules: Rules) -> Rows:
+def _checked(piece: dict[str, pa.Array], numbers: Longs, rules: Rules) -> Rows:
+    """Make rows uniform. Raises `RefusedError` for those that the topic cannot take."""
     timestamps = as_milliseconds(piece["timestamp"], rules.now_ms)
-    _check_timestamps(timestamps, first_row, rules)
+    _check_timestamps(timestamps, rules)
     if rules.needs_key and piece["key"].null_count:
         why = "it has no key, which a compacted topic asks for; give it one, or write elsewhere"
-        _refuse(piece["key"].is_null().to_numpy(False), first_row, rules, why)
+        _refuse(piece["key"].is_null().to_numpy(False), why)
     headers = as_headers(piece["headers"])
+    _check_headers(headers)
     records = Records(pa.array(timestamps), piece["key"], piece["value"], headers)
     try:
         least = measure(records, 0, len(records)).least
-    except ValueError as exc:  # "row 3: a header without a name"
-        number, _, reason = str(exc).removeprefix("row ").partition(": ")
-        raise KlogError(f"{rules.topic}: row {first_row + int(number)}: {reason}") from exc
-    why = f"the record has more than {_MAX_RECORD_BYTES} bytes, which no batch holds; split it"
-    _refuse(least > _MAX_RECORD_BYTES, first_row, rules, why)
+    except ValueError as exc:  # "row 3: the record has more than 65536 headers"
+        row, _, reason = str(exc).removeprefix("row ").partition(": ")
+        raise RefusedError(np.arange(len(numbers)) == int(row), lambda _: reason) from exc
+    _refuse(least > _MAX_RECORD_BYTES, _NO_BATCH)
     return Rows(
         piece["key"],
         piece["value"],
         headers,
         timestamps,
-        _partitions(piece["partition"], first_row, rules),
-        np.arange(first_row, first_row + len(timestamps)),
+        _partitions(piece["partition"], rules),
+        numbers,
         least,
     )
 
 
-def _partitions(column: pa.Array, first_row: int, rules: Rules) -> pa.Array | None:
+def _check_headers(headers: pa.Array | None) -> None:
+    if headers is None:
+        return
+    nameless = pc.struct_field(headers.flatten(), "key").is_null().to_numpy(False)
+    if nameless.any():
+        counts = pc.list_value_length(headers).fill_null(0).to_numpy()
+        wrong = np.zeros(len(headers), bool)
+        wrong[np.repeat(np.arange(len(headers)), counts)[nameless]] = True
+        _refuse(wrong, "a header without a name; give it one, or leave it out")
+
+
+def _partitions(column: pa.Array, rules: Rules) -> pa.Array | None:
     if column.null_count == len(column):
         return None
     partitions = as_partitions(column)
     found = partitions.fill_null(0).to_numpy()
-    wrong = (found < 0) | (found >= rules.partitions)
-    if wrong.any():
-        number = found[int(np.argmax(wrong))]
-        most = rules.partitions - 1
-        _refuse(wrong, first_row, rules, f"there is no partition {number}, only 0 to {most}")
+    most = rules.partitions - 1
+    _refuse(
+        (found < 0) | (found >= rules.partitions),
+        lambda row: f"there is no partition {found[row]}, only 0 to {most}",
+    )
     return partitions
 
 
-def _check_timestamps(timestamps: Longs, first_row: int, rules: Rules) -> None:
+def _check_timestamps(timestamps: Longs, rules: Rules) -> None:
     least, most = int(timestamps.min()), int(timestamps.max())
     if least < NO_TIMESTAMP:
-        wrong = timestamps < NO_TIMESTAMP
-        first = timestamps[int(np.argmax(wrong))]
-        why = f"the timestamp, {first} ms, is before 1970 or beyond what milliseconds can say"
-        _refuse(wrong, first_row, rules, why)
+        _refuse(
+            timestamps < NO_TIMESTAMP,
+            lambda row: (
+                f"the timestamp, {timestamps[row]} ms, is before 1970 or beyond what milliseconds "
+                "can say"
+            ),
+        )
     if rules.earliest_ms is not None and least < rules.earliest_ms:
         wrong = (timestamps < rules.earliest_ms) & (timestamps != NO_TIMESTAMP)
-        _refuse(wrong, first_row, rules, _outside(timestamps, wrong, "before", rules))
+        _refuse(wrong, lambda row: _outside(int(timestamps[row]), "before", rules))
     if rules.latest_ms is not None and most > rules.latest_ms:
         wrong = timestamps > rules.latest_ms
-        _refuse(wrong, first_row, rules, _outside(timestamps, wrong, "after", rules))
+        _refuse(wrong, lambda row: _outside(int(timestamps[row]), "after", rules))
 
 
-def _outside(timestamps: Longs, wrong: npt.NDArray[np.bool_], side: str, rules: Rules) -> str:
+def _outside(timestamp_ms: int, side: str, rules: Rules) -> str:
     return (
-        f"the timestamp, {timestamps[int(np.argmax(wrong))]} ms, lies further {side} now "
-        f"({rules.now_ms} ms) than message.timestamp.{side}.max.ms lets it; give the time in which "
-        "it was made, or raise that config of the topic"
+        f"the timestamp, {timestamp_ms} ms, lies further {side} now ({rules.now_ms} ms) than "
+        f"message.timestamp.{side}.max.ms lets it; give the time in which it was made, or raise "
+        "that config of the topic"
     )
 
 
-def _refuse(wrong: npt.NDArray[np.bool_], first_row: int, rules: Rules, why: str) -> None:
+def _refuse(wrong: npt.NDArray[np.bool_], why: str | Callable[[int], str]) -> None:
     if wrong.any():
-        raise KlogError(f"{rules.topic}: row {first_row + int(np.argmax(wrong))}: {why}")
+        raise RefusedError(wrong, (lambda row: why) if isinstance(why, str) else why)

@@ -33,12 +33,14 @@ from klog.logformat.time_index import encode_time_index
 class Task:
     """One attempt at one task: `attempt` is 16 hex digits that no other has (`attempt_id`).
 
-    `now_ms` is the time of staging, the same for all rows of the task.
+    `now_ms` is the time of staging, the same for all rows of the task; `name` is for errors, where
+    there is more than one task.
     """
 
     index: int
     attempt: str
     now_ms: int
+    name: str = ""
 
 
 @dataclass(slots=True)

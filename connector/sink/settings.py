@@ -8,11 +8,12 @@ more than `max.message.bytes` and `segment.bytes` let it be when it is encoded.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from klog.connector.log.rewriting import UNINDEXED_INTERVALS
+from klog.connector.option_words import nearest
 from klog.errors import OptionError
 from klog.logformat.codecs import MAX_BATCH_BYTES, NAMES, ZSTD
 from klog.logformat.compress import LEVELS, check_level, codec_number
@@ -21,13 +22,11 @@ from klog.logformat.rolling import RollLimits, max_segment_ms
 from klog.logformat.topic_config import TopicConfig, read_topic_config
 
 BUFFER_BYTES = 64 << 20
-UNINDEXED_INTERVALS = 16
-"""A segment below so many times `index.interval.bytes` has no index files: it is read whole."""
 PARTITIONERS = ("murmur2", "sticky", "round-robin")
 
 _MAX_LONG = (1 << 63) - 1
-_LEVELS = tuple(f"compression.{NAMES[codec]}.level" for codec in LEVELS)
-_CONFIGS = ("segment.bytes", "max.message.bytes", *_LEVELS)
+LEVEL_OPTIONS = tuple(f"compression.{NAMES[codec]}.level" for codec in LEVELS)
+_CONFIGS = ("segment.bytes", "max.message.bytes", *LEVEL_OPTIONS)
 """Options that mean what the topic's config of that name does."""
 OPTIONS = ("compression.type", "batch.size", "buffer.memory", "partitioner", *_CONFIGS)
 _WHOLE = re.compile(r"[0-9]{1,18}")
@@ -66,9 +65,7 @@ def read_settings(config: Mapping[str, str], options: Mapping[str, str]) -> Sett
     """
     for name in options:
         if name not in OPTIONS:
-            close = difflib.get_close_matches(name, OPTIONS, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(OPTIONS)}"
-            raise OptionError(f"{name}: a write has no such option; {hint}")
+            raise OptionError(f"{name}: a write has no such option; {nearest(name, OPTIONS)}")
     given = {name: options[name] for name in _CONFIGS if name in options}
     topic = read_topic_config({**config, **given})
     codec, level = _compression(topic, options)

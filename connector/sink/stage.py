@@ -1,47 +1,38 @@
-"""One task's part of a write: rows in, segments on the store and their entries out.
+"""One task's part of a write: rows in, segments of their topics on the store and entries out.
 
-The rule: rows of a partition are gathered until they fill batches, and encoded once. Within
-`buffer.memory` the batches are those that one encoder over all of the partition's rows would make,
-however the rows came; rows that stay too few for a batch when memory runs out are encoded as they
-are. A task puts one log for each partition that it has rows for, more only where segments roll, and
-only once rows and batches are whole. Nothing that it puts is visible before a commit names it.
+The rule: rows go to the topic that the write names, or else to the one that their column `topic`
+names, and wait within `buffer.memory`, all topics of the task together. A row without a topic, or
+of one that cannot be written to, is one that cannot be written: it fails the write, or goes to the
+topic for dead letters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from tempfile import TemporaryFile
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.log.entries import Entry
 from klog.connector.log.operations import Staged
-from klog.connector.sink.columns import check_columns
-from klog.connector.sink.placement import Placement, grouped
+from klog.connector.sink.columns import check_columns, plain
+from klog.connector.sink.dead_letters import DeadLetters
 from klog.connector.sink.plan import WritePlan
-from klog.connector.sink.rows import Rows, Rules, joined, read_rows
-from klog.connector.sink.segments import Segments, Task
-from klog.connector.sink.settings import Settings
+from klog.connector.sink.rows import RefusedError
+from klog.connector.sink.segments import Task
+from klog.connector.sink.settings import BUFFER_BYTES
 from klog.connector.sink.spool import OpenFile, Spool
+from klog.connector.sink.topic_stage import TopicStage
 from klog.connector.store.contract import WritableStore
 from klog.errors import KlogError, OptionError
-from klog.logformat.arrow import bounds_of
-from klog.logformat.batch import HEADER_BYTES
-from klog.logformat.encode import GROUP_BYTES, encode
-from klog.logformat.form import Form
-from klog.logformat.records import Records
-from klog.logformat.sequence import advance
+from klog.logformat.index import Longs
 
 Given: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+PlanOf: TypeAlias = Callable[[str], WritePlan]
+"""Plans the write to a topic. Raises `OptionError` for one that cannot be written to."""
 
 _TAKEN = "give a pyarrow Table, a RecordBatch, or RecordBatches one after another"
-_COUNT = slice(57, 61)
-"""Where a batch says how many records it has."""
-_PART_BYTES, _ROW_BYTES = 2048, 48
-"""What rows gathered at a time, and each of them, take beside keys, values and headers."""
 
 
 def stage(
@@ -51,21 +42,48 @@ def stage(
     store: WritableStore,
     open_file: OpenFile = TemporaryFile,
 ) -> Staged:
-    """Write the rows given to segments on the store, in their order.
+    """Write the rows given to segments of one topic, in their order; a column `topic` is ignored.
 
     Raises `OptionError` for columns, `KlogError` that names the row for one that cannot be written;
     files that were put by then are garbage, as those of any attempt that no commit names.
     """
-    staging = _Stage(plan, task, store, Spool(open_file))
+    staged = stage_topics(
+        lambda topic: plan,
+        task,
+        given,
+        store,
+        topic=plan.topic,
+        buffer_bytes=plan.settings.buffer_bytes,
+        open_file=open_file,
+    )
+    return staged.get(plan.topic) or Staged(plan.topic_id, plan.birth, [], plan.partitions)
+
+
+def stage_topics(
+    plan_of: PlanOf,
+    task: Task,
+    given: Given,
+    store: WritableStore,
+    *,
+    topic: str | None = None,
+    dead_letters: DeadLetters | None = None,
+    buffer_bytes: int = BUFFER_BYTES,
+    open_file: OpenFile = TemporaryFile,
+) -> dict[str, Staged]:
+    """Write the rows given to segments of their topics: those that got rows.
+
+    All rows go to `topic`, or to those that the column says. Raises as `stage`; with dead letters
+    only for columns, and for a row that their topic cannot take either.
+    """
+    staging = _Stage(plan_of, task, store, Spool(open_file), topic, dead_letters, buffer_bytes)
     try:
         row = 0
         for batch in _batches(given):
-            staging.add(batch, row)
+            staging.add(batch, np.arange(row, row + len(batch)))
             row += len(batch)
-        segments = staging.finish()
+        return staging.finish()
     finally:
         staging.spool.close()
-    return Staged(plan.topic_id, plan.birth, segments, plan.partitions)
 
 
 def _batches(given: Given) -> Iterable[pa.RecordBatch]:
@@ -89,158 +107,124 @@ def _batch(given: object) -> pa.RecordBatch:
     return given
 
 
-class _Gathered:
-    """Rows of one partition that are not encoded yet."""
-
-    def __init__(self) -> None:
-        self.parts: list[Rows] = []
-        self.least_bytes = 0
-
-    def add(self, rows: Rows) -> None:
-        if len(rows):
-            self.parts.append(rows)
-            self.least_bytes += int(rows.least_bytes.sum())
-
-    def take(self) -> Rows:
-        rows = joined(self.parts)
-        self.parts, self.least_bytes = [], 0
-        return rows
-
-    def copy(self) -> int:
-        """Let go of the batches that rows came in; gives the bytes that rows take now."""
-        if not self.parts:
-            return 0
-        rows = self.take()
-        self.add(rows.take(np.arange(len(rows))))
-        return self.least_bytes + _PART_BYTES + _ROW_BYTES * len(rows)
-
-
 class _Stage:
-    """The state of `stage`."""
+    """The state of `stage_topics`."""
 
-    def __init__(self, plan: WritePlan, task: Task, store: WritableStore, spool: Spool) -> None:
+    def __init__(
+        self,
+        plan_of: PlanOf,
+        task: Task,
+        store: WritableStore,
+        spool: Spool,
+        topic: str | None,
+        dead_letters: DeadLetters | None,
+        buffer_bytes: int,
+    ) -> None:
         self.spool = spool
-        self._plan, self._task, self._store = plan, task, store
-        self._rules = _rules(plan, task.now_ms)
-        sticky = (plan.birth + task.index) % plan.partitions
-        self._placement = Placement(plan.partitions, plan.settings.partitioner, sticky)
-        self._gathered: dict[int, _Gathered] = {}
-        self._segments: dict[int, Segments] = {}
-        self._held_bytes = 0
+        self._plan_of, self._task, self._store = plan_of, task, store
+        self._topic, self._dead_letters, self._buffer_bytes = topic, dead_letters, buffer_bytes
+        self._stages: dict[str, TopicStage] = {}
+        self._refused: dict[str, str] = {}
 
-    def add(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """Take rows, and encode those that fill batches."""
-        enough = max(2 * self._plan.settings.batch_bytes, GROUP_BYTES)
-        for rows in read_rows(batch, first_row, self._rules):
-            self._held_bytes += int(rows.least_bytes.sum()) + _ROW_BYTES * len(rows)
-            for partition, own in grouped(rows, self._placement.of(rows)):
-                gathered = self._gathered.setdefault(partition, _Gathered())
-                gathered.add(own)
-                self._held_bytes += _PART_BYTES
-                if gathered.least_bytes > enough:
-                    self._encode(partition, to_end=False)
-            self._make_room()
+    def add(self, batch: pa.RecordBatch, numbers: Longs) -> None:
+        """Take rows."""
+        if self._topic is not None:
+            self._stage(self._topic).add(batch, numbers)
+        else:
+            check_columns(batch.schema)
+            for topic, rows, their_numbers in _by_topic(batch, numbers):
+                self._add(topic, rows, their_numbers)
+        self._make_room()
 
-    def finish(self) -> list[Entry]:
-        """Encode what is left, put what is not put yet, and give the entries in order."""
-        found: list[Entry] = []
-        for partition in sorted(self._gathered):
-            self._encode(partition, to_end=True)
-            self._segments[partition].close()
-            found += self._segments[partition].done
+    def finish(self) -> dict[str, Staged]:
+        """Put what is not put yet."""
+        staged = {topic: self._stages[topic].finish() for topic in sorted(self._stages)}
+        return {topic: one for topic, one in staged.items() if one.segments or topic == self._topic}
+
+    def _add(self, topic: str | None, rows: pa.RecordBatch, numbers: Longs) -> None:
+        if topic is None:
+            why = "its topic is null; set it, or name one topic for all rows"
+        else:
+            why = self._refused.get(topic, "") or self._refusal(topic)
+            if not why:
+                self._stage(topic).add(rows, numbers)
+                return
+        if self._dead_letters is None:
+            place = f"row {numbers[0]}{self._task.name and f' of {self._task.name}'}"
+            raise KlogError(f"{place}: {why}")
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        refused = RefusedError(np.ones(len(rows), bool), lambda row: why)
+        self._set_aside(topic, columns, refused, numbers)
+
+    def _refusal(self, topic: str) -> str:
+        """Say why a topic cannot be written to, if it cannot, and remember it."""
+        try:
+            self._stage(topic)
+        except OptionError as exc:
+            self._refused[topic] = str(exc)
+        return self._refused.get(topic, "")
+
+    def _stage(self, topic: str) -> TopicStage:
+        found = self._stages.get(topic)
+        if found is None:
+            aside = None
+            if self._dead_letters is not None and topic != self._dead_letters.topic:
+
+                def aside(
+                    columns: Mapping[str, pa.Array], refused: RefusedError, of: Longs
+                ) -> None:
+                    self._set_aside(topic, columns, refused, of)
+
+            plan = self._plan_of(topic)
+            found = TopicStage(plan, self._task, self._store, self.spool, aside)
+            self._stages[topic] = found
         return found
 
-    def _encode(self, partition: int, *, to_end: bool) -> None:
-        """Encode a partition's rows, those alone that surely fill batches unless `to_end`."""
-        gathered = self._gathered[partition]
-        if not gathered.parts:
-            return
-        rows = gathered.take()
-        segments = self._segments.get(partition)
-        if segments is None:
-            segments = Segments(self._plan, self._task, partition, self._store, self.spool)
-            self._segments[partition] = segments
-        behind = bounds_of(rows.least_bytes)
-        least = behind[-1] - (self._plan.settings.batch_bytes - HEADER_BYTES)
-        done = 0
-        for batch, count in self._encoded(rows, segments):
-            segments.add(batch, rows.timestamp_ms[done : done + count])
-            done += count
-            if not to_end and behind[done] >= least:
-                break
-        gathered.add(rows.part(done, len(rows)))
-
-    def _encoded(self, rows: Rows, segments: Segments) -> Iterator[tuple[bytes, int]]:
-        sequence = advance(0, segments.next_offset - segments.first_offset)
-        form = replace(segments.form, base_sequence=sequence)
-        timestamps = pa.array(rows.timestamp_ms)
-        records = Records(timestamps, rows.key, rows.value, rows.headers, segments.next_offset)
-        done = 0
-        for batch, count in _fitting(records, form, self._plan.settings.max_batch_bytes):
-            if count == 1:
-                self._check_size(len(batch), int(rows.numbers[done]))
-            yield batch, count
-            done += count
-
-    def _check_size(self, size_bytes: int, row: int) -> None:
-        settings = self._plan.settings
-        if size_bytes > settings.max_batch_bytes:
-            name = "segment.bytes" if _is_bound_by_segment(settings) else "max.message.bytes"
-            raise KlogError(
-                f"{self._plan.topic}: row {row}: the record makes a batch of {size_bytes} bytes, "
-                f"{name} allows {settings.max_batch_bytes}; raise it, or make the record smaller"
-            )
+    def _set_aside(
+        self, topic: str | None, columns: Mapping[str, pa.Array], refused: RefusedError, of: Longs
+    ) -> None:
+        """Write what cannot be written to the topic for dead letters."""
+        assert self._dead_letters is not None
+        rows = self._dead_letters.rows(topic, columns, refused, of)
+        self._stage(self._dead_letters.topic).add(rows, of[refused.wrong])
 
     def _make_room(self) -> None:
         """Keep rows and batches within `buffer.memory`, so far as one piece of rows allows."""
-        budget = self._plan.settings.buffer_bytes
-        if self._held_bytes + self.spool.held_bytes <= budget:
+        budget = self._buffer_bytes
+        if self._held_bytes() + self.spool.held_bytes <= budget:
             return
-        if self._held_bytes > budget // 2:
-            self._held_bytes = sum(gathered.copy() for gathered in self._gathered.values())
-            if self._held_bytes > budget // 2:
-                for partition in self._gathered:
-                    self._encode(partition, to_end=True)
-                self._held_bytes = 0
-        if self._held_bytes + self.spool.held_bytes > budget:
+        if self._held_bytes() > budget // 2:
+            for stage in self._stages.values():
+                stage.copy()
+            if self._held_bytes() > budget // 2:
+                for stage in self._stages.values():
+                    stage.encode_all()
+        if self._held_bytes() + self.spool.held_bytes > budget:
             self.spool.spill()
 
-
-def _fitting(records: Records, form: Form, limit: int) -> Iterator[tuple[bytes, int]]:
-    """Encode records in batches of at most `limit` bytes, or of one record; gives their counts.
-
-    A batch that compression has made larger than that is made anew as smaller ones.
-    """
-    done = 0
-    for batch in encode(records, form):
-        count = int.from_bytes(batch[_COUNT], "big")
-        if len(batch) <= limit or count == 1:
-            yield batch, count
-        else:
-            smaller = replace(
-                form,
-                batch_bytes=form.batch_bytes // 2,
-                base_sequence=advance(form.base_sequence, done),
-            )
-            yield from _fitting(records.part(done, done + count), smaller, limit)
-        done += count
+    def _held_bytes(self) -> int:
+        return sum(stage.held_bytes for stage in self._stages.values())
 
 
-def _is_bound_by_segment(settings: Settings) -> bool:
-    return settings.max_batch_bytes == settings.limits.segment_bytes
-
-
-def _rules(plan: WritePlan, now_ms: int) -> Rules:
-    """Give what the topic asks of rows; a broker's clock is not bounded by the topic's limits."""
-    settings = plan.settings
-    before, after = settings.before_max_ms, settings.after_max_ms
-    if settings.append_time:
-        before = after = None
-    return Rules(
-        topic=plan.topic,
-        partitions=plan.partitions,
-        now_ms=now_ms,
-        needs_key=settings.compacts,
-        earliest_ms=None if before is None else now_ms - before,
-        latest_ms=None if after is None else now_ms + after,
-    )
+def _by_topic(
+    batch: pa.RecordBatch, numbers: Longs
+) -> Iterator[tuple[str | None, pa.RecordBatch, Longs]]:
+    """Give the rows of each topic, in their order; None is the topic of rows that have none."""
+    if "topic" not in batch.schema.names:
+        raise OptionError("there is no column topic; add it, or name one topic for all rows")
+    if not len(batch):
+        return
+    column = plain(batch.column("topic"))
+    if column.null_count == len(batch):
+        yield None, batch, numbers
+        return
+    encoded = column.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy()
+    topics = encoded.dictionary.to_pylist()
+    for code in np.unique(codes).tolist():
+        topic = topics[code] if code >= 0 else None
+        if len(topics) == 1 and not column.null_count:
+            yield topic, batch, numbers
+            return
+        own = np.flatnonzero(codes == code)
+        yield topic, batch.take(pa.array(own)), numbers[own]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from klog.connector.log import entries
 from klog.connector.log.committed import CommittedPartition
 from klog.connector.source.ranges import OffsetRange
 from klog.connector.source.slices import EACH, Task
@@ -52,11 +53,19 @@ def tasks(
     is_last = number == counts[segment] - 1
     last = np.where(is_last, stop[segment], np.append(first[1:], 0))
     pieces = _Pieces(segment, first, last, (wanted / counts)[segment].astype(np.int64))
-    return _packed(log, segments, pieces, target, by_index=by_index)
+    return _packed(
+        log, segments, pieces, target, committed_only=r.committed_only, by_index=by_index
+    )
 
 
 def _packed(
-    log: CommittedPartition, segments: pa.Table, pieces: _Pieces, target: int, *, by_index: bool
+    log: CommittedPartition,
+    segments: pa.Table,
+    pieces: _Pieces,
+    target: int,
+    *,
+    committed_only: bool,
+    by_index: bool,
 ) -> list[Task]:
     """Put neighbouring slices into one task as long as they stay within the target together."""
     shared = {
@@ -67,10 +76,13 @@ def _packed(
         "identity": "",
         "stamp": "",
         "begin": 0,
+        "committed_only": committed_only,
         "aborted": [],
         "markers_until": -1,
     }
     each = _columns(log, segments, pieces, by_index=by_index)
+    if committed_only and not entries.are_plain(segments):
+        each["aborted"] = _aborted(segments, pieces)
     reached = np.cumsum(pieces.size_bytes)
     made: list[Task] = []
     row = 0
@@ -83,6 +95,13 @@ def _packed(
     return made
 
 
+def _aborted(segments: pa.Table, pieces: _Pieces) -> list[list[list[int]]]:
+    """Give the aborted transactions of each slice."""
+    said = segments.select(["aborted"]).to_pylist()
+    rows = [[list(one) for one in entries.aborted_of(entry)] for entry in said]
+    return [rows[number] for number in pieces.segment.tolist()]
+
+
 def _columns(
     log: CommittedPartition, segments: pa.Table, pieces: _Pieces, *, by_index: bool
 ) -> dict[str, list[Any]]:
@@ -91,7 +110,8 @@ def _columns(
     taken = {
         name: segments[name].to_numpy()[segment]
         for name in (
-            "base_offset", "next_offset", "offset_shift", "size_bytes", "index_bytes", "crc32c",
+            "base_offset", "next_offset", "offset_shift", "size_bytes", "torn_bytes",
+            "index_bytes", "crc32c",
         )
     }  # fmt: skip
     base, shift = taken["base_offset"], taken["offset_shift"]
@@ -104,6 +124,7 @@ def _columns(
         "base_offset": (base - shift).tolist(),
         "offset_shift": shift.tolist(),
         "file_bytes": taken["size_bytes"].tolist(),
+        "torn_bytes": taken["torn_bytes"].tolist(),
         "index_bytes": (taken["index_bytes"] if by_index else taken["index_bytes"] * 0).tolist(),
         "crc32c": taken["crc32c"].tolist(),
         "end": taken["size_bytes"].tolist(),

@@ -3,7 +3,7 @@
 Most markers lie in the same chunk as their data. A transaction that is still undecided there is
 followed forward through the headers, in this segment and the next ones, up to the log end: what
 begins below the last stable offset is decided, but its marker may lie behind it. What a `.txnindex`
-calls aborted is believed without looking.
+calls aborted is believed without looking. A commit says of a segment all that was aborted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import transactions
-from klog.logformat.transactions import Mask
+from klog.logformat.index import Mask
 
 _AHEAD_BYTES = 256 << 10
 """Most transactions end soon: what is read ahead is read again when its turn comes."""
@@ -33,13 +33,16 @@ class Fates:
         self._slice = piece
         self._store = store
         self._file = file
+        self._aborted = transactions.rows_of(piece["aborted"])
         self._ahead: dict[int, tuple[int, int]] = {}
 
     def aborted(self, batches: v2.Batches, chunk: Chunk) -> Mask:
         """Tell which of these batches of a chunk, the wanted ones, are data of an aborted one."""
-        if self._slice["markers_until"] < 0:
+        if not self._slice["committed_only"]:
             return np.zeros(len(batches), np.bool_)
-        mask = transactions.aborted_by_index(batches, self._slice["aborted"])
+        mask = transactions.aborted_by_index(batches, self._aborted)
+        if self._slice["markers_until"] < 0:
+            return mask
         unsure = batches.where(~mask)
         if not transactions.is_transactional_data(unsure).any():
             return mask

@@ -8,9 +8,7 @@ segment is read from its start, and so is one whose index is missing or malforme
 
 from __future__ import annotations
 
-import numpy as np
-
-from klog.connector.log.lookup import read_index
+from klog.connector.log.lookup import between, read_index
 from klog.connector.source.slices import WHOLE_BYTES, Slice
 from klog.connector.store.files import Store
 
@@ -26,10 +24,6 @@ def narrowed(store: Store, piece: Slice) -> Slice:
     )
     if index is None or not len(index):
         return piece
-    positions = np.append(index.positions, piece["file_bytes"])
-    wanted = (piece["start_offset"], piece["end_offset"] - 1)
-    first, last = np.searchsorted(index.offsets, wanted, "left").tolist()
-    begin = int(positions[first - 1]) if first else 0
-    end = int(positions[min(last + 1, len(index))])
+    begin, end = between(index, piece["file_bytes"], piece["start_offset"], piece["end_offset"] - 1)
     known = piece["first_offset"] if not begin else -1
     return piece | {"begin": begin, "end": end, "first_offset": known, "crc32c": -1}

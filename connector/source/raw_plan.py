@@ -14,10 +14,10 @@ import numpy as np
 from klog.connector.log.directory import Segment
 from klog.connector.log.partition import RawPartition
 from klog.connector.log.segment import SegmentReader
+from klog.connector.log.txnindexes import aborted_by_indexes
 from klog.connector.source.ranges import OffsetRange
 from klog.connector.source.slices import WHOLE_BYTES, Slice, Task, span
 from klog.errors import CorruptRecordError
-from klog.logformat.transaction_index import read_aborted
 
 
 def size_bytes(r: OffsetRange, log: RawPartition) -> int:
@@ -27,7 +27,7 @@ def size_bytes(r: OffsetRange, log: RawPartition) -> int:
 
 def tasks(r: OffsetRange, log: RawPartition, target: int) -> list[Task]:
     """Plan a range of a raw partition: lists of slices of about `target` bytes each."""
-    aborted = _aborted(r, log) if r.committed_only else []
+    aborted = aborted_by_indexes(log, r.start, r.end) if r.committed_only else []
     slices: list[Slice] = []
     for segment, next_base in _overlapping(r, log):
         slices.extend(_cut(r, log, segment, next_base, target, aborted))
@@ -65,8 +65,10 @@ def _cut(
             "base_offset": segment.base_offset,
             "offset_shift": 0,
             "file_bytes": -1,
+            "torn_bytes": 0,
             "index_bytes": -1,
             "crc32c": -1,
+            "committed_only": r.committed_only,
             "markers_until": max(r.log.log_end, r.end) if r.committed_only else -1,
             "aborted": [a for a in aborted if a[2] >= segment.base_offset and a[1] < next_base],
         }
@@ -136,26 +138,6 @@ def _end_position(reader: SegmentReader, end_offset: int, readable: int) -> int 
     position = int(index.positions[entry])
     first = reader.cut_at(position)
     return None if first is None or first < end_offset else position
-
-
-def _aborted(r: OffsetRange, log: RawPartition) -> list[list[int]]:
-    """Read what the transaction indexes say of the range; a malformed one says nothing."""
-    found: list[list[int]] = []
-    for segment, end in log.bounded_segments():
-        if end <= r.start:
-            continue
-        entry = segment.indexes.get("txnindex")
-        if entry is None:
-            continue
-        try:
-            entries = read_aborted(log.store.read(entry.path), segment.base_offset, end)
-        except FileNotFoundError:
-            continue
-        if entries is not None:
-            wanted = (entries.last_offsets >= r.start) & (entries.first_offsets < r.end)
-            rows = (entries.producer_ids, entries.first_offsets, entries.last_offsets)
-            found.extend(map(list, zip(*(row[wanted].tolist() for row in rows), strict=True)))
-    return found
 
 
 def _packed(slices: list[Slice], target: int) -> list[Task]:

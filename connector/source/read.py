@@ -193,12 +193,13 @@ def _open(store: Store, piece: Slice) -> File:
 
 
 def _open_committed(store: Store, piece: Slice) -> File:
-    file = store.open(piece["path"], piece["file_bytes"])
-    if file.size_bytes == piece["file_bytes"]:
+    size_bytes = piece["file_bytes"] + piece["torn_bytes"]
+    file = store.open(piece["path"], size_bytes)
+    if file.size_bytes == size_bytes:
         return file
     file.close()
-    reason = f"it has {file.size_bytes} bytes, its commit says {piece['file_bytes']}"
-    raise CorruptRecordError(reason, min(file.size_bytes, piece["file_bytes"])).in_file(
+    reason = f"it has {file.size_bytes} bytes, its commit says {size_bytes}"
+    raise CorruptRecordError(reason, min(file.size_bytes, size_bytes)).in_file(
         piece["path"], _name(piece)
     )
 

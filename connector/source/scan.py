@@ -145,7 +145,7 @@ class Replanner:
             start, end = max(piece["start_offset"], log.log_start), piece["end_offset"]
             if start >= end:
                 return log.log_start, []
-            left = OffsetRange(log, start, end, piece["markers_until"] >= 0)
+            left = OffsetRange(log, start, end, piece["committed_only"])
             again = plan([left], by_index=False)
             return log.log_start, [one for task in again for one in expanded(task)]
 

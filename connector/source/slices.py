@@ -8,21 +8,23 @@ A slice is a plain dict, because Spark carries it:
                                no identity where a commit says what the file is
     base_offset                of the segment, as the file says it
     offset_shift               what is added to the offsets that the file says
-    file_bytes, index_bytes,   of the whole file and its offset index, as its commit says; -1 where
+    file_bytes, index_bytes,   of the segment and its offset index, as its commit says; -1 where
     crc32c                     nothing does, no index where none is to be believed
+    torn_bytes                 in the file behind the segment: a broker's torn append
     begin, end                 positions: the bytes to read; of a committed segment all of them,
                                until the task has looked into its index
     first_offset               first offset of the batch at `begin`, -1 where that is unknown
     start_offset, end_offset   the records wanted, end exclusive, by the log's offsets
     limit_offset               behind every offset that may stand in these bytes
-    aborted                    transactions that a `.txnindex` calls aborted, each a list:
-                               [producer id, first offset, offset of the marker]
+    committed_only             whether aborted transactions are left out
+    aborted                    those that a `.txnindex` or a commit says, each a list:
+                               [producer id, first offset, last offset]
     markers_until              the log end, before which lies the marker of each transaction that
-                               is decided; -1 to read all transactions
+                               is decided; -1 where `aborted` has all that were aborted
 
-`first_offset` and `limit_offset` are as the file says them. Many slices that differ in few fields
-are one run: the fields they share, and under `each` a list for each other field. So a plan of a
-million segments makes a few lists, and a task expands its own run.
+`first_offset`, `limit_offset` and `aborted` are as the file says them. Many slices that differ in
+few fields are one run: the fields they share, and under `each` a list for each other field. So a
+plan of a million segments makes a few lists, and a task expands its own run.
 """
 
 from __future__ import annotations

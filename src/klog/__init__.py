@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from klog.version import VERSION
+
 if TYPE_CHECKING:
     from os import PathLike
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from klog.connector.embedded import Log
 
-__all__ = ["__version__", "open", "register"]
+__all__ = ["__version__", "open", "register", "repartition"]
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def register(spark: SparkSession) -> None:
@@ -44,3 +46,15 @@ def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it i
     from klog.connector.embedded import open_log
 
     return open_log(root, storage)
+
+
+def repartition(df: DataFrame, root: str | PathLike[str], topic: str, **storage: str) -> DataFrame:
+    """Shuffle rows to the partitions of a topic that they go to, so that a write leaves few files.
+
+    A row goes by its column `partition`, else by its key; the column is set to what was chosen.
+    `root` and `storage` are as for `open`. Raises `klog.errors.OptionError` for a topic that is not
+    there.
+    """
+    from klog.connector.repartition import repartition as shuffled
+
+    return shuffled(df, root, topic, storage)

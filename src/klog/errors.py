@@ -36,6 +36,15 @@ class KlogError(Exception):
         super().__init__(*shown)
 
 
+def restated(exc: Exception, text: str) -> KlogError:
+    """Give a `KlogError` that says `text`, of the same class where callers act on it.
+
+    A class that is made of more than a message is not kept: what it knew is in the text.
+    """
+    kinds = (CommitConflictError, CommitStateUnknownError, OptionError, ProducerFencedError)
+    return type(exc)(text) if isinstance(exc, kinds) else KlogError(text)
+
+
 class CorruptRecordError(KlogError):
     """Bytes that do not follow Kafka's format, or fail their checksum.
 

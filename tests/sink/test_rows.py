@@ -177,7 +177,7 @@ def test_a_record_that_no_batch_holds_is_named_before_it_is_copied() -> None:
 def test_headers_count_among_a_records_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("klog.connector.sink.rows._MAX_RECORD_BYTES", 1000)
     large = only("headers", None, [{"key": "h", "value": bytes(1000)}], kind=HEADERS_TYPE)
-    with pytest.raises(KlogError, match="orders: row 1: the record has more than 1000 bytes"):
+    with pytest.raises(KlogError, match="orders: row 1: the record has more than"):
         staged(topic(), large)
 
 

@@ -1,0 +1,3 @@
+"""klog's version, where all that say it find it."""
+
+VERSION = "0.1.0"
