@@ -1,0 +1,1 @@
+"""A broker's logs as klog takes them: what is there, what each segment says, what was aborted."""

@@ -1,0 +1,1 @@
+"""Compaction, step by step: what is cleanable, which records stay, the segments that are left."""

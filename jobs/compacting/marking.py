@@ -1,0 +1,159 @@
+"""The first half of a compaction: read all keys of a partition, and mark which records stay.
+
+The rule: what the memory given does not hold of the keys is marked behind what it does, a range of
+keys after the other, each by reading all keys again. What does not depend on keys, transactions and
+the last batches of producers, is looked at once. The dirty part is read first and the clean one
+against it; only where a broker wrote transactions all headers are read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+
+from klog.connector.log.entries import aborted_of
+from klog.connector.log.root import KlogRoot
+from klog.connector.sink.identity import LOWEST_ID
+from klog.connector.store.storage import Storage
+from klog.jobs.choosing import open_root
+from klog.jobs.entry_rows import EntryRows
+from klog.jobs.segments import read_segment
+from klog.logformat import batch as v2
+from klog.logformat.cleaning.key_hash import Seed
+from klog.logformat.cleaning.last_batches import LastBatches
+from klog.logformat.cleaning.marks import Marking, SegmentMarks
+from klog.logformat.cleaning.offset_map import KeyRange
+from klog.logformat.cleaning.spent import Transactions
+from klog.logformat.index import Longs, Mask
+from klog.logformat.transactions import Decisions, aborted_by_index, rows_of
+
+MAP_BYTES = 128 << 20
+"""What the map of keys may take in each task: `log.cleaner.dedupe.buffer.size` of a broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkTask:
+    """A partition to be marked: its segments below the end, and those behind it.
+
+    `dirty_from` is an offset of the log, `memory_bytes` what the map of keys may take.
+    """
+
+    root: str
+    storage: Storage
+    segments: EntryRows
+    behind: EntryRows
+    dirty_from: int
+    now_ms: int
+    seed: Seed
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What was found of a partition: a mark a segment, and what does not depend on keys.
+
+    `last_batches` are the last offsets of the batches by which producers are known,
+    `spent_markers` the offsets of markers of whose transactions nothing is left; both rise.
+    """
+
+    marks: tuple[SegmentMarks, ...]
+    last_batches: Longs
+    spent_markers: Longs
+
+
+def mark(task: MarkTask) -> Marked:
+    """Read the partition's keys and mark what stays.
+
+    Raises `CorruptFileError` for a damaged segment, `UnsupportedFormatError` for one that cannot
+    have the offsets that the log gives it.
+    """
+    root = open_root(task.root, task.storage)
+    transactions = _transactions(root, task.segments, task.behind)
+    look = _Look(root, task, transactions.decisions())
+    of_dirty, of_clean = LastBatches(), LastBatches()
+    marks, keys = look.marked(KeyRange(), of_dirty.add, of_clean.add)
+    while keys.end < KeyRange().end:
+        more, keys = look.marked(KeyRange(keys.end, KeyRange().end))
+        marks = [mine.joined(theirs) for mine, theirs in zip(marks, more, strict=True)]
+    lasts = of_clean.joined(of_dirty).joined(_last_batches(root, task.behind))
+    return Marked(tuple(marks), lasts.kept(task.now_ms), transactions.spent_markers())
+
+
+class _Look:
+    """A look at the keys of a partition, for one range of them after the other."""
+
+    def __init__(self, root: KlogRoot, task: MarkTask, decisions: Decisions) -> None:
+        self._root, self._task, self._decisions = root, task, decisions
+        segments = task.segments
+        first_dirty = int(
+            np.searchsorted(segments.numbers("next_offset"), task.dirty_from, "right")
+        )
+        self._dirty = segments.part(first_dirty, len(segments))
+        self._clean = segments.part(0, first_dirty)
+        self._straddles = bool(len(self._dirty) and self._dirty[0]["base_offset"] < task.dirty_from)
+        if self._straddles:  # Its first records were cleaned before.
+            self._clean = segments.part(0, first_dirty + 1)
+
+    def marked(
+        self,
+        keys: KeyRange,
+        meet_dirty: Callable[[v2.Batches], None] | None = None,
+        meet_clean: Callable[[v2.Batches], None] | None = None,
+    ) -> tuple[list[SegmentMarks], KeyRange]:
+        """Mark for the keys of a range, as many as there is memory for; says which those are."""
+        marking = Marking(self._task.seed, self._task.memory_bytes, keys)
+        self._read(self._dirty, meet_dirty, marking.begin_dirty, marking.add_dirty)
+        self._read(self._clean, meet_clean, marking.begin_clean, marking.add_clean)
+        of_dirty, of_clean = marking.marks()
+        if self._straddles:
+            of_dirty[0] = of_dirty[0].joined(of_clean.pop())
+        return [*of_clean, *of_dirty], marking.keys
+
+    def _read(
+        self,
+        segments: EntryRows,
+        meet: Callable[[v2.Batches], None] | None,
+        begin: Callable[[], None],
+        add: Callable[[bytes, v2.Batches, Mask, int], None],
+    ) -> None:
+        for entry in segments:
+            begin()
+            known = rows_of(aborted_of(entry))
+
+            def take(data: bytes, batches: v2.Batches, known: Longs = known) -> None:
+                if meet is not None:
+                    meet(batches)
+                # What was adopted says it too of those whose marker lies behind these segments.
+                aborted = self._decisions.aborted(batches, {}) | aborted_by_index(batches, known)
+                add(data, batches, aborted, self._task.dirty_from)
+
+            read_segment(self._root, entry, take)
+
+
+def _transactions(root: KlogRoot, *parts: EntryRows) -> Transactions:
+    """Meet the transactions of segments, if a broker may have written any of them.
+
+    One that is cleaned may end behind what is: then what aborts it has to be known all the same.
+    """
+    found = Transactions()
+    if any(_are_a_brokers(one) for one in parts):
+        for part in parts:
+            for entry in part:
+                read_segment(root, entry, found.add)
+    return found
+
+
+def _are_a_brokers(segments: EntryRows) -> bool:
+    """Tell whether a producer of some segments is none of klog's."""
+    least = pc.min(pc.list_flatten(segments.table["producer_ids"])).as_py()
+    return least is not None and least < LOWEST_ID
+
+
+def _last_batches(root: KlogRoot, segments: EntryRows) -> LastBatches:
+    found = LastBatches()
+    for entry in segments:
+        read_segment(root, entry, lambda _, batches: found.add(batches))
+    return found

@@ -1,0 +1,270 @@
+"""Delete files that no reader and no writer of a klog root needs any more: a task a topic.
+
+The rule: a dry run is what it does unless told otherwise: then nothing is written and nothing
+deleted, and what would go is told. What may go, `connector/log/garbage.py` and `cleaning.py` say.
+A topic that cannot be vacuumed is told, and the others still are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from klog.connector.log import cleaning, garbage
+from klog.connector.log.author import random_uuid, this_engine
+from klog.connector.log.garbage import Garbage
+from klog.connector.log.leftovers import segment_of
+from klog.connector.log.root import KlogRoot
+from klog.connector.log.topic_log import Attempt
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.errors import CommitStateUnknownError, KlogError, without_passwords
+from klog.jobs.choosing import open_root
+from klog.jobs.command import DONE, REFUSED, Command, main
+from klog.jobs.printing import labelled
+from klog.jobs.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>ms|s|m|h|d)")
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumedTopic:
+    """What of a topic goes: files, and how many commits; `error` says why nothing could."""
+
+    topic: str
+    garbage: Garbage = field(default_factory=lambda: Garbage((), ()))
+    commits: int = 0
+    error: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the bytes of the files."""
+        return sum(self.garbage.files.values())
+
+    @property
+    def kinds(self) -> dict[str, Iterable[str]]:
+        """Give the files by why they go; a segment stands for its indexes too."""
+        found = self.garbage
+        return {"removed": found.removed, "orphan": found.orphans, "leftover": found.leftovers}
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumReport:
+    """What a vacuum deleted, or would delete."""
+
+    root: str
+    dry_run: bool
+    grace_ms: int
+    topics: tuple[VacuumedTopic, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """Give 1 where a topic could not be vacuumed."""
+        return REFUSED if any(one.error for one in self.topics) else DONE
+
+    def lines(self) -> Iterator[str]:
+        """Give the table: topics, each with its files, and what goes in all."""
+        files = size_bytes = commits = 0
+        for one in self.topics:
+            if one.error:
+                yield labelled({"Topic": one.topic, "Error": one.error})
+                continue
+            commits += one.commits
+            if one.commits:
+                yield labelled({"Topic": one.topic, "Commits": one.commits})
+            count = len(one.garbage.files)
+            if not count:
+                continue
+            files, size_bytes = files + count, size_bytes + one.size_bytes
+            yield labelled({"Topic": one.topic, "Files": count, "Bytes": one.size_bytes})
+            kind_of = {file: kind for kind, some in one.kinds.items() for file in some}
+            for file, size in one.garbage.files.items():
+                kind = kind_of.get(file) or kind_of.get(segment_of(file) or "", "")
+                yield f"\t{labelled({'File': file, 'Bytes': size, 'Kind': kind})}"
+        total = f"{files:,} files, {size_bytes:,} bytes"
+        if commits:
+            total += f", {commits:,} commits"
+        if not self.dry_run:
+            yield f"Deleted {total}."
+        elif files or commits:
+            yield f"Would delete {total}. This was a dry run: give --execute to delete them."
+        else:
+            yield "There is nothing to delete."
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the report for machines, in camelCase."""
+        return {
+            "root": without_passwords(self.root),
+            "dryRun": self.dry_run,
+            "graceMs": self.grace_ms,
+            "topics": {one.topic: _as_json(one) for one in self.topics},
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def run(
+    spark: SparkSession | None,
+    root: str,
+    topic: str | Sequence[str] | None = None,
+    *,
+    grace_ms: int = garbage.READER_GRACE_MS,
+    log_retention_ms: int = cleaning.LOG_RETENTION_MS,
+    storage: Storage = NOTHING_GIVEN,
+    dry_run: bool = True,
+) -> VacuumReport:
+    """Vacuum one topic, several, or all, deleted ones too.
+
+    `spark` may be None: then all is done in this process. `grace_ms` is how long readers and
+    writers may take, `log_retention_ms` how long commits are kept for the history. Raises
+    `OptionError` for a root without commit logs and a topic that was named and never was,
+    `CommitStateUnknownError` where the store does not say whether the horizon was raised.
+    """
+    begun = time.monotonic()
+    found = open_root(root, storage)
+    named = [topic] if isinstance(topic, str) else topic
+    names = dict.fromkeys(found.topic_names() if named is None else named)
+    if named is not None:
+        for name in names.keys() - set(found.topic_names()):
+            found.load(found.log_to_read(name))  # raises
+    tasks = [
+        VacuumTask(
+            found.given, storage, name, grace_ms, log_retention_ms, dry_run, named is not None
+        )
+        for name in names
+    ]
+    done = [one for one in run_tasks(spark, vacuum_topic, tasks, "vacuum") if one is not None]
+    return VacuumReport(found.given, dry_run, grace_ms, tuple(done), time.monotonic() - begun)
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumTask:
+    """A topic to be vacuumed."""
+
+    root: str
+    storage: Storage
+    topic: str
+    grace_ms: int
+    log_retention_ms: int
+    dry_run: bool
+    is_named: bool
+
+
+def vacuum_topic(task: VacuumTask) -> VacuumedTopic | None:
+    """Vacuum a topic; None where there is a folder without a commit: who makes it is not there yet.
+
+    Of one among all what goes wrong is told; raised is it of one that was named, and always
+    `CommitStateUnknownError`.
+    """
+    try:
+        root = open_root(task.root, task.storage)
+        done = _vacuum(root, task)
+        if done is None and task.is_named:
+            root.load(root.log_to_read(task.topic))  # raises
+        return done
+    except CommitStateUnknownError:
+        raise
+    except KlogError as exc:
+        if task.is_named:
+            raise
+        return VacuumedTopic(task.topic, error=str(exc))
+
+
+def _vacuum(root: KlogRoot, task: VacuumTask) -> VacuumedTopic | None:
+    log = root.log_to_read(task.topic) if task.dry_run else root.log_to_write(task.topic)
+    if log.load().version < 0:
+        return None
+    before = log.boundary()
+    if task.dry_run:
+        boundary = cleaning.would_clean_log(log, task.log_retention_ms)
+        return VacuumedTopic(
+            task.topic, garbage.would_vacuum(log, task.grace_ms), boundary - before
+        )
+    attempt = Attempt(random_uuid(), "vacuum", this_engine())
+    done = garbage.vacuum(log, attempt, task.grace_ms)
+    return VacuumedTopic(task.topic, done, cleaning.clean_log(log, task.log_retention_ms) - before)
+
+
+def _as_json(one: VacuumedTopic) -> dict[str, Any]:
+    if one.error:
+        return {"error": one.error}
+    kinds = {kind: list(files) for kind, files in one.kinds.items()}
+    return {
+        **kinds,
+        "files": dict(one.garbage.files),
+        "bytes": one.size_bytes,
+        "commits": one.commits,
+    }
+
+
+def duration_ms(text: str) -> int:
+    """Read `24h`, `90m`, `30s`, `500ms`, `7d`."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 24h, 90m, 30s or 7d")
+    return int(found["number"]) * _UNITS_MS[found["unit"]]
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--grace",
+        type=duration_ms,
+        default=garbage.READER_GRACE_MS,
+        metavar="TIME",
+        help="how long readers and writers may take: 24h (the default), 90m, 7d",
+    )
+    parser.add_argument(
+        "--log-retention",
+        type=duration_ms,
+        default=cleaning.LOG_RETENTION_MS,
+        metavar="TIME",
+        help="how long commits are kept for the history: 30d (the default)",
+    )
+    parser.add_argument("--execute", action="store_true", help="delete; without it, only tell")
+
+
+def _run(spark: SparkSession | None, given: argparse.Namespace) -> VacuumReport:
+    if given.execute and given.dry_run:
+        raise argparse.ArgumentError(
+            None, "argument --dry-run: not allowed with argument --execute"
+        )
+    return run(
+        spark,
+        given.root,
+        given.topic,
+        grace_ms=given.grace,
+        log_retention_ms=given.log_retention,
+        dry_run=not given.execute,
+    )
+
+
+COMMAND = Command(
+    "vacuum",
+    "delete files that nothing needs; a dry run unless told otherwise",
+    """\
+What goes, of each topic:
+  removed     segments that retention, compaction or a deletion took out longer ago than the grace,
+              and that no pin of a reader holds
+  orphan      segments that a failed or killed writer left: begun before the grace, never committed
+  leftover    temporary files of killed writers, as old
+  commits     older than the log's retention, where a checkpoint stands for them: they leave the
+              history
+
+A reader or writer that takes longer than the grace is told so and fails; it never loses what was
+acknowledged. Deleted topics are vacuumed too.""",
+    _add_options,
+    _run,
+)
+
+if __name__ == "__main__":
+    from klog.jobs import vacuum as job
+
+    sys.exit(main(job.COMMAND))

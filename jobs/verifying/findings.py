@@ -1,0 +1,109 @@
+"""What can be wrong with a topic, in words: where it is, what it is, and what to do next.
+
+The rule: every finding is told, and none hides another. Of one kind in one file a thousand are told
+one by one and the rest is counted, so that a file full of damage does not fill the memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MOST_OF_A_KIND = 1000
+
+_RESTORE = "restore the file from a copy, or read around these offsets"
+_INDEX = (
+    "restore the file from a copy; readers find such an index out and go by the log, only slower"
+)
+_REPORT = "keep the root as it is, look with `klog history` who committed it, and report it"
+NEXT_STEPS = {
+    "log": "restore the topic's folder under _klog/topics from a copy",
+    "missing": "restore the file from a copy; vacuum takes none that a commit needs",
+    "unreadable": "see to what the store says, then verify again",
+    "size": _RESTORE,
+    "checksum": _RESTORE,
+    "frame": _RESTORE,
+    "crc": _RESTORE,
+    "magic": _RESTORE,
+    "header": _RESTORE,
+    "offset": _RESTORE,
+    "epoch": _RESTORE,
+    "records": f"{_RESTORE}; if the copy is the same, its writer was at fault: report it",
+    "entry": f"compare the file with a copy; if they are the same, {_REPORT}",
+    "aborted": f"compare `aborted` of the commit with the control batches; {_REPORT}",
+    "index": _INDEX,
+    "timeindex": _INDEX,
+    "gap": _REPORT,
+    "overlap": _REPORT,
+    "key": f"compact the topic again; {_REPORT}",
+    "sequence": f"look for records that are missing or doubled there; {_REPORT}",
+}
+"""By kind; docs/verify.md says what each means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. `kind` is a key of `NEXT_STEPS`; `offset` is the log's.
+
+    What a finding is not about is None: one of a topic's log has no partition, one between two
+    segments no position.
+    """
+
+    topic: str
+    partition: int | None
+    file: str | None
+    kind: str
+    what: str
+    position: int | None = None
+    offset: int | None = None
+
+    @property
+    def next_step(self) -> str:
+        """Say what to do."""
+        return NEXT_STEPS[self.kind]
+
+
+@dataclass(slots=True)
+class Findings:
+    """The findings of one segment in the making."""
+
+    topic: str
+    partition: int
+    file: str
+    _found: list[Finding] = field(default_factory=list)
+    _counts: dict[str, int] = field(default_factory=dict)
+    _last_places: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        kind: str,
+        what: str,
+        position: int | None = None,
+        offset: int | None = None,
+        file: str | None = None,
+    ) -> None:
+        """Tell of something; the same kind at the position told last is the same finding."""
+        if position is not None and self._last_places.get(kind) == position:
+            return
+        if position is not None:
+            self._last_places[kind] = position
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        if self._counts[kind] <= MOST_OF_A_KIND:
+            name = self.file if file is None else file
+            self._found.append(
+                Finding(self.topic, self.partition, name, kind, what, position, offset)
+            )
+
+    def has(self, *kinds: str) -> bool:
+        """Tell whether anything of these kinds was found, of any if none is named."""
+        return any(kind in self._counts for kind in kinds) if kinds else bool(self._counts)
+
+    def told(self) -> tuple[Finding, ...]:
+        """Give them in the order in which they were found, and the counts of what was too many."""
+        more = [
+            Finding(
+                self.topic, self.partition, self.file, kind, f"and {count - MOST_OF_A_KIND:,} more"
+            )
+            for kind, count in self._counts.items()
+            if count > MOST_OF_A_KIND
+        ]
+        return (*self._found, *more)

@@ -1,0 +1,463 @@
+"""Compactions of klog roots: what is left, what is told, and what a lost race leaves."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from klog.connector.log import garbage
+from klog.connector.log.state import Build, State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.errors import OptionError
+from klog.jobs import compact, merge
+from klog.jobs.compacting import rewriting
+from klog.logformat.cleaning.offset_map import LEAST_BYTES
+from tests.corpus.clients import Sent
+from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
+from tests.encode_legacy import plain as legacy_plain
+from tests.encode_legacy import wrapper
+from tests.jobs.compacted import (
+    COMPACTED,
+    NOW_MS,
+    adopted,
+    contended,
+    created,
+    path_of,
+    rows,
+    run,
+    survivors,
+)
+from tests.jobs.log_of import entries_of, nothing_is_wrong, records, segments, state_of
+from tests.jobs.written_root import WrittenRoot
+from tests.logformat.cleaning.drawn import START_MS, cuts, logs
+from tests.logformat.cleaning.rounds import Round, cleaned
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> WrittenRoot:
+    return WrittenRoot(str(tmp_path / "root"))
+
+
+def test_each_keys_last_record_is_left(root: WrittenRoot) -> None:
+    contended(root)
+    path = path_of(root)
+    before = {partition: records(path, partition) for partition in (0, 1)}
+    ends = state_of(path).log_end
+    report = run(root)
+    for partition in (0, 1):
+        left = survivors(before[partition])
+        assert records(path, partition) == left
+        told = report.partitions[partition]
+        assert (told.records, told.records_after) == (180, len(left))
+        assert (told.cleaned_from, told.cleaned_to, told.left) == (0, 180, "")
+        own = entries_of(path, partition)
+        assert told.segments_after == len(own)
+        assert told.size_bytes_after == sum(one["size_bytes"] for one in own)
+        assert {one["origin"] for one in own} == {"compact"}
+    assert state_of(path).log_end == ends
+    assert state_of(path).cleaned_to == {0: 180, 1: 180}
+    nothing_is_wrong(path)
+
+
+def test_a_second_run_changes_nothing(root: WrittenRoot) -> None:
+    contended(root)
+    run(root)
+    before = state_of(path_of(root))
+    report = run(root)
+    after = state_of(path_of(root))
+    assert (after.version, after.segments) == (before.version, before.segments)
+    assert [one.left for one in report.partitions] == ["nothing is dirty"] * 2
+
+
+def test_a_dry_run_writes_nothing(root: WrittenRoot) -> None:
+    contended(root)
+    before = files(path_of(root))
+    report = run(root, dry_run=True)
+    assert files(path_of(root)) == before
+    assert [(one.records, one.records_after, one.left) for one in report.partitions] == [
+        (180, 0, ""),
+        (180, 0, ""),
+    ]
+    *lines, total = report.lines()
+    assert ["\tRecords: 180\t" in line for line in lines] == [True, True]
+    assert total.startswith("WouldCompact: 2\t")
+    assert report.as_json()["partitions"][1]["cleanedTo"] == 180
+
+
+def files(path: Path) -> dict[Path, bytes]:
+    return {one: one.read_bytes() for one in path.rglob("*") if one.is_file()}
+
+
+@settings(max_examples=12, deadline=None, phases=(Phase.reuse, Phase.generate))
+@given(st.data())
+def test_it_leaves_what_the_rules_leave(data: st.DataObject) -> None:
+    """Several compactions of adopted logs, byte for byte what `rounds.cleaned` gives."""
+    log = data.draw(st.one_of(logs(), logs(codecs=(0, GZIP))))
+    parts = data.draw(cuts(log))
+    if not parts:
+        return
+    with tempfile.TemporaryDirectory() as place:
+        root = WrittenRoot(f"{place}/root")
+        adopted(root, parts, delete_retention_ms="20")
+        expected, dirty_from, now_ms = b"".join(segments(path_of(root))), 0, START_MS + 200
+        for _ in range(3):
+            report = run(root, now_ms=now_ms)
+            assert report.partitions[0].left == ""
+            one = Round(dirty_from, now_ms=now_ms, retention_ms=20)
+            expected = b"".join(cleaned([expected], one))
+            assert b"".join(segments(path_of(root))) == expected
+            nothing_is_wrong(path_of(root))
+            dirty_from = state_of(path_of(root)).log_end[0]
+            root.append("t", [Sent(b"a", b"next", now_ms)])
+            expected += segments(path_of(root))[-1]
+            now_ms += data.draw(st.sampled_from((0, 19, 20, 50)))
+
+
+def test_a_batch_whose_first_record_was_not_its_oldest(root: WrittenRoot) -> None:
+    """Where the first one goes, the batch has another's time, as its header tells it."""
+    times = {b"a": START_MS, b"b": START_MS - 20}
+    first = batch([Record(n, ms, key, b"") for n, (key, ms) in enumerate(times.items())])
+    adopted(root, [first, batch([Record(2, START_MS, b"a", b"later")])])
+    assert entries_of(path_of(root))[0]["min_timestamp_ms"] == START_MS
+    run(root)
+    assert [one.offset for one in records(path_of(root))] == [1, 2]
+    assert entries_of(path_of(root))[0]["min_timestamp_ms"] == START_MS - 20
+    nothing_is_wrong(path_of(root))
+
+
+def test_little_memory_gives_what_much_gives(tmp_path: Path) -> None:
+    """A partition with more keys than a task's map takes is read once for each share of them."""
+    left = []
+    for name, map_bytes in (("small", LEAST_BYTES), ("large", 1 << 24)):
+        root = WrittenRoot(str(tmp_path / name))
+        created(root, segment_bytes="200000")
+        for first in (0, 4000):
+            root.append("t", rows(first, 4000, keys=9973, size=5), batch_size="20000")
+        run(root, map_bytes=map_bytes)
+        left.append(records(path_of(root)))
+        nothing_is_wrong(path_of(root))
+    assert left[0] == left[1] == survivors(left[0])
+    assert len({one.key for one in left[0]}) > 4000
+
+
+def test_what_is_dirty_is_cleaned_against_what_is_clean(root: WrittenRoot) -> None:
+    created(root)
+    root.append("t", rows(0, 50, keys=40))
+    run(root)
+    left = records(path_of(root))
+    root.append("t", rows(50, 5, keys=40))
+    report = run(root)
+    told = report.partitions[0]
+    assert (told.cleaned_from, told.cleaned_to) == (50, 55)
+    assert 0 < told.dirty_ratio < 0.4
+    assert records(path_of(root)) == survivors([*left, *sent_at(50, rows(50, 5, keys=40))])
+    nothing_is_wrong(path_of(root))
+
+
+def sent_at(offset: int, given: Sequence[Sent]) -> list[Record]:
+    return [
+        Record(offset + n, one.timestamp, one.key, one.value, tuple(one.headers))
+        for n, one in enumerate(given)
+    ]
+
+
+def test_a_segment_that_is_both_clean_and_dirty(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge of another klog put both into one segment; what is clean stays clean."""
+    monkeypatch.setattr(merge, "_join", lambda *given: True)
+    created(root, segment_bytes="100000")
+    root.append("t", rows(0, 30, keys=20))
+    run(root)
+    root.append("t", rows(30, 30, keys=20))
+    before = records(path_of(root))
+    merge.run(None, root.given)
+    assert len(entries_of(path_of(root))) == 1
+    assert run(root).partitions[0].cleaned_from == 30
+    assert records(path_of(root)) == survivors(before)
+    nothing_is_wrong(path_of(root))
+
+
+def test_the_ratio_has_to_be_above_the_least(root: WrittenRoot) -> None:
+    created(root)
+    root.append("t", [Sent(b"k%d" % n, b"v" * 50, NOW_MS) for n in range(20)])
+    assert run(root).partitions[0].left == ""
+    root.append("t", [Sent(b"k%d" % n, b"v" * 50, NOW_MS) for n in range(20)])
+    (told,) = run(root, min_dirty_ratio=None).partitions
+    half = told.dirty_ratio
+    assert told.left == "its dirty ratio is not above the least"
+    assert 0.45 < half <= 0.5
+    assert run(root, min_dirty_ratio=half).partitions[0].left != ""
+    assert run(root, min_dirty_ratio=half - 0.001).partitions[0].left == ""
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "is_due"), [(NOW_MS + HOUR_MS, False), (NOW_MS + HOUR_MS + 1, True)]
+)
+def test_a_record_that_has_waited_long_enough_is_reason_enough(
+    root: WrittenRoot, now_ms: int, is_due: bool
+) -> None:
+    created(root, max_compaction_lag_ms=str(HOUR_MS), min_cleanable_dirty_ratio="1")
+    root.append("t", [Sent(b"k", b"1", NOW_MS), Sent(b"k", b"2", NOW_MS + 5)])
+    (told,) = run(root, now_ms=now_ms, min_dirty_ratio=None).partitions
+    assert (told.left == "") == is_due
+
+
+def test_young_records_are_left_alone(root: WrittenRoot) -> None:
+    created(root, min_compaction_lag_ms=str(HOUR_MS))
+    for at_ms in (NOW_MS, NOW_MS + 5, NOW_MS + 10):
+        root.append("t", [Sent(b"k", b"%d" % at_ms, at_ms), Sent(b"k", b"", at_ms)])
+    assert run(root, now_ms=NOW_MS + HOUR_MS - 1).partitions[0].left == "nothing is dirty"
+    (told,) = run(root, now_ms=NOW_MS + HOUR_MS + 5).partitions
+    assert (told.cleaned_to, told.segments) == (4, 2)
+    assert [one.offset for one in records(path_of(root))] == [3, 4, 5]
+    assert run(root, now_ms=NOW_MS + HOUR_MS + 10).partitions[0].cleaned_to == 6
+    assert [one.offset for one in records(path_of(root))] == [5]
+    nothing_is_wrong(path_of(root))
+
+
+@pytest.mark.parametrize("kind", [ABORT, COMMIT])
+def test_a_transaction_that_ends_behind_what_is_cleaned(root: WrittenRoot, kind: int) -> None:
+    """Its fate is known all the same: what was aborted takes no committed record's place."""
+    own = [
+        batch([Record(0, 1000, b"k", b"committed")]),
+        transactional(1, 5),
+        batch([Record(2, NOW_MS, b"x", b"young")]) + marker(3, 5, kind),
+    ]
+    adopted(root, own, min_compaction_lag_ms=str(HOUR_MS))
+    (told,) = run(root, now_ms=NOW_MS + 1).partitions
+    assert (told.cleaned_to, told.left) == (2, "")
+    left = [one.offset for one in records(path_of(root))]
+    assert left == ([0, 2] if kind == ABORT else [1, 2])
+    nothing_is_wrong(path_of(root))
+
+
+def test_tombstones_go_at_a_cleaning_behind_their_horizon(root: WrittenRoot) -> None:
+    created(root, delete_retention_ms="1000")
+    root.append("t", [Sent(b"a", None, NOW_MS), Sent(b"b", b"1", NOW_MS)])
+    run(root)
+    for later_ms, left in ((999, [0, 1, 2]), (1000, [1, 3])):
+        root.append("t", [Sent(b"c", b"1", NOW_MS)])
+        run(root, now_ms=NOW_MS + later_ms)
+        assert [one.offset for one in records(path_of(root))] == left
+        nothing_is_wrong(path_of(root))
+
+
+def test_tombstones_may_be_kept_for_ever(root: WrittenRoot) -> None:
+    created(root, delete_retention_ms=str((1 << 63) - 1))
+    root.append("t", [Sent(b"a", None, NOW_MS), Sent(b"b", b"1", NOW_MS)])
+    run(root)
+    root.append("t", [Sent(b"c", b"1", NOW_MS)])
+    run(root, now_ms=1 << 62)
+    assert [one.offset for one in records(path_of(root))] == [0, 1, 2]
+    nothing_is_wrong(path_of(root))
+
+
+def test_policies(root: WrittenRoot) -> None:
+    for topic, policy in (("a", "compact"), ("b", "delete"), ("c", "compact,delete")):
+        root.create(topic, 1, COMPACTED | {"cleanup.policy": policy})
+        for _ in range(2):
+            root.append(topic, [Sent(b"k", b"v", NOW_MS)])
+    assert [one.topic for one in run(root).partitions] == ["a", "c"]
+    for topic, left in (("a", 1), ("b", 2), ("c", 1)):
+        assert len(records(path_of(root), topic=topic)) == left
+    with pytest.raises(OptionError, match=r"topic b is not compacted: .*cleanup\.policy=compact"):
+        run(root, "b")
+    with pytest.raises(OptionError, match="nothere"):
+        run(root, "nothere")
+    assert [one.topic for one in run(root, ["c", "a", "c"]).partitions] == ["c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"map_bytes": 1000}, "map bytes is 1000; the least is"),
+        ({"min_dirty_ratio": float("nan")}, "min dirty ratio is nan; it is from 0 to 1"),
+        ({"min_dirty_ratio": 1.5}, "min dirty ratio is 1.5"),
+    ],
+)
+def test_options_that_cannot_be(root: WrittenRoot, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        run(root, **given)
+
+
+def test_what_is_no_root_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="is no klog root"):
+        compact.run(None, str(tmp_path))
+
+
+@pytest.mark.parametrize("job", [compact, merge])
+def test_a_vacuum_between_two_commits(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, job: Any
+) -> None:
+    """It takes the files of the partition that is not committed yet: that commit must not land."""
+    contended(root)
+    before = {partition: records(path_of(root), partition) for partition in (0, 1)}
+    commit = TopicLog.commit
+    done: list[str] = []
+
+    def meanwhile(log: TopicLog, state: State, build: Build, attempt: Attempt) -> State:
+        after = commit(log, state, build, attempt)
+        if attempt.operation != "vacuum" and not done:
+            done.append(attempt.operation)
+            garbage.vacuum(log, Attempt("vacuum", "vacuum", "a test"), grace_ms=0)
+            return log.load(after)
+        return after
+
+    monkeypatch.setattr(TopicLog, "commit", meanwhile)
+    report = run(root) if job is compact else merge.run(None, root.given)
+    assert done
+    first, second = report.partitions
+    assert first.left == ""
+    assert "vacuum has cleared what was not committed" in second.left
+    nothing_is_wrong(path_of(root))
+    expected = survivors(before[0]) if job is compact else before[0]
+    assert records(path_of(root), 0) == expected
+    assert records(path_of(root), 1) == before[1]
+
+
+def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one partition a segment goes meanwhile: it is left and told, and the other is done."""
+    contended(root)
+    path = path_of(root)
+    before = {partition: records(path, partition) for partition in (0, 1)}
+    gone = entries_of(path, 1)[1]["base_offset"]
+    done = rewriting.rewrite
+
+    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+        if task.partition == 0:
+            root.delete_records("t", {1: gone})
+        return done(task)
+
+    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    report = run(root)
+    told = report.partitions
+    assert told[0].left == ""
+    assert "another job was faster; run it again" in told[1].left
+    assert records(path, 0) == survivors(before[0])
+    assert records(path, 1) == [one for one in before[1] if one.offset >= gone]
+    assert state_of(path).cleaned_to == {0: 180}
+    *lines, total = report.lines()
+    assert lines[1].endswith(f"\tLeft: {told[1].left}")
+    assert total.startswith("Compacted: 1\t")
+    nothing_is_wrong(path)
+    monkeypatch.undo()
+    assert [one.left for one in run(root).partitions] == ["nothing is dirty", ""]
+    assert records(path, 1) == survivors([one for one in before[1] if one.offset >= gone])
+
+
+def test_a_topic_that_is_made_anew_meanwhile_is_left(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contended(root)
+    done = rewriting.rewrite
+
+    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+        written = done(task)
+        if state_of(path_of(root)).version < 10:
+            root.delete("t")
+            root.create("t", 2, COMPACTED)
+        return written
+
+    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    assert all("made anew meanwhile" in one.left for one in run(root).partitions)
+    assert entries_of(path_of(root)) == []
+
+
+def test_an_append_meanwhile_changes_nothing(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created(root)
+    root.append("t", rows(0, 60))
+    done = rewriting.rewrite
+    later = rows(60, 5)
+
+    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+        written = done(task)
+        if state_of(path_of(root)).log_end[0] == 60:
+            root.append("t", later)
+        return written
+
+    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    before = records(path_of(root))
+    (told,) = run(root).partitions
+    assert (told.left, told.cleaned_to) == ("", 60)
+    assert records(path_of(root)) == [*survivors(before), *sent_at(60, later)]
+    nothing_is_wrong(path_of(root))
+
+
+def test_segments_that_lose_nothing_are_not_written_again(root: WrittenRoot) -> None:
+    created(root)
+    root.append(
+        "t",
+        [Sent(b"a%d" % n, b"%d" % n * 150, NOW_MS) for n in range(60)],
+        compression_type="uncompressed",
+    )
+    before = entries_of(path_of(root))
+    assert len(before) > 2
+    root.append("t", [Sent(b"a59", b"v" * 100, NOW_MS)])
+    (told,) = run(root).partitions
+    after = entries_of(path_of(root))
+    assert after[:-2] == before[:-1][: len(after) - 2]
+    assert told.records_after == 60
+    nothing_is_wrong(path_of(root))
+
+
+def test_a_log_of_which_nothing_is_left_but_its_end(root: WrittenRoot) -> None:
+    """Records of no key from before the policy: 61 bytes say where the log ends."""
+    adopted(root, [batch([Record(n, 1000, None, b"v") for n in range(5)])])
+    (told,) = run(root).partitions
+    assert (told.records_after, told.segments_after, told.size_bytes_after) == (0, 1, 61)
+    assert state_of(path_of(root)).log_end[0] == 5
+    nothing_is_wrong(path_of(root))
+    root.append("t", [Sent(b"k", b"v", NOW_MS)])
+    run(root)
+    assert [one.offset for one in records(path_of(root))] == [5]
+    nothing_is_wrong(path_of(root))
+
+
+def test_a_segment_stands_for_offsets_that_its_file_has_no_more(root: WrittenRoot) -> None:
+    """The empty batch at the end of one cleaning is not needed at the next."""
+    null = batch([Record(1, 1000, None, b"v")])
+    adopted(root, [batch([Record(0, 1000, b"a", b"v")]) + null], segment_bytes="120")
+    run(root)
+    root.append("t", [Sent(b"b", b"v" * 50, NOW_MS)])
+    run(root)
+    first, _ = entries_of(path_of(root))
+    assert (first["base_offset"], first["next_offset"], first["batch_count"]) == (0, 2, 1)
+    assert [one.offset for one in records(path_of(root))] == [0, 2]
+    nothing_is_wrong(path_of(root))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_old_formats(root: WrittenRoot, magic: int) -> None:
+    """Some stay as they are, wrappers that lose some are made batches v2."""
+    own = [Record(n, 1000, b"k%d" % (n % 4), b"v%d" % n) for n in range(12)]
+    again = Record(12, 1000, b"k3", b"again")
+    parts = [
+        wrapper(own[:3], magic, GZIP) + legacy_plain(own[3:5], magic),
+        wrapper(own[5:9], magic, GZIP),
+        wrapper(own[9:11], magic, GZIP) + legacy_plain([own[11], again], magic),
+    ]
+    adopted(root, parts)
+    (told,) = run(root).partitions
+    assert (told.records, told.records_after) == (13, 4)
+    (entry,) = entries_of(path_of(root))
+    assert entry["record_count"] == 4
+    assert [(one.offset, one.value) for one in records(path_of(root))] == [
+        (8, b"v8"),
+        (9, b"v9"),
+        (10, b"v10"),
+        (12, b"again"),
+    ]
+    (left,) = segments(path_of(root))
+    assert left.endswith(wrapper(own[9:11], magic, GZIP) + legacy_plain([again], magic))
+    nothing_is_wrong(path_of(root))

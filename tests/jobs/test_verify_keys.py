@@ -1,0 +1,157 @@
+"""Records that a compaction should have taken: where the first ones are, and how many there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from klog.connector.log import entries
+from klog.connector.log.commit import Actions
+from klog.connector.store.storage import NOTHING_GIVEN
+from klog.jobs import compact, tasks, verify
+from klog.jobs.compacting.marking import Marked, MarkTask, mark
+from klog.jobs.entry_rows import EntryRows
+from klog.jobs.verifying import keys
+from klog.jobs.verifying.findings import Finding
+from tests.corpus.clients import Sent
+from tests.encode import COMMIT, batch, marker, transactional
+from tests.jobs.log_of import entries_of, state_of
+from tests.jobs.roots import commit
+from tests.jobs.written_root import WrittenRoot
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> WrittenRoot:
+    root = WrittenRoot(str(tmp_path / "root"))
+    root.create("t", 2)
+    root.create("compacted", 1, {"cleanup.policy": "compact"})
+    return root
+
+
+def said_to_be_clean(root: WrittenRoot, to: int, partition: int = 0) -> None:
+    commit(Path(root.given), lambda state: Actions(cleaned_to={partition: to}), "compact")
+
+
+def found(root: WrittenRoot) -> list[Finding]:
+    return list(verify.run(None, root.given).findings)
+
+
+def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
+    keys = [b"a", b"b", b"a", b"c"], [b"b", b"d", None], [b"a", b"e"]
+    for some in keys:
+        root.append("t", [Sent(key, b"v", NOW_MS) for key in some], 1)
+    said_to_be_clean(root, 7, 1)
+    files = [one["file"] for one in entries_of(Path(root.given), 1)]
+    told = found(root)
+    assert [(one.kind, one.partition, one.file, one.offset) for one in told] == [
+        ("key", 1, files[0], 0),
+        ("key", 1, files[0], 1),
+        ("key", 1, files[1], 6),
+    ]
+    assert ["has no key" in one.what for one in told] == [False, False, True]
+    assert all("below offset 7" in one.what for one in told)
+    line = next(verify.run(None, root.given).lines())
+    assert f"\tFile: {files[0]}\tOffset: 0\tWhat: " in line
+
+
+def test_ten_are_told_and_the_rest_is_counted(root: WrittenRoot) -> None:
+    for _ in range(3):
+        root.append("t", [Sent(b"k%d" % n, b"v", NOW_MS) for n in range(800)])
+    said_to_be_clean(root, 2400)
+    *told, last = found(root)
+    assert [one.offset for one in told] == list(range(10))
+    assert (last.file, last.offset, last.what) == (None, None, "and 1,590 more such records")
+
+
+def test_control_batches_are_no_records(root: WrittenRoot) -> None:
+    """Places are those of records, not of batches that have none, or none of data."""
+    empty = batch(base_offset=0, last_offset_delta=4)
+    own = empty + transactional(5, 7) + marker(6, 7, COMMIT) + transactional(7, 7)
+    root.adopt("t", 0, {0: own + marker(8, 7, COMMIT)})
+    said_to_be_clean(root, 9)
+    assert [one.offset for one in found(root) if one.kind == "key"] == [5]
+
+
+def test_what_was_compacted_has_none(root: WrittenRoot) -> None:
+    for _ in range(2):
+        root.append("compacted", [Sent(b"k%d" % n, None, NOW_MS) for n in range(20)])
+    compact.run(None, root.given, "compacted", min_dirty_ratio=0.0)
+    assert state_of(Path(root.given), "compacted").cleaned_to == {0: 40}
+    assert found(root) == []
+
+
+def doubled(root: WrittenRoot) -> list[Path]:
+    """Write a key twice into each of two segments of both partitions; gives those of the first."""
+    for partition in (0, 1):
+        for key in (b"a", b"b"):
+            root.append("t", [Sent(key, b"v", NOW_MS)] * 3, partition)
+        said_to_be_clean(root, 6, partition)
+    return [Path(root.given) / one["file"] for one in entries_of(Path(root.given))]
+
+
+def test_damage_is_told_by_who_verifies_the_segment(root: WrittenRoot) -> None:
+    first, _ = doubled(root)
+    data = bytearray(first.read_bytes())
+    data[-1] ^= 1
+    first.write_bytes(data)
+    told = [(one.partition, one.kind) for one in found(root)]
+    assert told == [(0, "crc"), *[(1, "key")] * 4]
+
+
+def test_damage_amid_it_hides_nothing_that_was_found(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second file is gone when the places of its records are looked for."""
+    _, second = doubled(root)
+    done = mark
+
+    def gone_behind(task: MarkTask) -> Marked:
+        marked = done(task)
+        second.unlink(missing_ok=True)
+        return marked
+
+    monkeypatch.setattr(keys, "mark", gone_behind)
+    told = [(one.offset, one.what) for one in found(root) if one.partition == 0]
+    assert [offset for offset, _ in told] == [0, 1, None]
+    assert told[-1][1] == "and 2 more such records"
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let the store be away when keys are asked for first, so many times."""
+    done, calls = mark, []
+
+    def away(task: MarkTask) -> Marked:
+        calls.append(task)
+        if len(calls) <= times:
+            raise ConnectionResetError("the store is away")
+        return done(task)
+
+    monkeypatch.setattr(keys, "mark", away)
+
+
+def test_what_the_store_did_not_give_is_told(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its own partition, and nothing else goes untold for it."""
+    doubled(root)
+    failing(monkeypatch, 1)
+    first, *others = found(root)
+    assert (first.kind, first.partition, first.file) == ("unreadable", 0, None)
+    assert "below offset 6 is not known: the store is away" in first.what
+    assert [(one.partition, one.kind) for one in others] == [(1, "key")] * 4
+
+
+def test_a_task_is_tried_again_when_the_store_was_away(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubled(root)
+    monkeypatch.setattr(tasks, "PAUSE_SECONDS", 0)
+    failing(monkeypatch, 2)
+    own = EntryRows(entries.table_of(entries_of(Path(root.given))))
+    task = keys.UniqueTask(root.given, NOTHING_GIVEN, "t", 0, own)
+    told = tasks._tried(keys.superseded, task)
+    assert isinstance(told, list)
+    assert [one.offset for one in told] == [0, 1, 3, 4]

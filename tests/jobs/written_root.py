@@ -1,0 +1,151 @@
+"""A klog root for jobs to work on, by the steps of its writers: contended, named, adopted.
+
+The rule: a step is one commit. What a writer sees is given to it, so one that saw an older version
+than the last is a writer that lost a race, whose files say other offsets than the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+
+import google_crc32c
+import pyarrow as pa
+
+from klog.connector.log import operations
+from klog.connector.log.commit import Actions
+from klog.connector.log.entries import Entry
+from klog.connector.log.root import make_root
+from klog.connector.log.state import Build, State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.log.topics import Topics
+from klog.connector.sink.append import append
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.logformat import batch as v2
+from klog.logformat.counting import data_counts
+from klog.logformat.headers import HEADERS_TYPE
+from tests.commits.logs import entry
+from tests.corpus.clients import Sent
+
+CONFIG = {"segment.bytes": "20000", "index.interval.bytes": "300"}
+BATCHES = {"batch.size": "600"}
+
+
+class WrittenRoot:
+    """A klog root in the making."""
+
+    def __init__(self, given: str, storage: Storage = NOTHING_GIVEN) -> None:
+        self.given = given
+        self.root = make_root(given, "AAAAAAAAAAAAAAAAAAAAAA", storage)
+        self._ids = count()
+
+    def create(self, topic: str, partitions: int, config: Mapping[str, str] = CONFIG) -> State:
+        """Make a topic."""
+        Topics(self.root).create(topic, partitions, config)
+        return self.state(topic)
+
+    def state(self, topic: str) -> State:
+        """Load a topic."""
+        return self._log(topic).load()
+
+    def append(
+        self,
+        topic: str,
+        rows: Sequence[Sent],
+        partition: int = 0,
+        *,
+        seen: State | None = None,
+        name: str | None = None,
+        number: int | None = None,
+        **options: str,
+    ) -> State:
+        """Write records, by a writer that saw a state, the last one by default."""
+        log = self._log(topic)
+        given = BATCHES | {key.replace("_", "."): value for key, value in options.items()}
+        state = seen or log.load()
+        return append(
+            log, state, table(rows, partition), self._attempt("append"), given, name, number
+        ).state
+
+    def delete_records(self, topic: str, starts: Mapping[int, int]) -> State:
+        """Move log starts."""
+        topic_id = self.state(topic).topic_id
+        return self._commit(topic, operations.delete_records(topic_id, starts), "delete-records")
+
+    def delete(self, topic: str) -> State:
+        """Delete a topic."""
+        topic_id = self.state(topic).topic_id
+        return self._commit(topic, operations.delete_topic(topic_id), "delete-topic")
+
+    def adopt(self, topic: str, partition: int, logs: Mapping[int, bytes]) -> State:
+        """Take a broker's segments as they are, by base offset."""
+        added = [self._adopted(topic, partition, base, logs[base]) for base in sorted(logs)]
+        ends = {partition: added[-1]["next_offset"]}
+        actions = Actions(add=tuple(added), log_end=ends)
+        return self._commit(topic, lambda state: actions, "adopt")
+
+    def files(self, topic: str) -> list[str]:
+        """Give the paths of a topic's live segments, relative to the root, in order."""
+        found: list[str] = self.state(topic).segments["file"].to_pylist()
+        return found
+
+    def path(self, file: str) -> str:
+        """Give the path of a file as the store spells it."""
+        return f"{self.root.path}/{file}"
+
+    def _adopted(self, topic: str, partition: int, base: int, log: bytes) -> Entry:
+        batches = v2.scan(log, 0, len(log))
+        file = f"{topic}-{partition}/{base:020}.log"
+        self.root.store.put(self.path(file), [log])
+        headers = batches.headers
+        return {
+            **entry(file, partition, base, int(batches.next_offsets[-1]), "adopt"),
+            "size_bytes": len(log),
+            "crc32c": google_crc32c.value(log),
+            "record_count": int(data_counts(log, batches).sum()),
+            "batch_count": len(batches),
+            "min_timestamp_ms": int(headers["base_timestamp"].min()),
+            "max_timestamp_ms": int(headers["max_timestamp"].max()),
+            "leader_epoch": int(headers["leader_epoch"].max()),
+            "producer_ids": sorted({int(one) for one in headers["producer_id"] if one >= 0}),
+        }
+
+    def _commit(self, topic: str, build: Build, operation: str) -> State:
+        log = self._log(topic)
+        return log.commit(log.load(), build, self._attempt(operation))
+
+    def _log(self, topic: str) -> TopicLog:
+        return self.root.log_to_write(topic)
+
+    def _attempt(self, operation: str) -> Attempt:
+        return Attempt(f"write {next(self._ids)}", operation, "a test")
+
+
+def table(rows: Iterable[Sent], partition: int) -> pa.Table:
+    """Give records as a write takes them."""
+    rows = list(rows)
+    headers = [
+        [{"key": name, "value": value} for name, value in one.headers] or None for one in rows
+    ]
+    return pa.table(
+        {
+            "key": pa.array([one.key for one in rows], pa.binary()),
+            "value": pa.array([one.value for one in rows], pa.binary()),
+            "headers": pa.array(headers, HEADERS_TYPE),
+            "partition": pa.array([partition] * len(rows), pa.int32()),
+            "timestamp": pa.array([one.timestamp for one in rows], pa.timestamp("ms", "UTC")),
+        }
+    )
+
+
+def numbers(first: int, how_many: int, now: int, size: int = 40) -> list[Sent]:
+    """Give records that differ, a ms apart, some without a key, a value or headers."""
+    return [
+        Sent(
+            b"k%d" % number if number % 5 else None,
+            (b"v%d-" % number).ljust(size, b".") if number % 7 else None,
+            now + number,
+            (("one", b"1"), ("none", None)) if number % 11 == 0 else (),
+        )
+        for number in range(first, first + how_many)
+    ]
