@@ -246,7 +246,12 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
     records = [
         Record(0, 1, key, value),
         Record(1, 1, key, None),
-        Record(2, 1, b"\0\x09new", b"\0\1x"),
+        Record(
+            2,
+            1,
+            b"\0\x09\0\1g",
+            bytes.fromhex("000002" + "00" * 16 + "027400000001020000000001000000"),
+        ),
         Record(3, 1, b"\0\x63", b""),
         Record(4, 1, None, b"x"),
         Record(5, 1, key[:-1], value),
@@ -263,8 +268,9 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
         f'| key: {shown} payload: {{"version":"3","data":{{"offset":42,"leaderEpoch":5,'
         '"metadata":"m","commitTimestamp":1000}}',
         f"| key: {shown} payload: <DELETE>",
-        '| key: {"type":"9","name":"ShareGroupPartitionMetadata","data":"AAluZXc="}'
-        ' payload: {"version":"1","data":"AAF4"}',
+        '| key: {"type":"9","data":{"groupId":"g"}} payload: {"version":"0","data":{"topics":['
+        '{"topicId":"AAAAAAAAAAAAAAAAAAAAAA","topicName":"t","numPartitions":1,'
+        '"partitionMetadata":[{"partition":0,"racks":[]}]}]}}',
         "| key: Unknown record type 99 at offset 3, skipping.",
         "| key: Error at offset 4, skipping. a record of __consumer_offsets without a key",
         "| key: Error at offset 5, skipping. 4 bytes where 3 are left",

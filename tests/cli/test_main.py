@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -49,7 +50,7 @@ USAGE = [
     ([], "required: VERB"),
     (["topics"], "required: ACTION"),
     (["topics", "create", "--root", RECORDS], "required: --topic"),
-    (["produce"], "invalid choice: 'produce'"),
+    (["mirror"], "invalid choice: 'mirror'"),
     (["topics", "list"], "required: --root"),
     (["topics", "list", "--root", RECORDS, "--exclude"], "did you mean --exclude-internal?"),
     (["topics", "list", "--root", RECORDS, "--jsn=1"], "did you mean --json?"),
@@ -69,8 +70,13 @@ def test_help_tells_of_what_exists(klog: Klog) -> None:
     said = klog("--help")
     assert said.code == 0
     told = said.out.decode().split("VERB\n")[-1].split("\n\n")[0]
-    verbs = [line.split()[0] for line in told.splitlines()]
-    assert verbs == ["topics", "configs", "consume", "history", "vacuum", "dump"]
+    verbs = re.findall(r"^    (\S+)", told, re.MULTILINE)
+    assert verbs == [
+        *("topics", "configs", "consume", "produce", "history", "delete-records"),
+        *("compact", "merge", "retain", "vacuum", "verify", "export-log"),
+        *("adopt", "import-log"),
+        *("verifiable-producer", "verifiable-consumer", "dump"),
+    ]
     assert klog("--version").out.decode() == f"klog {__version__}\n"
 
 

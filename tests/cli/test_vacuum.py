@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from klog.cli.vacuum import duration_ms
 from klog.connector.log import cleaning, operations
 from klog.connector.log.root import find_root
 from klog.connector.store.temporary import temporary_path
+from klog.jobs.vacuum import duration_ms
 from tests.cli.klog_root import Root
 from tests.commits.logs import DAY_MS
 

@@ -16,9 +16,20 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from klog import __version__
-from klog.cli import configs, consume, dump, history, topics, vacuum
-from klog.cli.output import printable
+from klog.cli import (
+    configs,
+    consume,
+    delete_records,
+    dump,
+    history,
+    jobs,
+    produce,
+    topics,
+    verifiable_consumer,
+    verifiable_producer,
+)
 from klog.errors import KlogError
+from klog.jobs.printing import printable
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
@@ -91,8 +102,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     topics.add_verbs(verbs, common)
     configs.add_verb(verbs, common)
     consume.add_verb(verbs, common)
+    produce.add_verb(verbs, common)
     history.add_verb(verbs, common)
-    vacuum.add_verb(verbs, common)
+    delete_records.add_verb(verbs, common)
+    jobs.add_verbs(verbs, common)
+    verifiable_producer.add_verb(verbs, common)
+    verifiable_consumer.add_verb(verbs, common)
     dump.add_verb(verbs)
     given, unknown = parser.parse_known_args(arguments)
     if unknown:

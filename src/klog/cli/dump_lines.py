@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
-from klog.cli.dump_pieces import json_pieces, text_pieces
+from klog.cli.dump_pieces import Base64, Value, json_pieces, text_pieces
 
 MOST_TOLD = 1000
 """Findings that are kept under one heading; of more only the number is."""
 
-Parts: TypeAlias = "list[str | bytes]"
+Parts: TypeAlias = "list[str | Value | Base64]"
 """Of a line; bytes are shown as text."""
 
 _OPTIONAL = {"deleteHorizonMs", "currentTxnFirstOffset"}

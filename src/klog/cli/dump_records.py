@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from klog.cli.dump_lines import Parts, text_of
+from klog.cli.dump_pieces import Base64, Value, is_large, values_of
 from klog.errors import CorruptRecordError
 from klog.logformat import control
 from klog.logformat.columnar import Columns
@@ -27,11 +28,11 @@ from klog.logformat.internal_topics import (
 from klog.logformat.schema import Fields
 from klog.logformat.sequence import advance
 
-Shown: TypeAlias = "bytes | str | Fields | None"
-Decoder: TypeAlias = Callable[[int, "bytes | None", "bytes | None"], tuple[Shown, Shown]]
+Shown: TypeAlias = "Value | str | Fields | None"
+Decoder: TypeAlias = Callable[[int, "Value | None", "Value | None"], tuple[Shown, Shown]]
 """(offset, key, value) to what is shown of key and payload; None where nothing is."""
 
-Row: TypeAlias = "tuple[int, int, bytes | None, bytes | None, list[dict[str, Any]] | None]"
+Row: TypeAlias = "tuple[int, int, Value | None, Value | None, list[dict[str, Any]] | None]"
 """Offset, timestamp in ms, key, value and headers of a record."""
 
 DELETED = "<DELETE>"
@@ -68,9 +69,10 @@ class Show:
 
 def rows_of(records: Columns) -> list[Row]:
     """Give decoded records, all columns of them, as rows."""
-    columns = (records.timestamp_ms, records.key, records.value, records.headers)
-    lists = [[] if column is None else column.tolist() for column in columns]
-    return list(zip(records.offset.tolist(), *lists, strict=True))
+    others = (records.timestamp_ms, records.headers)
+    stamps, headers = ([] if one is None else one.tolist() for one in others)
+    keys, values = (values_of(one) for one in (records.key, records.value))
+    return list(zip(records.offset.tolist(), stamps, keys, values, headers, strict=True))
 
 
 def shown_records(
@@ -99,17 +101,17 @@ def shown_records(
                 ("key", "payload"), _decoded(show, offset, key, value, wrong), strict=True
             ):
                 if part is not None:
-                    parts += [f" {name}: ", _text(part)]
+                    parts += [f" {name}: ", *_texts(part)]
                     fields[name] = part
         yield (["|", *parts] if parts else []), fields
 
 
-def plain(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
+def plain(offset: int, key: Value | None, value: Value | None) -> tuple[Shown, Shown]:
     """Show key and payload as they are."""
     return key, value
 
 
-def group_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
+def group_record(offset: int, key: Value | None, value: Value | None) -> tuple[Shown, Shown]:
     """Show a record of `__consumer_offsets`. Raises `CorruptRecordError`."""
     if key is None:
         raise CorruptRecordError("a record of __consumer_offsets without a key")
@@ -119,24 +121,24 @@ def group_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[S
     payload = _payload(record, value)
     if isinstance(record.value, dict) and record.value.get("protocolType") == _CONSUMER:
         payload = {**_versioned(record.value_version), "data": _with_members(record.value)}
-    return _key(record, key), payload
+    return _key(record), payload
 
 
-def transaction_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[Shown, Shown]:
+def transaction_record(offset: int, key: Value | None, value: Value | None) -> tuple[Shown, Shown]:
     """Show a record of `__transaction_state`. Raises `CorruptRecordError`."""
     if key is None:
         raise CorruptRecordError("a record of __transaction_state without a key")
     record = read_transaction_record(key, value)
     if not record.name:
         return f"Unknown record type {record.key_version} at offset {offset}, skipping.", None
-    return _key(record, key), _payload(record, value)
+    return _key(record), _payload(record, value)
 
 
 def _metadata(
     offset: int,
     timestamp: int,
-    key: bytes | None,
-    value: bytes | None,
+    key: Value | None,
+    value: Value | None,
     headers: list[dict[str, Any]] | None,
     batch: Batch,
 ) -> Fields:
@@ -162,7 +164,7 @@ class HeaderKeys(list[str]):
 
 
 def _control(
-    offset: int, key: bytes | None, value: bytes | None, wrong: Callable[[int, str], None]
+    offset: int, key: Value | None, value: Value | None, wrong: Callable[[int, str], None]
 ) -> tuple[str, Fields]:
     try:
         record = control.read_control(key or b"", value or b"")
@@ -183,8 +185,8 @@ def _control(
 def _decoded(
     show: Show,
     offset: int,
-    key: bytes | None,
-    value: bytes | None,
+    key: Value | None,
+    value: Value | None,
     wrong: Callable[[int, str], None],
 ) -> tuple[Shown, Shown]:
     try:
@@ -194,14 +196,11 @@ def _decoded(
         return f"Error at offset {offset}, skipping. {exc.reason}", None
 
 
-def _key(record: InternalRecord, key: bytes) -> Fields:
-    version = {"type": str(record.key_version)}
-    if record.key is None:
-        return {**version, "name": record.name, "data": key}
-    return {**version, "data": record.key}
+def _key(record: InternalRecord) -> Fields:
+    return {"type": str(record.key_version), "data": record.key}
 
 
-def _payload(record: InternalRecord, value: bytes | None) -> Shown:
+def _payload(record: InternalRecord, value: Value | None) -> Shown:
     if value is None:
         return DELETED
     return {**_versioned(record.value_version), "data": record.value or value}
@@ -225,8 +224,13 @@ def _with_members(group: Fields) -> Fields:
     return {**group, "members": members}
 
 
-def _text(part: Shown) -> str | bytes:
-    return part if isinstance(part, str | bytes) else _json(part)
+def _texts(part: Shown) -> Parts:
+    if isinstance(part, str | bytes | memoryview):
+        return [part]
+    if isinstance(part, dict) and is_large(part.get("data")):
+        before, behind = _json({**part, "data": ""}).rsplit('""', 1)
+        return [f'{before}"', Base64(part["data"]), f'"{behind}']
+    return [_json(part)]
 
 
 def _json(value: Any) -> str:

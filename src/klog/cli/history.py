@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
-from klog.cli.output import configs_text, labelled, time_text, write_json, write_lines
 from klog.cli.roots import root_with_log
 from klog.connector.log.commit import Actions, Amount, Commit
 from klog.connector.log.paths import segment_path
 from klog.connector.log.topics import Topics
+from klog.jobs.printing import configs_text, labelled, time_text, write_json, write_lines
 
 _HELP = """\
 For each commit, newest first, what of this there is:
@@ -73,6 +73,7 @@ def _fields(commit: Commit) -> dict[str, object]:
         "Removed": _removed_text(actions),
         "Partitions": _listed(_partitions(actions)),
         "LogStart": _by_partition(actions.log_start),
+        "LogEnd": _by_partition(actions.ends_at),
         "CleanedTo": _by_partition(actions.cleaned_to),
         "Horizon": actions.horizon,
         "Writer": progress.name if progress else None,
@@ -99,6 +100,7 @@ def _object(commit: Commit) -> dict[str, Any]:
         else None,
         "partitions": _partitions(actions) or None,
         "logStart": _text_keys(actions.log_start),
+        "logEnd": _text_keys(actions.ends_at),
         "cleanedTo": _text_keys(actions.cleaned_to),
         "horizon": actions.horizon,
         "transactionalId": progress.name if progress else None,

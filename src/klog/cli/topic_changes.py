@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 from typing import Any, BinaryIO
 
-from klog.cli.output import write_json, write_lines
 from klog.cli.roots import directories, klog_root, root_with_log
 from klog.connector.log.author import random_uuid
 from klog.connector.log.root import KlogRoot, make_root
 from klog.connector.log.state import State
 from klog.connector.log.topics import Topics, check_new_topic
 from klog.errors import OptionError
+from klog.jobs.printing import write_json, write_lines
 
 
 def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:

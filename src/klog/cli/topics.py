@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
 from klog.cli import topic_changes
-from klog.cli.output import configs_text, labelled, write_json, write_lines
 from klog.cli.roots import directories, klog_root, states
 from klog.connector.log.partition import Look, PartitionLog, TopicPartition
 from klog.connector.log.raw import RawRoot, retrying
@@ -22,6 +21,7 @@ from klog.connector.log.root import KlogRoot
 from klog.connector.log.topics import described
 from klog.connector.source.subscription import INTERNAL_TOPICS
 from klog.errors import KlogError, OptionError
+from klog.jobs.printing import configs_text, labelled, write_json, write_lines
 
 Facts: TypeAlias = dict[str, int | str]
 """What is known of one partition, by the names that `--json` prints."""

@@ -1,0 +1,38 @@
+"""The jobs as verbs, such as `klog compact`: each in the command's own process."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, BinaryIO
+
+from klog.cli.roots import directories, klog_root
+from klog.jobs import adopt, compact, export_log, import_log, merge, retain, vacuum, verify
+from klog.jobs.command import Command, add_options, write_report
+
+COMMANDS: tuple[Command, ...] = (
+    compact.COMMAND,
+    merge.COMMAND,
+    retain.COMMAND,
+    vacuum.COMMAND,
+    verify.COMMAND,
+    export_log.COMMAND,
+    adopt.COMMAND,
+    import_log.COMMAND,
+)
+
+
+def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add each job to a command line."""
+    for command in COMMANDS:
+        parser = verbs.add_parser(
+            command.verb, parents=[common], help=command.help, epilog=command.epilog
+        )
+        add_options(parser, command)
+
+        def run(given: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
+            klog_root(given.root)  # Among several there may be none of klog's.
+            (root, *_) = directories(given.root)
+            given.root = root
+            return write_report(command.run(None, given), out, as_json=given.json)
+
+        parser.set_defaults(run=run, parser=parser)

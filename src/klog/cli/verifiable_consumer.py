@@ -1,0 +1,149 @@
+"""`klog verifiable-consumer`: follows a topic and tells what it reads, as Kafka's tool does.
+
+The rule: what is told was read, in the order of offsets in each partition, each offset once a run.
+klog keeps no positions for it: a consumer begins where it is told to, and who started it knows from
+its events how far it came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from klog.cli.events import Events
+from klog.cli.kafka_options import (
+    add_client_options,
+    given_client_options,
+    warn_of_client_options,
+)
+from klog.cli.roots import directories
+from klog.cli.stdin import Ending
+from klog.connector.embedded import Log, open_log
+from klog.connector.log import root as roots
+from klog.errors import OptionError
+
+COLUMNS = ("key", "value", "partition", "offset")
+_POLL_SECONDS = 0.1
+_START = re.compile(r"([0-9]{1,9}):([0-9]{1,19})")
+_CLIENT_OPTIONS = (
+    "--bootstrap-server", "--broker-list", "--group-id", "--group-protocol",
+    "--group-remote-assignor", "--group-instance-id", "--session-timeout", "--assignment-strategy",
+)  # fmt: skip
+_HELP = """\
+Prints JSON, an object a line, as kafka-verifiable-consumer does: startup_complete, records_consumed
+(count, and for each partition count, minOffset, maxOffset) for what each look at the topic brought,
+before it with --verbose record_data (key, value, topic, partition, offset), shutdown_complete.
+
+There is no group: partitions are not shared out, and positions are not kept."""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `verifiable-consumer` to a command line."""
+    parser = verbs.add_parser(
+        "verifiable-consumer",
+        parents=[common],
+        help="follow a topic and tell what is read",
+        epilog=_HELP,
+    )
+    parser.set_defaults(run=verifiable_consumer, parser=parser)
+    parser.add_argument("--topic", required=True, metavar="T")
+    parser.add_argument(
+        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is without end"
+    )
+    parser.add_argument("--verbose", action="store_true", help="tell each record")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--reset-policy",
+        choices=("earliest", "latest"),
+        default="earliest",
+        help="where to begin: %(default)s",
+    )
+    start.add_argument(
+        "--start",
+        type=_start,
+        metavar="P:OFFSET,...",
+        help="where to begin by partition; others from their beginning",
+    )
+    add_client_options(parser, _CLIENT_OPTIONS, flags=["--enable-autocommit"])
+
+
+def verifiable_consumer(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Read until so many records were read, or a signal comes."""
+    warn_of_client_options(given_client_options(given))
+    paths = directories(given.root)
+    if len(paths) > 1:
+        raise OptionError(f"--root: give one, not {len(paths)}")
+    log = open_log(paths[0], {})
+    events = Events(out, roots.now_ms)
+    positions: dict[int, int] = dict(given.start or {})
+    left = given.max_messages if given.max_messages >= 0 else None
+    with Ending() as ending:
+        if given.reset_policy == "latest":
+            described = log.describe(given.topic)
+            positions = {one.partition: one.log_end for one in described.partitions}
+        events.tell("startup_complete")
+        while not ending.signal and left != 0:
+            count = 0
+            for batch in _polled(log, given.topic, positions):
+                found = batch if left is None else batch.slice(0, left - count)
+                count += _tell(events, given.topic, found, given.verbose, positions)
+                if ending.signal or count == left:
+                    break
+            if left is not None:
+                left -= count
+            if not count:
+                ending.sleep(_POLL_SECONDS)
+        events.tell("shutdown_complete")
+    return 0
+
+
+def _polled(log: Log, topic: str, positions: dict[int, int]) -> Iterator[pa.RecordBatch]:
+    """Give what is behind the positions as of now, which are those of the moment it is asked."""
+    for batch in log.scan(topic, start=dict(positions) or None, columns=list(COLUMNS)):
+        if len(batch):
+            yield batch
+
+
+def _tell(
+    events: Events, topic: str, batch: pa.RecordBatch, verbose: bool, positions: dict[int, int]
+) -> int:
+    """Tell what a batch has, all of one partition, and move the position behind it."""
+    partition, count = batch.column("partition")[0].as_py(), len(batch)
+    offsets = batch.column("offset")
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    if verbose:
+        keys, values = (_texts(batch.column(name)) for name in ("key", "value"))
+        events.tell_all(
+            "record_data",
+            (
+                {"key": key, "value": value, "topic": topic, "partition": partition, "offset": at}
+                for key, value, at in zip(keys, values, offsets.to_pylist(), strict=True)
+            ),
+        )
+    span = {"count": count, "minOffset": first, "maxOffset": last}
+    events.tell(
+        "records_consumed",
+        count=count,
+        partitions=[{"topic": topic, "partition": partition, **span}],
+    )
+    positions[partition] = last + 1
+    return count
+
+
+def _texts(column: pa.Array) -> list[str | None]:
+    """Give keys or values as text; what is no UTF-8 shows as U+FFFD, as with Kafka's tool."""
+    return [None if one is None else one.decode("utf-8", "replace") for one in column.to_pylist()]
+
+
+def _start(text: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for one in text.split(","):
+        matched = _START.fullmatch(one.strip())
+        if matched is None:
+            raise argparse.ArgumentTypeError(f"{one!r} is not PARTITION:OFFSET")
+        found[int(matched[1])] = int(matched[2])
+    return found

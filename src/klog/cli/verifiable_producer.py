@@ -1,0 +1,285 @@
+"""`klog verifiable-producer`: increasing numbers to a topic, and which of them are acknowledged.
+
+The rule: the numbers 0, 1, 2, ... of a transactional id are written once each, whoever is killed
+and whichever answer is lost. They are cut into batches at multiples of `--batch-messages`, and a
+batch has the version of its last number: so the log itself says which number is next, and a second
+process under the same id makes the same batches. A batch is tried again under its version until the
+log says that it is there, and only then are its records told as acknowledged.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeAlias
+
+import pyarrow as pa
+
+from klog.cli.events import Events
+from klog.cli.kafka_options import (
+    add_client_options,
+    given_client_options,
+    warn_of_client_options,
+)
+from klog.cli.roots import root_with_log
+from klog.cli.stdin import Ending
+from klog.connector.embedded import Log, open_log
+from klog.connector.log import root as roots
+from klog.connector.log.root import KlogRoot
+from klog.connector.log.topics import Topics
+from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError
+from klog.jobs.printing import printable
+from klog.logformat.partitioner import key_partitions
+
+MOST_TRIES = 10
+_LONGEST_WAIT_SECONDS = 5.0
+_AGAIN = (CommitConflictError, CommitStateUnknownError, OSError)
+"""After these a batch may be in the log or not, and the same version settles it."""
+_CLIENT_OPTIONS = ("--bootstrap-server", "--acks")
+_HELP = """\
+Prints JSON, an object a line, as kafka-verifiable-producer does: startup_complete, a
+producer_send_success (key, value, topic, partition, offset) or producer_send_error for each record,
+shutdown_complete, tool_data.
+
+The numbers go on where those of the transactional id end in the topic. So a producer that was
+killed is started again with the same words, and --max-messages counts those of all its lives."""
+
+Spans: TypeAlias = Mapping[int, tuple[int, int]]
+"""First and next offset by partition."""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `verifiable-producer` to a command line."""
+    parser = verbs.add_parser(
+        "verifiable-producer",
+        parents=[common],
+        help="write increasing numbers and tell which are acknowledged",
+        epilog=_HELP,
+    )
+    parser.set_defaults(run=verifiable_producer, parser=parser)
+    parser.add_argument("--topic", required=True, metavar="T")
+    parser.add_argument(
+        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is without end"
+    )
+    parser.add_argument(
+        "--throughput",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="messages a second, at most, if >= 0",
+    )
+    parser.add_argument(
+        "--value-prefix",
+        type=int,
+        metavar="P",
+        help="values are P.0, P.1, ... instead of 0, 1, ...",
+    )
+    parser.add_argument(
+        "--repeating-keys", type=_positive, metavar="N", help="keys are 0 to N - 1, over and over"
+    )
+    parser.add_argument(
+        "--message-create-time",
+        type=_time,
+        default=-1,
+        metavar="MS",
+        help="the time of the first record; others by the time that has passed since the start",
+    )
+    parser.add_argument(
+        "--transactional-id",
+        metavar="ID",
+        help="whose numbers these are: by default verifiable-producer, and the prefix if there is "
+        "one",
+    )
+    parser.add_argument(
+        "--batch-messages",
+        type=_positive,
+        default=100,
+        metavar="N",
+        help="in one commit, the same in all lives of a producer: %(default)s",
+    )
+    add_client_options(parser, _CLIENT_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Numbers from `first` until before `behind`, as records."""
+
+    first: int
+    behind: int
+    keys: list[str | None]
+    values: list[str]
+    partitions: list[int]
+    timestamp_ms: int | None
+
+    @property
+    def version(self) -> int:
+        return self.behind - 1
+
+    def table(self) -> pa.RecordBatch:
+        times = pa.repeat(pa.scalar(self.timestamp_ms, pa.timestamp("ms", "UTC")), len(self.values))
+        return pa.RecordBatch.from_pydict(
+            {
+                "key": pa.array(self.keys, pa.string()),
+                "value": pa.array(self.values, pa.string()),
+                "partition": pa.array(self.partitions, pa.int32()),
+                "timestamp": times,
+            }
+        )
+
+
+def verifiable_producer(given: argparse.Namespace, out: BinaryIO) -> int:
+    """Write until so many numbers are there, or a signal comes; 1 if a batch cannot be written."""
+    warn_of_client_options(given_client_options(given))
+    root = root_with_log(given.root)
+    name = given.transactional_id or "-".join(
+        ["verifiable-producer", *([] if given.value_prefix is None else [str(given.value_prefix)])]
+    )
+    state = root.load(root.log_to_write(given.topic))
+    progress = state.progress.get(name)
+    begin = 0 if progress is None else progress.batch_id + 1
+    with Ending() as ending:
+        producer = _Producer(given, name, state.partitions, root, ending, out)
+        producer.events.tell("startup_complete")
+        is_whole = producer.run(begin)
+        producer.summarise()
+    return int(not is_whole)
+
+
+class _Producer:
+    def __init__(
+        self,
+        given: argparse.Namespace,
+        name: str,
+        partitions: int,
+        root: KlogRoot,
+        ending: Ending,
+        out: BinaryIO,
+    ) -> None:
+        self._given, self._name, self._partitions = given, name, partitions
+        self._root, self._ending = root, ending
+        self._log: Log = open_log(root.given, {})
+        self._sent = self._acked = 0
+        self._start_ms = roots.now_ms()
+        self.events = Events(out, roots.now_ms)
+
+    def run(self, begin: int) -> bool:
+        """Write batch after batch from a number on; False if one cannot be written."""
+        most = self._given.max_messages
+        while not self._ending.signal and (most < 0 or begin < most):
+            batch = self._batch(begin)
+            self._sent += len(batch.values)
+            try:
+                spans = self._append(batch)
+            except (KlogError, OSError) as exc:
+                self._tell_error(batch, exc)
+                return False
+            self._tell_success(batch, spans)
+            begin = batch.behind
+            self._throttle()
+        return True
+
+    def summarise(self) -> None:
+        """Tell that it is over, and what it came to."""
+        seconds = max(1, roots.now_ms() - self._start_ms) / 1000
+        self.events.tell("shutdown_complete")
+        self.events.tell(
+            "tool_data",
+            sent=self._sent,
+            acked=self._acked,
+            target_throughput=self._given.throughput,
+            avg_throughput=self._acked / seconds,
+        )
+
+    def _batch(self, first: int) -> _Batch:
+        given = self._given
+        behind = (first // given.batch_messages + 1) * given.batch_messages
+        if given.max_messages >= 0:
+            behind = min(behind, given.max_messages)
+        numbers = range(first, behind)
+        prefix = "" if given.value_prefix is None else f"{given.value_prefix}."
+        keys: list[str | None] = [None] * len(numbers)
+        partitions = [number % self._partitions for number in numbers]
+        if given.repeating_keys is not None:
+            keys = [str(number % given.repeating_keys) for number in numbers]
+            partitions = key_partitions(pa.array(keys), self._partitions).to_pylist()
+        created_ms = given.message_create_time
+        timestamp_ms = None if created_ms < 0 else created_ms + roots.now_ms() - self._start_ms
+        values = [f"{prefix}{number}" for number in numbers]
+        return _Batch(first, behind, keys, values, partitions, timestamp_ms)
+
+    def _append(self, batch: _Batch) -> Spans | None:
+        """Write a batch once; gives where it is, None if the log no longer tells."""
+        for tries in range(MOST_TRIES):
+            try:
+                done = self._log.append(
+                    self._given.topic,
+                    batch.table(),
+                    transactional_id=self._name,
+                    transaction_version=batch.version,
+                )
+            except _AGAIN:
+                if tries + 1 == MOST_TRIES or self._ending.signal:
+                    raise
+                self._ending.sleep(min(_LONGEST_WAIT_SECONDS, 0.1 * 2**tries))
+            else:
+                return done.offsets if done.is_new else self._landed(batch)
+        raise AssertionError("the last try returns or raises")
+
+    def _landed(self, batch: _Batch) -> Spans | None:
+        """Look up where a batch is that was in the log already, by its commit."""
+        for commit in Topics(self._root).history(self._given.topic):
+            progress = commit.actions.progress
+            if progress is None or progress.name != self._name:
+                continue
+            if progress.batch_id > batch.version:
+                continue
+            if progress.batch_id < batch.version:
+                return None
+            spans: dict[int, tuple[int, int]] = {}
+            for entry in commit.actions.add:
+                first, _ = spans.get(entry["partition"], (entry["base_offset"], 0))
+                spans[entry["partition"]] = first, entry["next_offset"]
+            return spans
+        return None
+
+    def _tell_success(self, batch: _Batch, spans: Spans | None) -> None:
+        self._acked += len(batch.values)
+        nexts = {} if spans is None else {partition: span[0] for partition, span in spans.items()}
+        told = []
+        for key, value, partition in zip(batch.keys, batch.values, batch.partitions, strict=True):
+            offset = nexts.get(partition)
+            if offset is not None:
+                nexts[partition] = offset + 1
+            place = {"topic": self._given.topic, "partition": partition, "offset": offset}
+            told.append({"key": key, "value": value, **place})
+        self.events.tell_all("producer_send_success", told)
+
+    def _tell_error(self, batch: _Batch, error: Exception) -> None:
+        why = {"exception": type(error).__name__, "message": printable(str(error))}
+        self.events.tell_all(
+            "producer_send_error",
+            (
+                {"key": key, "value": value, "topic": self._given.topic, **why}
+                for key, value in zip(batch.keys, batch.values, strict=True)
+            ),
+        )
+
+    def _throttle(self) -> None:
+        if self._given.throughput < 0:
+            return
+        due_ms = self._start_ms + 1000 * self._sent / max(1, self._given.throughput)
+        self._ending.sleep((due_ms - roots.now_ms()) / 1000)
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 999999999")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    """Read milliseconds since the epoch, or -1."""
+    if text != "-1" and not (text.isascii() and text.isdecimal() and len(text) <= 15):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in milliseconds since 1970")
+    return int(text)
