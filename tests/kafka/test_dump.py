@@ -176,20 +176,12 @@ def test_batches_of_every_kind(klog: Klog, tmp_path: Path) -> None:
         batch(records, attributes=GZIP | LOG_APPEND_TIME, max_timestamp=7777),
         batch(records, attributes=ZSTD, base_sequence=(1 << 31) - 2, producer_id=1),
         control(5, 337),
-        control(6, 6, value=VOTERS),
     ]
     for number, data in enumerate(kinds):
         directory = tmp_path / str(number)
         directory.mkdir()
         made(directory, data)
     check_same(klog, sorted(tmp_path.rglob("*.log")), "--print-data-log")
-
-
-VOTERS = bytes.fromhex(
-    # version 0, one voter 1 with its directory, one endpoint C at h:9093, versions 0 to 1
-    "0000" "02" "00000001" "0123456789abcdeffedcba9876543210" "02" "0243" "0268" "2385" "00"
-    "0000" "0001" "00" "00" "00"
-)  # fmt: skip
 
 
 def test_gaps(klog: Klog, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,9 +21,20 @@ from klog.logformat.names import segment_name
 from klog.logformat.partition import load
 from klog.logformat.snapshot import decode_snapshot
 from tests.broker import Broker
-from tests.corpus import Record, damage
-from tests.corpus.clients import Client, numbered
-from tests.java import JavaProducer, consume, java_process
+from tests.corpus import damage
+from tests.corpus.clients import Client
+from tests.java import java_process
+from tests.kafka.mounted import (
+    BEHIND,
+    INDEXES,
+    Accounts,
+    Where,
+    assert_kept,
+    consumed,
+    files,
+    of,
+    produce_behind,
+)
 from tests.kafka.written_topics import config_of, write_all
 from tests.reading import LEVELS, read_partition, told_at
 
@@ -34,9 +44,6 @@ pytestmark = pytest.mark.kafka
 PROPERTIES = {"log.retention.ms": "-1"}
 WRITTEN = write_all(time.time_ns() // 1_000_000)
 EVERY = pytest.mark.parametrize("where", WRITTEN, ids=lambda where: f"{where[0]}-{where[1]}")
-INDEXES = (".index", ".timeindex", ".txnindex")
-Where = tuple[str, int]
-Accounts = dict[str, list[Record]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +58,6 @@ class Judged:
     after_producers: Accounts
 
 
-def files(folder: Path, where: Where, *suffixes: str) -> dict[str, bytes]:
-    """Give the files of a partition that end with one of the suffixes."""
-    directory = folder / f"{where[0]}-{where[1]}"
-    return {
-        path.name: path.read_bytes()
-        for path in sorted(directory.iterdir())
-        if path.suffix in suffixes
-    }
-
-
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
     """Write, mount, recover, consume, mount again, consume, produce, consume."""
@@ -73,14 +70,14 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
         _mount(work / "written", log_dir)
         damage.unclean(log_dir / "any")
         broker.start()
-        after_recovery = _consumed(gateway, broker)
+        after_recovery = consumed(gateway, broker, WRITTEN)
         broker.stop()
         shutil.copytree(log_dir, work / "recovered")
         _mount(work / "written", log_dir)
         broker.start()
-        before = _consumed(gateway, broker)
-        _produce(gateway, broker)
-        after = _consumed(gateway, broker)
+        before = consumed(gateway, broker, WRITTEN)
+        produce_behind(gateway, broker, WRITTEN)
+        after = consumed(gateway, broker, WRITTEN)
         broker.stop()
         yield Judged(work / "written", work / "recovered", log_dir, after_recovery, before, after)
 
@@ -111,36 +108,6 @@ def _mount(written: Path, log_dir: Path) -> None:
     for directory in written.iterdir():
         shutil.rmtree(log_dir / directory.name)
         shutil.copytree(directory, log_dir / directory.name)
-
-
-def _consumed(gateway: Any, broker: Broker) -> Accounts:
-    return {level: consume(gateway, broker.bootstrap, WRITTEN, level)[1] for level in LEVELS}
-
-
-def _produce(gateway: Any, broker: Broker) -> None:
-    """Go on behind every partition: idempotent, committed, aborted."""
-    plain = JavaProducer(gateway, broker.bootstrap, enable_idempotence="true", acks="all",
-                         compression_type="lz4")  # fmt: skip
-    both = JavaProducer(gateway, broker.bootstrap, transactional_id="behind klog")
-    both.java.initTransactions()
-    for topic, partition in WRITTEN:
-        plain.batch(topic, partition, numbered(3))
-    for commit in (True, False, True):
-        both.java.beginTransaction()
-        for topic, partition in WRITTEN:
-            both.batch(topic, partition, numbered(2, 10))
-        if commit:
-            both.java.commitTransaction()
-        else:
-            both.java.abortTransaction()
-    for topic, partition in WRITTEN:
-        plain.batch(topic, partition, numbered(2, 20))
-    plain.close()
-    both.close()
-
-
-def of(records: list[Record], where: Where) -> list[Record]:
-    return [one for one in records if (one.topic, one.partition) == where]
 
 
 @EVERY
@@ -226,26 +193,18 @@ def test_transactions_are_worth_an_index(judged: Judged) -> None:
 def test_klog_reads_what_producers_wrote_behind_it(
     judged: Judged, where: Where, level: str
 ) -> None:
-    consumed = of(judged.after_producers[level], where)
+    found = of(judged.after_producers[level], where)
     wanted = told_at(WRITTEN[where].records, level)
-    behind = {"read_uncommitted": 3 + 3 * 2 + 2, "read_committed": 3 + 2 * 2 + 2}[level]
-    assert consumed[: len(wanted)] == wanted
-    assert len(consumed) == len(wanted) + behind
-    assert read_partition([judged.continued], *where, level) == consumed
+    assert found[: len(wanted)] == wanted
+    assert len(found) == len(wanted) + BEHIND[level]
+    assert read_partition([judged.continued], *where, level) == found
 
 
 @EVERY
 def test_a_clean_start_keeps_every_file(judged: Judged, where: Where) -> None:
-    """Closed segments to the byte; the active one is written to, which begins with what it had."""
-    kept = files(judged.continued, where, ".log", *INDEXES)
+    """Closed segments to the byte."""
     written = files(judged.written, where, ".log", *INDEXES)
-    active = max(name[:20] for name in written)
-    for name, content in written.items():
-        if name.startswith(active):
-            # The last entry of a time index is that of the clean stop.
-            assert kept[name].startswith(content), name
-        else:
-            assert kept[name] == content, name
+    assert_kept(written, files(judged.continued, where, ".log", *INDEXES))
 
 
 @EVERY

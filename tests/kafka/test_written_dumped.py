@@ -7,16 +7,18 @@ index at all: `test_written.py` does.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.broker import kafka_tool_output
-from tests.corpus import Record
+from klog.logformat import markers
+from klog.logformat.markers import At, Endpoint, Voter
+from tests.kafka.dumping import RECORD, as_dumped, checked, dumped
 from tests.kafka.written import COORDINATOR_EPOCH
 from tests.kafka.written_topics import write_all
 
@@ -24,13 +26,6 @@ pytestmark = pytest.mark.kafka
 
 WRITTEN = write_all(time.time_ns() // 1_000_000)
 GAPS, GROUPED = "written.gaps-0", "written.grouped-0"
-DUMPED = re.compile(r"^Dumping (\S+)$", re.MULTILINE)
-RECORD = re.compile(
-    r"^\| offset: (\d+) (CreateTime|LogAppendTime): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)"
-    r".*?(?: endTxnMarker: (\w+) coordinatorEpoch: (\d+))?$",
-    re.MULTILINE,
-)
-FAULTS = re.compile("isvalid: false|Found|[Ii]nvalid|not found|out of order")
 
 
 @pytest.fixture(scope="module")
@@ -43,27 +38,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, content in log.files().items():
             (directory / name).write_bytes(content)
     return folder
-
-
-def dumped(paths: list[Path], *options: str) -> tuple[dict[Path, str], str]:
-    """Run the dump tool over files; give what it said of each, and what it complains of at last.
-
-    It names mismatches only on standard error, and ends with success all the same.
-    """
-    given = ",".join(map(str, paths))
-    said, told = kafka_tool_output("kafka.tools.DumpLogSegments", *options, "--files", given)
-    _, *parts = DUMPED.split(said)
-    complaints = [line for line in told.splitlines() if not line.startswith(("SLF4J", "WARNING"))]
-    found = {Path(parts[i]): parts[i + 1] for i in range(0, len(parts), 2)}
-    return found, "\n".join([*complaints, *FAULTS.findall(said)])
-
-
-def checked(paths: list[Path], *options: str) -> dict[Path, str]:
-    """Run it and see that it came to the end of the list and found nothing."""
-    found, complaints = dumped(paths, *options)
-    assert complaints == ""
-    assert sorted(found) == sorted(paths), "the tool stops at the first file it cannot read"
-    return found
 
 
 def written_files(written: Path, *suffixes: str, but: str = "") -> list[Path]:
@@ -84,18 +58,10 @@ def test_the_dump_tool_finds_every_record_and_no_fault(written: Path) -> None:
         assert text.count("baseOffset: ") == sum(len(append) for append in log.appends)
         told = RECORD.findall(text)
         data = [one[:5] for one in told if not one[5]]
-        assert data == [_as_dumped(one) for one in log.records]
+        assert data == [as_dumped(one) for one in log.records]
         markers = {int(offset): kind for offset, *_, kind, _ in told if kind}
         assert markers == log.markers
         assert {epoch for *_, epoch in told} <= {"", str(COORDINATOR_EPOCH)}
-
-
-def _as_dumped(one: Record) -> tuple[str, ...]:
-    def size(content: Any) -> str:
-        return "-1" if content is None else str(len(content))
-
-    kind = ("CreateTime", "LogAppendTime")[one.timestamp_type]
-    return (str(one.offset), kind, str(one.timestamp), size(one.key), size(one.value))
 
 
 @pytest.mark.parametrize("option", ["--index-sanity-check", "--verify-index-only", None])
@@ -134,3 +100,53 @@ def test_the_dump_tool_reads_snapshots_and_transaction_indexes(written: Path) ->
         content = path.read_bytes()
         entries = len(content) // 34 if path.suffix == ".txnindex" else (len(content) - 10) // 46
         assert text.lower().count("producerid: ") == entries, path
+
+
+def test_the_dump_tool_reads_what_controllers_write(tmp_path: Path) -> None:
+    directories = ["ASNFZ4mrze_-3LqYdlQyEA", "_-3LqYdlQyEBI0VniavN7w"]
+    endpoints = (Endpoint("CONTROLLER", "h\u00f6st", 65535), Endpoint("OTHER", "", 0))
+    voters = [Voter(one, name, endpoints[:one], 0, 1) for one, name in enumerate(directories)]
+    batches = [
+        markers.snapshot_header(At(0, 1000, 3), 999),
+        markers.kraft_version(At(1, 1000, 3), 1),
+        markers.kraft_voters(At(2, 1000, 3), voters),
+        markers.leader_change(At(3, 1000, 3), 1, [0, 1], [1]),
+        markers.snapshot_footer(At(4, 1000, 3)),
+    ]
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(b"".join(batches))
+    text = checked([log], "--deep-iteration")[log]
+    assert text.count("isControl: true") == len(batches)
+    told = re.findall(r"headerKeys: \[\] (\w+):? (\{.*\})$", text, re.MULTILINE)
+    assert [(name, json.loads(fields)) for name, fields in told] == [
+        ("SnapshotHeader", {"version": 0, "lastContainedLogTimestamp": 999}),
+        ("KRaftVersion", {"version": 0, "kRaftVersion": 1}),
+        (
+            "KRaftVoters",
+            {
+                "version": 0,
+                "voters": [
+                    {
+                        "voterId": one,
+                        "voterDirectoryId": name,
+                        "endpoints": [asdict(each) for each in endpoints[:one]],
+                        "kRaftVersionFeature": {
+                            "minSupportedVersion": 0,
+                            "maxSupportedVersion": 1,
+                        },
+                    }
+                    for one, name in enumerate(directories)
+                ],
+            },
+        ),
+        (
+            "LeaderChange",
+            {
+                "version": 0,
+                "leaderId": 1,
+                "voters": [{"voterId": 0}, {"voterId": 1}],
+                "grantingVoters": [{"voterId": 1}],
+            },
+        ),
+        ("SnapshotFooter", {"version": 0}),
+    ]

@@ -1,0 +1,64 @@
+"""Logs that klog cleans otherwise than a broker, on purpose: one function a difference.
+
+The rule: a function makes one round, and says what each side does of it and why.
+"""
+
+from __future__ import annotations
+
+from tests.encode import GZIP, Record, batch
+from tests.encode_legacy import plain, wrapper
+from tests.kafka.cleaning_workloads import DAY_MS, HOUR_MS, MINUTE_MS, Round
+
+RATIO, OVERDUE, LEGACY = "differs.ratio", "differs.overdue", "differs.legacy"
+COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": str(DAY_MS)}
+
+
+def differences(now_ms: int) -> dict[str, list[Round]]:
+    """Give the rounds of each topic: one each."""
+    return {
+        RATIO: [_ratio(now_ms)],
+        OVERDUE: [_overdue(now_ms)],
+        LEGACY: [_legacy(now_ms)],
+    }
+
+
+def _ratio(now_ms: int) -> Round:
+    """Begin the log within a segment, of two of one size.
+
+    A broker takes the bytes of that segment for clean and for dirty, two thirds of three are dirty;
+    klog for dirty, as it cleans it for the first time: all are.
+    """
+    logs = {
+        base: batch([Record(base + one, now_ms, b"k", b"v") for one in range(4)]) for base in (0, 4)
+    }
+    return Round(
+        logs, 8, {**COMPACT, "min.cleanable.dirty.ratio": "0.8"}, log_start=2, is_left=True
+    )
+
+
+def _overdue(now_ms: int) -> Round:
+    """Put an old batch behind a young one.
+
+    A broker asks how old the first batch of a segment is, klog how old any record of it is: it was
+    promised for each that it would be cleaned by then.
+    """
+    young, old = now_ms - MINUTE_MS, now_ms - 3 * HOUR_MS
+    log = batch([Record(0, young, b"k", b"v")]) + batch([Record(1, old, b"k", b"v")])
+    config = {"min.cleanable.dirty.ratio": "1", "max.compaction.lag.ms": str(HOUR_MS)}
+    return Round({0: log}, 2, {**COMPACT, **config}, is_left=True)
+
+
+def _legacy(now_ms: int) -> Round:
+    """Write messages of format v1, some compressed, with a tombstone.
+
+    A broker of version 4 makes batches v2 of all of them, klog of those alone that it cannot leave
+    as they are: a wrapper that loses records, a tombstone, which needs a horizon.
+    """
+    rows = [
+        Record(offset, now_ms + offset, b"k%d" % (offset % 3), b"v%d" % offset)
+        for offset in range(12)
+    ]
+    rows[10] = Record(10, now_ms, b"k1", None)
+    rows[7] = Record(7, now_ms, None, b"no key")
+    log = plain(rows[:4], 1) + wrapper(rows[4:8], 1, GZIP) + plain(rows[8:], 1)
+    return Round({0: log}, 12, {**COMPACT, "min.cleanable.dirty.ratio": "0.0"})

@@ -1,0 +1,351 @@
+"""What `klog export-log` writes, put before Kafka's dump tool, a broker and Java's clients.
+
+The rule: the export is mounted by the very commands of docs/export.md. One broker, one Java
+process: it is started once as after a kill, so that it recovers every segment, and once as after a
+clean stop; then producers go on behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from klog.jobs import export_log, import_log, verify
+from klog.logformat.names import deleted_directory
+from klog.logformat.producers import ProducerState
+from klog.logformat.snapshot import decode_snapshot
+from tests.broker import Broker
+from tests.corpus import Record, damage
+from tests.corpus.clients import Client
+from tests.java import consume, java_process
+from tests.jobs.written_root import WrittenRoot
+from tests.kafka.dumping import RECORD, as_dumped, checked, dumped
+from tests.kafka.exported_topics import GAPS, OPEN, WRITTEN, adopt, config_on_broker, take_open
+from tests.kafka.mounted import (
+    BEHIND,
+    INDEXES,
+    Accounts,
+    Where,
+    assert_kept,
+    consumed,
+    files,
+    of,
+    produce_behind,
+)
+from tests.reading import LEVELS, read_partition, told_at
+
+pytestmark = pytest.mark.kafka
+
+PROPERTIES = {"log.retention.ms": "-1", "log.segment.delete.delay.ms": "0"}
+DOC = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
+PARTITIONS: list[Where] = [
+    *(("exported.codecs", number) for number in range(5)),
+    ("exported.started", 0),
+    ("exported.started", 1),
+    ("exported.emptied", 0),
+    ("exported.emptied", 1),
+    ("exported.appended", 0),
+    ("written.txn", 0),
+    (GAPS, 0),
+    ("exported.epochs", 0),
+    (OPEN, 0),
+]
+EVERY = pytest.mark.parametrize("where", PARTITIONS, ids=lambda where: f"{where[0]}-{where[1]}")
+LEFT_BEHIND = deleted_directory("exported.codecs", 0, "0123456789abcdef" * 2)
+TROUBLE = re.compile(r"(?i)truncat|corrupt|invalid|stray|recover.*fail|exception|error")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The root, its export, and log dirs as the broker left them; what it said; what was read."""
+
+    root: WrittenRoot
+    adopted: dict[Where, list[Record]]
+    exported: Path
+    recovered: Path
+    untouched: Path
+    continued: Path
+    said: list[str]
+    bounds: dict[Where, tuple[int, int]]
+    after_recovery: Accounts
+    before_producers: Accounts
+    after_producers: Accounts
+
+    def wanted(self, where: Where, level: str) -> list[Record]:
+        """Give what readers are to see: klog's own scan, or the account of an adopted log."""
+        if where in self.adopted:
+            return told_at(self.adopted[where], level)
+        return read_partition([Path(self.root.given)], *where, level)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+    """Write, mount, recover, consume, mount again, consume, stop, produce, consume."""
+    work = tmp_path_factory.mktemp("exported")
+    now = time.time_ns() // 1_000_000 - 3_600_000
+    root = WrittenRoot(str(work / "root"))
+    for write in WRITTEN:
+        write(root, now)
+    adopted = adopt(root, now)
+    take_open(root, work, now)
+    said: list[str] = []
+    with Broker(work / "broker", PROPERTIES) as broker, java_process() as gateway:
+        client = Client(broker)
+        counts = Counter(topic for topic, _ in PARTITIONS)
+        for topic, count in counts.items():
+            client.create(topic, "", config_on_broker(root, topic), count)
+        broker.stop()
+        log_dir = broker.log_dirs[0]
+        for topic, count in counts.items():
+            mount(root.given, topic, count, log_dir, work)
+        shutil.copytree(log_dir, work / "exported")
+        # What an export leaves that is killed here.
+        shutil.copytree(log_dir / "exported.codecs-0", log_dir / LEFT_BEHIND)
+        next((log_dir / LEFT_BEHIND).glob("*.index")).unlink()
+        damage.unclean(log_dir / "any")
+        broker.start()
+        after_recovery = consumed(gateway, broker, PARTITIONS)
+        broker.stop()
+        said.append(broker.output.read_text())
+        shutil.copytree(log_dir, work / "recovered")
+        restore(work / "exported", log_dir)
+        broker.start()
+        before = consumed(gateway, broker, PARTITIONS)
+        bounds, _ = consume(gateway, broker.bootstrap, PARTITIONS, "read_committed")
+        broker.stop()
+        said.append(broker.output.read_text())
+        shutil.copytree(log_dir, work / "untouched")
+        broker.start()
+        produce_behind(gateway, broker, PARTITIONS)
+        after = consumed(gateway, broker, PARTITIONS)
+        broker.stop()
+        yield Exported(
+            root,
+            adopted,
+            work / "exported",
+            work / "recovered",
+            work / "untouched",
+            log_dir,
+            said,
+            {where: (one.earliest, one.high_watermark) for where, one in bounds.items()},
+            after_recovery,
+            before,
+            after,
+        )
+
+
+def mount(root: str, topic: str, partitions: int, log_dir: Path, work: Path) -> None:
+    """Type what docs/export.md says, of another topic."""
+    (block,) = re.findall(r"^```sh mount\n(.*?)^```$", DOC, re.DOTALL | re.MULTILINE)
+    if topic == OPEN:
+        block = block.replace("export-log", "export-log --open-transactions end")
+    numbers = " ".join(map(str, range(partitions)))
+    commands = block.replace("orders", topic).replace("0 1 2", numbers)
+    commands = commands.replace("/tmp/", f"{work}/")
+    main = "from klog.cli import main; raise SystemExit(main())"
+    klog = f'klog() {{ "{sys.executable}" -c "{main}" "$@"; }}\n'
+    subprocess.run(
+        ["sh", "-eu", "-c", klog + commands],
+        env={**os.environ, "LOG_DIR": str(log_dir), "ROOT": root},
+        check=True,
+        timeout=120,
+    )
+
+
+def restore(exported: Path, log_dir: Path) -> None:
+    for topic, partition in PARTITIONS:
+        shutil.rmtree(log_dir / f"{topic}-{partition}")
+        shutil.copytree(exported / f"{topic}-{partition}", log_dir / f"{topic}-{partition}")
+
+
+def exported_files(exported: Exported, *suffixes: str, but: str = "") -> list[Path]:
+    found = exported.exported.glob("*/*")
+    names = {f"{topic}-{partition}" for topic, partition in PARTITIONS if topic != but}
+    return sorted(path for path in found if path.suffix in suffixes and path.parent.name in names)
+
+
+def test_the_dump_tool_finds_every_record_and_no_fault(exported: Exported) -> None:
+    options = ("--deep-iteration", "--print-data-log")
+    found = checked(exported_files(exported, ".log", but=GAPS), *options)
+    gaps, complaints = dumped(sorted((exported.exported / f"{GAPS}-0").glob("*.log")), *options)
+    # It misses the offsets that have no record, as it does in any log that a broker has cleaned.
+    missed = re.compile(r"Non-consecutive offsets in \S+|  \d+ is followed by \d+")
+    assert [line for line in complaints.splitlines() if not missed.fullmatch(line)] == []
+    found |= gaps
+    for where in PARTITIONS:
+        name = f"{where[0]}-{where[1]}"
+        text = "".join(text for path, text in found.items() if path.parent.name == name)
+        # Those below the log start are in its segment.
+        start = exported.bounds[where][0]
+        told = [one[:5] for one in RECORD.findall(text) if not one[5] and int(one[0]) >= start]
+        assert told == [as_dumped(one) for one in exported.wanted(where, "read_uncommitted")]
+
+
+def test_there_is_something_to_dump(exported: Exported) -> None:
+    report = export_log.run(
+        None, exported.root.given, (), str(exported.exported / "x"), dry_run=True
+    )
+    shifted = {(one.topic, one.partition): one.shifted for one in report.partitions}
+    assert all(shifted["exported.codecs", number] > 1 for number in range(5))
+    assert not shifted["exported.appended", 0]
+    names = [path.name for path in exported_files(exported, ".txnindex")]
+    assert len(names) > 3
+
+
+@pytest.mark.parametrize("option", ["--index-sanity-check", "--verify-index-only", None])
+def test_the_dump_tool_finds_no_fault_in_an_index(exported: Exported, option: str | None) -> None:
+    paths = exported_files(exported, ".index", ".timeindex")
+    found = checked(paths, *([option] if option else []))
+    if option == "--index-sanity-check":
+        for path, text in found.items():
+            is_empty = path.suffix == ".index" and not path.stat().st_size
+            good = "is empty." if is_empty else "passed sanity check."
+            assert text.strip() == f"{path} {good}"
+
+
+def test_the_dump_tool_reads_snapshots(exported: Exported) -> None:
+    for path, text in checked(exported_files(exported, ".snapshot", ".txnindex")).items():
+        content = path.read_bytes()
+        entries = len(content) // 34 if path.suffix == ".txnindex" else (len(content) - 10) // 46
+        assert text.lower().count("producerid: ") == entries, path
+
+
+def test_the_broker_has_nothing_to_say(exported: Exported) -> None:
+    for said in exported.said:
+        assert "Kafka Server started" in said
+        lines = [line for line in said.splitlines() if TROUBLE.search(line)]
+        assert lines == []
+
+
+@EVERY
+def test_recovery_truncates_no_byte_and_makes_the_indexes_that_klog_wrote(
+    exported: Exported, where: Where
+) -> None:
+    assert files(exported.recovered, where, ".log") == files(exported.exported, where, ".log")
+    assert files(exported.recovered, where, *INDEXES) == files(exported.exported, where, *INDEXES)
+
+
+@EVERY
+def test_recovery_finds_the_producers_that_klog_wrote(exported: Exported, where: Where) -> None:
+    """The broker's are those of the log's records; of the last snapshot klog's are the same."""
+    written = files(exported.exported, where, ".snapshot")
+    rebuilt = files(exported.recovered, where, ".snapshot")
+    for name, content in written.items():
+        entries = decode_snapshot(content)
+        assert ProducerState.from_snapshot(entries, int(name[:20])).open_transactions == {}
+        assert set(decode_snapshot(rebuilt[name])) == set(entries), name
+    log_start, log_end = exported.bounds[where]
+    assert list(written) == ([f"{log_end:020}.snapshot"] if log_end > log_start else [])
+
+
+@EVERY
+def test_a_clean_start_keeps_every_file(exported: Exported, where: Where) -> None:
+    every = (".log", *INDEXES)
+    written = files(exported.exported, where, *every)
+    assert files(exported.untouched, where, *every) == written
+    assert_kept(written, files(exported.continued, where, *every))
+
+
+@EVERY
+def test_the_bounds(exported: Exported, where: Where) -> None:
+    topic, partition = where
+    state = exported.root.state(topic)
+    markers = 2 if topic == OPEN else 0
+    bounds = state.log_start[partition], state.log_end[partition] + markers
+    assert exported.bounds[where] == bounds
+
+
+@EVERY
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_java_consumer_reads_what_klog_reads(
+    exported: Exported, where: Where, level: str
+) -> None:
+    wanted = exported.wanted(where, level)
+    assert bool(wanted) != (where[0] == "exported.emptied")
+    assert of(exported.after_recovery[level], where) == wanted
+    assert of(exported.before_producers[level], where) == wanted
+    assert read_partition([exported.exported], *where, level) == wanted
+
+
+@EVERY
+@pytest.mark.parametrize("level", LEVELS)
+def test_producers_go_on_behind_it(exported: Exported, where: Where, level: str) -> None:
+    found = of(exported.after_producers[level], where)
+    wanted = exported.wanted(where, level)
+    assert found[: len(wanted)] == wanted
+    assert len(found) == len(wanted) + BEHIND[level]
+    assert read_partition([exported.continued], *where, level) == found
+
+
+@pytest.fixture(scope="module")
+def back(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Import what the broker went on with, all of it, into a new klog root."""
+    root = tmp_path_factory.mktemp("back") / "root"
+    topics = sorted({topic for topic, _ in PARTITIONS})
+    import_log.run(None, str(root), topics, source=str(exported.continued))
+    return root
+
+
+@EVERY
+@pytest.mark.parametrize("level", LEVELS)
+def test_imported_back_nothing_has_changed(
+    exported: Exported, back: Path, where: Where, level: str
+) -> None:
+    """Offsets, times, headers and keys are those that Java reads, first those of the export."""
+    found = read_partition([back], *where, level)
+    assert found == of(exported.after_producers[level], where)
+    wanted = exported.wanted(where, level)
+    assert found[: len(wanted)] == wanted
+
+
+@pytest.fixture(scope="module")
+def again(back: Path) -> Path:
+    """Export that root, which has the segments of two clusters."""
+    to = back.parent / "again"
+    export_log.run(None, str(back), None, str(to))
+    return to
+
+
+@EVERY
+def test_imported_back_its_producers_are_the_brokers(
+    exported: Exported, again: Path, where: Where
+) -> None:
+    """An export of it tells of the producers that the broker wrote down as it stopped.
+
+    But for those that a start would make it forget: their records are of years ago.
+    """
+    ((name, content),) = files(again, where, ".snapshot").items()
+    theirs = decode_snapshot(files(exported.continued, where, ".snapshot")[name])
+    since_ms = time.time_ns() // 1_000_000 - 86_400_000
+    assert set(decode_snapshot(content)) == {one for one in theirs if one.timestamp_ms > since_ms}
+
+
+def test_verify_finds_nothing_in_what_was_imported_back(back: Path) -> None:
+    report = verify.run(None, str(back))
+    assert report.findings == ()
+    assert report.records
+
+
+@EVERY
+def test_the_leader_epochs(exported: Exported, where: Where) -> None:
+    """A broker keeps what it is given and adds its own epoch behind it, whoever led before."""
+    name = f"{where[0]}-{where[1]}/leader-epoch-checkpoint"
+    written = (exported.exported / name).read_text().splitlines()
+    assert (exported.continued / name).read_text().splitlines()[2 : len(written)] == written[2:]
+
+
+def test_what_a_killed_export_left_is_no_partition(exported: Exported) -> None:
+    """The broker took it for one that is to be deleted, as its name says."""
+    assert not (exported.exported / LEFT_BEHIND).exists()
+    names = [path.name for path in exported.continued.glob("*-delete")]
+    assert names in ([], [LEFT_BEHIND])
