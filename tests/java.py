@@ -12,7 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import py4j.java_gateway
+import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from tests.corpus import Bounds, Record
 from tools.jars import jars, java
@@ -51,6 +54,17 @@ def java_process(component: str = "kafka") -> Iterator[Any]:
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
+
+
+@contextmanager
+def java_errors() -> Iterator[type[Exception]]:
+    """Give what a call raises for Java's exceptions, whatever PySpark has done to py4j.
+
+    A session makes py4j convert the errors of every Java process with classes that Spark's has.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(py4j.java_gateway, "get_return_value", get_return_value)
+        yield Py4JJavaError
 
 
 def consume(

@@ -1,4 +1,4 @@
-"""What klog's reader gives of a log directory, in the words of the real consumer's account."""
+"""What klog's reader gives of a log, in the words of the real consumer's account."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from klog.connector.log.raw import RawRoot
+from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
 from klog.connector.source import scan
 from klog.connector.source.rows import MAX_TIMESTAMP_MS
@@ -27,7 +27,7 @@ def read_partition(
         "isolationLevel": level,
     } | more
     options = read_options(given)
-    root = RawRoot(directories)
+    root = open_root(directories)
     found = []
     for task in scan.slices(root, scan.pin(root, options), options):
         for batch in scan.reader(directories, options).read(task):

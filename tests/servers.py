@@ -193,14 +193,17 @@ class S3Server(S3):
 
 
 class Hdfs(Server):
-    """A NameNode and a DataNode; permissions hold for all users but the one who started them.
+    """A NameNode and DataNodes; permissions hold for all users but the one who started them.
 
-    `more` goes over the settings of `hdfs-site.xml`.
+    A file has as many replicas as there are DataNodes. `more` goes over the settings of
+    `hdfs-site.xml`.
     """
 
-    def __init__(self, work: Path, more: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, work: Path, more: Mapping[str, str] | None = None, datanodes: int = 1
+    ) -> None:
         super().__init__(work)
-        self._more = dict(more or {})
+        self._more, self._datanodes = dict(more or {}), datanodes
 
     def _start(self) -> None:
         rpc, http, self._datanode = free_ports(3)
@@ -218,15 +221,16 @@ class Hdfs(Server):
         _xml(
             conf / "hdfs-site.xml",
             {
-                "dfs.replication": "1",
+                "dfs.replication": str(self._datanodes),
                 "dfs.blocksize": str(BLOCK_BYTES),
                 "dfs.permissions.enabled": "true",
                 "dfs.namenode.http-address": f"127.0.0.1:{http}",
                 "dfs.namenode.rpc-bind-host": "127.0.0.1",
                 "dfs.namenode.safemode.extension": "0",
                 "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+                # Else it wants a gigabyte of the disk to stay free.
+                "dfs.datanode.round-robin-volume-choosing-policy.additional-available-space": "0",
                 "dfs.datanode.address": "127.0.0.1:0",
-                "dfs.datanode.http.address": f"127.0.0.1:{self._datanode}",
                 "dfs.datanode.ipc.address": "127.0.0.1:0",
                 "dfs.datanode.hostname": "127.0.0.1",
                 **self._more,
@@ -247,22 +251,29 @@ class Hdfs(Server):
 
     def _run(self) -> None:
         self._spawn(self._java("hadoop", NAME_NODE))
-        self._spawn(self._java("hadoop", DATA_NODE))
+        web = (f"127.0.0.1:{self._datanode}", *("127.0.0.1:0",) * (self._datanodes - 1))
+        for number, address in enumerate(web):
+            settings = {
+                "dfs.datanode.http.address": address,
+                "dfs.datanode.data.dir": str(self.work / "data" / f"datanode-{number}"),
+            }
+            defined = [f"-D{name}={value}" for name, value in settings.items()]
+            self._spawn(self._java("hadoop", DATA_NODE, *defined))
 
     def kill_and_restart(self) -> None:
-        """Kill both at once (SIGKILL), and start them on what they left."""
+        """Kill all at once (SIGKILL), and start them on what they left."""
         self.kill()
         atexit.register(self.kill)
         self._run()
         self._wait()
 
     def kill_datanode(self) -> None:
-        """Kill the DataNode alone."""
+        """Kill the first DataNode alone."""
         self._processes[1].kill()
         self._processes[1].wait()
 
     def syncs(self) -> int:
-        """Tell how often the DataNode has synced a file to its disk so far."""
+        """Tell how often the first DataNode has synced a file to its disk so far."""
         time.sleep(METRICS_SECONDS + 0.2)  # it shows what it last gathered
         query = "qry=Hadoop:service=DataNode,name=DataNodeActivity-*"
         address = f"http://127.0.0.1:{self._datanode}/jmx?{query}"
@@ -277,7 +288,8 @@ class Hdfs(Server):
         except OSError:
             return False
         # After a restart it waits for the blocks of the files that it knows.
-        return b'"NumLiveDataNodes" : 1' in found and b'"FSState" : "Operational"' in found
+        live = f'"NumLiveDataNodes" : {self._datanodes},'.encode()
+        return live in found and b'"FSState" : "Operational"' in found
 
 
 def _xml(path: Path, settings: dict[str, str]) -> None:

@@ -29,6 +29,7 @@ from benchmarks import (
     peers,
     report,
     spark_read,
+    upkeep,
 )
 from benchmarks.__main__ import main
 from benchmarks.logs import (
@@ -300,3 +301,12 @@ def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
     (result,) = spark_read.run(spark, [(100, 400)], ["lz4"], 1)
     assert result.times.records == {"klog": 400, "Parquet": 400, "ceiling": 400, "fixed": 4}
     assert "| 16 KiB (189) | 100 B | lz4 |" in report.spark_table([result])
+
+
+def test_a_merge_that_merges_nothing_is_no_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit code is 0: a lone segment is as large as it is to be."""
+    monkeypatch.setattr(upkeep, "APPENDS", 1)
+    with pytest.raises(RuntimeError, match="nothing was merged"):
+        list(upkeep.merged(tmp_path, 100, 1))

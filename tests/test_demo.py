@@ -1,4 +1,4 @@
-"""`make demo` shows the main job: from any folder, with the rows that the real consumer saw."""
+"""`make demo` shows the main jobs: from any folder, with the rows that the real consumer saw."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_the_demo_shows_what_the_real_consumer_saw(tmp_path: Path) -> None:
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    topics, counts, window, stream = done.stdout.split("\n== ")[1:]
+    topics, counts, window, stream, written, kept = done.stdout.split("\n== ")[1:]
     assert "Topic: txn.open\t" in topics
     committed = [one for one in scene("transactions").records() if one.read_committed]
     counted = re.findall(r"^\| *(\S+)\| *(\d+)\| *(\d+)\|$", counts, re.MULTILINE)
@@ -41,4 +41,13 @@ def test_the_demo_shows_what_the_real_consumer_saw(tmp_path: Path) -> None:
     first, *later = (int(rows) for rows in re.findall(r"(\d+) rows in the sink", stream))
     assert 0 < first < len(streamed)
     assert later == [len(streamed), len(streamed)]
+    runs = [int(batches) for batches in re.findall(r"with (\d+) micro-batches", written)]
+    assert 2 <= runs[0] < runs[1]
+    numbers = re.search(r"records: (\d+), different ones: (\d+), expected: (\d+)", written)
+    assert numbers is not None
+    assert set(numbers.groups()) == {str(1000 * runs[1])}
+    assert re.search(r"Segments: 20 -> [1-4]\t", kept)
+    assert "Compacted: 2\tRecords: 20,000 -> 100\t" in kept
+    assert "records in state: 100\n" in kept
+    assert re.search(r"^  Topics: 1\tRemoved: [1-9]", kept, re.MULTILINE)
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,16 @@ from tools.pyfiles import write_zip
 pytestmark = [pytest.mark.package]
 
 REPOSITORY = Path(__file__).parent.parent
-SOURCES = ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "src", "connector", "logformat")
+SOURCES = (
+    "pyproject.toml",
+    "uv.lock",
+    "README.md",
+    "LICENSE",
+    "src",
+    "connector",
+    "jobs",
+    "logformat",
+)
 UV = Path(sys.executable).with_name("uv")
 
 

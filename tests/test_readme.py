@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from klog.connector.options import KNOWN
+from klog.connector.sink import write_options
 
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text()
@@ -119,10 +120,17 @@ def test_every_link_leads_somewhere() -> None:
 def test_the_options_told_are_those_that_exist(page: str) -> None:
     rows = (REPOSITORY / page).read_text().splitlines()
     if page == "README.md":
-        (row,) = [row for row in rows if row.startswith("| options |")]
+        (row,) = [row for row in rows if row.startswith("| options of a read |")]
         told = re.findall(r"`(\w+)`", row)
     else:
         table = rows[rows.index("| option | default | meaning |") :]
         table = table[: table.index("")]
         told = [name for row in table for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert sorted(told) == sorted(KNOWN)
+
+
+def test_the_options_of_a_write_told_are_those_that_exist() -> None:
+    (row,) = [row for row in README.splitlines() if row.startswith("| options of a write |")]
+    told = {*re.findall(r"`([\w.]+)`", row), "includeHeaders"}  # It does nothing, as in Spark's.
+    levels = {name for name in write_options.KNOWN if name.endswith(".level")}
+    assert told == set(write_options.KNOWN) - levels

@@ -15,8 +15,16 @@
                                               test_nth_call.py::test_f03_f06_
                                               tests/simulation/test_simulation.py::test_a_seed_shows
     F7   a zombie writer                      test_zombie.py::test_f07_
+                                              tests/spark_faults/test_two_drivers.py::test_a_stopped
+                                              tests/spark_faults/test_driver_kills.py::test_killed
     F8   a cleaned number made again          test_cleaning.py::test_f08_
     F9   a stale reader across cleaning       test_cleaning.py::test_f09_
+    F10  a commit that raises and landed      tests/spark_faults/test_tasks.py::test_tasks_and
+                                              tests/spark_faults/test_stores.py::test_on_s3_and_hdfs
+    F11  a task tried again                   tests/spark_faults/test_tasks.py::test_tasks_and
+    F12  a speculative copy of a task         tests/spark_faults/test_standalone.py::test_klog_by_an
+    F13  a batch written anew                 tests/spark_faults/test_driver_kills.py::test_killed
+    F14  two queries on one checkpoint        tests/spark_faults/test_two_drivers.py::test_two
     F16  torn, empty, changed checkpoint      test_hostile.py::test_f16_
     F17  wrong, future checkpoint or commit   test_hostile.py::test_f16_f17_
                                               test_hostile.py::test_f17_
@@ -36,8 +44,6 @@
 
 Others cannot be shown before what they are faults of is there:
 
-    F7   of a query, F10 to F14               with writing from Spark: a commit that raises after it
-                                              landed, retried and speculative tasks, a batch anew
     F18  a segment damaged or missing         with reading a topic's segments by its log
     F26  transactions                         with writes over several topics
     F31  hostile segments, secrets in plans   with reading a topic's segments by its log

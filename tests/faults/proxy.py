@@ -29,6 +29,8 @@ class Wrong:
     hangs: bool = False
     only: str = ""
     """The only method that it happens to; other requests are not counted."""
+    path: str = ""
+    """Part of the paths that it happens to, by any method once it has begun; no others count."""
     to_the_end: bool = False
 
     def __str__(self) -> str:
@@ -57,7 +59,10 @@ class Proxy:
         """Count a request; gives what is to go wrong with it."""
         with self.lock:
             wrong = self.wrong
-            if wrong is None or wrong.only not in ("", method):
+            if wrong is None or wrong.path not in path:
+                return None
+            has_begun = bool(wrong.path and self.requests)
+            if wrong.only not in ("", method) and not has_begun:
                 return None
             self.requests.append(f"{method} {path}")
             number = len(self.requests) - 1

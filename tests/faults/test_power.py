@@ -52,7 +52,7 @@ def test_f29_a_sync_left_out_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The disk of these tests forgets what was not synced: else the test above shows nothing."""
     with noted(disk := Disk(str(tmp_path)), lambda _: None):
         LocalStore().put_if_absent(f"{tmp_path}/whole", b"whole")
-        monkeypatch.setattr(local, "_sync_directory", lambda directory: None)
+        monkeypatch.setattr(local, "sync_directory", lambda directory: None)
         LocalStore().put_if_absent(f"{tmp_path}/unnamed", b"whole")
         monkeypatch.setattr(os, "fsync", lambda descriptor: None)
         LocalStore().put_if_absent(f"{tmp_path}/torn", b"whole")

@@ -1,0 +1,106 @@
+"""A soak of seconds, one with a careless producer, and the tally that tells them apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from klog.cli import main
+from tests.soak.lanes import Place, Process, forked, klog_producer
+from tests.soak.run import soak
+from tests.soak.tally import Tally, tally
+
+SEED = 7
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
+    done = soak(tmp_path, 15, SEED)
+    assert done.tally.wrong == 0, done
+    assert done.gave_up == 0, done
+    assert done.tally.read >= done.tally.acknowledged > 0
+    assert done.kills > 5, done
+    assert done.zombies > 0, done
+
+
+def careless(place: Place, lane: int, events: Path) -> Process:
+    """Start a producer that takes another name in each life, so that its numbers begin anew."""
+    arguments = (
+        "verifiable-producer", "--root", place.root, "--topic", place.topic, "--value-prefix",
+        str(lane), "--throughput", "100", "--batch-messages", "10",
+        "--transactional-id", events.name,
+    )  # fmt: skip
+    return forked(main, arguments, events=events)
+
+
+@pytest.mark.slow
+def test_a_careless_producer_shows(tmp_path: Path) -> None:
+    done = soak(tmp_path, 8, SEED, producers=[careless, klog_producer], consumers=1)
+    assert done.tally.doubled > 0, done
+    assert done.tally.lost == done.tally.misread == done.tally.unread == 0, done
+
+
+LOG = [(0, 0, "0.0"), (0, 1, "0.2"), (1, 0, "0.1"), (1, 1, "1.0")]
+
+
+def counted(
+    tmp_path: Path,
+    log: list[tuple[int, int, str]],
+    told: list[tuple[int, int | None, str]],
+    read: list[list[list[tuple[int, int, str]]]],
+) -> Tally:
+    """Count from records as (partition, offset, value): told as acknowledged, read by lives."""
+    partitions, offsets, values = zip(*log, strict=True)
+    table = pa.table({"partition": partitions, "offset": offsets, "value": values})
+    lives = [[lived(tmp_path, "record_data", life) for life in one] for one in read]
+    return tally(table, [lived(tmp_path, "producer_send_success", told)], lives)
+
+
+def lived(
+    tmp_path: Path,
+    name: str,
+    records: list[tuple[int, int, str]] | list[tuple[int, int | None, str]],
+) -> Path:
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+    lines = [
+        json.dumps({"name": name, "partition": partition, "offset": offset, "value": value})
+        for partition, offset, value in records
+    ]
+    path.write_text("".join(f"{line}\n" for line in [*lines, '{"name": "tool_data"}']) + '{"na')
+    return path
+
+
+def test_a_whole_log_is_right(tmp_path: Path) -> None:
+    made = counted(tmp_path, LOG, [*LOG[:2], (1, None, "0.1")], [[LOG], [LOG[:2], LOG[1:]]])
+    assert made == Tally(acknowledged=3, read=4)
+    assert made.wrong == 0
+
+
+@pytest.mark.parametrize(
+    ("log", "told", "read", "wrong"),
+    [
+        (LOG, [(0, 2, "0.3")], LOG, {"lost": 1, "moved": 1}),
+        (LOG, [(0, 1, "0.0")], LOG, {"moved": 1}),
+        ([*LOG, (1, 2, "0.2")], LOG, [*LOG, (1, 2, "0.2")], {"doubled": 1}),
+        ([*LOG, (1, 2, "1.3")], LOG, [*LOG, (1, 2, "1.3")], {"missing": 2}),
+        ([(0, 0, "0.1"), (0, 1, "0.0")], [], [(0, 0, "0.1"), (0, 1, "0.0")], {"reordered": 1}),
+        (LOG, LOG, LOG[:3], {"unread": 1}),
+        (LOG, LOG, [*LOG, (1, 2, "9.9")], {"misread": 1}),
+        (LOG, LOG, [*LOG[:3], (1, 1, "1.1")], {"misread": 1}),
+        (LOG, LOG, [LOG[1], LOG[0], *LOG[2:]], {"skipped": 1}),
+    ],
+)
+def test_what_is_wrong_is_counted(
+    tmp_path: Path,
+    log: list[tuple[int, int, str]],
+    told: list[tuple[int, int | None, str]],
+    read: list[tuple[int, int, str]],
+    wrong: dict[str, int],
+) -> None:
+    made = counted(tmp_path, log, told, [[read]])
+    acknowledged = len({value for _, _, value in told})
+    assert made == Tally(acknowledged=acknowledged, read=len(log), **wrong)
+    assert made.wrong == sum(wrong.values())

@@ -1,0 +1,48 @@
+"""Verbs of `klog` that run jobs, as what a process of these tests does.
+
+The rule: a process takes its task by name, and the path of the log that it gets is the root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from klog.cli import main
+from klog.connector.log import checkpointing
+from klog.connector.log.topic_log import TopicLog
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb with its arguments, and the commits that its topic has when it is done.
+
+    `unchanged` tells that readers see no difference at all.
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    commits: int = 0
+    unchanged: bool = False
+
+    @property
+    def takes_in(self) -> bool:
+        """Tell whether it makes a klog root of a broker's directory."""
+        return self.name in ("adopt", "import-log")
+
+
+def run_verb(log: TopicLog, verb: Verb) -> None:
+    """Be the verb's process: its last commit makes a checkpoint due, which it waits for."""
+    root = log.paths.root
+    arguments = [one.format(source=source_of(root)) for one in verb.arguments]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpointing, "MIN_COMMITS", verb.commits or checkpointing.MIN_COMMITS)
+        assert main([verb.name, "--root", root, *arguments]) == 0
+        checkpointing.CHECKPOINTER.join()
+
+
+def source_of(root: str | Path) -> Path:
+    """Say where the broker's directory lies that is imported."""
+    return Path(root).parent / "source"

@@ -1,0 +1,120 @@
+"""A stream that commits a record each second, and what its topic costs as the commits add up.
+
+    python -m tests.soak.each_second 10000
+
+The rule: commits, merges, vacuums and checkpoints are klog's own, on the store in memory; only the
+time is made up, a second a commit. After so many commits a fresh reader loads the topic, with its
+requests and bytes counted. `merge` runs every five minutes, a vacuum every ten with half an hour of
+grace, for a day's would hold all that was merged away.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+
+from klog.connector.log import cleaning, garbage
+from klog.connector.log.checkpointing import Checkpointer
+from klog.connector.log.root import back_off, make_root, now_ms
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.log.topics import Topics
+from klog.connector.sink.append import append
+from klog.connector.store.temporary import random_id
+from klog.jobs import merge, verify
+
+TOPIC = "t"
+MERGE_EACH, VACUUM_EACH = 300, 600
+GRACE_MS = 1_800_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What there was after so many commits.
+
+    `live` and `merged` are segments before and after a merge, the most and the last; `files` are
+    those of the partition on the store, `load_requests` and `load_bytes` those of a fresh load,
+    `checkpoint_bytes` what of them is checkpoints and their parts.
+    """
+
+    commits: int
+    live: int
+    merged: int
+    files: int
+    load_requests: int
+    load_bytes: int
+    checkpoint_bytes: int
+
+
+class Counted:
+    """A store that counts what is asked of it."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.requests = self.size_bytes = self.checkpoint_bytes = 0
+
+    def entries(self, directory: str) -> Any:
+        self.requests += 1
+        return self._store.entries(directory)
+
+    def read(self, path: str, most_bytes: int | None = None) -> bytes:
+        self.requests += 1
+        data: bytes = self._store.read(path, most_bytes)
+        self.size_bytes += len(data)
+        self.checkpoint_bytes += len(data) if path.endswith(".parquet") else 0
+        return data
+
+
+def costs(commits: int, each: int, grace_ms: int = GRACE_MS) -> Iterator[Cost]:
+    """Commit so often, and tell what there is after each so many; `grace_ms` is vacuum's."""
+    given = f"memory://{random_id()}"
+    root = make_root(given, "AAAAAAAAAAAAAAAAAAAAAA")
+    Topics(root).create(TOPIC, 1, {"retention.ms": "-1"})
+    times_ms, checkpointer, ids = [now_ms()], Checkpointer(), count()
+    log = TopicLog(root.store, root.log(TOPIC).paths, lambda: times_ms[0], back_off)
+    state, live, merged = log.load(), 0, 0
+    now = pa.array([times_ms[0]], pa.timestamp("ms", "UTC"))
+
+    def new(operation: str) -> Attempt:
+        return Attempt(f"{operation} {next(ids)}", operation, "a test")
+
+    for number in range(1, commits + 1):
+        times_ms[0] += 1000
+        rows = pa.table({"value": [str(number)], "timestamp": now})
+        state = checkpointer.offer(log, append(log, state, rows, new("append")).state)
+        checkpointer.join()
+        live = max(live, state.segments.num_rows)
+        if number % MERGE_EACH == 0:
+            merge.run(None, given, TOPIC)
+            state = log.load(state)
+            merged = state.segments.num_rows
+        if number % VACUUM_EACH == 0:
+            garbage.vacuum(log, new("vacuum"), grace_ms)
+            cleaning.clean_log(log, grace_ms)
+            state = log.load(state)
+        if number % each == 0:
+            counted: Any = Counted(root.store)
+            loaded = TopicLog(counted, log.paths, log.clock, back_off).load()
+            assert loaded.log_end == (number,)
+            files = len(root.store.entries(log.paths.data(f"{TOPIC}-0")))
+            sizes = counted.requests, counted.size_bytes, counted.checkpoint_bytes
+            yield Cost(number, live, merged, files, *sizes)
+    report = verify.run(None, given)
+    assert report.findings == (), report.findings
+    assert report.records == commits
+    fsspec.filesystem("memory").rm(given, recursive=True)
+
+
+def main(commits: int) -> None:
+    for cost in costs(commits, commits // 10):
+        sys.stdout.write(f"{cost}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

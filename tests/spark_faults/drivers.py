@@ -1,0 +1,235 @@
+"""Drivers as processes, with faults in them: started, waited for, killed, stopped and resumed.
+
+The rule: none of them, nor of what they start, outlives the test. A driver leads a process group
+that its JVM is in; Spark's workers are in groups of their own, which end when the JVM does, but for
+one that is parked by a fault: the test releases or kills it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+
+from tests.broker import die_with_parent
+from tests.spark_faults.jobs import Plan
+from tests.spark_faults.upkeep import Upkeep
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent.parent
+HOOKS = HERE / "hooks"
+WAIT_SECONDS = 120
+"""So long nothing may happen: jobs end or reach a fault in less, on the busiest machine."""
+JVM = "-XX:TieredStopAtLevel=1"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that happens once, at a point of `hooks/sitecustomize.py`."""
+
+    name: str
+    act: str
+    at: str
+    where: Mapping[str, object] = field(default_factory=dict)
+    seconds: float = 0
+
+    def to_json(self) -> str:
+        where = {"at": self.at, **self.where}
+        return json.dumps({"act": self.act, "where": where, "seconds": self.seconds})
+
+
+class Driver:
+    """A plan that a module runs; `python` and `path` are its interpreter and its PYTHONPATH."""
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan | Upkeep,
+        faults: Sequence[Fault] = (),
+        python: str = sys.executable,
+        path: Sequence[str] | None = None,
+        submit: Sequence[str] = (),
+        module: str = "tests.spark_faults.jobs",
+    ) -> None:
+        folder.mkdir()
+        self.folder, self._events = folder, folder / "events.jsonl"
+        self.faults = folder / "faults"
+        self.faults.mkdir()
+        for fault in faults:
+            (self.faults / f"{fault.name}.json").write_text(fault.to_json())
+        (folder / "plan.json").write_text(plan.to_json())
+        usual = [str(REPOSITORY), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+        environment = {
+            **os.environ,
+            "KLOG_FAULTS": str(self.faults),
+            "PYTHONPATH": ":".join([str(HOOKS), *(usual if path is None else path)]),
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": python,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "PYSPARK_SUBMIT_ARGS": " ".join(
+                ["--conf", f"'spark.driver.extraJavaOptions={JVM}'", *submit, "pyspark-shell"]
+            ),
+        }
+        environment.pop("SPARK_HOME", None)
+        with (folder / "out").open("wb") as out:
+            self._process = subprocess.Popen(
+                [python, "-m", module, folder / "plan.json", self._events],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+        self._family: dict[int, psutil.Process] = {}
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        for process in self._family.values():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def events(self) -> list[tuple[str, str]]:
+        """Give what jobs have said so far: (job, event)."""
+        return [(one["job"], one["event"]) for one in self._said() if one["job"]]
+
+    def errors(self, job: str) -> list[str]:
+        """Give the errors of a job's tries."""
+        return [one["error"] for one in self._said() if one["job"] == job and one["error"]]
+
+    def report(self, job: str) -> dict[str, Any]:
+        """Give what a job of klog's reported."""
+        (found,) = [one["report"] for one in self._said() if one["job"] == job and one["report"]]
+        return dict(found)
+
+    def wait(self) -> Driver:
+        """Wait for the end of all jobs."""
+        self._until(lambda: self._process.poll() is not None, "its end")
+        said = [(one["job"], one["event"]) for one in self._said()[-1:]]
+        assert said == [("", "ended")], self.tail()
+        return self
+
+    def wait_for(self, *faults: str) -> None:
+        """Wait until faults have happened."""
+        wanted = set(faults)
+
+        def have_happened() -> bool:
+            wanted.difference_update([one for one in wanted if self.pid_of(one)])
+            ended = wanted & {job for job, _ in self.events()}
+            assert not ended, f"not reached: {ended}\n{self.tail()}"
+            return not wanted
+
+        self._until(have_happened, f"one of {faults}")
+
+    def wait_for_events(self, *jobs: str) -> None:
+        """Wait until jobs have come to an end."""
+        wanted = set(jobs)
+
+        def are_there() -> bool:
+            done = {job for job, event in self.events() if event == "done"}
+            return wanted <= done
+
+        self._until(are_there, f"the end of {jobs}")
+
+    def pid_of(self, fault: str) -> int:
+        """Give the process that a fault has happened in; 0 if it has not."""
+        try:
+            return int((self.faults / f"{fault}.fired").read_text())
+        except FileNotFoundError:
+            return 0
+
+    def has_aborted(self, topic: str) -> bool:
+        """Tell whether Spark called `abort` for a topic."""
+        return (self.faults / f"{topic}.aborted").exists()
+
+    def release(self, *faults: str) -> None:
+        """Let parked processes go on."""
+        for fault in faults:
+            (self.faults / f"{fault}.release").touch()
+
+    def kill(self, but: Sequence[str] = ()) -> None:
+        """SIGKILL driver and JVM, and what is parked, `but` for some; the rest ends by itself."""
+        self._look()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        spared = {self.pid_of(fault) for fault in but}
+        for fault in self.faults.glob("*.json"):
+            pid = self.pid_of(fault.stem)
+            if pid in self._family and pid not in spared:
+                with suppress(psutil.NoSuchProcess):
+                    self._family[pid].kill()
+        others = [one for pid, one in self._family.items() if pid not in spared]
+        _, left = psutil.wait_procs(others, timeout=60)
+        assert not left, f"they outlive their driver: {left}"
+
+    def stop(self) -> None:
+        """SIGSTOP the driver, its JVM and all its workers."""
+        self._look()
+        for process in self._family.values():
+            process.suspend()
+
+    def resume(self) -> None:
+        """SIGCONT them."""
+        for process in self._family.values():
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
+    def release_orphan(self, fault: str) -> None:
+        """Let a process go on that has outlived its driver, and wait until it has ended."""
+        process = self._family[self.pid_of(fault)]
+        assert process.is_running()
+        self.release(fault)
+        psutil.wait_procs([process], timeout=WAIT_SECONDS)
+        assert not process.is_running()
+
+    def tail(self) -> str:
+        """Give the end of what it said, and its events."""
+        out = (self.folder / "out").read_bytes()[-6000:].decode(errors="replace")
+        return f"{out}\n{self._said()}"
+
+    def _look(self) -> None:
+        """Remember all that it has started."""
+        with suppress(psutil.NoSuchProcess):
+            leader = psutil.Process(self._process.pid)
+            for process in [leader, *leader.children(recursive=True)]:
+                self._family.setdefault(process.pid, process)
+
+    def _said(self) -> list[dict[str, Any]]:
+        try:
+            lines = self._events.read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+    def _until(self, is_so: Callable[[], bool], what: str) -> None:
+        seen, deadline = -1, 0.0
+        while not is_so():
+            happened = len(self._said()) + len(list(self.faults.glob("*.fired")))
+            if happened > seen:
+                seen, deadline = happened, time.monotonic() + WAIT_SECONDS
+            assert time.monotonic() < deadline, f"{what} never came\n{self.tail()}"
+            if self._process.poll() is not None:
+                assert is_so(), f"it ended before {what}\n{self.tail()}"
+            time.sleep(0.05)

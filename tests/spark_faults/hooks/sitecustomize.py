@@ -1,0 +1,264 @@
+"""Make something happen at a point of a write, in whichever of Spark's Python processes it is.
+
+The rule: Python imports this file at its start where its folder is on PYTHONPATH, which Spark's
+workers inherit; klog knows nothing of it. `KLOG_FAULTS` names a folder of faults, a JSON file each,
+which are looked for anew at every point. A fault happens once, in the first process that reaches it
+(`<name>.fired` has its number). It has only the standard library: executors have no more of us.
+
+    at      stage       a task begins to write
+            batch       a task has taken its Arrow batch `number`
+            staged      a task has put its segments, and has not said so
+            commit      all tasks are done, nothing is committed
+            put         the commit is made, and not put
+            put done    it is put, and nobody knows
+            landed      all is committed, and Spark does not know
+            task        a job's task begins, of its function `work`
+            task done   it is done, and nobody knows
+            file        a segment or an index is to be put, the process's `number`th
+            file done   it is put
+            checkpoint  a checkpoint, or a part of one, is to be put
+            delete      a file is to be deleted, the process's `number`th
+    act     park        wait there until `<name>.release` is made
+            kill        SIGKILL of this process
+            stop        SIGSTOP of this process
+            executor    SIGKILL of the JVM above it, and of itself
+            raise       an error
+            sleep       for so many seconds
+            lose        (put done) the answer is lost, and the store away for this process
+            note        nothing more
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+FOLDER = Path(os.environ.get("KLOG_FAULTS", "/nowhere"))
+MOST_SECONDS = 300
+STEP_SECONDS = 0.02
+_COMMIT = re.compile(r"_klog/topics/(?P<topic>[^/]+)/log/(?P<version>[0-9]{20})\.json$")
+
+
+class InjectedError(Exception):
+    """What a fault raises."""
+
+
+def reached(at: str, **facts: object) -> list[str]:
+    """Do what is to be done at this point; gives the acts of the faults that happen now."""
+    acts = []
+    for path in sorted(FOLDER.glob("*.json")):
+        fault = json.loads(path.read_text())
+        meant = {"at": at, **facts}
+        if all(meant.get(name) == value for name, value in fault["where"].items()) and _mine(path):
+            acts.append(fault["act"])
+            _act(fault["act"], path, fault["seconds"])
+    return acts
+
+
+def _mine(path: Path) -> bool:
+    """Tell whether this process is the first to reach a fault."""
+    staged = path.with_suffix(f".{os.getpid()}")
+    staged.write_text(str(os.getpid()))
+    try:
+        os.link(staged, path.with_suffix(".fired"))
+    except FileExistsError:
+        return False
+    finally:
+        staged.unlink()
+    return True
+
+
+def _act(act: str, path: Path, seconds: float) -> None:
+    if act == "park":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # It outlives the JVM that it works for.
+        deadline = time.monotonic() + MOST_SECONDS
+        while not path.with_suffix(".release").exists():
+            if time.monotonic() > deadline:
+                os._exit(1)
+            time.sleep(STEP_SECONDS)
+    elif act == "sleep":
+        time.sleep(seconds)
+    elif act == "raise":
+        raise InjectedError(path.stem)
+    elif act == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif act in ("kill", "executor"):
+        if act == "executor":
+            # Workers are in the group of the daemon that made them, which is the JVM's child.
+            asked = ["ps", "-o", "ppid=", "-p", str(os.getpgid(0))]
+            os.kill(int(subprocess.check_output(asked)), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _watch_stage(module: ModuleType) -> None:
+    stage = module.stage
+
+    def watched_stage(
+        planned: Any, writer: Any, task: int, attempt: int, batches: Iterator[Any]
+    ) -> Any:
+        facts = {"topic": planned.options.topic, "batch": writer and writer.batch_id, "task": task}
+
+        def watched() -> Iterator[Any]:
+            for number, batch in enumerate(batches):
+                yield batch
+                reached("batch", number=number, **facts)
+
+        reached("stage", **facts)
+        found = stage(planned, writer, task, attempt, watched())
+        reached("staged", **facts)
+        return found
+
+    module.stage = watched_stage  # type: ignore[attr-defined]
+
+
+def _watch_commit(module: ModuleType) -> None:
+    commit = module.commit
+
+    def watched_commit(options: Any, work: Sequence[Any]) -> None:
+        writer = work[0].writer if work else None
+        facts = {"topic": options.topic, "batch": writer and writer.batch_id}
+        reached("commit", **facts)
+        commit(options, work)
+        reached("landed", **facts)
+
+    module.commit = watched_commit  # type: ignore[attr-defined]
+
+
+def _watch_store(store: Any) -> None:
+    put_if_absent, read = store.put_if_absent, store.read
+    lost: set[str] = set()
+
+    def watched_put(self: Any, path: str, data: bytes) -> Any:
+        found = _COMMIT.search(path)
+        if found is None:
+            return put_if_absent(self, path, data)
+        if path in lost:
+            return _unknown()
+        facts = {"topic": found["topic"], "version": int(found["version"])}
+        reached("put", **facts)
+        put = put_if_absent(self, path, data)
+        if "lose" in reached("put done", **facts):
+            lost.add(path)
+            return _unknown()
+        return put
+
+    def watched_read(self: Any, path: str, *more: Any) -> Any:
+        if path in lost:
+            raise OSError("the store went away")
+        return read(self, path, *more)
+
+    store.put_if_absent, store.read = watched_put, watched_read
+
+
+def _watch_files(store: Any) -> None:
+    put, delete = store.put, store.delete
+    puts, deletes = itertools.count(), itertools.count()
+
+    def watched_put(self: Any, path: str, pieces: Any) -> None:
+        if "/_klog/" in path:
+            if "/checkpoints/" in path or "/parts/" in path:
+                reached("checkpoint")
+            put(self, path, pieces)
+            return
+        number = next(puts)
+        reached("file", number=number)
+        put(self, path, pieces)
+        reached("file done", number=number)
+
+    def watched_delete(self: Any, path: str) -> None:
+        reached("delete", number=next(deletes))
+        delete(self, path)
+
+    store.put, store.delete = watched_put, watched_delete
+
+
+def _watch(store: Any) -> None:
+    _watch_store(store)
+    _watch_files(store)
+
+
+def _unknown() -> Any:
+    from klog.connector.store.contract import Put
+
+    return Put.UNKNOWN
+
+
+def _watch_tasks(module: ModuleType) -> None:
+    tried = module._tried
+
+    # By its name, as Spark's pickler has it: executors take their own.
+    @functools.wraps(tried)
+    def watched(work: Callable[[Any], Any], task: Any) -> Any:
+        facts = {"work": work.__name__, "partition": getattr(task, "partition", None)}
+        reached("task", **facts)
+        done = tried(work, task)
+        reached("task done", **facts)
+        return done
+
+    module._tried = watched  # type: ignore[attr-defined]
+
+
+def _watch_abort(module: ModuleType) -> None:
+    """Note that Spark called `abort` for a topic."""
+    for writer in (module.KlogBatchWriter, module.KlogStreamWriter):
+
+        def abort(self: Any, *given: Any, real: Callable[..., None] = writer.abort) -> None:
+            FOLDER.joinpath(f"{self._options.topic}.aborted").touch()
+            real(self, *given)
+
+        writer.abort = abort
+
+
+WATCHED: dict[str, Callable[[Any], None]] = {
+    "klog.jobs.tasks": _watch_tasks,
+    "klog.connector.sink.writing": _watch_stage,
+    "klog.connector.sink.committing": _watch_commit,
+    "klog.connector.sink.writers": _watch_abort,
+    "klog.connector.store.local": lambda module: _watch(module.LocalStore),
+    "klog.connector.store.s3": lambda module: _watch(module.S3),
+    "klog.connector.store.hdfs": lambda module: _watch(module.Hdfs),
+}
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, real: Any, watch: Callable[[Any], None]) -> None:
+        self._real, self._watch = real, watch
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        found: ModuleType | None = self._real.create_module(spec)
+        return found
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._real.exec_module(module)
+        self._watch(module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds what others find, and watches it."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if name not in WATCHED:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                spec.loader = _Loader(spec.loader, WATCHED[name])
+                return spec
+        return None
+
+
+if FOLDER.is_dir():
+    sys.meta_path.insert(0, _Finder())

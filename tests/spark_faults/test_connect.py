@@ -1,0 +1,35 @@
+"""Spark Connect: the client has no JVM and the server plans, writes and commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark_faults.drivers import Driver, Fault
+from tests.spark_faults.jobs import Job, Plan
+from tests.spark_faults.rows import check, write_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
+    """One stream loses the answer of its commit, and is tried again."""
+    source, root = write_rows(tmp_path / "rows"), str(tmp_path / "root")
+    kinds = {"batch": "batch", "stream": "stream", "lost": "stream"}
+    jobs = [
+        Job(name, kind, root, str(source), str(tmp_path / "checkpoints" / name), tries=2)
+        for name, kind in kinds.items()
+    ]
+    lost = Fault("lost", "lose", "put done", {"topic": "lost", "version": 1})
+    with Driver(tmp_path / "driver", Plan(jobs, remote="local[2]"), [lost]) as driver:
+        driver.wait()
+        assert driver.events() == [
+            ("batch", "done"),
+            ("stream", "done"),
+            ("lost", "failed"),
+            ("lost", "done"),
+        ]
+        assert driver.has_aborted("lost")
+    for job in jobs:
+        check(job)

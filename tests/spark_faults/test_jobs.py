@@ -1,0 +1,130 @@
+"""Each job on a real cluster of two workers, on S3 and on HDFS: as in one process on local disk."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from klog.jobs import vacuum
+from tests.servers import BUCKET, Hdfs, S3Server
+from tests.spark_faults import kept
+from tests.spark_faults.cluster import WORKERS, Cluster
+from tests.spark_faults.drivers import HOOKS, REPOSITORY, Driver, Fault
+from tests.spark_faults.upkeep import Step, Upkeep, do
+
+pytestmark = [pytest.mark.spark, pytest.mark.stores, pytest.mark.slow]
+
+ON_PYTHON = "BatchEvalPython"
+MODULE = "tests.spark_faults.upkeep"
+
+
+def hosts(events: Path) -> dict[str, set[str]]:
+    """Give the workers on which tasks of each group of jobs ran Python, by Spark's own account."""
+    found: dict[str, set[str]] = defaultdict(set)
+    groups: dict[int, str] = {}
+    for file in sorted(events.rglob("events_*")):
+        for line in file.read_text().splitlines():
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerStageSubmitted":
+                stage = event["Stage Info"]
+                scopes = [json.loads(one.get("Scope", "{}")) for one in stage["RDD Info"]]
+                if any(one.get("name") == ON_PYTHON for one in scopes):
+                    groups[stage["Stage ID"]] = event["Properties"].get("spark.jobGroup.id", "")
+            elif event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] in groups:
+                assert event["Task End Reason"]["Reason"] == "Success"
+                found[groups[event["Stage ID"]]].add(event["Task Info"]["Host"])
+    return found
+
+
+def test_each_job_on_two_workers_on_s3_and_hdfs(
+    cluster: Cluster, pyfiles: Path, s3_server: S3Server, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    """klog comes by `--py-files`; what the stores ask for reaches the executors with the tasks."""
+    kept.make_root(tmp_path / "made")
+    places: dict[str, tuple[str, dict[str, str]]] = {
+        "local": (str(tmp_path / "local"), {}),
+        "s3": (f"s3://{BUCKET}/{tmp_path.name}-jobs", s3_server.options()),
+        "hdfs": (f"{hdfs.url}/{tmp_path.name}-jobs", {}),
+    }
+    exports = {place: tmp_path / f"{place}-export" for place in places}
+    steps = {
+        place: kept.steps(place, url, exports[place], options)
+        for place, (url, options) in places.items()
+    }
+    for url, options in places.values():
+        kept.lay_out(tmp_path / "made", url, options)
+    for step in steps["local"]:
+        report = do(None, step)
+        assert report.get("findings", []) == []
+    (tmp_path / "events").mkdir()
+    folder = tmp_path / "driver"
+    conf = {
+        **cluster.conf(folder / "faults", HOOKS),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    plan = Upkeep([*steps["s3"], *steps["hdfs"]], cluster.url, conf)
+    path, submit = [str(REPOSITORY)], ("--py-files", str(pyfiles))
+    with Driver(folder, plan, path=path, submit=submit, module=MODULE) as driver:
+        driver.wait()
+        assert driver.events() == [(step.name, "done") for step in plan.steps], driver.tail()
+        assert all(pyfiles.name in at for at in driver.report("")["klog"])
+        ran = hosts(tmp_path / "events")
+        for place in ("s3", "hdfs"):
+            for job in kept.DISTRIBUTED:
+                assert ran[f"{place}-{job}"] == set(WORKERS), (place, job, ran)
+            # A worker would write to a directory of its own machine: the driver exports.
+            assert f"{place}-export" not in ran
+            for job in ("verify", "verify-imported", "verify-adopted"):
+                assert driver.report(f"{place}-{job}")["findings"] == []
+    for root in ("root", "imported", "adopted"):
+        wanted = kept.records(f"{places['local'][0]}/{root}", {})
+        assert any(wanted.values())
+        for place in ("s3", "hdfs"):
+            url, options = places[place]
+            assert kept.records(f"{url}/{root}", options) == wanted, (place, root)
+    for place in ("s3", "hdfs"):
+        assert kept.files(exports[place]) == kept.files(exports["local"])
+        assert kept.names(exports[place]) == kept.names(exports["local"])
+
+
+def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path) -> None:
+    """SIGKILL in the midst of a job: Spark does the task again, and what is left is garbage."""
+    roots = {name: str(tmp_path / name) for name in ("here", "there")}
+    kept.make_root(tmp_path / "made")
+    for root in roots.values():
+        kept.lay_out(tmp_path / "made", root, {})
+
+    def steps(name: str) -> list[Step]:
+        root = f"{roots[name]}/root"
+        ratio = {"min_dirty_ratio": 0.0}
+        return [
+            Step("compact", "compact", root, {"topic": kept.COMPACTED, **ratio}),
+            Step("merge", "merge", root, {"topic": kept.SMALL}),
+            Step("verify", "verify", root),
+        ]
+
+    for step in steps("here"):
+        do(None, step)
+    faults = [
+        Fault("marking", "kill", "task done", {"work": "mark"}),
+        Fault("rewriting", "executor", "file done", {"number": 0}),
+        Fault("merging", "kill", "task done", {"work": "merge", "partition": 2}),
+    ]
+    folder = tmp_path / "driver"
+    path = ":".join(map(str, (HOOKS, REPOSITORY / "src", REPOSITORY)))
+    conf = {**cluster.conf(folder / "faults", HOOKS), "spark.executorEnv.PYTHONPATH": path}
+    plan = Upkeep(steps("there"), cluster.url, conf)
+    with Driver(folder, plan, faults, module=MODULE) as driver:
+        driver.wait()
+        assert driver.events() == [(step.name, "done") for step in plan.steps], driver.tail()
+        assert all(driver.pid_of(fault.name) for fault in faults), driver.tail()
+        assert driver.report("verify")["findings"] == []
+    root = f"{roots['there']}/root"
+    assert kept.records(root, {}) == kept.records(f"{roots['here']}/root", {})
+    gone = vacuum.run(None, root, grace_ms=0, dry_run=False)
+    assert any(one.garbage.orphans for one in gone.topics)

@@ -1,0 +1,81 @@
+"""A real cluster, klog on its executors by --py-files and by an installed wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark_faults.cluster import Cluster
+from tests.spark_faults.drivers import HOOKS, REPOSITORY, Driver, Fault
+from tests.spark_faults.jobs import Job, Plan
+from tests.spark_faults.rows import check, write_rows
+from tests.test_package import clean_python
+
+pytestmark = [pytest.mark.package, pytest.mark.spark, pytest.mark.slow]
+
+
+def jobs_at(tmp_path: Path, kinds: dict[str, str]) -> list[Job]:
+    source, root = write_rows(tmp_path / "rows"), str(tmp_path / "root")
+    return [
+        Job(name, kind, root, str(source), str(tmp_path / "checkpoints" / name))
+        for name, kind in kinds.items()
+    ]
+
+
+def test_klog_by_py_files(cluster: Cluster, pyfiles: Path, locked: Path, tmp_path: Path) -> None:
+    python = str(clean_python(tmp_path / "python", "--requirement", locked))
+    jobs = jobs_at(tmp_path, {"batch": "batch", "stream": "stream"})
+    folder = tmp_path / "driver"
+    conf = cluster.conf(folder / "faults", HOOKS)
+    plan = Plan(jobs, cluster.url, conf=conf, register=True)
+    submit = ("--py-files", str(pyfiles))
+    with Driver(folder, plan, python=python, path=[str(REPOSITORY)], submit=submit) as driver:
+        driver.wait()
+        assert driver.events() == [("batch", "done"), ("stream", "done")]
+    for job in jobs:
+        check(job)
+
+
+def test_klog_by_an_installed_wheel(
+    cluster: Cluster, wheel: Path, locked: Path, tmp_path: Path
+) -> None:
+    """Executors are killed while they write and when they have, and a slow task is overtaken."""
+    python = str(clean_python(tmp_path / "python", "--constraint", locked, wheel))
+    kinds = {
+        "batch": "batch",
+        "stream": "stream",
+        "killed-writing": "stream",
+        "killed-when-done": "batch",
+        "slow": "stream",
+    }
+    jobs = jobs_at(tmp_path, kinds)
+    late = {"topic": "slow", "batch": 1, "task": 1}
+    faults = [
+        Fault(
+            "killed-writing",
+            "executor",
+            "batch",
+            {"topic": "killed-writing", "batch": 1, "task": 1, "number": 2},
+        ),
+        Fault("killed-when-done", "executor", "staged", {"topic": "killed-when-done", "task": 1}),
+        Fault("slept", "sleep", "batch", {**late, "number": 2}, seconds=60),
+        Fault("copied", "note", "staged", late),
+    ]
+    folder = tmp_path / "driver"
+    conf = {
+        **cluster.conf(folder / "faults", HOOKS),
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "2s",
+    }
+    plan = Plan(jobs, cluster.url, conf=conf)
+    with Driver(folder, plan, faults, python, path=[str(REPOSITORY)]) as driver:
+        driver.wait()
+        assert driver.events() == [(job.name, "done") for job in jobs]
+        assert driver.pid_of("killed-writing")
+        assert driver.pid_of("killed-when-done")
+        assert driver.pid_of("copied") not in (0, driver.pid_of("slept"))
+        assert driver.pid_of("slept")
+    for job in jobs:
+        check(job)
