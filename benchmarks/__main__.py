@@ -3,6 +3,8 @@
 python -m benchmarks > benchmarks/RESULTS.md
 python -m benchmarks --tiny            # a few thousand records: that it runs, not how fast
 python -m benchmarks --only memory     # not part of the default: it writes 1 GiB twice
+python -m benchmarks --only write      # nor is this: it starts a broker
+python -m benchmarks --only compact    # nor this: so does it, and writes 5 GB
 """
 
 from __future__ import annotations
@@ -16,15 +18,31 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks import commits, decode, encode, legacy, machine, memory, peers, report, spark_read
+from benchmarks import (
+    commits,
+    compaction,
+    decode,
+    encode,
+    legacy,
+    machine,
+    memory,
+    peers,
+    report,
+    spark_read,
+    spark_write,
+    upkeep,
+)
 from klog.logformat.codecs import NAMES
 
-PARTS = ("decode", "legacy", "encode", "spark", "commits", "memory")
+PARTS = ("decode", "legacy", "encode", "spark", "commits", "memory", "write", "compact", "upkeep")
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
 LONG_VALUE_SHARE = 0.15
 """Of the records of 100 bytes, so many of 1 KiB: about as many bytes."""
+COMPACTED_SHARE = 10
+"""So many times the records of the other parts, in fewer rounds."""
 ROUNDS = 5
+MICRO_BATCHES = 40
 
 HOW = {
     "decode": """\
@@ -50,12 +68,26 @@ that hands ready-made Arrow batches of klog's sizes to Spark; Parquet has the sa
 The fixed time is that of one record a partition; taken off both, it leaves what a longer query
 would tell. Rates are million rows a second.""",
     "commits": """\
-A topic's commit log on local disk (with `--stores` also on an S3 server and HDFS, on this machine
-too), 100 partitions, a segment a commit. A load is a fresh process's, on one core and in CPU time,
-from a checkpoint, a large one in parts; a plan is of a read of the whole topic; a reload
-reads one commit more. Writers are threads of one process, each with a state of its own: fifty race
-for every number. The times of commits are wall time; checkpoints are written by a thread beside
-them. A long history is one whose checkpoint has 1,000 live segments and the last 10,000 writes.""",
+A topic's commit log on local disk (with `--stores` also on an S3 server and HDFS of three
+DataNodes, on this machine too), 100 partitions, a segment a commit. A load is a fresh process's, on
+one core and in CPU time, from a checkpoint, a large one in parts; a plan is of a read of the whole
+topic; a reload reads one commit more. Writers are threads of one process, each with a state of its
+own: fifty race for every number. The times of commits are wall time; checkpoints are written by a
+thread beside them. A long history is one whose checkpoint has 1,000 live segments and the last
+10,000 writes.""",
+    "write": """\
+A cached DataFrame written through Spark on local[2], in turns, wall time of the whole write: klog's
+Python sink, Spark's Kafka sink into a broker on this machine (`acks=all`), and Parquet as Spark
+writes it (snappy). CPU is that of Spark, its Python workers and the broker. A micro-batch's time is
+Spark's `triggerExecution`, of a stream with one partition of a hundred rows.""",
+    "compact": """\
+A topic of four partitions that was never compacted, its records in lz4: klog's job on Spark with
+local[2] and Spark itself on the same rows in Parquet, in turns; a broker's cleaner by what it says
+itself of klog's segments, a thread and a partition at a time. Two threads are reckoned twice as
+fast as one. CPU is that of Spark and its Python workers.""",
+    "upkeep": """\
+Jobs that read no record, in one process and on files in the page cache, and the memory of a
+compaction with as many keys for ten times the records, in a fresh process.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -74,6 +106,7 @@ class Run:
     segment_bytes: int
     commits: commits.Sizes
     stores: bool
+    micro_batches: int
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -120,6 +153,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
         segment_bytes=memory.TINY_SEGMENT_BYTES if given.tiny else memory.SEGMENT_BYTES,
         commits=commits.TINY if given.tiny else commits.Sizes(),
         stores=given.stores,
+        micro_batches=5 if given.tiny else MICRO_BATCHES,
     )
     return given, wanted
 
@@ -160,6 +194,9 @@ _RUN: dict[str, Any] = {
     "spark": _run_spark,
     "commits": _run_commits,
     "memory": lambda wanted: memory.run(wanted.segment_bytes),
+    "write": lambda wanted: spark_write.run(wanted.records, wanted.rounds, wanted.micro_batches),
+    "compact": lambda wanted: compaction.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
+    "upkeep": lambda wanted: upkeep.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
 }
 _TABLE: dict[str, Any] = {
     "decode": report.decode_table,
@@ -168,6 +205,9 @@ _TABLE: dict[str, Any] = {
     "spark": report.spark_table,
     "commits": report.commits_table,
     "memory": report.memory_table,
+    "write": report.figures_table,
+    "compact": report.figures_table,
+    "upkeep": report.figures_table,
 }
 
 if __name__ == "__main__":

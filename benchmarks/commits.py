@@ -33,7 +33,7 @@ from klog.connector.log import entries, operations
 from klog.connector.log.checkpointing import Checkpointer
 from klog.connector.log.cleaning import write_checkpoint
 from klog.connector.log.commit import Topic
-from klog.connector.log.committed import CommittedPartition, Sorted
+from klog.connector.log.committed import CommittedPartition
 from klog.connector.log.description import Description
 from klog.connector.log.live import ROWS, Live
 from klog.connector.log.partition import TopicPartition
@@ -54,6 +54,10 @@ TARGET_MIB = 2048
 LOAD_TARGETS = {100_000: 1.0, 1_000_000: 5.0}
 RATE_TARGETS = {"local": 200, "hdfs": 50, "s3": 30}
 HISTORIES = (1_000, 10_000, 100_000, 1_000_000)
+DATA_NODES = 3
+"""As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
+WARM_UP = 300
+"""Commits before those that are timed: a server in Java is slow at first."""
 LIVE_SEGMENTS = 1_000
 """Of a topic with a long history: the rest was merged or deleted."""
 
@@ -106,7 +110,7 @@ def run_stores(sizes: Sizes) -> Iterator[Result]:
         yield from rates("s3", f"s3://{BUCKET}/benchmark", storage_of(server.options()), sizes)
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
-        hdfs = stack.enter_context(Hdfs(work / "hdfs"))
+        hdfs = stack.enter_context(Hdfs(work / "hdfs", datanodes=DATA_NODES))
         yield from rates("hdfs", f"{hdfs.url}/benchmark", Storage(), sizes)
 
 
@@ -116,7 +120,9 @@ def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Re
     target = f"at least {RATE_TARGETS[scheme]}"
     for writers in (1, sizes.writers):
         log = _log(store, f"{path}/{writers}")
-        created(log)
+        state = created(log)
+        for _ in range(min(WARM_UP, sizes.commits)):
+            state = append(log, state)
         each = max(1, sizes.commits // writers)
         began = time.perf_counter()
         _write_at_once(log, writers, each)
@@ -231,10 +237,10 @@ def load_and_plan(root: str) -> dict[str, float]:
 def plan_all(root: str, state: State) -> list[Task]:
     """Plan a read of every segment, as the source does once it has the state."""
     there = KlogRoot(root, *writable_store_for(root), "benchmark", 1, Description(""))
-    segments = Sorted(state.segments.combine_chunks())
+    segments = state.segments.combine_chunks()
     ranges = []
     for partition, (start, end) in enumerate(zip(state.log_start, state.log_end, strict=True)):
-        name, own = TopicPartition(TOPIC, partition), segments.partition(partition)
+        name, own = TopicPartition(TOPIC, partition), entries.of_partition(segments, partition)
         log = CommittedPartition(name, TOPIC_ID, there, start, end, own)
         ranges.append(OffsetRange(log, start, end, committed_only=True))
     return plan(ranges)
@@ -275,6 +281,7 @@ def append(log: TopicLog, state: State) -> State:
         "crc32c": number,
         "codec": "zstd",
         "producer_ids": [1 << 62],
+        "aborted": [],
         "origin": "append",
     }
     build = operations.append(operations.Staged(TOPIC_ID, state.version, [entry]))
@@ -323,6 +330,8 @@ def state_of(segments: int, version: int) -> State:
             offsets, random.integers(1 << 62, 1 << 63, len(number))
         ),
         "origin": pa.repeat("append", len(number)),
+        "torn_bytes": zeros,
+        "aborted": pa.repeat(pa.scalar([], pa.list_(pa.int64())), len(number)),
         "version": added,
     }
     rows = pa.table([pa.array(columns[field.name]).cast(field.type) for field in ROWS], schema=ROWS)

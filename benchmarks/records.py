@@ -55,6 +55,17 @@ def records(
         yield made
 
 
+def as_table(rows: Bytes) -> pa.Table:
+    """Make a table of keys and values, binary."""
+    columns = [
+        pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(part.shape[1]), len(part), [None, pa.py_buffer(part.tobytes())]
+        ).cast(pa.binary())
+        for part in (rows[:, :KEY_BYTES], rows[:, KEY_BYTES:])
+    ]
+    return pa.table(columns, ["key", "value"])
+
+
 def _vocabulary(rng: np.random.Generator) -> pa.BinaryArray:
     """Draw words of three to eight letters, then numbers below a million."""
     weights = 1 / np.arange(1, 27) ** 0.6

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks import commits, decode, encode, legacy, memory, spark_read
+from benchmarks import commits, decode, encode, legacy, memory, spark_read, spark_write
 from benchmarks.logs import Shape
 from benchmarks.peers import AIOKAFKA, KAFKA_PYTHON
 
@@ -143,6 +143,12 @@ def commits_table(results: Iterable[commits.Result]) -> str:
         for result in results
     ]
     return _table(header, rows)
+
+
+def figures_table(results: Iterable[spark_write.Result]) -> str:
+    """Tell a figure a row."""
+    header = ("what", "of", "figure", "target")
+    return _table(header, [(one.what, one.of, one.figure, one.target) for one in results])
 
 
 def listing(facts: dict[str, str]) -> str:

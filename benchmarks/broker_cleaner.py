@@ -1,0 +1,128 @@
+"""How fast a real broker's log cleaner is, one thread of it, by what it says itself.
+
+The rule: the broker is given whole logs while it is stopped, and a `cleanup.policy` of delete; each
+is let go by itself, the first one only to warm Java up. The broker's own lines say how long it took
+(`Log cleaner thread ... cleaned log`), the kernel how much CPU its thread took, for a machine may
+be busy. Java runs as a broker runs it, with its second compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from tests.broker import Broker, die_with_parent
+from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tools.jars import jars, java
+
+JAVA_OPTIONS = (
+    "-Xmx1g",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+    "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.storage.internals.log=info",
+)
+PROPERTIES = {
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.dedupe.buffer.size": str(128 << 20),
+    "log.cleaner.io.buffer.size": str(512 << 10),
+    "log.index.size.max.bytes": str(10 << 20),
+    "log.retention.ms": "-1",
+}
+"""The first three but the back-off are a broker's defaults: the tests' broker has smaller ones."""
+CLEANING_TIMEOUT_SECONDS = 600.0
+_THREAD = "kafka-log-cleaner-thread-0"
+_SAID = re.compile(
+    r"Log cleaner thread \d+ cleaned log (?P<topic>[\w.]+)-0 "
+    r".*?of log processed in (?P<seconds>[\d.,]+) seconds"
+    r".*?Start size: [\d.,]+ MB \((?P<start>[\d.,]+) messages\)"
+    r".*?End size: [\d.,]+ MB \((?P<left>[\d.,]+) messages\)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """One log cleaned: bytes and records before and after, and the time of the one thread."""
+
+    topic: str
+    size_bytes: int
+    records: int
+    records_left: int
+    seconds: float
+    cpu_seconds: float
+
+
+class _Broker(Broker):
+    """A broker with Java as it is by default, and the cleaner's lines in its output."""
+
+    def _spawn(self, *arguments: str) -> subprocess.Popen[bytes]:
+        with self.output.open("ab") as output:
+            return subprocess.Popen(
+                [str(java()), *JAVA_OPTIONS, "-cp", f"{jars(self.component)}/*", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.work,
+                preexec_fn=die_with_parent,
+            )
+
+    def cleaner_cpu_seconds(self) -> float:
+        """Give the CPU time of the cleaner's thread so far; Linux alone tells it."""
+        assert self._process is not None
+        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+            if (task / "comm").read_text().strip() == _THREAD[:15]:
+                fields = (task / "stat").read_text().rpartition(")")[2].split()
+                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        raise RuntimeError("the broker has no thread that cleans")
+
+
+def clean_on_broker(work: Path, logs: Mapping[str, Sequence[tuple[int, bytes]]]) -> list[Cleaning]:
+    """Clean logs one after the other, each its segments by base offset; the last one is empty."""
+    broker = _Broker(work / "broker", PROPERTIES)
+    with broker:
+        admin = Client(broker).admin
+        config = {"cleanup.policy": "delete", "min.cleanable.dirty.ratio": "0.01"}
+        news = [NewTopic(topic, 1, 1, config=config) for topic in logs]
+        for future in admin.create_topics(news).values():
+            future.result(TIMEOUT_SECONDS)
+        broker.stop()
+        for topic, segments in logs.items():
+            for base, log in segments:
+                (broker.log_dirs[0] / f"{topic}-0" / f"{base:020}.log").write_bytes(log)
+        (broker.log_dirs[0] / ".kafka_cleanshutdown").unlink()
+        broker.start()
+        return [_cleaned(broker, topic, segments) for topic, segments in logs.items()]
+
+
+def _cleaned(broker: _Broker, topic: str, segments: Sequence[tuple[int, bytes]]) -> Cleaning:
+    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    before = broker.cleaner_cpu_seconds()
+    admin = Client(broker).admin  # Kept, for what was asked goes with it.
+    admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_SECONDS)
+    deadline = time.monotonic() + CLEANING_TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        for said in _SAID.finditer(broker.output.read_text()):
+            if said["topic"] == topic:
+                return Cleaning(
+                    topic,
+                    sum(len(log) for _, log in segments),
+                    _number(said["start"]),
+                    _number(said["left"]),
+                    float(said["seconds"].replace(",", "")),
+                    broker.cleaner_cpu_seconds() - before,
+                )
+    raise RuntimeError(f"the broker has not cleaned {topic}")
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", "").replace(".", ""))

@@ -1,0 +1,168 @@
+"""Compact a topic: klog's job, a broker's log cleaner, and Spark doing the same to Parquet.
+
+The rule: the same records, a tenth as many keys as records, none of them cleaned before. klog's job
+runs in a Spark session on two cores and cleans a copy of the topic (linked files: it writes none of
+them again); Spark groups the same rows, offset, key and value, in whichever form takes it less CPU,
+and writes Parquet; both in turns, wall time and CPU of Spark and its Python workers. The broker's
+cleaner is given klog's own segments, a partition at a time to one thread; as many threads as Spark
+has cores are reckoned to be as many times as fast.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+import klog
+from benchmarks.broker_cleaner import Cleaning, clean_on_broker
+from benchmarks.cpu import cpu_seconds
+from benchmarks.logs import PARTITIONS
+from benchmarks.records import as_table, records
+from benchmarks.spark_write import Result, session
+from benchmarks.timing import Spread, Times, interleaved
+from klog.jobs import compact
+
+TOPIC = "compacted"
+VALUE_BYTES = 100
+RECORDS_A_KEY = 10
+CORES = 2
+BROKER_TARGET, PARQUET_TARGET = 1.5, 4
+KLOG, STRUCT, SEMI_JOIN = "klog", "Parquet, max of a struct", "Parquet, max and semi-join"
+
+
+def run(count: int, rounds: int) -> Iterator[Result]:
+    """Measure all three; `count` is of records."""
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
+        folder = Path(made)
+        make(folder, count)
+        cleanings = clean_on_broker(folder / "broker", dict(broker_logs(folder / "root")))[1:]
+        shutil.rmtree(folder / "broker")
+        spark = session()
+        try:
+            yield from compared(spark, folder, count, rounds, cleanings)
+        finally:
+            spark.stop()
+
+
+def make(folder: Path, count: int) -> None:
+    """Write the records to a topic, and to Parquet with the offsets that they have there."""
+    log = klog.open(folder / "root")
+    log.create_topic(TOPIC, PARTITIONS, {"cleanup.policy": "compact", "compression.type": "lz4"})
+    (folder / "rows").mkdir()
+    done = 0
+    for rows in records(count, VALUE_BYTES, unique_keys=count // RECORDS_A_KEY):
+        table = as_table(rows)
+        log.append(TOPIC, table)
+        offset = pa.array(range(done, done + len(rows)), pa.int64())
+        done += len(rows)
+        table = table.add_column(0, "offset", offset)
+        pq.write_table(table, folder / "rows" / f"{done:012}.parquet")
+
+
+def broker_logs(root: Path) -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
+    """Give partitions as a broker's logs; the first is cleaned to warm Java up."""
+    partitions = klog.open(root).describe(TOPIC).partitions
+    for number, partition in enumerate((0, *range(CORES))):
+        files = sorted((root / f"{TOPIC}-{partition}").glob("*.log"))
+        segments = [(int(file.name[:20]), file.read_bytes()) for file in files]
+        yield f"log{number}", [*segments, (partitions[partition].log_end, b"")]
+
+
+def compared(
+    spark: SparkSession, folder: Path, count: int, rounds: int, cleanings: list[Cleaning]
+) -> Iterator[Result]:
+    """Compact in turns, and compare with what the broker said."""
+    rows = spark.read.parquet(str(folder / "rows"))
+    cpu: dict[str, list[float]] = {KLOG: [], STRUCT: [], SEMI_JOIN: []}
+    works: dict[str, Callable[[], int]] = {
+        KLOG: lambda: by_klog(spark, folder),
+        STRUCT: lambda: by_parquet(of_struct(rows), folder),
+        SEMI_JOIN: lambda: by_parquet(of_semi_join(rows), folder),
+    }
+    left: dict[str, int] = {}
+
+    def timed(name: str) -> Callable[[], int]:
+        def work() -> int:
+            began = cpu_seconds(os.getpid())
+            left[name] = works[name]()
+            cpu[name].append(cpu_seconds(os.getpid()) - began)
+            return count
+
+        return work
+
+    times = interleaved({name: timed(name) for name in works}, rounds, time.perf_counter)
+    if len(set(left.values())) != 1:
+        raise RuntimeError(f"not the same number of records is left: {left}")
+    yield from told(times, cpu, count, left[KLOG], cleanings)
+
+
+def told(
+    times: Times,
+    cpu: dict[str, list[float]],
+    count: int,
+    left: int,
+    cleanings: list[Cleaning],
+) -> Iterator[Result]:
+    """Give the figures; the first round, which is not counted, warmed Java up."""
+    of = f"{count:,} records of {VALUE_BYTES} B, {left:,} keys, lz4"
+    thread = median(one.records / one.seconds for one in cleanings)
+    rates = [count / seconds for seconds in times.seconds[KLOG]]
+    ratios = [rate / (CORES * thread) for rate in rates]
+    yield Result(
+        "klog / broker's cleaner: throughput",
+        f"{of}; {CORES} cores, {CORES} threads",
+        str(Spread(median(ratios), min(ratios), max(ratios))),
+        f"at least {BROKER_TARGET}",
+    )
+    best = min((STRUCT, SEMI_JOIN), key=lambda name: median(cpu[name][1:]))
+    less = [theirs / mine for mine, theirs in zip(cpu[KLOG][1:], cpu[best][1:], strict=True)]
+    yield Result(
+        f"{best} / klog: CPU",
+        of,
+        str(Spread(median(less), min(less), max(less))),
+        f"at least {PARQUET_TARGET}",
+    )
+    yield Result("klog: records", of, f"{median(rates) / 1e6:.2f} M a second")
+    for name, seconds in cpu.items():
+        yield Result(f"{name}: CPU", of, f"{median(seconds[1:]) / count * 1e6:.2f} us a record")
+    used = median(one.cpu_seconds / one.records for one in cleanings)
+    yield Result("a broker's thread: records", of, f"{thread / 1e6:.2f} M a second")
+    yield Result("a broker's thread: CPU", of, f"{used * 1e6:.2f} us a record")
+
+
+def by_klog(spark: SparkSession, folder: Path) -> int:
+    """Compact a copy of the topic; give what is left."""
+    shutil.rmtree(folder / "copy", ignore_errors=True)
+    shutil.copytree(folder / "root", folder / "copy", copy_function=os.link)
+    report = compact.run(spark, str(folder / "copy"), TOPIC)
+    return sum(one.records_after for one in report.partitions)
+
+
+def by_parquet(df: DataFrame, folder: Path) -> int:
+    """Write what is left to Parquet; give its rows."""
+    df.write.mode("overwrite").parquet(str(folder / "left"))
+    files: Any = pq.ParquetDataset(folder / "left").fragments
+    return sum(one.metadata.num_rows for one in files)
+
+
+def of_struct(rows: DataFrame) -> DataFrame:
+    """Group by key, and take offset and value of the last one together."""
+    last = sql.max(sql.struct("offset", "value")).alias("last")
+    return rows.groupBy("key").agg(last).select("key", "last.offset", "last.value")
+
+
+def of_semi_join(rows: DataFrame) -> DataFrame:
+    """Find the last offset of each key by a hash aggregate, and the rows that have one of them."""
+    last = rows.groupBy("key").agg(sql.max("offset").alias("offset")).select("offset")
+    return rows.join(sql.broadcast(last), "offset", "left_semi")
