@@ -1,9 +1,10 @@
-"""The main job: what a real Kafka broker left on disk, read through Spark with no broker running.
+"""The main jobs: a broker's directory read, a stream written exactly once, topics kept in order.
 
     make demo
 
-The directory is `tests/corpus/broker-4.2.0/transactions/log`, written by a broker 4.2.0: four
-producers with committed, aborted and open transactions, interleaved over several segments.
+No broker runs. The directory is `tests/corpus/broker-4.2.0/transactions/log`, written by a broker
+4.2.0: four producers with committed, aborted and open transactions, interleaved over several
+segments.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import exactly_once
+import keeping
 from pyspark.sql import SparkSession
+from session import session
 
 from klog.cli import main as klog
 
@@ -25,7 +28,7 @@ LAST_SEGMENTS = ("*000190.*", "*000215.*", "*000242.*")
 
 
 def main() -> None:
-    """Show the topics, a count of each partition, a window of records, and a stream."""
+    """Show topics, counts, a window of records, streams, and jobs."""
     title(f"klog topics describe --root {short(ROOT)}")
     klog(["topics", "describe", "--exclude-internal", "--root", str(ROOT)])
     spark = session()
@@ -33,24 +36,14 @@ def main() -> None:
         counts(spark)
         window(spark)
         stream(spark)
+        title("A stream into a klog root: killed midway, started again, each row is there once")
+        with TemporaryDirectory(prefix="klog-demo-") as folder:
+            exactly_once.show(Path(folder))
+        title("Topics kept in order: klog merge, klog compact, klog retain")
+        with TemporaryDirectory(prefix="klog-demo-") as folder:
+            keeping.show(spark, Path(folder))
     finally:
         spark.stop()
-
-
-def session() -> SparkSession:
-    """Start Spark in this process; it finds the format by itself."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    return (
-        SparkSession.builder.master("local[2]").appName("demo").config(map=settings).getOrCreate()
-    )
 
 
 def counts(spark: SparkSession) -> None:
