@@ -36,9 +36,10 @@ unexport VIRTUAL_ENV
 # Asked at each run, as Java may come or go after the environment was made.
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME \
 	&& PATH="$$JAVA_HOME/bin:$$PATH" &&
+NO_JAVA := not spark and not kafka and not stores and not package
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 
-.PHONY: help env demo test unit spark kafka stores slow package coverage lint types format corpus \
+.PHONY: help env demo test unit spark kafka stores slow python java package coverage lint types format corpus \
 	golden fuzz fuzz-keep simulate bench bench-tiny smoke-next smoke-least pyfiles wheel clean
 
 help: ## List every task
@@ -46,7 +47,7 @@ help: ## List every task
 
 env: $(READY) ## Make .venv from uv.lock, with a Java where the machine has none
 
-demo: $(READY) ## The main job: a broker's own log directory read through Spark
+demo: $(READY) ## The main jobs: a broker's directory read, a stream written exactly once
 	$(WITH_JAVA) $(BIN)/python demo/demo.py
 
 test: $(READY) ## All tests: unit, Spark, Kafka, stores, slow, package
@@ -66,6 +67,12 @@ stores: $(READY) ## Tests on a real S3 server and a real HDFS
 
 slow: $(READY) ## Simulations and long property runs
 	$(PYTEST) -m slow
+
+python: $(READY) ## Tests without Java or servers: unit and slow ones
+	$(BIN)/python -m pytest -p tools.suite_times -m "$(NO_JAVA)"
+
+java: $(READY) ## All other tests: Spark, Kafka, stores, package
+	$(PYTEST) -m "not ($(NO_JAVA))" --durations=40
 
 package: $(READY) ## Build wheel, sdist and zip; install and read a topic there
 	$(PYTEST) -m package

@@ -25,11 +25,12 @@ FETCH_TIMEOUT_SECONDS = 900
 
 
 class Module(NamedTuple):
-    """One Ivy module; its dependencies come with it."""
+    """One Ivy module; its dependencies come with it, unless it comes alone."""
 
     organisation: str
     name: str
     version: str
+    alone: bool = False
 
 
 COMPONENTS: dict[str, tuple[Module, ...]] = {
@@ -49,6 +50,15 @@ COMPONENTS: dict[str, tuple[Module, ...]] = {
         Module("org.apache.kafka", "kafka_2.13", "2.8.2"),
         Module("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
+    # What Spark's own sinks need, for benchmarks beside klog's.
+    "spark-kafka": (
+        Module("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),
+        # Only for Kerberos; not every mirror has each version.
+        Module("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0", alone=True),
+        Module("org.apache.kafka", "kafka-clients", "3.9.1", alone=True),
+        Module("org.apache.commons", "commons-pool2", "2.12.1", alone=True),
+    ),
+    "delta": (Module("io.delta", "delta-spark_4.2_2.13", "4.4.0"),),
     # The stores that tests write to: an S3 server over a folder, and a NameNode with its DataNode.
     "s3proxy": (Module("org.gaul", "s3proxy", "4.1.0"),),
     "hadoop": (
@@ -100,7 +110,7 @@ def cache() -> Path:
 
 
 def _listing(modules: tuple[Module, ...]) -> str:
-    return "".join(f"{':'.join(module)}\n" for module in modules)
+    return "".join(f"{_named(module)}\n" for module in modules)
 
 
 def _whole(folder: Path, modules: tuple[Module, ...]) -> bool:
@@ -128,19 +138,24 @@ def _fetch(modules: tuple[Module, ...], folder: Path) -> None:
 def _retrieve(module: Module, into: Path, ivy_cache: Path) -> None:
     pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
     command = [str(java()), "-cp", f"{_pyspark_jars()}/*", "org.apache.ivy.Main", "-warn"]
-    command += ["-cache", str(ivy_cache), "-confs", "default", "-dependency", *module]
+    command += ["-cache", str(ivy_cache), "-confs", "default", "-dependency", *module[:3]]
+    command += ["-notransitive"] if module.alone else []
     command += ["-retrieve", pattern]
     try:
         done = subprocess.run(  # noqa: S603
             command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as exc:
-        raise JarsError(f"Ivy took over {FETCH_TIMEOUT_SECONDS} s for {':'.join(module)}") from exc
+        raise JarsError(f"Ivy took over {FETCH_TIMEOUT_SECONDS} s for {_named(module)}") from exc
     # Ivy may report a missing artifact in its output and still exit 0.
     arrived = (into / f"{module.name}-{module.version}.jar").exists()
     if done.returncode != 0 or not arrived:
         tail = (done.stdout + done.stderr)[-2000:]
-        raise JarsError(f"Ivy could not fetch {':'.join(module)}; is Maven Central up?\n{tail}")
+        raise JarsError(f"Ivy could not fetch {_named(module)}; is Maven Central up?\n{tail}")
+
+
+def _named(module: Module) -> str:
+    return ":".join((module.organisation, module.name, module.version))
 
 
 def _pyspark_jars() -> Path:
