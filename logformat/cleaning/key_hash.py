@@ -7,8 +7,8 @@ little-endian words of 8 bytes, the last one filled up with zeros,
 
     h = seed ^ length * P;   each word:  h = rotl(h ^ word * P, r) * Q
 
-with primes and rotations of its own; the first, by whose bits keys are spread, ends in murmur3's
-fmix64, and is never 0, which says that there is no key.
+with primes and rotations of its own; the first, by whose bits keys are sorted, ends in murmur3's
+fmix64.
 """
 
 from __future__ import annotations
@@ -137,9 +137,8 @@ def _take_rest(states: list[Hashes], words: Hashes, one: int, start: int, count:
 
 
 def _finish(state: Hashes) -> None:
-    """Spread what was mixed over all bits, in place, and leave 0 free."""
+    """Spread what was mixed over all bits, in place."""
     for factor in _FINAL:
         state ^= state >> _SHIFT
         state *= factor
     state ^= state >> _SHIFT
-    state[state == 0] = 1

@@ -3,35 +3,34 @@
 The rule: a key is the 128 bits of its hash. Records are put in the order of the log, so of one key
 the last that is put stays. When memory is full the map gives up the upper half of the keys, by the
 first 64 bits, and says up to where it still knows them: whoever wants the others makes another map
-for them. Slots are tried one behind the other, at most two thirds of them are full.
+for them.
 
-Many records are put at a time, in the order of their hashes, which is that of their slots: then
-what is looked at next lies near what was looked at last, and a key that comes twice is seen at
-once. Hash and number of a record are sorted as one number.
+Keys lie in the order of their hashes. What is put waits until there is as much of it as of keys, or
+as memory has room for; then both are sorted into one, which takes fewer steps a record than finding
+each one's slot in a hash table, and goes through memory in order. Hash and number of a row are
+sorted as one number of 64 bits, for which numpy has the processor's widest instructions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from klog.logformat.cleaning.key_hash import Hashes
-from klog.logformat.index import Longs
+from klog.logformat.index import Longs, Mask
 
 ALL_KEYS = (0, 1 << 64)
 """The range of the first halves of hashes: from the first number to before the second."""
 ABSENT = -1
-SLOT_BYTES = 24
-LEAST_SLOTS = 1 << 12
-LEAST_BYTES = 2 * LEAST_SLOTS * SLOT_BYTES
-_SHARE = 8
-"""As many records at a time as this share of the slots: what they need is known to fit."""
-_NUMBER_BITS = 18
-_MOST_AT_ONCE = 1 << _NUMBER_BITS
-_NUMBER = np.uint64(_MOST_AT_ONCE - 1)
-_SPREAD = np.uint64(0x9FB21C651E98DF25)
+ROW_BYTES = 56
+"""What a row takes while it is sorted: both halves and the place, twice, and its number."""
+LEAST_ROWS = 1 << 12
+LEAST_BYTES = LEAST_ROWS * ROW_BYTES
+_WAITING = 1 << 20
+"""As many rows wait at least, if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +65,9 @@ class OffsetMap:
         if most_bytes < LEAST_BYTES:
             raise ValueError(f"an offset map of {most_bytes} bytes: the least is {LEAST_BYTES}")
         self._keys = keys or KeyRange()
-        self._most_bytes = most_bytes
-        self._waiting: list[tuple[Hashes, Hashes, Longs]] = []
-        self._waiting_count = 0
-        self._make(LEAST_SLOTS)
+        self._most_rows = most_bytes // ROW_BYTES
+        self._rows = _Rows.none()
+        self._waiting = _Waiting()
 
     @property
     def keys(self) -> KeyRange:
@@ -80,133 +78,176 @@ class OffsetMap:
     def __len__(self) -> int:
         """Give the number of keys."""
         self._settle()
-        return self._used
+        return len(self._rows)
 
     def put(self, first: Hashes, second: Hashes, places: Longs) -> None:
         """Say the places of records, which rise; those of keys out of range are left out."""
-        self._waiting.append((first, second, places))
-        self._waiting_count += len(first)
-        if self._waiting_count >= self._at_once():
-            self._settle()
-
-    def _settle(self) -> None:
-        """Place what waits to be placed with more."""
-        if not self._waiting:
-            return
-        first, second, places = map(np.concatenate, zip(*self._waiting, strict=True))
-        self._waiting, self._waiting_count = [], 0
         begin = 0
         while begin < len(first):
-            some = slice(begin, begin + self._at_once())
-            self._make_room(len(first[some]))
+            some = slice(begin, begin + self._room())
             inside = self._keys.holds(first[some])
-            given = first[some], second[some], places[some]
-            self._place(*(given if inside is None else (one[inside] for one in given)))
+            cut = some if inside is None else begin + np.flatnonzero(inside)
+            self._waiting.add(first[cut], second[cut], places[cut])
             begin = some.stop
+            if not self._room():
+                self._settle()
 
     def find(self, first: Hashes, second: Hashes) -> Longs:
         """Give the last place of each key, `ABSENT` where there is none."""
         self._settle()
         found = np.full(len(first), ABSENT, np.int64)
-        for begin in range(0, len(first), _MOST_AT_ONCE):
-            some = slice(begin, begin + _MOST_AT_ONCE)
-            self._find(first[some], second[some], found[some])
+        if len(self._rows):
+            self._rows.find(first, second, found)
         return found
 
     def places(self) -> Longs:
         """Give the last places of all keys, rising."""
         self._settle()
-        return np.sort(self._places[self._first != 0])
+        return np.sort(self._rows.places)
 
-    def _make(self, slots: int) -> None:
-        self._first, self._second = np.zeros((2, slots), np.uint64)
-        self._places = np.empty(slots, np.int64)
-        self._shift = np.uint64(64 - slots.bit_length() + 1)
-        self._used = 0
+    def _room(self) -> int:
+        """Tell how many more rows may wait."""
+        most = self._most_rows - len(self._rows)
+        return min(most, max(_WAITING, len(self._rows))) - self._waiting.count
 
-    def _at_once(self) -> int:
-        return min(len(self._first) // _SHARE, _MOST_AT_ONCE)
-
-    def _in_order(self, first: Hashes) -> tuple[Longs, Longs]:
-        """Give the numbers of keys in the order of their slots, and these.
-
-        A slot is said by other bits than those that say which range a key is of.
-        """
-        spread = first * _SPREAD
-        spread &= ~_NUMBER
-        spread |= np.arange(len(first), dtype=np.uint64)
-        spread.sort()
-        numbers = (spread & _NUMBER).view(np.int64)
-        spread >>= self._shift
-        return numbers, spread.view(np.int64)
-
-    def _next(self, slot: Longs) -> Longs:
-        return (slot + 1) & (len(self._first) - 1)
-
-    def _make_room(self, count: int) -> None:
-        """Grow, or give up keys, until so many more fit."""
-        while 3 * (self._used + count) > 2 * len(self._first):
-            if not self._grow():
-                self._keys, _ = self._keys.halves()
-                self._refill(len(self._first))
-
-    def _grow(self) -> bool:
-        """Double the slots, if there is room for them, and as much for what is put there."""
-        slots = 2 * len(self._first)
-        if 2 * slots * SLOT_BYTES > self._most_bytes:
-            return False
-        self._refill(slots)
-        return True
-
-    def _refill(self, slots: int) -> None:
-        """Put what is kept of the keys into a table of so many slots."""
-        kept = self._first != 0
-        inside = self._keys.holds(self._first)
-        if inside is not None:
-            kept &= inside
-        first, second, places = self._first[kept], self._second[kept], self._places[kept]
-        del kept, inside
-        self._make(1)  # The old table has to go before the new one comes.
-        self._make(slots)
-        for begin in range(0, len(first), self._at_once()):
-            some = slice(begin, begin + self._at_once())
-            self._place(first[some], second[some], places[some])
-
-    def _place(self, first: Hashes, second: Hashes, places: Longs) -> None:
-        """Find or take the slot of each key; of those of one key the last says the place."""
-        if not len(first):
+    def _settle(self) -> None:
+        """Sort what waits into what is known; give up keys until there is room for more to wait."""
+        if not self._waiting.count:
             return
-        numbers, slot = self._in_order(first)
-        first, second, places = first[numbers], second[numbers], places[numbers]
-        # One that its own key follows at once says nothing.
-        last = np.append((first[1:] != first[:-1]) | (second[1:] != second[:-1]), True)
-        first, second, places, slot = first[last], second[last], places[last], slot[last]
-        while len(slot):
-            seen = self._first[slot]
-            free = np.flatnonzero(seen == 0)
-            if len(free):
-                # Where several want a slot the last one gets it, whole.
-                taken = slot[free]
-                self._first[taken], self._second[taken] = first[free], second[free]
-                self._places[taken] = places[free]
-                self._used += int((self._places[taken] == places[free]).sum())
-                seen[free] = self._first[taken]
-            same = seen == first
-            same &= self._second[slot] == second
-            self._places[slot[same]] = places[same]
-            other = np.flatnonzero(~same)
-            if not len(other):
-                return
-            first, second, places = first[other], second[other], places[other]
-            slot = self._next(slot[other])
+        waiting = self._waiting.behind(self._rows)
+        self._rows, self._waiting = _Rows.none(), _Waiting()
+        self._rows = waiting.last()
+        while 4 * len(self._rows) > 3 * self._most_rows:
+            self._keys, _ = self._keys.halves()
+            self._rows = self._rows.below(self._keys.end)
 
-    def _find(self, first: Hashes, second: Hashes, found: Longs) -> None:
-        """Fill in the last place of each key that is there."""
-        numbers, slot = self._in_order(first)
-        while len(numbers):
-            seen = self._first[slot]
-            same = seen == first[numbers]
-            same &= self._second[slot] == second[numbers]
-            found[numbers[same]] = self._places[slot[same]]
-            other = np.flatnonzero(~same & (seen != 0))
-            numbers, slot = numbers[other], self._next(slot[other])
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Keys and their places."""
+
+    first: Hashes
+    second: Hashes
+    places: Longs
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @staticmethod
+    def none() -> _Rows:
+        none = np.empty(0, np.uint64)
+        return _Rows(none, none, none.view(np.int64))
+
+    def below(self, end: int) -> _Rows:
+        """Give those of keys whose first half is below a number."""
+        own = slice(0, int(np.searchsorted(self.first, np.uint64(end))))
+        return _Rows(self.first[own].copy(), self.second[own].copy(), self.places[own].copy())
+
+    def find(self, first: Hashes, second: Hashes, found: Longs) -> None:
+        """Fill in the place of each key that is there; rows are in the order of keys."""
+        # In order, what is looked at next lies near what was looked at last.
+        numbers, _ = _by_high_bits(first)
+        first, second = _taken(first, numbers), _taken(second, numbers)
+        at = np.searchsorted(self.first, first)
+        while len(at):
+            at_end = at == len(self)
+            at[at_end] = 0
+            same = (self.first[at] == first) & ~at_end
+            hit = same & (self.second[at] == second)
+            found[numbers[hit]] = self.places[at[hit]]
+            # Another key with the same first half may lie behind.
+            other = np.flatnonzero(same & ~hit)
+            numbers, first, second, at = numbers[other], first[other], second[other], at[other] + 1
+
+
+_Number = TypeVar("_Number", np.uint64, np.int64)
+
+
+class _Waiting:
+    """Rows in the order in which they came, to be sorted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[Hashes] = []
+        self._second: list[Hashes] = []
+        self._places: list[Longs] = []
+
+    def add(self, first: Hashes, second: Hashes, places: Longs) -> None:
+        """Take copies: what they are a part of would be held with them."""
+        self.count += len(first)
+        self._first.append(first.copy())
+        self._second.append(second.copy())
+        self._places.append(places.copy())
+
+    def behind(self, rows: _Rows) -> _Waiting:
+        """Give these behind some that were sorted before."""
+        found = _Waiting()
+        found.count = len(rows) + self.count
+        found._first = [rows.first, *self._first]
+        found._second = [rows.second, *self._second]
+        found._places = [rows.places, *self._places]
+        return found
+
+    def last(self) -> _Rows:
+        """Give the last row of each key, in the order of keys; none waits then.
+
+        What is not needed any more goes at once: all of this is held in memory together.
+        """
+        first, second = _joined(self._first), _joined(self._second)
+        places = _joined(self._places)
+        numbers, meets = _by_high_bits(first)
+        ordered, others = _taken(first, numbers), _taken(second, numbers)
+        same = _same(ordered, others)
+        if not np.array_equal(same, meets):
+            # Of hashes few keys differ only in low bits: these are put in order by all bits.
+            unsure = _in_runs(meets, meets & ~same)
+            some = numbers[unsure]
+            numbers[unsure] = some[np.lexsort((some, second[some], first[some]))]
+            ordered[unsure], others[unsure] = first[numbers[unsure]], second[numbers[unsure]]
+            same = _same(ordered, others)
+        del first, second, meets
+        last = np.flatnonzero(np.append(~same, True))
+        ordered = ordered[last]
+        others = others[last]
+        numbers = numbers[last]
+        return _Rows(ordered, others, places[numbers])
+
+
+def _joined(parts: list[npt.NDArray[_Number]]) -> npt.NDArray[_Number]:
+    """Put parts one behind the other, and let them go."""
+    joined = np.concatenate(parts)
+    parts.clear()
+    return joined
+
+
+def _same(first: Hashes, second: Hashes) -> Mask:
+    """Tell of each row but the first whether its key is that of the one before."""
+    same: Mask = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
+    return same
+
+
+def _by_high_bits(first: Hashes) -> tuple[Longs, Mask]:
+    """Give the numbers of rows in the order of their high bits, those that agree as they came.
+
+    Tells of each row but the first whether it agrees with the one before.
+    """
+    bits = np.uint64(len(first).bit_length())
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    order = first & ~mask
+    order |= np.arange(len(first), dtype=np.uint64)
+    order.sort()
+    numbers: Longs = (order & mask).view(np.int64)
+    order >>= bits
+    return numbers, order[1:] == order[:-1]
+
+
+def _taken(values: Hashes, numbers: Longs) -> Hashes:
+    """Take values by number; all are known to be within, which numpy need not ask again."""
+    taken: Hashes = values.take(numbers, mode="clip")
+    return taken
+
+
+def _in_runs(meets: Mask, marked: Mask) -> Longs:
+    """Give the numbers of all rows of the runs in which one is marked."""
+    runs = np.append(0, np.cumsum(~meets))
+    return np.flatnonzero(np.isin(runs, runs[1:][marked]))

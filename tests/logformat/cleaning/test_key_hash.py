@@ -38,7 +38,7 @@ def by_hand(key: bytes, seed: Seed = SEED) -> tuple[int, int]:
     first, second = halves
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         first = (first ^ first >> 33) * factor & MASK
-    return (first ^ first >> 33) or 1, second
+    return first ^ first >> 33, second
 
 
 def hashes(keys: pa.BinaryArray, seed: Seed = SEED) -> list[tuple[int, int]]:
@@ -112,15 +112,6 @@ def test_a_seed_makes_other_hashes() -> None:
         assert (second != their_second).all() == (other.second != SEED.second)
 
 
-def test_no_hash_says_that_there_is_no_key() -> None:
-    """The first half is an offset map's sign of a free slot if it is 0; this seed gives it 0."""
-    p = PRIMES[0][0]
-    seed = Seed(8 * p & MASK, 0)
-    first, _ = hash_keys(binary([bytes(8)]), seed)
-    assert first.tolist() == [1]
-    assert by_hand(bytes(8), seed)[0] == 1
-
-
 @pytest.mark.parametrize(
     "keys",
     [
@@ -132,7 +123,7 @@ def test_no_hash_says_that_there_is_no_key() -> None:
     ids=["decimal", "little", "big", "long"],
 )
 def test_bits_are_spread(keys: list[bytes]) -> None:
-    """Slots go by the low bits of the first half, and ranges of keys by the high ones."""
+    """Rows are sorted and keys are cut into ranges by the high bits of the first half."""
     first, second = hash_keys(binary(keys), SEED)
     assert len(np.unique(first)) == len(np.unique(second)) == len(keys)
     expected = len(keys) / 256
