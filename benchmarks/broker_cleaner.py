@@ -1,9 +1,10 @@
-"""How fast a real broker's log cleaner is, one thread of it, by what it says itself.
+"""How fast a real broker's log cleaner is, with so many threads, by what it says itself.
 
-The rule: the broker is given whole logs while it is stopped, and a `cleanup.policy` of delete; each
-is let go by itself, the first one only to warm Java up. The broker's own lines say how long it took
-(`Log cleaner thread ... cleaned log`), the kernel how much CPU its thread took, for a machine may
-be busy. Java runs as a broker runs it, with its second compiler.
+The rule: the broker is given whole logs while it is stopped, and a `cleanup.policy` of delete; as
+many as it has threads are let go at once, so that each thread works while the others do. The
+broker's own lines say how long each log took (`Log cleaner thread ... cleaned log`), the kernel how
+much CPU the threads took, for a machine may be busy. Java runs as a broker runs it, with its second
+compiler.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PROPERTIES = {
 }
 """The first three but the back-off are a broker's defaults: the tests' broker has smaller ones."""
 CLEANING_TIMEOUT_SECONDS = 600.0
-_THREAD = "kafka-log-cleaner-thread-0"
+_THREAD = "kafka-log-cleaner-thread"
 _SAID = re.compile(
     r"Log cleaner thread \d+ cleaned log (?P<topic>[\w.]+)-0 "
     r".*?of log processed in (?P<seconds>[\d.,]+) seconds"
@@ -50,13 +51,11 @@ _SAID = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """One log cleaned: bytes and records before and after, and the time of the one thread."""
+    """Logs cleaned at once: records before and after, and how fast all threads were together."""
 
-    topic: str
-    size_bytes: int
     records: int
     records_left: int
-    seconds: float
+    records_a_second: float
     cpu_seconds: float
 
 
@@ -75,18 +74,23 @@ class _Broker(Broker):
             )
 
     def cleaner_cpu_seconds(self) -> float:
-        """Give the CPU time of the cleaner's thread so far; Linux alone tells it."""
+        """Give the CPU time of the cleaner's threads so far; Linux alone tells it."""
         assert self._process is not None
+        found: list[int] = []
         for task in Path(f"/proc/{self._process.pid}/task").iterdir():
             if (task / "comm").read_text().strip() == _THREAD[:15]:
                 fields = (task / "stat").read_text().rpartition(")")[2].split()
-                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        raise RuntimeError("the broker has no thread that cleans")
+                found.append(int(fields[11]) + int(fields[12]))
+        if not found:
+            raise RuntimeError("the broker has no thread that cleans")
+        return sum(found) / os.sysconf("SC_CLK_TCK")
 
 
-def clean_on_broker(work: Path, logs: Mapping[str, Sequence[tuple[int, bytes]]]) -> list[Cleaning]:
-    """Clean logs one after the other, each its segments by base offset; the last one is empty."""
-    broker = _Broker(work / "broker", PROPERTIES)
+def clean_on_broker(
+    work: Path, logs: Mapping[str, Sequence[tuple[int, bytes]]], threads: int
+) -> list[Cleaning]:
+    """Clean logs, so many at once, each its segments by base offset; the last one is empty."""
+    broker = _Broker(work / "broker", PROPERTIES | {"log.cleaner.threads": str(threads)})
     with broker:
         admin = Client(broker).admin
         config = {"cleanup.policy": "delete", "min.cleanable.dirty.ratio": "0.01"}
@@ -99,29 +103,37 @@ def clean_on_broker(work: Path, logs: Mapping[str, Sequence[tuple[int, bytes]]])
                 (broker.log_dirs[0] / f"{topic}-0" / f"{base:020}.log").write_bytes(log)
         (broker.log_dirs[0] / ".kafka_cleanshutdown").unlink()
         broker.start()
-        return [_cleaned(broker, topic, segments) for topic, segments in logs.items()]
+        topics = list(logs)
+        return [
+            _cleaned(broker, set(topics[begin : begin + threads]))
+            for begin in range(0, len(topics), threads)
+        ]
 
 
-def _cleaned(broker: _Broker, topic: str, segments: Sequence[tuple[int, bytes]]) -> Cleaning:
+def _cleaned(broker: _Broker, topics: set[str]) -> Cleaning:
     entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    resources = [
+        ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]) for topic in topics
+    ]
     before = broker.cleaner_cpu_seconds()
     admin = Client(broker).admin  # Kept, for what was asked goes with it.
-    admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_SECONDS)
+    for future in admin.incremental_alter_configs(resources).values():
+        future.result(TIMEOUT_SECONDS)
     deadline = time.monotonic() + CLEANING_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         time.sleep(0.2)
-        for said in _SAID.finditer(broker.output.read_text()):
-            if said["topic"] == topic:
-                return Cleaning(
-                    topic,
-                    sum(len(log) for _, log in segments),
-                    _number(said["start"]),
-                    _number(said["left"]),
-                    float(said["seconds"].replace(",", "")),
-                    broker.cleaner_cpu_seconds() - before,
-                )
-    raise RuntimeError(f"the broker has not cleaned {topic}")
+        lines = _SAID.finditer(broker.output.read_text())
+        said = {one["topic"]: one for one in lines if one["topic"] in topics}
+        if len(said) == len(topics):
+            counts = [_number(one["start"]) for one in said.values()]
+            seconds = [float(one["seconds"].replace(",", "")) for one in said.values()]
+            return Cleaning(
+                sum(counts),
+                sum(_number(one["left"]) for one in said.values()),
+                sum(count / took for count, took in zip(counts, seconds, strict=True)),
+                broker.cleaner_cpu_seconds() - before,
+            )
+    raise RuntimeError(f"the broker has not cleaned {', '.join(sorted(topics))}")
 
 
 def _number(text: str) -> int:

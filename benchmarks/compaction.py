@@ -4,8 +4,8 @@ The rule: the same records, a tenth as many keys as records, none of them cleane
 runs in a Spark session on two cores and cleans a copy of the topic (linked files: it writes none of
 them again); Spark groups the same rows, offset, key and value, in whichever form takes it less CPU,
 and writes Parquet; both in turns, wall time and CPU of Spark and its Python workers. The broker's
-cleaner is given klog's own segments, a partition at a time to one thread; as many threads as Spark
-has cores are reckoned to be as many times as fast.
+cleaner has as many threads as Spark has cores, and is given klog's own segments, a partition a
+thread, all at once; the first of them only warm Java up.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def run(count: int, rounds: int) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
         folder = Path(made)
         make(folder, count)
-        cleanings = clean_on_broker(folder / "broker", dict(broker_logs(folder / "root")))[1:]
+        logs = dict(broker_logs(folder / "root"))
+        _, *cleanings = clean_on_broker(folder / "broker", logs, CORES)
         shutil.rmtree(folder / "broker")
         spark = session()
         try:
@@ -71,9 +72,9 @@ def make(folder: Path, count: int) -> None:
 
 
 def broker_logs(root: Path) -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
-    """Give partitions as a broker's logs; the first is cleaned to warm Java up."""
+    """Give partitions as a broker's logs; the first few are cleaned to warm Java up."""
     partitions = klog.open(root).describe(TOPIC).partitions
-    for number, partition in enumerate((0, *range(CORES))):
+    for number, partition in enumerate([*range(CORES), *range(len(partitions))]):
         files = sorted((root / f"{TOPIC}-{partition}").glob("*.log"))
         segments = [(int(file.name[:20]), file.read_bytes()) for file in files]
         yield f"log{number}", [*segments, (partitions[partition].log_end, b"")]
@@ -116,9 +117,9 @@ def told(
 ) -> Iterator[Result]:
     """Give the figures; the first round, which is not counted, warmed Java up."""
     of = f"{count:,} records of {VALUE_BYTES} B, {left:,} keys, lz4"
-    thread = median(one.records / one.seconds for one in cleanings)
+    broker = median(one.records_a_second for one in cleanings)
     rates = [count / seconds for seconds in times.seconds[KLOG]]
-    ratios = [rate / (CORES * thread) for rate in rates]
+    ratios = [rate / broker for rate in rates]
     yield Result(
         "klog / broker's cleaner: throughput",
         f"{of}; {CORES} cores, {CORES} threads",
@@ -137,8 +138,9 @@ def told(
     for name, seconds in cpu.items():
         yield Result(f"{name}: CPU", of, f"{median(seconds[1:]) / count * 1e6:.2f} us a record")
     used = median(one.cpu_seconds / one.records for one in cleanings)
-    yield Result("a broker's thread: records", of, f"{thread / 1e6:.2f} M a second")
-    yield Result("a broker's thread: CPU", of, f"{used * 1e6:.2f} us a record")
+    threads = f"a broker's {CORES} threads"
+    yield Result(f"{threads}: records", of, f"{broker / 1e6:.2f} M a second")
+    yield Result(f"{threads}: CPU", of, f"{used * 1e6:.2f} us a record")
 
 
 def by_klog(spark: SparkSession, folder: Path) -> int:
