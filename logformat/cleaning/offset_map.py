@@ -68,6 +68,7 @@ class OffsetMap:
         self._most_rows = most_bytes // ROW_BYTES
         self._rows = _Rows.none()
         self._waiting = _Waiting()
+        self._lookup: _Lookup | None = None
 
     @property
     def keys(self) -> KeyRange:
@@ -97,7 +98,9 @@ class OffsetMap:
         self._settle()
         found = np.full(len(first), ABSENT, np.int64)
         if len(self._rows):
-            self._rows.find(first, second, found)
+            if self._lookup is None:
+                self._lookup = _Lookup(self._rows)
+            self._lookup.find(first, second, found)
         return found
 
     def places(self) -> Longs:
@@ -115,7 +118,7 @@ class OffsetMap:
         if not self._waiting.count:
             return
         waiting = self._waiting.behind(self._rows)
-        self._rows, self._waiting = _Rows.none(), _Waiting()
+        self._rows, self._waiting, self._lookup = _Rows.none(), _Waiting(), None
         self._rows = waiting.last()
         while 4 * len(self._rows) > 3 * self._most_rows:
             self._keys, _ = self._keys.halves()
@@ -143,21 +146,36 @@ class _Rows:
         own = slice(0, int(np.searchsorted(self.first, np.uint64(end))))
         return _Rows(self.first[own].copy(), self.second[own].copy(), self.places[own].copy())
 
+
+class _Lookup:
+    """Finds keys among rows in their order.
+
+    Hashes lie evenly: where in the range one lies says its row to within a few.
+    """
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+        self._least, self._most = rows.first[0], rows.first[-1]
+        span = int(self._most) - int(self._least)
+        self._shift = np.uint64(max(span.bit_length() - len(rows).bit_length(), 0))
+        bounds = np.arange((span >> int(self._shift)) + 1, dtype=np.uint64) << self._shift
+        self._starts = np.searchsorted(rows.first, bounds + self._least)
+
     def find(self, first: Hashes, second: Hashes, found: Longs) -> None:
-        """Fill in the place of each key that is there; rows are in the order of keys."""
-        # In order, what is looked at next lies near what was looked at last.
-        numbers, _ = _by_high_bits(first)
-        first, second = _taken(first, numbers), _taken(second, numbers)
-        at = np.searchsorted(self.first, first)
+        """Fill in the place of each key that is there."""
+        rows, end = self._rows, len(self._rows)
+        numbers = np.flatnonzero((first >= self._least) & (first <= self._most))
+        first, second = first[numbers], second[numbers]
+        at = self._starts[((first - self._least) >> self._shift).view(np.int64)]
         while len(at):
-            at_end = at == len(self)
-            at[at_end] = 0
-            same = (self.first[at] == first) & ~at_end
-            hit = same & (self.second[at] == second)
-            found[numbers[hit]] = self.places[at[hit]]
-            # Another key with the same first half may lie behind.
-            other = np.flatnonzero(same & ~hit)
-            numbers, first, second, at = numbers[other], first[other], second[other], at[other] + 1
+            seen = _taken(rows.first, at)
+            hit = (seen == first) & (_taken(rows.second, at) == second)
+            hits = np.flatnonzero(hit)
+            found[numbers[hits]] = rows.places[at[hits]]
+            # What lies behind may be the key, unless a greater one was seen.
+            other = np.flatnonzero((seen <= first) & ~hit & (at < end - 1))
+            numbers, first, second = numbers[other], first[other], second[other]
+            at = at[other] + 1
 
 
 _Number = TypeVar("_Number", np.uint64, np.int64)
