@@ -26,7 +26,7 @@ from pyspark.sql import functions as sql
 
 import klog
 from benchmarks.broker_cleaner import Cleaning, clean_on_broker
-from benchmarks.cpu import cpu_seconds
+from benchmarks.cpu import cpu_seconds, since
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
 from benchmarks.spark_write import Result, session
@@ -95,9 +95,9 @@ def compared(
 
     def timed(name: str) -> Callable[[], int]:
         def work() -> int:
-            began = cpu_seconds(os.getpid())
+            began = cpu_seconds()
             left[name] = works[name]()
-            cpu[name].append(cpu_seconds(os.getpid()) - began)
+            cpu[name].append(since(began))
             return count
 
         return work

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
-from benchmarks.cpu import cpu_seconds
+from benchmarks.cpu import cpu_seconds, since
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
 from benchmarks.timing import Spread, interleaved
@@ -111,9 +111,9 @@ def throughput(
 
     def timed(name: str) -> Callable[[], int]:
         def work() -> int:
-            began = cpu_seconds(os.getpid())
+            began = cpu_seconds()
             writes[name]()
-            cpu[name].append(cpu_seconds(os.getpid()) - began)
+            cpu[name].append(since(began))
             return count
 
         return work
