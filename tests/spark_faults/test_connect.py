@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark_faults import kept
 from tests.spark_faults.drivers import Driver, Fault
 from tests.spark_faults.jobs import Job, Plan
 from tests.spark_faults.rows import check, write_rows
+from tests.spark_faults.upkeep import Upkeep, do
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+MODULE = "tests.spark_faults.upkeep"
 
 
 def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
@@ -33,3 +37,25 @@ def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
         assert driver.has_aborted("lost")
     for job in jobs:
         check(job)
+
+
+def test_each_job_through_connect(tmp_path: Path) -> None:
+    """As in one process, though the session has no JVM to ask."""
+    kept.make_root(tmp_path / "made")
+    steps = {
+        name: kept.steps(name, str(tmp_path / name), tmp_path / f"{name}-export", {})
+        for name in ("here", "there")
+    }
+    for name in steps:
+        kept.lay_out(tmp_path / "made", str(tmp_path / name), {})
+    for step in steps["here"]:
+        do(None, step)
+    plan = Upkeep(steps["there"], remote="local[2]")
+    with Driver(tmp_path / "driver", plan, module=MODULE) as driver:
+        driver.wait()
+        assert driver.events() == [(step.name, "done") for step in plan.steps], driver.tail()
+        assert driver.report("there-verify")["findings"] == []
+    for root in ("root", "imported", "adopted"):
+        wanted = kept.records(str(tmp_path / "here" / root), {})
+        assert any(wanted.values())
+        assert kept.records(str(tmp_path / "there" / root), {}) == wanted, root

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from klog.jobs import vacuum
 from tests.servers import BUCKET, Hdfs, S3Server
 from tests.spark_faults import kept
 from tests.spark_faults.cluster import WORKERS, Cluster
-from tests.spark_faults.drivers import HOOKS, REPOSITORY, Driver, Fault
+from tests.spark_faults.drivers import HOOKS, REPOSITORY, WAIT_SECONDS, Driver, Fault
 from tests.spark_faults.upkeep import Step, Upkeep, do
 
 pytestmark = [pytest.mark.spark, pytest.mark.stores, pytest.mark.slow]
@@ -67,7 +70,7 @@ def test_each_job_on_two_workers_on_s3_and_hdfs(
         "spark.eventLog.dir": (tmp_path / "events").as_uri(),
         "spark.eventLog.compress": "false",
     }
-    plan = Upkeep([*steps["s3"], *steps["hdfs"]], cluster.url, conf)
+    plan = Upkeep([*steps["s3"], *steps["hdfs"]], cluster.url, conf=conf)
     path, submit = [str(REPOSITORY)], ("--py-files", str(pyfiles))
     with Driver(folder, plan, path=path, submit=submit, module=MODULE) as driver:
         driver.wait()
@@ -90,6 +93,40 @@ def test_each_job_on_two_workers_on_s3_and_hdfs(
     for place in ("s3", "hdfs"):
         assert kept.files(exports[place]) == kept.files(exports["local"])
         assert kept.names(exports[place]) == kept.names(exports["local"])
+
+
+def test_spark_submit_on_the_cluster(cluster: Cluster, pyfiles: Path, tmp_path: Path) -> None:
+    """A job's own file, as docs/jobs.md starts it; klog comes to the executors by `--py-files`."""
+    kept.make_root(tmp_path / "made")
+    for name in ("here", "there"):
+        kept.lay_out(tmp_path / "made", str(tmp_path / name), {})
+    root = str(tmp_path / "there" / "root")
+    conf = cluster.conf(tmp_path, HOOKS)
+    command = [
+        *(str(Path(sys.executable).with_name("spark-submit")), "--master", cluster.url),
+        *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
+        *("--py-files", str(pyfiles), str(REPOSITORY / "jobs" / "compact.py")),
+        *("--root", root, "--topic", kept.COMPACTED, "--min-dirty-ratio", "0", "--json"),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()[-4000:]
+    report = json.loads(done.stdout)
+    given = {"topic": kept.COMPACTED, "min_dirty_ratio": 0.0}
+    step = Step("compact", "compact", str(tmp_path / "here" / "root"), given)
+    wanted = do(None, step)
+    counted = ("partition", "records", "recordsAfter", "segmentsAfter")
+    assert [{name: one[name] for name in counted} for one in report["partitions"]] == [
+        {name: one[name] for name in counted} for one in wanted["partitions"]
+    ]
+    assert kept.records(root, {}) == kept.records(step.root, {})
 
 
 def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path) -> None:
@@ -118,7 +155,7 @@ def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path)
     folder = tmp_path / "driver"
     path = ":".join(map(str, (HOOKS, REPOSITORY / "src", REPOSITORY)))
     conf = {**cluster.conf(folder / "faults", HOOKS), "spark.executorEnv.PYTHONPATH": path}
-    plan = Upkeep(steps("there"), cluster.url, conf)
+    plan = Upkeep(steps("there"), cluster.url, conf=conf)
     with Driver(folder, plan, faults, module=MODULE) as driver:
         driver.wait()
         assert driver.events() == [(step.name, "done") for step in plan.steps], driver.tail()

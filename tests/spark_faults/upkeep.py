@@ -4,7 +4,8 @@
 
 The rule: it needs PySpark and klog alone, so that it runs in any environment. A step is a job's
 `run` with what it is given; it is the name of a group of Spark's jobs, under which Spark's own log
-of events has the tasks. The same steps are done by `do` without Spark.
+of events has the tasks, but through Spark Connect, which has none. The same steps are done by `do`
+without Spark.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """Steps, one after the other, and the session that they run in."""
+    """Steps, one after the other, and the session that they run in; `remote` as in `jobs.Plan`."""
 
     steps: list[Step]
-    master: str
+    master: str = ""
+    remote: str = ""
     conf: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -74,7 +76,8 @@ def main(plan_file: str, events_file: str) -> None:
         with Path(events_file).open("a") as events:
             events.write(json.dumps(told) + "\n")
 
-    builder = SparkSession.builder.master(plan.master)
+    builder = SparkSession.builder
+    builder = builder.remote(plan.remote) if plan.remote else builder.master(plan.master)
     for name, value in {"spark.ui.enabled": "false", **plan.conf}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -82,7 +85,8 @@ def main(plan_file: str, events_file: str) -> None:
 
     say("", "started", report={"klog": [where(0), *run_tasks(spark, where, range(4), "")]})
     for step in plan.steps:
-        spark.sparkContext.setJobGroup(step.name, step.job)
+        if not plan.remote:
+            spark.sparkContext.setJobGroup(step.name, step.job)
         try:
             report = do(spark, step)
         except Exception as exc:  # noqa: BLE001 - the test judges it
