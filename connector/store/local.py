@@ -191,12 +191,18 @@ def _write_all(descriptor: int, pieces: Iterable[bytes]) -> None:
     """Write pieces; of a large file the kernel puts some to disk while more is made."""
     written = begun = 0
     for piece in pieces:
+        if written - begun >= _AT_ONCE_BYTES:
+            _begin_sync(descriptor, begun, written - begun)
+            begun = written
         _write(descriptor, piece)
         written += len(piece)
-        if written - begun >= _AT_ONCE_BYTES and hasattr(os, "posix_fadvise"):
-            # Linux begins to write back what it is told to let go, and does not wait for it.
-            os.posix_fadvise(descriptor, begun, written - begun, os.POSIX_FADV_DONTNEED)
-            begun = written
+
+
+def _begin_sync(descriptor: int, begin: int, size_bytes: int) -> None:
+    """Have the kernel write back what it is told to let go: Linux does; it may do nothing."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            os.posix_fadvise(descriptor, begin, size_bytes, os.POSIX_FADV_DONTNEED)
 
 
 def _write(descriptor: int, data: bytes) -> None:

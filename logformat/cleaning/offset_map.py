@@ -8,13 +8,13 @@ for them.
 Keys lie in the order of their hashes. What is put waits until there is as much of it as of keys, or
 as memory has room for; then both are sorted into one, which takes fewer steps a record than finding
 each one's slot in a hash table, and goes through memory in order. Hash and number of a row are
-sorted as one number of 64 bits, for which numpy has the processor's widest instructions.
+sorted as one number of 64 bits, for which numpy 2 has the processor's widest instructions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +67,8 @@ class OffsetMap:
         self._keys = keys or KeyRange()
         self._most_rows = most_bytes // ROW_BYTES
         self._rows = _Rows.none()
-        self._waiting = _Waiting()
         self._lookup: _Lookup | None = None
+        self._waiting = _Waiting(self._most_waiting())
 
     @property
     def keys(self) -> KeyRange:
@@ -85,12 +85,12 @@ class OffsetMap:
         """Say the places of records, which rise; those of keys out of range are left out."""
         begin = 0
         while begin < len(first):
-            some = slice(begin, begin + self._room())
-            inside = self._keys.holds(first[some])
-            cut = some if inside is None else begin + np.flatnonzero(inside)
-            self._waiting.add(first[cut], second[cut], places[cut])
+            some = slice(begin, begin + self._waiting.room)
             begin = some.stop
-            if not self._room():
+            given = first[some], second[some], places[some]
+            inside = self._keys.holds(given[0])
+            self._waiting.add(*given, None if inside is None else np.flatnonzero(inside))
+            if not self._waiting.room:
                 self._settle()
 
     def find(self, first: Hashes, second: Hashes) -> Longs:
@@ -108,21 +108,21 @@ class OffsetMap:
         self._settle()
         return np.sort(self._rows.places)
 
-    def _room(self) -> int:
-        """Tell how many more rows may wait."""
-        most = self._most_rows - len(self._rows)
-        return min(most, max(_WAITING, len(self._rows))) - self._waiting.count
+    def _most_waiting(self) -> int:
+        """Tell how many rows may wait."""
+        return min(self._most_rows - len(self._rows), max(_WAITING, len(self._rows)))
 
     def _settle(self) -> None:
         """Sort what waits into what is known; give up keys until there is room for more to wait."""
         if not self._waiting.count:
             return
-        waiting = self._waiting.behind(self._rows)
-        self._rows, self._waiting, self._lookup = _Rows.none(), _Waiting(), None
-        self._rows = waiting.last()
+        columns = self._waiting.behind(self._rows)
+        self._rows, self._lookup, self._waiting = _Rows.none(), None, _Waiting(0)
+        self._rows = _last_of_each_key(columns)
         while 4 * len(self._rows) > 3 * self._most_rows:
             self._keys, _ = self._keys.halves()
             self._rows = self._rows.below(self._keys.end)
+        self._waiting = _Waiting(self._most_waiting())
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,64 +178,62 @@ class _Lookup:
             at = at[other] + 1
 
 
-_Number = TypeVar("_Number", np.uint64, np.int64)
-
-
 class _Waiting:
-    """Rows in the order in which they came, to be sorted."""
+    """Rows in the order in which they came; memory that no row has come to is not taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int) -> None:
         self.count = 0
-        self._first: list[Hashes] = []
-        self._second: list[Hashes] = []
-        self._places: list[Longs] = []
+        self._first, self._second = np.empty((2, capacity), np.uint64)
+        self._places = np.empty(capacity, np.int64)
 
-    def add(self, first: Hashes, second: Hashes, places: Longs) -> None:
-        """Take copies: what they are a part of would be held with them."""
-        self.count += len(first)
-        self._first.append(first.copy())
-        self._second.append(second.copy())
-        self._places.append(places.copy())
+    @property
+    def room(self) -> int:
+        """Give how many more there is room for."""
+        return len(self._places) - self.count
 
-    def behind(self, rows: _Rows) -> _Waiting:
-        """Give these behind some that were sorted before."""
-        found = _Waiting()
-        found.count = len(rows) + self.count
-        found._first = [rows.first, *self._first]
-        found._second = [rows.second, *self._second]
-        found._places = [rows.places, *self._places]
-        return found
+    def add(
+        self, first: Hashes, second: Hashes, places: Longs, numbers: Longs | None = None
+    ) -> None:
+        """Take copies of rows, those of some numbers if these are given."""
+        count = len(first) if numbers is None else len(numbers)
+        here = slice(self.count, self.count + count)
+        self._first[here] = first if numbers is None else first[numbers]
+        self._second[here] = second if numbers is None else second[numbers]
+        self._places[here] = places if numbers is None else places[numbers]
+        self.count += count
 
-    def last(self) -> _Rows:
-        """Give the last row of each key, in the order of keys; none waits then.
+    def behind(self, rows: _Rows) -> list[list[npt.NDArray[Any]]]:
+        """Give the columns of these behind some that were sorted before, each in parts."""
+        return [
+            [rows.first, self._first[: self.count]],
+            [rows.second, self._second[: self.count]],
+            [rows.places, self._places[: self.count]],
+        ]
 
-        What is not needed any more goes at once: all of this is held in memory together.
-        """
-        first, second = _joined(self._first), _joined(self._second)
-        places = _joined(self._places)
-        numbers, meets = _by_high_bits(first)
+
+def _last_of_each_key(columns: list[list[npt.NDArray[Any]]]) -> _Rows:
+    """Give the last row of each key, in the order of keys; empties the list.
+
+    What is not needed any more goes at once: all of this is held in memory together.
+    """
+    places, second, first = (np.concatenate(columns.pop()) for _ in range(3))
+    numbers, meets = _by_high_bits(first)
+    ordered, others = _taken(first, numbers), _taken(second, numbers)
+    same = _same(ordered, others)
+    if not np.array_equal(same, meets):
+        # Of hashes few keys differ only in low bits: these are put in order by all bits.
+        del ordered, others
+        unsure = _in_runs(meets, np.flatnonzero(meets & ~same))
+        some = numbers[unsure]
+        numbers[unsure] = some[np.lexsort((second[some], first[some]))]  # It is stable.
         ordered, others = _taken(first, numbers), _taken(second, numbers)
         same = _same(ordered, others)
-        if not np.array_equal(same, meets):
-            # Of hashes few keys differ only in low bits: these are put in order by all bits.
-            unsure = _in_runs(meets, meets & ~same)
-            some = numbers[unsure]
-            numbers[unsure] = some[np.lexsort((some, second[some], first[some]))]
-            ordered[unsure], others[unsure] = first[numbers[unsure]], second[numbers[unsure]]
-            same = _same(ordered, others)
-        del first, second, meets
-        last = np.flatnonzero(np.append(~same, True))
-        ordered = ordered[last]
-        others = others[last]
-        numbers = numbers[last]
-        return _Rows(ordered, others, places[numbers])
-
-
-def _joined(parts: list[npt.NDArray[_Number]]) -> npt.NDArray[_Number]:
-    """Put parts one behind the other, and let them go."""
-    joined = np.concatenate(parts)
-    parts.clear()
-    return joined
+    del first, second, meets
+    last = np.flatnonzero(np.append(~same, True))
+    ordered = ordered[last]
+    others = others[last]
+    numbers = numbers[last]
+    return _Rows(ordered, others, places[numbers])
 
 
 def _same(first: Hashes, second: Hashes) -> Mask:
@@ -265,7 +263,12 @@ def _taken(values: Hashes, numbers: Longs) -> Hashes:
     return taken
 
 
-def _in_runs(meets: Mask, marked: Mask) -> Longs:
-    """Give the numbers of all rows of the runs in which one is marked."""
-    runs = np.append(0, np.cumsum(~meets))
-    return np.flatnonzero(np.isin(runs, runs[1:][marked]))
+def _in_runs(meets: Mask, some: Longs) -> Longs:
+    """Give the numbers of all rows of the runs in which some lie; `meets` as `_by_high_bits`."""
+    edges = np.concatenate(([-1], np.flatnonzero(~meets), [len(meets)]))
+    behind = np.unique(np.searchsorted(edges, some))
+    begins = edges[behind - 1] + 1
+    counts = edges[behind] + 1 - begins
+    inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: Longs = np.repeat(begins, counts) + inside
+    return found

@@ -54,7 +54,12 @@ def test_each_job_through_connect(tmp_path: Path) -> None:
     with Driver(tmp_path / "driver", plan, module=MODULE) as driver:
         driver.wait()
         assert driver.events() == [(step.name, "done") for step in plan.steps], driver.tail()
-        assert driver.report("there-verify")["findings"] == []
+        for root in ("verify", "verify-imported", "verify-adopted"):
+            assert driver.report(f"there-{root}")["findings"] == []
+    exports = [tmp_path / f"{name}-export" for name in steps]
+    assert len(kept.names(exports[0])) > 0
+    assert kept.names(exports[1]) == kept.names(exports[0])
+    assert kept.files(exports[1]) == kept.files(exports[0])
     for root in ("root", "imported", "adopted"):
         wanted = kept.records(str(tmp_path / "here" / root), {})
         assert any(wanted.values())

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from klog.jobs import vacuum
+from tests.broker import die_with_parent
 from tests.servers import BUCKET, Hdfs, S3Server
 from tests.spark_faults import kept
 from tests.spark_faults.cluster import WORKERS, Cluster
@@ -95,8 +96,8 @@ def test_each_job_on_two_workers_on_s3_and_hdfs(
         assert kept.names(exports[place]) == kept.names(exports["local"])
 
 
-def test_spark_submit_on_the_cluster(cluster: Cluster, pyfiles: Path, tmp_path: Path) -> None:
-    """A job's own file, as docs/jobs.md starts it; klog comes to the executors by `--py-files`."""
+def test_spark_submit_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    """A job's own file, as docs/jobs.md starts it; klog is installed where the workers are."""
     kept.make_root(tmp_path / "made")
     for name in ("here", "there"):
         kept.lay_out(tmp_path / "made", str(tmp_path / name), {})
@@ -105,17 +106,19 @@ def test_spark_submit_on_the_cluster(cluster: Cluster, pyfiles: Path, tmp_path: 
     command = [
         *(str(Path(sys.executable).with_name("spark-submit")), "--master", cluster.url),
         *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
-        *("--py-files", str(pyfiles), str(REPOSITORY / "jobs" / "compact.py")),
-        *("--root", root, "--topic", kept.COMPACTED, "--min-dirty-ratio", "0", "--json"),
+        *(str(REPOSITORY / "jobs" / "compact.py"), "--root", root, "--topic", kept.COMPACTED),
+        *("--min-dirty-ratio", "0", "--json"),
     ]
+    outside = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**outside, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=WAIT_SECONDS,
+        timeout=3 * WAIT_SECONDS,
         check=False,
+        preexec_fn=die_with_parent,
     )
     assert done.returncode == 0, done.stderr.decode()[-4000:]
     report = json.loads(done.stdout)

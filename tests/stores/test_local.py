@@ -18,7 +18,17 @@ from klog.connector.store.temporary import TEMPORARY, random_id, temporary_path
 from klog.errors import KlogError
 
 NOBODY = 65534
-CALLS = ("open", "write", "fsync", "link", "replace", "mkdir", "unlink", "close")
+CALLS = (
+    "open",
+    "write",
+    "fsync",
+    "link",
+    "replace",
+    "mkdir",
+    "unlink",
+    "close",
+    "posix_fadvise",
+)
 
 
 class Calls:
@@ -94,6 +104,21 @@ def test_a_commit_costs_two_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     calls = Calls(monkeypatch)
     store.put_if_absent(str(tmp_path / "b/x"), b"1")
     assert calls.made == [*STAGED[-4:], "link .x.0123456789abcdef.tmp", *SYNC_DIRECTORY]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_disk_begins_with_a_large_file_while_more_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, refused: bool
+) -> None:
+    """A kernel that will not be told writes it all the same."""
+    piece = bytes(range(256)) * (5 << 12)
+    store, calls = LocalStore(fixed_id), Calls(monkeypatch)
+    calls.fail_at = 3 if refused else -1
+    store.put(str(tmp_path / "x"), [piece] * 4)
+    names = [one.split()[0] for one in calls.made[:8]]
+    written = ["open", "write", "write", "posix_fadvise", "write", "write", "fsync", "close"]
+    assert names == written
+    assert (tmp_path / "x").read_bytes() == piece * 4
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EACCES])

@@ -20,6 +20,7 @@ from klog.logformat.cleaning.offset_map import (
 )
 
 TOP = ALL_KEYS[1]
+EDGES = np.array([0, 1, TOP // 2, TOP - 1, TOP - 2], np.uint64)
 
 
 def hashed(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -30,13 +31,18 @@ def hashed(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def puts(
-    into: OffsetMap, first: np.ndarray, second: np.ndarray, numbers: np.ndarray, step: int
+    into: OffsetMap,
+    first: np.ndarray,
+    second: np.ndarray,
+    numbers: np.ndarray,
+    step: int,
+    place: int = 0,
 ) -> dict[int, int]:
     """Put keys, by number, at rising places, so many a call; gives the last place by number."""
     said: dict[int, int] = {}
     for begin in range(0, len(numbers), step):
         some = numbers[begin : begin + step]
-        places = np.arange(begin, begin + len(some))
+        places = np.arange(place + begin, place + begin + len(some))
         into.put(first[some], second[some], places)
         said.update(zip(some.tolist(), places.tolist(), strict=True))
     return said
@@ -63,13 +69,22 @@ def holds(found: OffsetMap, first: np.ndarray, second: np.ndarray, said: dict[in
     step=st.integers(1, 40_000),
     most=st.sampled_from([LEAST_BYTES, 3 * LEAST_BYTES, 1 << 20, 1 << 24]),
     seed=st.integers(0, 1 << 30),
+    looks=st.booleans(),
 )
-def test_it_is_a_dict(keys: int, records: int, step: int, most: int, seed: int) -> None:
+def test_it_is_a_dict(
+    keys: int, records: int, step: int, most: int, seed: int, *, looks: bool
+) -> None:
+    """Looked into while it is filled, or in the end alone."""
     step = max(step, records // 50)
     first, second = hashed(keys, seed)
+    first[: len(EDGES)] = EDGES[:keys]
     numbers = np.random.default_rng(seed + 1).integers(0, keys, records)
     found = OffsetMap(most)
-    said = puts(found, first, second, numbers, step)
+    said: dict[int, int] = {}
+    for begin in range(0, records, step * 10):
+        said |= puts(found, first, second, numbers[begin : begin + step * 10], step, begin)
+        if looks:
+            holds(found, first, second, said)
     holds(found, first, second, said)
 
 
@@ -79,7 +94,7 @@ def test_keys_that_agree_in_high_bits(bits: int) -> None:
     numbers = np.arange(600, dtype=np.uint64)
     first = numbers % np.uint64(1 << bits) << np.uint64(60) | numbers
     second = numbers // np.uint64(2)
-    drawn = np.random.default_rng(7).integers(0, 600, 3000)
+    drawn = np.random.default_rng(7).integers(0, 600, 30_000)
     found = OffsetMap(LEAST_BYTES)
     holds(found, first, second, puts(found, first, second, drawn, 400))
 
@@ -133,19 +148,40 @@ def test_more_memory_knows_more_keys() -> None:
 
 
 @pytest.mark.parametrize("most_bytes", [2 << 20, 5 << 20])
-def test_it_takes_no_more_memory_than_it_was_given(most_bytes: int) -> None:
-    """While it grows, and while it gives keys up; what it is given by the call is the caller's."""
-    first, second = hashed(400_000)
-    places = np.arange(400_000)
+@pytest.mark.parametrize("twins", [0, 1, 1000], ids="{} keys that differ in a low bit".format)
+@pytest.mark.parametrize("step", [1, 4000, 400_000])
+def test_it_takes_no_more_memory_than_it_was_given(most_bytes: int, twins: int, step: int) -> None:
+    """While it grows, gives keys up and is asked; but for what the call itself gives."""
+    count = 400_000 if step > 1 else 40_000  # Calls of one row are slow.
+    first, second = hashed(count)
+    # In the lower quarter: of keys that are given up none would be sorted.
+    first[: 2 * twins] //= np.uint64(4)
+    first[:twins] = first[twins : 2 * twins] ^ np.uint64(1)
+    places = np.arange(count)
     tracemalloc.start()
     found = OffsetMap(most_bytes)
-    for begin in range(0, 400_000, 4000):
-        some = slice(begin, begin + 4000)
+    for begin in range(0, count, step):
+        some = slice(begin, begin + step)
         found.put(first[some], second[some], places[some])
+    found.find(first[:1000], second[:1000])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.keys.end < TOP
-    assert peak < most_bytes + (1 << 18)
+    assert step == 1 or found.keys.end < TOP
+    assert peak < most_bytes
+
+
+def test_keys_of_other_ranges_take_no_memory() -> None:
+    first, second = hashed(1000)
+    first |= np.uint64(TOP // 2)
+    tracemalloc.start()
+    found = OffsetMap(LEAST_BYTES, KeyRange(0, TOP // 2))
+    for begin in range(20_000):
+        some = slice(begin % 1000, begin % 1000 + 1)
+        found.put(first[some], second[some], np.array([begin]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 0
+    assert peak < LEAST_BYTES
 
 
 def test_a_range_holds_what_lies_in_it() -> None:
