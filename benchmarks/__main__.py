@@ -82,9 +82,9 @@ writes it (snappy). CPU is that of Spark, its Python workers and the broker. A m
 Spark's `triggerExecution`, of a stream with one partition of a hundred rows.""",
     "compact": """\
 A topic of four partitions that was never compacted, its records in lz4: klog's job on Spark with
-local[2] and Spark itself on the same rows in Parquet, in turns; a broker's cleaner by what it says
-itself of klog's segments, a thread and a partition at a time. Two threads are reckoned twice as
-fast as one. CPU is that of Spark and its Python workers.""",
+local[2], Spark itself on the same rows in Parquet, and a broker's cleaner with two threads on two
+partitions of klog's own segments, by what it says itself; in turns. CPU is that of Spark and its
+Python workers, and of the cleaner's threads.""",
     "upkeep": """\
 Jobs that read no record, in one process and on files in the page cache, and the memory of a
 compaction with as many keys for ten times the records, in a fresh process.""",

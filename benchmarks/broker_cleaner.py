@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
@@ -43,18 +45,16 @@ _THREAD = "kafka-log-cleaner-thread"
 _SAID = re.compile(
     r"Log cleaner thread \d+ cleaned log (?P<topic>[\w.]+)-0 "
     r".*?of log processed in (?P<seconds>[\d.,]+) seconds"
-    r".*?Start size: [\d.,]+ MB \((?P<start>[\d.,]+) messages\)"
-    r".*?End size: [\d.,]+ MB \((?P<left>[\d.,]+) messages\)",
+    r".*?Start size: [\d.,]+ MB \((?P<start>[\d.,]+) messages\)",
     re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """Logs cleaned at once: records before and after, and how fast all threads were together."""
+    """Logs cleaned at once: their records, and how fast all threads were together."""
 
     records: int
-    records_left: int
     records_a_second: float
     cpu_seconds: float
 
@@ -86,54 +86,64 @@ class _Broker(Broker):
         return sum(found) / os.sysconf("SC_CLK_TCK")
 
 
-def clean_on_broker(
-    work: Path, logs: Mapping[str, Sequence[tuple[int, bytes]]], threads: int
-) -> list[Cleaning]:
-    """Clean logs, so many at once, each its segments by base offset; the last one is empty."""
-    broker = _Broker(work / "broker", PROPERTIES | {"log.cleaner.threads": str(threads)})
-    with broker:
+class CleaningBroker:
+    """A broker that has logs to clean, each its segments by base offset; the last one is empty."""
+
+    def __init__(self, work: Path, threads: int, logs: Mapping[str, Mapping[int, Path]]) -> None:
+        self._broker = _Broker(work, PROPERTIES | {"log.cleaner.threads": str(threads)})
+        self._logs = logs
+
+    def __enter__(self) -> CleaningBroker:
+        broker = self._broker
+        broker.__enter__()
         admin = Client(broker).admin
         config = {"cleanup.policy": "delete", "min.cleanable.dirty.ratio": "0.01"}
-        news = [NewTopic(topic, 1, 1, config=config) for topic in logs]
+        news = [NewTopic(topic, 1, 1, config=config) for topic in self._logs]
         for future in admin.create_topics(news).values():
             future.result(TIMEOUT_SECONDS)
         broker.stop()
-        for topic, segments in logs.items():
-            for base, log in segments:
-                (broker.log_dirs[0] / f"{topic}-0" / f"{base:020}.log").write_bytes(log)
+        for topic, segments in self._logs.items():
+            for base, log in segments.items():
+                shutil.copyfile(log, broker.log_dirs[0] / f"{topic}-0" / f"{base:020}.log")
         (broker.log_dirs[0] / ".kafka_cleanshutdown").unlink()
         broker.start()
-        topics = list(logs)
-        return [
-            _cleaned(broker, set(topics[begin : begin + threads]))
-            for begin in range(0, len(topics), threads)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._broker.__exit__(kind, error, trace)
+
+    def clean(self, topics: Collection[str]) -> Cleaning:
+        """Let the logs of these topics be cleaned, and wait for it."""
+        entry = ConfigEntry(
+            "cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET
+        )
+        resources = [
+            ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+            for topic in topics
         ]
-
-
-def _cleaned(broker: _Broker, topics: set[str]) -> Cleaning:
-    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    resources = [
-        ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]) for topic in topics
-    ]
-    before = broker.cleaner_cpu_seconds()
-    admin = Client(broker).admin  # Kept, for what was asked goes with it.
-    for future in admin.incremental_alter_configs(resources).values():
-        future.result(TIMEOUT_SECONDS)
-    deadline = time.monotonic() + CLEANING_TIMEOUT_SECONDS
-    while time.monotonic() < deadline:
-        time.sleep(0.2)
-        lines = _SAID.finditer(broker.output.read_text())
-        said = {one["topic"]: one for one in lines if one["topic"] in topics}
-        if len(said) == len(topics):
-            counts = [_number(one["start"]) for one in said.values()]
-            seconds = [float(one["seconds"].replace(",", "")) for one in said.values()]
-            return Cleaning(
-                sum(counts),
-                sum(_number(one["left"]) for one in said.values()),
-                sum(count / took for count, took in zip(counts, seconds, strict=True)),
-                broker.cleaner_cpu_seconds() - before,
-            )
-    raise RuntimeError(f"the broker has not cleaned {', '.join(sorted(topics))}")
+        before = self._broker.cleaner_cpu_seconds()
+        admin = Client(self._broker).admin  # Kept, for what was asked goes with it.
+        for future in admin.incremental_alter_configs(resources).values():
+            future.result(TIMEOUT_SECONDS)
+        deadline = time.monotonic() + CLEANING_TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(0.2)
+            lines = _SAID.finditer(self._broker.output.read_text())
+            said = [one for one in lines if one["topic"] in topics]
+            if len(said) == len(topics):
+                counts = [_number(one["start"]) for one in said]
+                seconds = [float(one["seconds"].replace(",", "")) for one in said]
+                return Cleaning(
+                    sum(counts),
+                    sum(count / took for count, took in zip(counts, seconds, strict=True)),
+                    self._broker.cleaner_cpu_seconds() - before,
+                )
+        raise RuntimeError(f"the broker has not cleaned {', '.join(topics)}")
 
 
 def _number(text: str) -> int:

@@ -3,9 +3,9 @@
 The rule: the same records, a tenth as many keys as records, none of them cleaned before. klog's job
 runs in a Spark session on two cores and cleans a copy of the topic (linked files: it writes none of
 them again); Spark groups the same rows, offset, key and value, in whichever form takes it less CPU,
-and writes Parquet; both in turns, wall time and CPU of Spark and its Python workers. The broker's
-cleaner has as many threads as Spark has cores, and is given klog's own segments, a partition a
-thread, all at once; the first of them only warm Java up.
+and writes Parquet; wall time and CPU of Spark and its Python workers. The broker's cleaner has as
+many threads as Spark has cores, and is given klog's own segments, a partition a thread, all at
+once. All of them in turns; the first round only warms Java up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import klog
-from benchmarks.broker_cleaner import Cleaning, clean_on_broker
+from benchmarks.broker_cleaner import Cleaning, CleaningBroker
 from benchmarks.cpu import cpu_seconds, since
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
@@ -46,14 +47,13 @@ def run(count: int, rounds: int) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
         folder = Path(made)
         make(folder, count)
-        logs = dict(broker_logs(folder / "root"))
-        _, *cleanings = clean_on_broker(folder / "broker", logs, CORES)
-        shutil.rmtree(folder / "broker")
-        spark = session()
-        try:
-            yield from compared(spark, folder, count, rounds, cleanings)
-        finally:
-            spark.stop()
+        logs = broker_logs(folder / "root", rounds + 1)
+        with CleaningBroker(folder / "broker", CORES, {**ChainMap(*logs)}) as broker:
+            spark = session()
+            try:
+                yield from compared(spark, folder, count, rounds, broker, map(list, logs))
+            finally:
+                spark.stop()
 
 
 def make(folder: Path, count: int) -> None:
@@ -71,19 +71,30 @@ def make(folder: Path, count: int) -> None:
         pq.write_table(table, folder / "rows" / f"{done:012}.parquet")
 
 
-def broker_logs(root: Path) -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
-    """Give partitions as a broker's logs; the first few are cleaned to warm Java up."""
-    partitions = klog.open(root).describe(TOPIC).partitions
-    for number, partition in enumerate([*range(CORES), *range(len(partitions))]):
-        files = sorted((root / f"{TOPIC}-{partition}").glob("*.log"))
-        segments = [(int(file.name[:20]), file.read_bytes()) for file in files]
-        yield f"log{number}", [*segments, (partitions[partition].log_end, b"")]
+def broker_logs(root: Path, rounds: int) -> list[dict[str, Mapping[int, Path]]]:
+    """Give of each round the logs that a broker cleans at once: some partitions, by new names."""
+    empty = root / "empty"
+    empty.touch()
+    partitions = klog.open(root).describe(TOPIC).partitions[:CORES]
+    logs: list[Mapping[int, Path]] = []
+    for partition in partitions:
+        files = sorted((root / f"{TOPIC}-{partition.partition}").glob("*.log"))
+        logs.append({int(file.name[:20]): file for file in files} | {partition.log_end: empty})
+    return [
+        {f"round{number}.{index}": log for index, log in enumerate(logs)}
+        for number in range(rounds)
+    ]
 
 
 def compared(
-    spark: SparkSession, folder: Path, count: int, rounds: int, cleanings: list[Cleaning]
+    spark: SparkSession,
+    folder: Path,
+    count: int,
+    rounds: int,
+    broker: CleaningBroker,
+    topics: Iterator[list[str]],
 ) -> Iterator[Result]:
-    """Compact in turns, and compare with what the broker said."""
+    """Compact in turns; `topics` are those of the broker's that are cleaned together."""
     rows = spark.read.parquet(str(folder / "rows"))
     cpu: dict[str, list[float]] = {KLOG: [], STRUCT: [], SEMI_JOIN: []}
     works: dict[str, Callable[[], int]] = {
@@ -91,6 +102,7 @@ def compared(
         STRUCT: lambda: by_parquet(of_struct(rows), folder),
         SEMI_JOIN: lambda: by_parquet(of_semi_join(rows), folder),
     }
+    cleanings: list[Cleaning] = []
     left: dict[str, int] = {}
 
     def timed(name: str) -> Callable[[], int]:
@@ -102,10 +114,15 @@ def compared(
 
         return work
 
-    times = interleaved({name: timed(name) for name in works}, rounds, time.perf_counter)
+    def by_broker() -> int:
+        cleanings.append(broker.clean(next(topics)))
+        return cleanings[-1].records
+
+    turns = {"broker": by_broker, **{name: timed(name) for name in works}}
+    times = interleaved(turns, rounds, time.perf_counter)
     if len(set(left.values())) != 1:
         raise RuntimeError(f"not the same number of records is left: {left}")
-    yield from told(times, cpu, count, left[KLOG], cleanings)
+    yield from told(times, cpu, count, left[KLOG], cleanings[1:])
 
 
 def told(
@@ -117,9 +134,9 @@ def told(
 ) -> Iterator[Result]:
     """Give the figures; the first round, which is not counted, warmed Java up."""
     of = f"{count:,} records of {VALUE_BYTES} B, {left:,} keys, lz4"
-    broker = median(one.records_a_second for one in cleanings)
+    broker = [one.records_a_second for one in cleanings]
     rates = [count / seconds for seconds in times.seconds[KLOG]]
-    ratios = [rate / broker for rate in rates]
+    ratios = [mine / theirs for mine, theirs in zip(rates, broker, strict=True)]
     yield Result(
         "klog / broker's cleaner: throughput",
         f"{of}; {CORES} cores, {CORES} threads",
@@ -139,7 +156,7 @@ def told(
         yield Result(f"{name}: CPU", of, f"{median(seconds[1:]) / count * 1e6:.2f} us a record")
     used = median(one.cpu_seconds / one.records for one in cleanings)
     threads = f"a broker's {CORES} threads"
-    yield Result(f"{threads}: records", of, f"{broker / 1e6:.2f} M a second")
+    yield Result(f"{threads}: records", of, f"{median(broker) / 1e6:.2f} M a second")
     yield Result(f"{threads}: CPU", of, f"{used * 1e6:.2f} us a record")
 
 
