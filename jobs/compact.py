@@ -30,8 +30,9 @@ from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.choosing import chosen, open_root
 from klog.jobs.command import Command, main
-from klog.jobs.compacting.marking import MAP_BYTES, Marked, MarkTask, mark
+from klog.jobs.compacting.marking import MAP_BYTES, Marked, MarkTask
 from klog.jobs.compacting.planning import Planned, plan, waves
+from klog.jobs.compacting.ranges import marked
 from klog.jobs.compacting.report import CompactedPartition, CompactReport
 from klog.jobs.compacting.rewriting import RewriteTask, Rewritten, fates_within, groups, rewrite
 from klog.jobs.failures import FailedTopic, Failure
@@ -62,10 +63,10 @@ def run(
 
     `spark` may be None: then all is done in this process. `min_dirty_ratio` is instead of the
     topic's config; 0 cleans whatever is dirty. `map_bytes` is what a task's map of keys may take: a
-    partition with more keys is read as often as its keys take that much. A dry run reads states
-    alone. What of a partition fails, for a damaged segment or a store that refuses, is told in the
-    report. Raises `OptionError` for a root without commit logs and for a topic that is not there or
-    that its `cleanup.policy` does not have compacted.
+    partition with more keys is read by as many tasks as these take that much. A dry run reads
+    states alone. What of a partition fails, for a damaged segment or a store that refuses, is told
+    in the report. Raises `OptionError` for a root without commit logs and for a topic that is not
+    there or that its `cleanup.policy` does not have compacted.
     """
     begun = time.monotonic()
     if map_bytes < LEAST_BYTES:
@@ -156,30 +157,30 @@ class _Topic:
             for one in wave
             if not one.report.left
         ]
-        found = try_tasks(spark, mark, tasks, "mark")
+        coming = marked(spark, tasks)
         begun = []
         for one in wave:
-            marked = None if one.report.left else next(found)
-            if marked is None:
+            found = None if one.report.left else next(coming)
+            if found is None:
                 begun.append(_Begun(one))
-            elif isinstance(marked, Failed):
-                begun.append(_Begun(one, error=marked))
+            elif isinstance(found, Failed):
+                begun.append(_Begun(one, error=found))
             else:
                 limits = Limits.of(self.config)
-                begun.append(_Begun(one, list(groups(one.segments, marked.marks, limits)), marked))
+                begun.append(_Begun(one, list(groups(one.segments, found.marks, limits)), found))
         return begun
 
     def _rewrites(self, state: State, begun: _Begun) -> Iterator[RewriteTask]:
         """Make the tasks of a partition; with the last one its marks are let go."""
-        marked, begun.marked = begun.marked, None
-        if marked is None:
+        found, begun.marked = begun.marked, None
+        if found is None:
             return
         one = begun.planned
         fates = Fates(
             self.now_ms,
             min(self.now_ms + self.config.number("delete.retention.ms"), MAX_LONG),
-            np.union1d(marked.last_batches, [one.cleanable.end - 1]),
-            marked.spent_markers,
+            np.union1d(found.last_batches, [one.cleanable.end - 1]),
+            found.spent_markers,
         )
         for some in begun.groups:
             segments = one.segments.part(some.start, some.stop)
@@ -191,7 +192,7 @@ class _Topic:
                 state.version,
                 self.config.number("index.interval.bytes"),
                 segments,
-                marked.marks[some],
+                found.marks[some],
                 fates_within(fates, segments),
             )
 
@@ -246,7 +247,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MAP_BYTES,
         metavar="N",
-        help="memory for the map of keys in each task (%(default)s); with more keys it reads again",
+        help="memory for the map of keys in each task (%(default)s); more keys take more tasks",
     )
 
 

@@ -1,15 +1,16 @@
 """The first half of a compaction: read all keys of a partition, and mark which records stay.
 
-The rule: what the memory given does not hold of the keys is marked behind what it does, a range of
-keys after the other, each by reading all keys again. What does not depend on keys, transactions and
-the last batches of producers, is looked at once. The dirty part is read first and the clean one
-against it; only where a broker wrote transactions all headers are read before.
+The rule: one task marks as many keys as the memory given holds; the others are marked behind it, a
+range of them after the other, each by reading all keys again (`ranges.py` has several tasks do it).
+What does not depend on keys, transactions and the last batches of producers, is looked at once. The
+dirty part is read first and the clean one against it; only where a broker wrote transactions all
+headers are read before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -26,6 +27,7 @@ from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.last_batches import LastBatches
 from klog.logformat.cleaning.marks import Marking, SegmentMarks
 from klog.logformat.cleaning.offset_map import KeyRange
+from klog.logformat.cleaning.rewrite import NO_OFFSETS
 from klog.logformat.cleaning.spent import Transactions
 from klog.logformat.index import Longs, Mask
 from klog.logformat.transactions import Decisions, aborted_by_index, rows_of
@@ -38,7 +40,8 @@ MAP_BYTES = 128 << 20
 class MarkTask:
     """A partition to be marked: its segments below the end, and those behind it.
 
-    `dirty_from` is an offset of the log, `memory_bytes` what the map of keys may take.
+    `dirty_from` is an offset of the log, `memory_bytes` what the map of keys may take; `keys` are
+    those that it is about.
     """
 
     root: str
@@ -49,23 +52,31 @@ class MarkTask:
     now_ms: int
     seed: Seed
     memory_bytes: int
+    keys: KeyRange = field(default_factory=KeyRange)
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """What was found of a partition: a mark a segment, and what does not depend on keys.
+    """What was found of a partition: a mark a segment, for these keys, and what is not of keys.
 
     `last_batches` are the last offsets of the batches by which producers are known,
     `spent_markers` the offsets of markers of whose transactions nothing is left; both rise.
     """
 
     marks: tuple[SegmentMarks, ...]
+    keys: KeyRange
     last_batches: Longs
     spent_markers: Longs
 
+    def joined(self, behind: Marked) -> Marked:
+        """Give what was found for both ranges of keys; the first was about what is not of keys."""
+        pairs = zip(self.marks, behind.marks, strict=True)
+        marks = tuple(mine.joined(theirs) for mine, theirs in pairs)
+        return replace(self, marks=marks, keys=KeyRange(self.keys.begin, behind.keys.end))
+
 
 def mark(task: MarkTask) -> Marked:
-    """Read the partition's keys and mark what stays.
+    """Read the partition's keys and mark what stays of those that the memory holds, one at least.
 
     Raises `CorruptFileError` for a damaged segment, `UnsupportedFormatError` for one that cannot
     have the offsets that the log gives it.
@@ -73,13 +84,21 @@ def mark(task: MarkTask) -> Marked:
     root = open_root(task.root, task.storage)
     transactions = _transactions(root, task.segments, task.behind)
     look = _Look(root, task, transactions.decisions())
+    if task.keys.begin:
+        return Marked(*look.marked(task.keys), NO_OFFSETS, NO_OFFSETS)
     of_dirty, of_clean = LastBatches(), LastBatches()
-    marks, keys = look.marked(KeyRange(), of_dirty.add, of_clean.add)
-    while keys.end < KeyRange().end:
-        more, keys = look.marked(KeyRange(keys.end, KeyRange().end))
-        marks = [mine.joined(theirs) for mine, theirs in zip(marks, more, strict=True)]
+    marks, keys = look.marked(task.keys, of_dirty.add, of_clean.add)
     lasts = of_clean.joined(of_dirty).joined(_last_batches(root, task.behind))
-    return Marked(tuple(marks), lasts.kept(task.now_ms), transactions.spent_markers())
+    return Marked(marks, keys, lasts.kept(task.now_ms), transactions.spent_markers())
+
+
+def mark_all(task: MarkTask) -> Marked:
+    """Mark for all the keys of a task, in as many passes as that takes; raises as `mark`."""
+    found = mark(task)
+    while found.keys.end < task.keys.end:
+        behind = KeyRange(found.keys.end, task.keys.end)
+        found = found.joined(mark(replace(task, keys=behind)))
+    return found
 
 
 class _Look:
@@ -102,7 +121,7 @@ class _Look:
         keys: KeyRange,
         meet_dirty: Callable[[v2.Batches], None] | None = None,
         meet_clean: Callable[[v2.Batches], None] | None = None,
-    ) -> tuple[list[SegmentMarks], KeyRange]:
+    ) -> tuple[tuple[SegmentMarks, ...], KeyRange]:
         """Mark for the keys of a range, as many as there is memory for; says which those are."""
         marking = Marking(self._task.seed, self._task.memory_bytes, keys)
         self._read(self._dirty, meet_dirty, marking.begin_dirty, marking.add_dirty)
@@ -110,7 +129,7 @@ class _Look:
         of_dirty, of_clean = marking.marks()
         if self._straddles:
             of_dirty[0] = of_dirty[0].joined(of_clean.pop())
-        return [*of_clean, *of_dirty], marking.keys
+        return (*of_clean, *of_dirty), marking.keys
 
     def _read(
         self,

@@ -21,7 +21,7 @@ from klog.connector.log.root import KlogRoot
 from klog.connector.store.storage import Storage
 from klog.errors import CorruptRecordError, KlogError, UnsupportedFormatError
 from klog.jobs.choosing import open_root
-from klog.jobs.compacting.marking import MAP_BYTES, MarkTask, mark
+from klog.jobs.compacting.marking import MAP_BYTES, MarkTask, mark_all
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.segments import read_segment
 from klog.jobs.verifying.findings import Finding
@@ -58,7 +58,7 @@ def superseded(task: UniqueTask) -> list[Finding]:
     first, nothing = task.segments[0]["base_offset"], task.segments.part(0, 0)
     marking = MarkTask(task.root, task.storage, task.segments, nothing, first, 0, seed, MAP_BYTES)
     try:
-        marks = mark(marking).marks
+        marks = mark_all(marking).marks
     except _DAMAGE:
         return []
     count = sum(one.count - one.kept_count for one in marks)

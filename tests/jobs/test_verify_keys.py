@@ -10,7 +10,7 @@ from klog.connector.log import entries
 from klog.connector.log.commit import Actions
 from klog.connector.store.storage import NOTHING_GIVEN
 from klog.jobs import compact, tasks, verify
-from klog.jobs.compacting.marking import Marked, MarkTask, mark
+from klog.jobs.compacting.marking import Marked, MarkTask, mark_all
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.verifying import keys
 from klog.jobs.verifying.findings import Finding
@@ -106,14 +106,14 @@ def test_damage_amid_it_hides_nothing_that_was_found(
 ) -> None:
     """The second file is gone when the places of its records are looked for."""
     _, second = doubled(root)
-    done = mark
+    done = mark_all
 
     def gone_behind(task: MarkTask) -> Marked:
         marked = done(task)
         second.unlink(missing_ok=True)
         return marked
 
-    monkeypatch.setattr(keys, "mark", gone_behind)
+    monkeypatch.setattr(keys, "mark_all", gone_behind)
     told = [(one.offset, one.what) for one in found(root) if one.partition == 0]
     assert [offset for offset, _ in told] == [0, 1, None]
     assert told[-1][1] == "and 2 more such records"
@@ -121,7 +121,7 @@ def test_damage_amid_it_hides_nothing_that_was_found(
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Let the store be away when keys are asked for first, so many times."""
-    done, calls = mark, []
+    done, calls = mark_all, []
 
     def away(task: MarkTask) -> Marked:
         calls.append(task)
@@ -129,7 +129,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
             raise ConnectionResetError("the store is away")
         return done(task)
 
-    monkeypatch.setattr(keys, "mark", away)
+    monkeypatch.setattr(keys, "mark_all", away)
 
 
 def test_what_the_store_did_not_give_is_told(
