@@ -14,10 +14,10 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
@@ -86,36 +86,32 @@ class _Broker(Broker):
         return sum(found) / os.sysconf("SC_CLK_TCK")
 
 
-class CleaningBroker:
-    """A broker that has logs to clean, each its segments by base offset; the last one is empty."""
-
-    def __init__(self, work: Path, threads: int, logs: Mapping[str, Mapping[int, Path]]) -> None:
-        self._broker = _Broker(work, PROPERTIES | {"log.cleaner.threads": str(threads)})
-        self._logs = logs
-
-    def __enter__(self) -> CleaningBroker:
-        broker = self._broker
-        broker.__enter__()
+@contextmanager
+def cleaning_broker(
+    work: Path, threads: int, logs: Mapping[str, Mapping[int, Path]]
+) -> Iterator[CleaningBroker]:
+    """Start a broker with logs to clean, each its segments by base offset, the last one empty."""
+    broker = _Broker(work, PROPERTIES | {"log.cleaner.threads": str(threads)})
+    with broker:
         admin = Client(broker).admin
         config = {"cleanup.policy": "delete", "min.cleanable.dirty.ratio": "0.01"}
-        news = [NewTopic(topic, 1, 1, config=config) for topic in self._logs]
+        news = [NewTopic(topic, 1, 1, config=config) for topic in logs]
         for future in admin.create_topics(news).values():
             future.result(TIMEOUT_SECONDS)
         broker.stop()
-        for topic, segments in self._logs.items():
+        for topic, segments in logs.items():
             for base, log in segments.items():
                 shutil.copyfile(log, broker.log_dirs[0] / f"{topic}-0" / f"{base:020}.log")
         (broker.log_dirs[0] / ".kafka_cleanshutdown").unlink()
         broker.start()
-        return self
+        yield CleaningBroker(broker)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._broker.__exit__(kind, error, trace)
+
+class CleaningBroker:
+    """A broker with logs that are not cleaned yet."""
+
+    def __init__(self, broker: _Broker) -> None:
+        self._broker = broker
 
     def clean(self, topics: Collection[str]) -> Cleaning:
         """Let the logs of these topics be cleaned, and wait for it."""
@@ -134,10 +130,10 @@ class CleaningBroker:
         while time.monotonic() < deadline:
             time.sleep(0.2)
             lines = _SAID.finditer(self._broker.output.read_text())
-            said = [one for one in lines if one["topic"] in topics]
+            said = {one["topic"]: one for one in lines if one["topic"] in topics}
             if len(said) == len(topics):
-                counts = [_number(one["start"]) for one in said]
-                seconds = [float(one["seconds"].replace(",", "")) for one in said]
+                counts = [_number(one["start"]) for one in said.values()]
+                seconds = [float(one["seconds"].replace(",", "")) for one in said.values()]
                 return Cleaning(
                     sum(counts),
                     sum(count / took for count, took in zip(counts, seconds, strict=True)),

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import klog
-from benchmarks.broker_cleaner import Cleaning, CleaningBroker
+from benchmarks.broker_cleaner import Cleaning, CleaningBroker, cleaning_broker
 from benchmarks.cpu import cpu_seconds, since
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
@@ -48,7 +48,7 @@ def run(count: int, rounds: int) -> Iterator[Result]:
         folder = Path(made)
         make(folder, count)
         logs = broker_logs(folder / "root", rounds + 1)
-        with CleaningBroker(folder / "broker", CORES, {**ChainMap(*logs)}) as broker:
+        with cleaning_broker(folder / "broker", CORES, {**ChainMap(*logs)}) as broker:
             spark = session()
             try:
                 yield from compared(spark, folder, count, rounds, broker, map(list, logs))
@@ -73,7 +73,7 @@ def make(folder: Path, count: int) -> None:
 
 def broker_logs(root: Path, rounds: int) -> list[dict[str, Mapping[int, Path]]]:
     """Give of each round the logs that a broker cleans at once: some partitions, by new names."""
-    empty = root / "empty"
+    empty = root.with_name("empty")
     empty.touch()
     partitions = klog.open(root).describe(TOPIC).partitions[:CORES]
     logs: list[Mapping[int, Path]] = []

@@ -2,9 +2,9 @@
 
 The rule: one task marks as many keys as the memory given holds; the others are marked behind it, a
 range of them after the other, each by reading all keys again (`ranges.py` has several tasks do it).
-What does not depend on keys, transactions and the last batches of producers, is looked at once. The
-dirty part is read first and the clean one against it; only where a broker wrote transactions all
-headers are read before.
+What does not depend on keys, tombstones and the last batches of producers, comes with the first
+ones. The dirty part is read first and the clean one against it; only where a broker wrote
+transactions each task reads all headers before.
 """
 
 from __future__ import annotations
@@ -81,24 +81,29 @@ def mark(task: MarkTask) -> Marked:
     Raises `CorruptFileError` for a damaged segment, `UnsupportedFormatError` for one that cannot
     have the offsets that the log gives it.
     """
-    root = open_root(task.root, task.storage)
-    transactions = _transactions(root, task.segments, task.behind)
-    look = _Look(root, task, transactions.decisions())
-    if task.keys.begin:
-        return Marked(*look.marked(task.keys), NO_OFFSETS, NO_OFFSETS)
-    of_dirty, of_clean = LastBatches(), LastBatches()
-    marks, keys = look.marked(task.keys, of_dirty.add, of_clean.add)
-    lasts = of_clean.joined(of_dirty).joined(_last_batches(root, task.behind))
-    return Marked(marks, keys, lasts.kept(task.now_ms), transactions.spent_markers())
+    return _marked(task, in_full=False)
 
 
 def mark_all(task: MarkTask) -> Marked:
     """Mark for all the keys of a task, in as many passes as that takes; raises as `mark`."""
-    found = mark(task)
-    while found.keys.end < task.keys.end:
-        behind = KeyRange(found.keys.end, task.keys.end)
-        found = found.joined(mark(replace(task, keys=behind)))
-    return found
+    return _marked(task, in_full=True)
+
+
+def _marked(task: MarkTask, *, in_full: bool) -> Marked:
+    root = open_root(task.root, task.storage)
+    transactions = _transactions(root, task.segments, task.behind)
+    look = _Look(root, task, transactions.decisions())
+    of_dirty, of_clean = LastBatches(), LastBatches()
+    marks, keys = look.marked(task.keys, of_dirty.add, of_clean.add)
+    while in_full and keys.end < task.keys.end:
+        more, keys = look.marked(KeyRange(keys.end, task.keys.end))
+        marks = [mine.joined(theirs) for mine, theirs in zip(marks, more, strict=True)]
+    known = KeyRange(task.keys.begin, keys.end)
+    if known.begin:  # What is not of keys came with the first ones.
+        bare = tuple(replace(one, tombstones=b"") for one in marks)
+        return Marked(bare, known, NO_OFFSETS, NO_OFFSETS)
+    lasts = of_clean.joined(of_dirty).joined(_last_batches(root, task.behind))
+    return Marked(tuple(marks), known, lasts.kept(task.now_ms), transactions.spent_markers())
 
 
 class _Look:
@@ -121,7 +126,7 @@ class _Look:
         keys: KeyRange,
         meet_dirty: Callable[[v2.Batches], None] | None = None,
         meet_clean: Callable[[v2.Batches], None] | None = None,
-    ) -> tuple[tuple[SegmentMarks, ...], KeyRange]:
+    ) -> tuple[list[SegmentMarks], KeyRange]:
         """Mark for the keys of a range, as many as there is memory for; says which those are."""
         marking = Marking(self._task.seed, self._task.memory_bytes, keys)
         self._read(self._dirty, meet_dirty, marking.begin_dirty, marking.add_dirty)
@@ -129,7 +134,7 @@ class _Look:
         of_dirty, of_clean = marking.marks()
         if self._straddles:
             of_dirty[0] = of_dirty[0].joined(of_clean.pop())
-        return (*of_clean, *of_dirty), marking.keys
+        return [*of_clean, *of_dirty], marking.keys
 
     def _read(
         self,

@@ -158,8 +158,10 @@ class _Lookup:
         self._least, self._most = rows.first[0], rows.first[-1]
         span = int(self._most) - int(self._least)
         self._shift = np.uint64(max(span.bit_length() - len(rows).bit_length(), 0))
-        bounds = np.arange((span >> int(self._shift)) + 1, dtype=np.uint64) << self._shift
-        self._starts = np.searchsorted(rows.first, bounds + self._least)
+        bounds = np.arange((span >> int(self._shift)) + 1, dtype=np.uint64)
+        bounds <<= self._shift
+        bounds += self._least
+        self._starts = np.searchsorted(rows.first, bounds)
 
     def find(self, first: Hashes, second: Hashes, found: Longs) -> None:
         """Fill in the place of each key that is there."""
@@ -264,9 +266,13 @@ def _taken(values: Hashes, numbers: Longs) -> Hashes:
 
 
 def _in_runs(meets: Mask, some: Longs) -> Longs:
-    """Give the numbers of all rows of the runs in which some lie; `meets` as `_by_high_bits`."""
+    """Give the numbers of all rows of the runs in which some lie, which rise.
+
+    `meets` is as `_by_high_bits` gives it.
+    """
     edges = np.concatenate(([-1], np.flatnonzero(~meets), [len(meets)]))
-    behind = np.unique(np.searchsorted(edges, some))
+    behind = np.searchsorted(edges, some)  # They rise, as these do.
+    behind = behind[np.append(True, behind[1:] != behind[:-1])]
     begins = edges[behind - 1] + 1
     counts = edges[behind] + 1 - begins
     inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -16,9 +16,7 @@ from klog.connector.log.state import Build, State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import OptionError
 from klog.jobs import compact, merge
-from klog.jobs.compacting import ranges, rewriting
-from klog.jobs.compacting.marking import Marked, MarkTask, mark_all
-from klog.logformat.cleaning.offset_map import ALL_KEYS, LEAST_BYTES, KeyRange
+from klog.jobs.compacting import rewriting
 from tests.corpus.clients import Sent
 from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
 from tests.encode_legacy import plain as legacy_plain
@@ -132,44 +130,6 @@ def test_a_batch_whose_first_record_was_not_its_oldest(root: WrittenRoot) -> Non
     assert [one.offset for one in records(path_of(root))] == [1, 2]
     assert entries_of(path_of(root))[0]["min_timestamp_ms"] == START_MS - 20
     nothing_is_wrong(path_of(root))
-
-
-def test_little_memory_gives_what_much_gives(tmp_path: Path) -> None:
-    """A partition with more keys than a task's map takes is read by one for each share of them."""
-    left = []
-    for name, map_bytes in (("small", LEAST_BYTES), ("large", 1 << 24)):
-        root = WrittenRoot(str(tmp_path / name))
-        created(root, segment_bytes="200000")
-        for first in (0, 4000):
-            root.append("t", rows(first, 4000, keys=9973, size=5), batch_size="20000")
-        run(root, map_bytes=map_bytes)
-        left.append(records(path_of(root)))
-        nothing_is_wrong(path_of(root))
-    assert left[0] == left[1] == survivors(left[0])
-    assert len({one.key for one in left[0]}) > 4000
-
-
-@pytest.mark.parametrize("most", [256, 2])
-def test_keys_that_a_task_does_not_hold_are_others(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    """Each has a range as wide as the first one's, or goes on alone where these would be many."""
-    created(root)
-    root.append("t", rows(0, 16_000, keys=15_991, size=5), batch_size="20000")
-    asked: list[KeyRange] = []
-
-    def watched(task: MarkTask) -> Marked:
-        asked.append(task.keys)
-        return mark_all(task)
-
-    monkeypatch.setattr(ranges, "mark_all", watched)
-    monkeypatch.setattr(ranges, "MOST_RANGES", most)
-    before = records(path_of(root))
-    run(root, map_bytes=LEAST_BYTES)
-    assert records(path_of(root)) == survivors(before)
-    assert len(asked) == min(most, 3)
-    assert len({one.end - one.begin for one in asked}) == 1
-    assert [one.end for one in asked] == [*(one.begin for one in asked[1:]), ALL_KEYS[1]]
 
 
 def test_what_is_dirty_is_cleaned_against_what_is_clean(root: WrittenRoot) -> None:

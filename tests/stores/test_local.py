@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Calls:
         self.fail_at = -1
         self.error = errno.EIO
         self._paths: dict[int, str] = {}
-        for name in CALLS:
+        for name in filter(partial(hasattr, os), CALLS):
             monkeypatch.setattr(os, name, self._recorded(name, getattr(os, name)))
 
     def _recorded(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:

@@ -170,6 +170,20 @@ def test_it_takes_no_more_memory_than_it_was_given(most_bytes: int, twins: int, 
     assert peak < most_bytes
 
 
+def test_what_finds_keys_takes_no_more_either() -> None:
+    """Nearly as many keys as are held, and just more than a power of two."""
+    count, most_bytes = 16_450, 22_000 * ROW_BYTES
+    first, second = hashed(count)
+    places = np.arange(count)
+    tracemalloc.start()
+    found = OffsetMap(most_bytes)
+    found.put(first, second, places)
+    assert found.find(first[:100], second[:100]).tolist() == places[:100].tolist()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < most_bytes
+
+
 def test_keys_of_other_ranges_take_no_memory() -> None:
     first, second = hashed(1000)
     first |= np.uint64(TOP // 2)
