@@ -15,9 +15,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,10 @@ from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError, OptionError
-from klog.jobs.choosing import camel_case, chosen, open_root, partitions_json
+from klog.jobs.choosing import chosen, open_root
 from klog.jobs.command import Command, main, no_options
-from klog.jobs.failures import FailedTopic, Failure, count, exit_code, labels
-from klog.jobs.printing import labelled
+from klog.jobs.failures import FailedTopic, Failure
+from klog.jobs.report import PartitionsReport
 from klog.logformat.topic_config import TopicConfig, read_topic_config
 
 if TYPE_CHECKING:
@@ -61,60 +61,32 @@ class RetainedPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class RetainReport:
+class RetainReport(PartitionsReport[RetainedPartition]):
     """What a retention let go, or would; partitions of which nothing goes are not told."""
 
-    root: str
-    dry_run: bool
     topics: int = 0
-    partitions: tuple[RetainedPartition, ...] = ()
-    seconds: float = 0.0
-    failed: tuple[FailedTopic, ...] = ()
 
-    @property
-    def exit_code(self) -> int:
-        """Give 1 where a topic failed; what another job was faster with is no fault."""
-        return exit_code((*self.partitions, *self.failed))
+    def _said_of(self, one: RetainedPartition) -> dict[str, object]:
+        return {
+            "Topic": one.topic,
+            "Partition": one.partition,
+            "LogStart": one.log_start,
+            "Segments": f"{one.segments:,}",
+            "Records": f"{one.records:,}",
+            "Bytes": f"{one.size_bytes:,}",
+        }
 
-    def lines(self) -> Iterator[str]:
-        """Give the table: labels and values of each line, the last one of all."""
-        for one in self.partitions:
-            yield labelled(
-                {
-                    "Topic": one.topic,
-                    "Partition": one.partition,
-                    "LogStart": one.log_start,
-                    "Segments": f"{one.segments:,}",
-                    "Records": f"{one.records:,}",
-                    "Bytes": f"{one.size_bytes:,}",
-                    **labels(one.failure),
-                }
-            )
-        for topic in self.failed:
-            yield topic.line()
+    def _said_of_all(self) -> dict[str, object]:
         went = [one for one in self.partitions if one.failure is None]
-        yield labelled(
-            {
-                "Topics": self.topics,
-                "WouldRemove" if self.dry_run else "Removed": _total(went, "segments"),
-                "Records": _total(went, "records"),
-                "Bytes": _total(went, "size_bytes"),
-                "Failed": count((*self.partitions, *self.failed)) or None,
-                "Seconds": f"{self.seconds:.3f}",
-            }
-        )
+        return {
+            "Topics": self.topics,
+            "WouldRemove" if self.dry_run else "Removed": _total(went, "segments"),
+            "Records": _total(went, "records"),
+            "Bytes": _total(went, "size_bytes"),
+        }
 
-    def as_json(self) -> dict[str, Any]:
-        """Give the report for machines, in camelCase."""
-        failed = [camel_case(asdict(one)) for one in self.failed]
-        return partitions_json(
-            self.root,
-            self.dry_run,
-            self.partitions,
-            self.seconds,
-            topics=self.topics,
-            failedTopics=failed,
-        )
+    def _figures(self) -> Mapping[str, object]:
+        return {"topics": self.topics}
 
 
 def run(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from klog.jobs.choosing import camel_case, change, partitions_json
-from klog.jobs.failures import FailedTopic, Failure, count, exit_code, labels
-from klog.jobs.printing import labelled
+from klog.jobs.choosing import change
+from klog.jobs.failures import Failure
+from klog.jobs.report import PartitionsReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,59 +37,33 @@ class CompactedPartition:
         return not self.left and self.failure is None
 
 
-@dataclass(frozen=True, slots=True)
-class CompactReport:
+class CompactReport(PartitionsReport[CompactedPartition]):
     """What a compaction did, or would do."""
 
-    root: str
-    dry_run: bool
-    partitions: tuple[CompactedPartition, ...] = ()
-    seconds: float = 0.0
-    failed: tuple[FailedTopic, ...] = ()
+    __slots__ = ()
 
-    @property
-    def exit_code(self) -> int:
-        """Give 1 where a partition or a topic failed."""
-        return exit_code((*self.partitions, *self.failed))
+    def _said_of(self, one: CompactedPartition) -> dict[str, object]:
+        done = one.is_worked and not self.dry_run
+        return {
+            "Topic": one.topic,
+            "Partition": one.partition,
+            "DirtyRatio": f"{one.dirty_ratio:.3f}",
+            "CleanedTo": one.cleaned_to,
+            "Segments": change(one.segments, one.segments_after, is_done=done),
+            "Records": change(one.records, one.records_after, is_done=done),
+            "Bytes": change(one.size_bytes, one.size_bytes_after, is_done=done),
+            "Left": one.left or None,
+        }
 
-    def lines(self) -> Iterator[str]:
-        """Give the table: labels and values of each line, the last one of all."""
-        for one in self.partitions:
-            done = one.is_worked and not self.dry_run
-            yield labelled(
-                {
-                    "Topic": one.topic,
-                    "Partition": one.partition,
-                    "DirtyRatio": f"{one.dirty_ratio:.3f}",
-                    "CleanedTo": one.cleaned_to,
-                    "Segments": change(one.segments, one.segments_after, is_done=done),
-                    "Records": change(one.records, one.records_after, is_done=done),
-                    "Bytes": change(one.size_bytes, one.size_bytes_after, is_done=done),
-                    "Left": one.left or None,
-                    **labels(one.failure),
-                }
-            )
-        for topic in self.failed:
-            yield topic.line()
+    def _said_of_all(self) -> dict[str, object]:
         worked = [one for one in self.partitions if one.is_worked]
         total = {
             name: sum(getattr(one, name) for one in worked)
             for name in ("records", "records_after", "size_bytes", "size_bytes_after")
         }
         done = not self.dry_run
-        yield labelled(
-            {
-                "WouldCompact" if self.dry_run else "Compacted": len(worked),
-                "Records": change(total["records"], total["records_after"], is_done=done),
-                "Bytes": change(total["size_bytes"], total["size_bytes_after"], is_done=done),
-                "Failed": count((*self.partitions, *self.failed)) or None,
-                "Seconds": f"{self.seconds:.3f}",
-            }
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Give the report for machines, in camelCase."""
-        failed = [camel_case(asdict(one)) for one in self.failed]
-        return partitions_json(
-            self.root, self.dry_run, self.partitions, self.seconds, failedTopics=failed
-        )
+        return {
+            "WouldCompact" if self.dry_run else "Compacted": len(worked),
+            "Records": change(total["records"], total["records_after"], is_done=done),
+            "Bytes": change(total["size_bytes"], total["size_bytes_after"], is_done=done),
+        }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from klog.jobs.choosing import camel_case, change, partitions_json
-from klog.jobs.failures import FailedTopic, Failure, count, exit_code, labels
-from klog.jobs.printing import labelled
+from klog.jobs.choosing import change
+from klog.jobs.failures import Failure
+from klog.jobs.report import PartitionsReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,55 +32,27 @@ class MergedPartition:
         return not self.left and self.failure is None
 
 
-@dataclass(frozen=True, slots=True)
-class MergeReport:
+class MergeReport(PartitionsReport[MergedPartition]):
     """What a merge did, or would do."""
 
-    root: str
-    dry_run: bool
-    partitions: tuple[MergedPartition, ...] = ()
-    seconds: float = 0.0
-    failed: tuple[FailedTopic, ...] = ()
+    __slots__ = ()
 
-    @property
-    def exit_code(self) -> int:
-        """Give 1 where a partition or a topic failed."""
-        return exit_code((*self.partitions, *self.failed))
+    def _said_of(self, one: MergedPartition) -> dict[str, object]:
+        return {
+            "Topic": one.topic,
+            "Partition": one.partition,
+            "Segments": change(one.segments, one.segments_after, is_done=one.is_worked),
+            "Bytes": f"{one.size_bytes:,}",
+            "Shifted": one.shifted or None,
+            "Left": one.left or None,
+        }
 
-    def lines(self) -> Iterator[str]:
-        """Give the table: labels and values of each line, the last one of all."""
-        for one in self.partitions:
-            yield labelled(
-                {
-                    "Topic": one.topic,
-                    "Partition": one.partition,
-                    "Segments": change(one.segments, one.segments_after, is_done=one.is_worked),
-                    "Bytes": f"{one.size_bytes:,}",
-                    "Shifted": one.shifted or None,
-                    "Left": one.left or None,
-                    **labels(one.failure),
-                }
-            )
-        for topic in self.failed:
-            yield topic.line()
+    def _said_of_all(self) -> dict[str, object]:
         worked = [one for one in self.partitions if one.is_worked]
-        yield labelled(
-            {
-                "WouldMerge" if self.dry_run else "Merged": len(worked),
-                "Segments": change(
-                    sum(one.segments for one in worked),
-                    sum(one.segments_after for one in worked),
-                    is_done=True,
-                ),
-                "Bytes": f"{sum(one.size_bytes for one in worked):,}",
-                "Failed": count((*self.partitions, *self.failed)) or None,
-                "Seconds": f"{self.seconds:.3f}",
-            }
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Give the report for machines, in camelCase."""
-        failed = [camel_case(asdict(one)) for one in self.failed]
-        return partitions_json(
-            self.root, self.dry_run, self.partitions, self.seconds, failedTopics=failed
-        )
+        before = sum(one.segments for one in worked)
+        after = sum(one.segments_after for one in worked)
+        return {
+            "WouldMerge" if self.dry_run else "Merged": len(worked),
+            "Segments": change(before, after, is_done=True),
+            "Bytes": f"{sum(one.size_bytes for one in worked):,}",
+        }
