@@ -10,9 +10,6 @@ seeded with 0x9747b28c xor the length, over little-endian words and a tail of up
 
 Records without a key stick to one partition until a batch is full, and then go to another.
 Groups and transactional ids find their coordinator's partition by Java's hash of a string instead.
-
-Keys are hashed side by side, a word of each at a time, longest first, so that those that still
-have a word are the first ones. What few long keys have beyond the others' words goes one by one.
 """
 
 from __future__ import annotations
@@ -25,6 +22,7 @@ import pyarrow as pa
 
 from klog.logformat.index import Longs
 from klog.logformat.indexing import entry_rows
+from klog.logformat.key_words import KeyWords, key_words
 
 Words = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.int32]
@@ -32,10 +30,6 @@ Ints = npt.NDArray[np.int32]
 _SEED = np.uint32(0x9747B28C)
 _M = np.uint32(0x5BD1E995)
 _MASK = 0xFFFFFFFF
-_LANES = 32
-"""Below this many keys a word of each costs more in calls of numpy than one word after another."""
-_BLOCK = 1 << 15
-"""Keys hashed at a time: their words and hashes stay in cache."""
 
 
 def key_partitions(keys: pa.Array, partitions: int) -> pa.Array:
@@ -105,52 +99,24 @@ def _nulls(keys: pa.Array) -> npt.NDArray[np.bool_] | None:
 
 def _hashes(keys: pa.Array) -> Ints:
     """Hash all keys; what is given for a null one means nothing."""
-    large = keys.cast(pa.large_binary())
-    _, offsets, values = large.buffers()
-    if not len(large) or offsets is None:
-        return np.zeros(len(large), np.int32)
-    bounds: Longs = np.frombuffer(offsets, np.int64, len(large) + 1, 8 * large.offset)
-    # Three bytes more, so that the word of any tail may be read whole.
-    data = b"" if values is None else values
-    first, last = int(bounds[0]), int(bounds[-1])
-    buffer = np.zeros(last - first + 4, np.uint8)
-    buffer[: last - first] = np.frombuffer(data, np.uint8, last - first, first)
-    starts, lengths = bounds[:-1] - first, np.diff(bounds)
-    hashes = np.empty(len(large), np.uint32)
-    for begin in range(0, len(large), _BLOCK):
-        end = begin + _BLOCK
-        hashes[begin:end] = _hash_block(buffer, starts[begin:end], lengths[begin:end])
-    return hashes.view(np.int32)
+    blocks = [_hash_block(words) for words in key_words(keys.cast(pa.large_binary()), np.uint32)]
+    return np.concatenate(blocks or [np.zeros(len(keys), np.uint32)]).view(np.int32)
 
 
-def _hash_block(buffer: npt.NDArray[np.uint8], starts: Longs, lengths: Longs) -> Words:
-    """Hash the keys that lie at `starts` in `buffer`, which ends in 3 bytes or more of padding."""
-    order = None
-    if int(lengths.min()) != int(lengths.max()):
-        order = np.argsort(-lengths, kind="stable")
-        starts, lengths = starts[order], lengths[order]
-    words: Words = np.ndarray((len(buffer) - 3,), "<u4", buffer.data, 0, (1,))
-    counts = lengths >> 2
-    hashed: Words = _SEED ^ lengths.astype(np.uint32)
-    step = 0
-    while (active := _longer(counts, step)) >= _LANES:
-        hashed[:active] *= _M
-        hashed[:active] ^= _mixed(words[starts[:active] + 4 * step])
-        step += 1
-    for key in range(active):
-        begin, end = int(starts[key]) + 4 * step, int(starts[key] + 4 * counts[key])
-        hashed[key] = _hash_on(int(hashed[key]), buffer[begin:end].view("<u4"))
-    _add_tails(hashed, words[starts + 4 * counts], lengths & 3)
-    if order is None:
-        return hashed
-    unsorted = np.empty_like(hashed)
-    unsorted[order] = hashed
-    return unsorted
-
-
-def _longer(counts: Longs, step: int) -> int:
-    """Count the keys that have a word of this number; `counts` fall."""
-    return int(np.searchsorted(-counts, -step, "left"))
+def _hash_block(words: KeyWords[np.uint32]) -> Words:
+    hashed: Words = _SEED ^ words.lengths.astype(np.uint32)
+    for some in words.whole():
+        hashed[: len(some)] *= _M
+        hashed[: len(some)] ^= _mixed(some)
+    for key, rest in words.rest():
+        hashed[key] = _hash_on(int(hashed[key]), rest)
+    has_tail = words.lengths & 3 > 0
+    if has_tail.any():
+        np.multiply(hashed ^ words.last(), _M, out=hashed, where=has_tail)
+    hashed ^= hashed >> np.uint32(13)
+    hashed *= _M
+    hashed ^= hashed >> np.uint32(15)
+    return words.as_given(hashed)
 
 
 def _mixed(words: Words) -> Words:
@@ -167,15 +133,3 @@ def _hash_on(hashed: int, words: Words) -> int:
     for word in _mixed(words.copy()).tolist():
         hashed = hashed * multiplier & _MASK ^ word
     return hashed
-
-
-def _add_tails(hashed: Words, tails: Words, sizes: Longs) -> None:
-    """Add the bytes behind the last word, and mix a last time; `tails` begin with those bytes."""
-    kept = tails & _TAIL_MASKS[sizes]
-    np.multiply(hashed ^ kept, _M, out=hashed, where=sizes > 0)
-    hashed ^= hashed >> np.uint32(13)
-    hashed *= _M
-    hashed ^= hashed >> np.uint32(15)
-
-
-_TAIL_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)

@@ -29,14 +29,16 @@ from klog.errors import KlogError
 from klog.logformat.arrow import Column, byte_lengths
 from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
-from klog.logformat.headers import HEADERS_TYPE
+from klog.logformat.headers import HEADERS_TYPE, header_sizes
 from klog.logformat.index import Longs
-from klog.logformat.records import Records, measure
+from klog.logformat.records import LEAST_FRONT_BYTES
 
 PIECE_ROWS, PIECE_BYTES = 1 << 16, 16 << 20
 """Rows are taken in pieces of at most so many, or so many bytes of keys and values, or one row."""
 _MAX_RECORD_BYTES = MAX_BATCH_BYTES - 128
 """Leaves room for the batch's header and the varints of its only record."""
+_LEAST_BYTES = LEAST_FRONT_BYTES + 2
+"""Of a record without key, value and headers: the front, and a byte for each of two lengths."""
 _NO_BATCH = f"the record has more than {_MAX_RECORD_BYTES} bytes, which no batch holds; split it"
 
 
@@ -152,10 +154,11 @@ def read_rows(
     given = {name: batch.column(name) for name in batch.schema.names}
     nothing = pa.nulls(len(batch))
     key, value = as_bytes(given.get("key", nothing)), as_bytes(given["value"])
-    bytes_behind = np.cumsum(np.maximum(byte_lengths(key), 0) + np.maximum(byte_lengths(value), 0))
-    too_large = np.diff(bytes_behind, prepend=0) > _MAX_RECORD_BYTES
-    if too_large.any():
-        raise KlogError(f"{rules.place(int(numbers[np.argmax(too_large)]))}: {_NO_BATCH}")
+    sizes = np.maximum(byte_lengths(key), 0) + np.maximum(byte_lengths(value), 0)
+    if int(sizes.max(initial=0)) > _MAX_RECORD_BYTES:
+        row = int(numbers[np.argmax(sizes > _MAX_RECORD_BYTES)])
+        raise KlogError(f"{rules.place(row)}: {_NO_BATCH}")
+    bytes_behind = sizes.cumsum()
     begin = 0
     while begin < len(batch):
         before = int(bytes_behind[begin - 1]) if begin else 0
@@ -168,7 +171,7 @@ def read_rows(
         }
         piece["key"] = key.slice(begin, count).cast(pa.binary())
         piece["value"] = value.slice(begin, count).cast(pa.binary())
-        yield from _sound(piece, numbers[begin:end], rules, aside)
+        yield from _sound(piece, sizes[begin:end], numbers[begin:end], rules, aside)
         begin = end
 
 
@@ -184,12 +187,12 @@ def as_given(rows: Rows) -> dict[str, Column]:
 
 
 def _sound(
-    piece: dict[str, pa.Array], numbers: Longs, rules: Rules, aside: Aside | None
+    piece: dict[str, pa.Array], sizes: Longs, numbers: Longs, rules: Rules, aside: Aside | None
 ) -> Iterator[Rows]:
     """Give the rows that can be written: each check is made of those that passed the last."""
     while len(numbers):
         try:
-            yield _checked(piece, numbers, rules)
+            yield _checked(piece, sizes, numbers, rules)
         except RefusedError as refused:
             if aside is None:
                 first = int(np.argmax(refused.wrong))
@@ -198,7 +201,7 @@ def _sound(
             aside(piece, refused, numbers)
             sound = pa.array(~refused.wrong)
             piece = {name: column.filter(sound) for name, column in piece.items()}
-            numbers = numbers[~refused.wrong]
+            sizes, numbers = sizes[~refused.wrong], numbers[~refused.wrong]
         else:
             return
 
@@ -215,8 +218,11 @@ def _chunked(columns: Sequence[Column]) -> pa.ChunkedArray:
     return pa.chunked_array(chunks)
 
 
-def _checked(piece: dict[str, pa.Array], numbers: Longs, rules: Rules) -> Rows:
-    """Make rows uniform. Raises `RefusedError` for those that the topic cannot take."""
+def _checked(piece: dict[str, pa.Array], sizes: Longs, numbers: Longs, rules: Rules) -> Rows:
+    """Make rows uniform; `sizes` are the bytes of key and value.
+
+    Raises `RefusedError` for those that the topic cannot take.
+    """
     timestamps = as_milliseconds(piece["timestamp"], rules.now_ms)
     _check_timestamps(timestamps, rules)
     if rules.needs_key and piece["key"].null_count:
@@ -224,9 +230,8 @@ def _checked(piece: dict[str, pa.Array], numbers: Longs, rules: Rules) -> Rows:
         _refuse(piece["key"].is_null().to_numpy(False), why)
     headers = as_headers(piece["headers"])
     _check_headers(headers)
-    records = Records(pa.array(timestamps), piece["key"], piece["value"], headers)
     try:
-        least = measure(records, 0, len(records)).least
+        least = sizes + _LEAST_BYTES + (1 if headers is None else header_sizes(headers, 0))
     except ValueError as exc:  # "row 3: the record has more than 65536 headers"
         row, _, reason = str(exc).removeprefix("row ").partition(": ")
         raise RefusedError(np.arange(len(numbers)) == int(row), lambda _: reason) from exc

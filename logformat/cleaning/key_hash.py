@@ -19,12 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Hashes = npt.NDArray[np.uint64]
+from klog.logformat.key_words import KeyWords, key_words
 
-_BLOCK = 1 << 14
-"""Keys hashed at a time: their words and hashes stay in cache."""
-_LANES = 16
-"""Below this many keys a word of each costs more in calls of numpy than one key after another."""
+Hashes = npt.NDArray[np.uint64]
 
 
 class Seed(NamedTuple):
@@ -50,68 +47,33 @@ _HALVES = tuple(
 )
 _SHIFT = np.uint64(33)
 _FINAL = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
-_KEPT = np.array([(1 << 8 * size) - 1 for size in range(8)], np.uint64)
-"""What of a last word is a key's, by how many bytes it has there."""
 
 
 def hash_keys(keys: pa.BinaryArray, seed: Seed) -> tuple[Hashes, Hashes]:
     """Hash each key, as two halves; what is given for a null means nothing."""
-    count = len(keys)
-    first, second = np.empty((2, count), np.uint64)
-    _, offsets, values = keys.buffers()
-    if not count or offsets is None:
-        return first, second
-    bounds = np.frombuffer(offsets, np.int32, count + 1, 4 * keys.offset).astype(np.int64)
-    begin, end = int(bounds[0]), int(bounds[-1])
-    # Seven bytes more, so that any last word may be read whole.
-    buffer = np.zeros(end - begin + 8, np.uint8)
-    if values is not None:
-        buffer[: end - begin] = np.frombuffer(values, np.uint8, end - begin, begin)
-    words: Hashes = np.ndarray((len(buffer) - 7,), "<u8", buffer.data, 0, (1,))
-    bounds -= begin
-    for at in range(0, count, _BLOCK):
-        some = slice(at, at + _BLOCK)
-        starts = bounds[some][: count - at]
-        behind = bounds[at + 1 : at + 1 + len(starts)]
-        first[some], second[some] = _block(words, starts, behind - starts, seed)
+    blocks = [_block(words, seed) for words in key_words(keys.cast(pa.large_binary()), np.uint64)]
+    if not blocks:
+        return np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.uint64)
+    first, second = (np.concatenate(halves) for halves in zip(*blocks, strict=True))
     return first, second
 
 
-def _block(
-    words: Hashes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], seed: Seed
-) -> tuple[Hashes, Hashes]:
-    """Hash the keys that lie at `starts`, longest first, so that who has a word yet is a prefix."""
-    order = None
-    if int(lengths.min()) != int(lengths.max()):
-        order = np.argsort(-lengths, kind="stable")
-        starts, lengths = starts[order], lengths[order]
-    sizes = lengths.astype(np.uint64)
-    states = [
+def _block(words: KeyWords[np.uint64], seed: Seed) -> tuple[Hashes, Hashes]:
+    sizes = words.lengths.astype(np.uint64)
+    first, second = (
         np.uint64(seeded) ^ sizes * half.word for seeded, half in zip(seed, _HALVES, strict=True)
-    ]
-    counts = lengths >> 3
-    step = 0
-    while (active := _longer(counts, step)) >= _LANES:
-        some = words[starts[:active] + 8 * step]
-        for state, half in zip(states, _HALVES, strict=True):
-            _take(state[:active], some, half)
-        step += 1
-    for one in range(active):
-        _take_rest(states, words, one, int(starts[one]) + 8 * step, int(counts[one]) - step)
-    tails = words[starts + 8 * counts] & _KEPT[lengths & 7]
-    for state, half in zip(states, _HALVES, strict=True):
-        _take(state, tails, half)
-    _finish(states[0])
-    if order is None:
-        return states[0], states[1]
-    unsorted = np.empty((2, len(starts)), np.uint64)
-    unsorted[0, order], unsorted[1, order] = states
-    return unsorted[0], unsorted[1]
-
-
-def _longer(counts: npt.NDArray[np.int64], step: int) -> int:
-    """Count the keys that have a word of this number; `counts` fall."""
-    return int(np.searchsorted(-counts, -step, "left"))
+    )
+    for some in words.whole():
+        _take(first[: len(some)], some, _HALVES[0])
+        _take(second[: len(some)], some, _HALVES[1])
+    for key, rest in words.rest():
+        for state, half in zip((first, second), _HALVES, strict=True):
+            state[key] = _taken(int(state[key]), rest, half)
+    last = words.last()
+    _take(first, last, _HALVES[0])
+    _take(second, last, _HALVES[1])
+    _finish(first)
+    return words.as_given(first), words.as_given(second)
 
 
 def _take(state: Hashes, words: Hashes, half: _Half) -> None:
@@ -123,17 +85,14 @@ def _take(state: Hashes, words: Hashes, half: _Half) -> None:
     state *= half.state
 
 
-def _take_rest(states: list[Hashes], words: Hashes, one: int, start: int, count: int) -> None:
-    """Go on with the words of one long key: a few keys, whatever their length."""
+def _taken(hashed: int, words: Hashes, half: _Half) -> int:
+    """Mix the words of one long key into its hash."""
     mask = (1 << 64) - 1
-    rest = words[start : start + 8 * count : 8].tolist()
-    for state, half in zip(states, _HALVES, strict=True):
-        by_word, by_state, left, right = map(int, half)
-        hashed = int(state[one])
-        for word in rest:
-            hashed ^= word * by_word & mask
-            hashed = ((hashed << left | hashed >> right) & mask) * by_state & mask
-        state[one] = hashed
+    by_word, by_state, left, right = map(int, half)
+    for word in words.tolist():
+        hashed ^= word * by_word & mask
+        hashed = ((hashed << left | hashed >> right) & mask) * by_state & mask
+    return hashed
 
 
 def _finish(state: Hashes) -> None:

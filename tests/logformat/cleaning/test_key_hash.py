@@ -58,6 +58,8 @@ def key_of(length: int) -> bytes:
 def test_each_length_is_hashed_as_it_is_said(length: int) -> None:
     keys = [key_of(length), bytes(length), b"\xff" * length]
     assert hashes(binary(keys)) == [by_hand(key) for key in keys]
+    many = [key_of(length + at)[at:] for at in range(100)]
+    assert hashes(binary(many)[1:]) == [by_hand(key) for key in many[1:]]
 
 
 @given(st.lists(st.none() | st.binary(max_size=40), max_size=40), st.data())
