@@ -32,6 +32,8 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 unexport SPARK_HOME
 unexport VIRTUAL_ENV
+# Where it is set, each process compiles PySpark and klog anew: three seconds of each worker's first.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Asked at each run, as Java may come or go after the environment was made.
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME \

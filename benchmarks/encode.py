@@ -93,7 +93,7 @@ def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, roun
         uncompressed = replace(form, codec=NONE, level=None)
         plain = [batch[HEADER_BYTES:] for batch in encode(part, uncompressed)]
         works[CODEC] = lambda: _drain(
-            (compress(form.codec, memoryview(one), form.level) for one in plain), len(part)
+            (compress(form.codec, [memoryview(one)], form.level) for one in plain), len(part)
         )
     if form.level is None and kafka_python_reads(NAMES[form.codec]):
         works[KAFKA_PYTHON] = lambda: _drain(kafka_python(pairs, form.codec, size), len(pairs))
@@ -147,7 +147,7 @@ def _index(segment: bytes, count: int) -> int:
     return count
 
 
-def _drain(batches: Iterable[bytes | bytearray | memoryview], count: int) -> int:
+def _drain(batches: Iterable[object], count: int) -> int:
     """Take every batch and keep none; give the number of records."""
     for _ in batches:
         pass

@@ -1,5 +1,7 @@
 """Compress one batch's records, framed as Kafka's writers frame them (docs/format.md, 5).
 
+Bytes come and go in pieces that follow each other: only a codec that takes all at once joins them.
+
 gzip is one member with the header that the JDK writes; snappy is xerial's stream of 32 KiB blocks;
 lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without checksum,
 and without content size unless there is nothing to compress: that frame says its size, 0. Levels
@@ -11,7 +13,8 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import cramjam
 import lz4.block
@@ -19,6 +22,8 @@ import zstandard
 from zlib_ng import zlib_ng
 
 from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+
+Piece: TypeAlias = bytes | memoryview
 
 LEVELS: dict[int, tuple[int, int, int]] = {
     GZIP: (-1, 9, -1),
@@ -77,38 +82,42 @@ def check_level(codec: int, level: int | None) -> int:
     return level
 
 
-def compress(codec: int, data: memoryview, level: int | None = None) -> bytes | memoryview:
+def compress(codec: int, pieces: Sequence[memoryview], level: int | None = None) -> Sequence[Piece]:
     """Compress the records of one batch; `none` gives back what it was given.
 
     Raises `ValueError` as `check_level`.
     """
     checked = check_level(codec, level)
-    return _ENCODERS[codec](data, checked)
+    return _ENCODERS[codec](pieces, checked)
 
 
-def _none(data: memoryview, level: int) -> memoryview:
-    return data
+def _none(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
+    return pieces
 
 
-def _gzip(data: memoryview, level: int) -> bytes:
+def _gzip(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
     stream = zlib_ng.compressobj(level, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS, _GZIP_MEMORY_LEVEL)
-    trailer = _gzip_trailer(zlib_ng.crc32(data), len(data) & 0xFFFFFFFF)
-    return b"".join((_GZIP_HEADER, stream.compress(data), stream.flush(), trailer))
+    made: list[Piece] = [_GZIP_HEADER]
+    checksum = 0
+    for piece in pieces:
+        made.append(stream.compress(piece))
+        checksum = zlib_ng.crc32(piece, checksum)
+    trailer = _gzip_trailer(checksum, sum(map(len, pieces)) & 0xFFFFFFFF)
+    return [*made, stream.flush(), trailer]
 
 
-def _snappy(data: memoryview, level: int) -> bytes:
-    pieces = [_XERIAL_HEADER]
-    for at in range(0, len(data), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK_BYTES]))
-        pieces += (_be_int(len(block)), block)
-    return b"".join(pieces)
+def _snappy(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
+    made: list[Piece] = [_XERIAL_HEADER]
+    for plain in _blocks(pieces, _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(plain))
+        made += (_be_int(len(block)), block)
+    return made
 
 
-def _lz4(data: memoryview, level: int) -> bytes:
+def _lz4(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
     """Write a frame; a block that compression does not make smaller is stored as it is."""
-    pieces = [_LZ4_HEADER]
-    for at in range(0, len(data), _LZ4_BLOCK_BYTES):
-        plain = data[at : at + _LZ4_BLOCK_BYTES]
+    made: list[Piece] = [_LZ4_HEADER]
+    for plain in _blocks(pieces, _LZ4_BLOCK_BYTES):
         if level == _LZ4_FAST_LEVEL:
             block = lz4.block.compress(plain, store_size=False)
         else:
@@ -116,15 +125,34 @@ def _lz4(data: memoryview, level: int) -> bytes:
                 plain, mode="high_compression", compression=level, store_size=False
             )
         if len(block) < len(plain):
-            pieces += (_le_uint(len(block)), block)
+            made += (_le_uint(len(block)), block)
         else:
-            pieces += (_le_uint(len(plain) | _LZ4_STORED), bytes(plain))
-    pieces.append(_le_uint(0))
-    return b"".join(pieces)
+            made += (_le_uint(len(plain) | _LZ4_STORED), plain)
+    made.append(_le_uint(0))
+    return made
 
 
-def _zstd(data: memoryview, level: int) -> bytes:
-    return _zstd_compressor(level).compress(data) if len(data) else _ZSTD_EMPTY
+def _zstd(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
+    data = b"".join(pieces)
+    return [_zstd_compressor(level).compress(data) if data else _ZSTD_EMPTY]
+
+
+def _blocks(pieces: Sequence[memoryview], size_bytes: int) -> Iterator[Piece]:
+    """Cut blocks of one size, the last one smaller; bytes are copied only where pieces meet."""
+    rest: Piece = b""
+    for piece in pieces:
+        missing = size_bytes - len(rest) if rest else 0
+        if missing:
+            rest = b"".join((rest, piece[:missing]))
+            if len(rest) < size_bytes:
+                continue
+            yield rest
+        whole = missing + (len(piece) - missing) // size_bytes * size_bytes
+        for at in range(missing, whole, size_bytes):
+            yield piece[at : at + size_bytes]
+        rest = piece[whole:]
+    if rest:
+        yield rest
 
 
 def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
@@ -138,7 +166,7 @@ def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
 
 _threads = threading.local()
 
-_ENCODERS: dict[int, Callable[[memoryview, int], bytes | memoryview]] = {
+_ENCODERS: dict[int, Callable[[Sequence[memoryview], int], Sequence[Piece]]] = {
     NONE: _none,
     GZIP: _gzip,
     SNAPPY: _snappy,

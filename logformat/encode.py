@@ -22,7 +22,7 @@ import numpy as np
 from klog.logformat import batch as v2
 from klog.logformat.arrow import bounds_of, refuse
 from klog.logformat.batch import NO_TIMESTAMP
-from klog.logformat.codecs import MAX_BATCH_BYTES, NONE
+from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
 from klog.logformat.compress import compress
 from klog.logformat.form import MAX_LONG, Form, check_range
@@ -42,6 +42,8 @@ from klog.logformat.walk import MIN_RECORD_BYTES
 GROUP_BYTES = 1 << 20
 """So many bytes of records are measured at once, or those of one larger batch."""
 _MOST_BATCHES = 1024
+_WORTH_A_CALL = 8 << 10
+"""To copy fewer bytes than these takes less time than a call for their checksum."""
 _FIRST_ROWS = 4096
 
 _frame = struct.Struct(">qiibI").pack
@@ -244,11 +246,10 @@ def _sealed(
 
     Compression makes some records larger: that what comes of it is too large shows here alone.
     """
-    codec = attributes & v2.CODEC_MASK
-    packed: Sequence[bytes | memoryview] = payload
-    if codec != NONE:
-        packed = [compress(codec, memoryview(b"".join(payload)), form.level)]
+    packed = compress(attributes & v2.CODEC_MASK, payload, form.level)
     packed_bytes = sum(map(len, packed))
+    if packed_bytes < _WORTH_A_CALL * len(packed):
+        packed = [b"".join(packed)]
     size = v2.HEADER_BYTES + packed_bytes
     if size > MAX_BATCH_BYTES:
         raise ValueError(

@@ -193,4 +193,4 @@ def level(codec: int, asked: int | None) -> int:
 
 def compressed_and_back(codec: int, asked: int | None, data: bytes) -> bytes:
     """Compress and decompress."""
-    return decompress(codec, bytes(compress(codec, memoryview(data), asked)))
+    return decompress(codec, b"".join(compress(codec, [memoryview(data)], asked)))

@@ -27,7 +27,7 @@ EMPTY = {
 
 
 def packed(codec: int, data: bytes, level: int | None = None) -> bytes:
-    return bytes(compress(codec, memoryview(data), level))
+    return b"".join(compress(codec, [memoryview(data)], level))
 
 
 @pytest.mark.parametrize("codec", CODECS)
