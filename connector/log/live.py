@@ -97,7 +97,10 @@ class Live:
         for table in (base, *recent):
             names = table["file"]
             if birth >= 0:
-                names = names.take(pa.array(np.flatnonzero(_numbers(table, VERSION) > birth)))
+                later = np.flatnonzero(_numbers(table, VERSION) > birth)
+                if not len(later):
+                    continue
+                names = names.take(pa.array(later))
             found.update(names.filter(pc.is_in(names, value_set=wanted)).to_pylist())
         return found
 
