@@ -119,8 +119,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what was asked for; print the report and write the figures."""
     arguments = sys.argv[1:] if arguments is None else arguments
     given, wanted = _parse(arguments)
-    # Spark's workers inherit it, and would compile all that they import, each anew.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     facts = machine.describe() | peers.implementations()
     facts["load average before (1, 5, 15 min)"] = machine.load()
     tables, figures = [], {}
@@ -214,4 +212,6 @@ _TABLE: dict[str, Any] = {
 }
 
 if __name__ == "__main__":
+    # Spark's workers inherit it, and would compile all that they import, each anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     main()

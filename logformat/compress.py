@@ -1,6 +1,7 @@
 """Compress one batch's records, framed as Kafka's writers frame them (docs/format.md, 5).
 
-Bytes come and go in pieces that follow each other: only a codec that takes all at once joins them.
+Bytes come and go in pieces that follow each other, and what comes out does not depend on where they
+were cut: a codec whose output would takes them joined.
 
 gzip is one member with the header that the JDK writes; snappy is xerial's stream of 32 KiB blocks;
 lz4 is a frame of independent 64 KiB blocks without checksums; zstd is one frame without checksum,
@@ -14,16 +15,13 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
 
 import cramjam
 import lz4.block
 import zstandard
 from zlib_ng import zlib_ng
 
-from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
-
-Piece: TypeAlias = bytes | memoryview
+from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, Piece
 
 LEVELS: dict[int, tuple[int, int, int]] = {
     GZIP: (-1, 9, -1),
@@ -96,14 +94,10 @@ def _none(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
 
 
 def _gzip(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
+    data = b"".join(pieces)
     stream = zlib_ng.compressobj(level, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS, _GZIP_MEMORY_LEVEL)
-    made: list[Piece] = [_GZIP_HEADER]
-    checksum = 0
-    for piece in pieces:
-        made.append(stream.compress(piece))
-        checksum = zlib_ng.crc32(piece, checksum)
-    trailer = _gzip_trailer(checksum, sum(map(len, pieces)) & 0xFFFFFFFF)
-    return [*made, stream.flush(), trailer]
+    trailer = _gzip_trailer(zlib_ng.crc32(data), len(data) & 0xFFFFFFFF)
+    return [_GZIP_HEADER, stream.compress(data), stream.flush(), trailer]
 
 
 def _snappy(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:

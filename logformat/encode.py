@@ -5,8 +5,8 @@ larger than `batch_bytes`; a record that is larger by itself is a batch of its o
 `MemoryRecordsBuilder.hasRoomFor`). Batches come one at a time, and what is held beyond input and
 output is the records of one batch, or of as many small ones as fill `JOINED_BYTES`: those are
 written in one step, for calling numpy and Arrow costs more than a small batch's records. To it come
-a copy of a batch while a codec runs, copies of headers and of rows that lie in several chunks, and
-the numbers about a group's records: a hundred and fifty bytes each, whatever the record's size.
+a copy of a batch while gzip or zstd runs, copies of headers and of rows that lie in several chunks,
+and the numbers about a group's records: a hundred and fifty bytes each, whatever the record's size.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from klog.logformat.walk import MIN_RECORD_BYTES
 GROUP_BYTES = 1 << 20
 """So many bytes of records are measured at once, or those of one larger batch."""
 _MOST_BATCHES = 1024
-_WORTH_A_CALL = 8 << 10
-"""To copy fewer bytes than these takes less time than a call for their checksum."""
+_WORTH_A_CALL_BYTES = 8 << 10
+"""Pieces that are smaller on average are joined: copying them takes less time than a call each."""
 _FIRST_ROWS = 4096
 
 _frame = struct.Struct(">qiibI").pack
@@ -248,7 +248,7 @@ def _sealed(
     """
     packed = compress(attributes & v2.CODEC_MASK, payload, form.level)
     packed_bytes = sum(map(len, packed))
-    if packed_bytes < _WORTH_A_CALL * len(packed):
+    if packed_bytes < _WORTH_A_CALL_BYTES * len(packed):
         packed = [b"".join(packed)]
     size = v2.HEADER_BYTES + packed_bytes
     if size > MAX_BATCH_BYTES:

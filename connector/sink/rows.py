@@ -31,14 +31,12 @@ from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE, header_sizes
 from klog.logformat.index import Longs
-from klog.logformat.records import LEAST_FRONT_BYTES
+from klog.logformat.walk import MIN_RECORD_BYTES
 
 PIECE_ROWS, PIECE_BYTES = 1 << 16, 16 << 20
 """Rows are taken in pieces of at most so many, or so many bytes of keys and values, or one row."""
 _MAX_RECORD_BYTES = MAX_BATCH_BYTES - 128
 """Leaves room for the batch's header and the varints of its only record."""
-_LEAST_BYTES = LEAST_FRONT_BYTES + 2
-"""Of a record without key, value and headers: the front, and a byte for each of two lengths."""
 _NO_BATCH = f"the record has more than {_MAX_RECORD_BYTES} bytes, which no batch holds; split it"
 
 
@@ -231,7 +229,9 @@ def _checked(piece: dict[str, pa.Array], sizes: Longs, numbers: Longs, rules: Ru
     headers = as_headers(piece["headers"])
     _check_headers(headers)
     try:
-        least = sizes + _LEAST_BYTES + (1 if headers is None else header_sizes(headers, 0))
+        least = sizes + MIN_RECORD_BYTES
+        if headers is not None:  # The least record has their count, a byte.
+            least += header_sizes(headers, 0) - 1
     except ValueError as exc:  # "row 3: the record has more than 65536 headers"
         row, _, reason = str(exc).removeprefix("row ").partition(": ")
         raise RefusedError(np.arange(len(numbers)) == int(row), lambda _: reason) from exc

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klog.logformat.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD, decompress
@@ -49,6 +50,24 @@ def test_round_trip(codec: int, data: bytes, times: int) -> None:
 )
 def test_every_level_comes_back(codec: int, level: int | None, data: bytes) -> None:
     assert decompress(codec, packed(codec, data, level)) == data
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [(codec, level) for codec in CODECS for level in (*LEVELS.get(codec, ())[:1], None)],
+)
+@given(
+    size=st.sampled_from([0, 1, 32_767, 32_768, 65_535, 65_536, 65_537, 200_000]),
+    cuts=st.lists(st.integers(0, 200_000), max_size=5),
+)
+@settings(max_examples=20)
+def test_what_comes_out_does_not_depend_on_pieces(
+    codec: int, level: int | None, size: int, cuts: list[int]
+) -> None:
+    for data in (TEXT[:size], bytes(size)):
+        bounds = sorted([0, *(min(cut, size) for cut in cuts), size])
+        pieces = [memoryview(data)[begin:end] for begin, end in pairwise(bounds)]
+        assert b"".join(compress(codec, pieces, level)) == packed(codec, data, level)
 
 
 def test_a_higher_level_makes_less() -> None:

@@ -133,6 +133,16 @@ def cut(found: list[Record], batch_bytes: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("value_bytes", [200, 20_000, 300_000])
+def test_a_batch_is_the_same_whatever_is_behind_it(codec: int, value_bytes: int) -> None:
+    values = (bytes(value_bytes), b"x" * 50, b"y")
+    found = [Record(offset, 0, None, value) for offset, value in enumerate(values)]
+    form = Form(batch_bytes=100, codec=codec)
+    (alone,) = encode(columns(found[:1]), form)
+    assert next(encode(columns(found), form)) == alone
+
+
+@pytest.mark.parametrize("codec", CODECS)
 @given(found=rows(), cuts=st.lists(st.integers(0, 300), max_size=3), skip=st.integers(0, 3))
 def test_round_trip_of_slices_and_chunks(
     codec: int, found: list[Record], cuts: list[int], skip: int

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from klog.connector.sink.rows import Rules, read_rows
 from klog.errors import KlogError, OptionError
 from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
+from klog.logformat.records import Records, measure
 from tests.sink.staging import NOW_MS, staged, topic
 
 TEXTS: tuple[pa.DataType, ...] = (pa.string(), pa.large_string(), pa.string_view())
@@ -110,9 +115,9 @@ COLUMNS = [
 @pytest.mark.parametrize(("columns", "words"), COLUMNS)
 def test_columns_that_a_write_does_not_take(columns: dict[str, Any], words: str) -> None:
     rows = pa.table(columns)
-    for given in (rows, rows.slice(0, 0), rows.to_batches()[0]):
+    for one in (rows, rows.slice(0, 0), rows.to_batches()[0]):
         with pytest.raises(OptionError, match=words):
-            staged(topic(), given)
+            staged(topic(), one)
 
 
 def test_a_column_is_there_once() -> None:
@@ -225,3 +230,29 @@ def test_what_a_dictionary_stands_for_is_taken() -> None:
 def test_what_is_no_rows_is_refused(given: Any, words: str) -> None:
     with pytest.raises(OptionError, match=words):
         staged(topic(), given)
+
+
+HEADERS = st.none() | st.lists(
+    st.fixed_dictionaries({"key": st.text(max_size=80), "value": st.none() | st.binary()})
+)
+FIELD = st.none() | st.binary(max_size=200)
+
+
+@given(st.lists(st.tuples(FIELD, FIELD, HEADERS, st.integers(0, 3)), min_size=1))
+def test_no_record_takes_fewer_bytes_than_its_row_says(found: list[Any]) -> None:
+    keys, values, headers, partitions = zip(*found, strict=True)
+    given_rows = pa.record_batch(
+        {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "headers": pa.array(headers, HEADERS_TYPE),
+            "partition": pa.array(partitions, pa.int32()),
+        }
+    )
+    rules = Rules("orders", 3, NOW_MS)  # Rows of the fourth partition go aside.
+    for rows in read_rows(given_rows, np.arange(len(found)), rules, lambda *_: None):
+        written = Records(pa.array(rows.timestamp_ms), rows.key, rows.value, rows.headers)
+        sizes = measure(written, 0, len(written)).least
+        assert len(rows.least_bytes) == len(found) - partitions.count(3)
+        assert (rows.least_bytes <= sizes).all()
+        assert (rows.least_bytes > sizes - 10).all()
