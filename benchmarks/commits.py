@@ -58,6 +58,8 @@ DATA_NODES = 3
 """As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
 WARM_UP = 300
 """Commits before those that are timed: a server in Java is slow at first."""
+HDFS_WARM_UP, HDFS_TURNS = 5, 7
+"""Times the commits of a rate: four servers in Java take longer to be fast."""
 LIVE_SEGMENTS = 1_000
 """Of a topic with a long history: the rest was merged or deleted."""
 
@@ -101,16 +103,43 @@ def run(sizes: Sizes) -> Iterator[Result]:
 
 def run_stores(sizes: Sizes) -> Iterator[Result]:
     """Measure commits a second on real servers, which run on this machine too."""
-    from tests.servers import BUCKET, Hdfs, S3Server
+    from tests.servers import BUCKET, S3Server
 
     sizes = replace(sizes, commits=min(sizes.commits, 300))
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
         server = stack.enter_context(S3Server(work / "s3"))
         yield from rates("s3", f"s3://{BUCKET}/benchmark", storage_of(server.options()), sizes)
+    yield from _on_hdfs(sizes)
+
+
+def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
+    """Measure on HDFS, whose servers run with both of Java's compilers and are warm."""
+    from benchmarks import hadoop_client
+    from tests.servers import Hdfs
+
+    class Compiled(Hdfs):
+        java_options = ("-Xmx384m",)
+
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
-        hdfs = stack.enter_context(Hdfs(work / "hdfs", datanodes=DATA_NODES))
+        hdfs = stack.enter_context(Compiled(work / "hdfs", datanodes=DATA_NODES))
+        store, path = writable_store_for(f"{hdfs.url}/turns")
+        log = _log(store, path)
+        states = [created(log)]
+
+        def commit() -> None:
+            states[0] = append(log, states[0])
+
+        for _ in range(HDFS_WARM_UP * sizes.commits):
+            commit()
+        turns = hadoop_client.in_turns(hdfs.url, DATA_NODES, commit, HDFS_TURNS, sizes.commits // 2)
+        what = f"hdfs, 1 writer, in {HDFS_TURNS} turns"
+        yield Result("commits of Hadoop's client", what, median(turns.hadoop), "a second")
+        ratios = sorted(turns.ratios)
+        yield Result("commits / those of Hadoop's client", what, median(ratios), "")
+        yield Result("the same, least", what, ratios[0], "")
+        yield Result("the same, most", what, ratios[-1], "")
         yield from rates("hdfs", f"{hdfs.url}/benchmark", Storage(), sizes)
 
 

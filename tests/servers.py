@@ -57,6 +57,8 @@ class ServerError(Exception):
 class Server:
     """Processes over a folder; `_start` runs them and `_ready` tells when they serve."""
 
+    java_options: tuple[str, ...] = JAVA_OPTIONS
+
     def __init__(self, work: Path) -> None:
         self.work = work
         self.output = work / "server.out"
@@ -97,7 +99,7 @@ class Server:
 
     def _java(self, component: str, main_class: str, *arguments: str) -> list[str]:
         classes = f"{self.work / 'conf'}:{jars(component)}/*"
-        return [str(java()), *JAVA_OPTIONS, "-cp", classes, main_class, *arguments]
+        return [str(java()), *self.java_options, "-cp", classes, main_class, *arguments]
 
     def _spawn(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         with self.output.open("ab") as output:
