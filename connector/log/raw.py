@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from klog.connector.log import stable, times
 from klog.connector.log.adoption import is_under_way
+from klog.connector.log.beside import read_beside
 from klog.connector.log.directory import Directory, read_directory
 from klog.connector.log.lock import is_held
 from klog.connector.log.partition import RawPartition, TopicPartition
@@ -269,10 +270,8 @@ class RawLook:
 
 def read_topic_id_of(store: Store, partition: str) -> str:
     """Read the topic's id from a partition's directory; empty where it names none."""
-    try:
-        return read_topic_id(store.read(f"{partition}/partition.metadata")) or ""
-    except FileNotFoundError:
-        return ""
+    data = read_beside(store, f"{partition}/partition.metadata")
+    return "" if data is None else read_topic_id(data) or ""
 
 
 def retrying(read: Callable[[], T]) -> T:
@@ -327,10 +326,8 @@ def _read_log_directory(given: str, store: Store, path: str, entries: list[Entry
     files = {entry.name: entry.path for entry in entries if not entry.is_directory}
 
     def checkpoint(name: str) -> dict[tuple[str, int], int]:
-        try:
-            return read_offset_checkpoint(store.read(files[name])) or {} if name in files else {}
-        except FileNotFoundError:
-            return {}
+        data = read_beside(store, files[name]) if name in files else None
+        return {} if data is None else read_offset_checkpoint(data) or {}
 
     return LogDirectory(
         root=given,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from klog.connector.log.beside import read_beside
 from klog.connector.log.directory import Segment
 from klog.connector.store.files import File, Store
 from klog.errors import CorruptRecordError
@@ -167,18 +168,13 @@ class SegmentReader:
         entry = self.segment.indexes.get("timeindex")
         if entry is None:
             return None
-        try:
-            return read_time_index(self._store.read(entry.path), self.segment.base_offset)
-        except FileNotFoundError:
-            return None
+        data = read_beside(self._store, entry.path)
+        return None if data is None else read_time_index(data, self.segment.base_offset)
 
     def _read_index(self) -> OffsetIndex | None:
         entry = self.segment.indexes.get("index")
-        if entry is None:
-            return None
-        try:
-            data = self._store.read(entry.path)
-        except FileNotFoundError:
+        data = None if entry is None else read_beside(self._store, entry.path)
+        if entry is None or data is None:
             return None
         found = read_offset_index(data, self.segment.base_offset, self.file.size_bytes)
         if found is None or not len(found.positions):

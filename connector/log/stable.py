@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from klog.connector.log.beside import read_beside
 from klog.connector.log.directory import Directory
 from klog.connector.log.partition import RawPartition
 from klog.connector.log.segment import SegmentReader, chunks, located
@@ -45,11 +46,8 @@ def newest_snapshot(store: Store, directory: Directory, end: int) -> OpenTransac
     first = directory.segments[0].base_offset if directory.segments else 0
     for offset in sorted(directory.snapshots, reverse=True):
         if first <= offset <= end:
-            try:
-                data = store.read(directory.snapshots[offset].path)
-            except FileNotFoundError:
-                continue
-            found = read_open_transactions(data)
+            data = read_beside(store, directory.snapshots[offset].path)
+            found = None if data is None else read_open_transactions(data)
             if found is not None:
                 return OpenTransactions(offset, found)
     return None

@@ -6,6 +6,7 @@ malformed the control batches have to say what it would (docs/format.md, 8.3, se
 
 from __future__ import annotations
 
+from klog.connector.log.beside import read_beside
 from klog.connector.log.partition import RawPartition
 from klog.logformat.transaction_index import read_aborted
 
@@ -20,10 +21,8 @@ def aborted_by_indexes(log: RawPartition, start: int, end: int) -> list[list[int
         entry = segment.indexes.get("txnindex")
         if behind <= start or entry is None:
             continue
-        try:
-            entries = read_aborted(log.store.read(entry.path), segment.base_offset, behind)
-        except FileNotFoundError:
-            continue
+        data = read_beside(log.store, entry.path)
+        entries = None if data is None else read_aborted(data, segment.base_offset, behind)
         if entries is not None:
             wanted = (entries.last_offsets >= start) & (entries.first_offsets < end)
             rows = (entries.producer_ids, entries.first_offsets, entries.last_offsets)

@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from klog.connector.log.beside import read_beside
 from klog.connector.log.directory import Segment
 from klog.connector.log.partition import RawPartition, TopicPartition
 from klog.connector.log.raw import LogDirectory, RawLook, RawRoot, read_topic_id_of
@@ -166,11 +167,9 @@ def _topic_id(look: RawLook, name: TopicPartition) -> str:
 
 def _cleaned_to(look: RawLook, name: TopicPartition) -> int | None:
     directory, _ = look.listed[name]
-    try:
-        data = directory.store.read(f"{directory.path}/cleaner-offset-checkpoint")
-    except FileNotFoundError:
-        return None
-    return (read_offset_checkpoint(data) or {}).get((name.topic, name.partition))
+    data = read_beside(directory.store, f"{directory.path}/cleaner-offset-checkpoint")
+    checkpoint = None if data is None else read_offset_checkpoint(data)
+    return (checkpoint or {}).get((name.topic, name.partition))
 
 
 def _refuse_open(root: RawRoot, topics: Sequence[BrokerTopic]) -> None:

@@ -13,20 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from klog.connector.log.beside import read_beside
 from klog.connector.log.paths import SegmentPath
 from klog.connector.log.rewriting import SegmentWriter, Span
 from klog.connector.log.segment import Chunk, chunks
 from klog.connector.store.files import Store
 from klog.connector.store.schemes import store_for
 from klog.connector.store.storage import Storage
-from klog.errors import CorruptRecordError, FileTooLargeError
+from klog.errors import CorruptRecordError
 from klog.jobs.adopting.broker import Counted
 from klog.jobs.adopting.deciding import Placed
 from klog.jobs.adopting.scanning import Scan, Scanned
 from klog.jobs.choosing import open_root
 from klog.jobs.verifying.findings import Findings
 from klog.jobs.verifying.indexes import Indexes
-from klog.jobs.verifying.segment import MOST_INDEX_BYTES
 from klog.logformat.offset_index import read_offset_index
 from klog.logformat.restamp import Run
 from klog.logformat.time_index import read_time_index
@@ -167,7 +167,4 @@ def _beside(store: Store, task: ScanTask, kind: str) -> bytes | None:
     entry = task.counted.segment.indexes.get(kind)
     if entry is None or not entry.name.endswith(f".{kind}"):
         return None
-    try:
-        return store.read(entry.path, MOST_INDEX_BYTES)
-    except (FileNotFoundError, FileTooLargeError):
-        return None
+    return read_beside(store, entry.path)

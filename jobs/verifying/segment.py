@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import google_crc32c
 import numpy as np
 
+from klog.connector.log.beside import MOST_INDEX_BYTES
 from klog.connector.log.entries import Entry, file_bytes
 from klog.connector.log.paths import segment_path
 from klog.connector.log.segment import Chunk
@@ -28,8 +29,6 @@ from klog.logformat.index import Mask
 from klog.logformat.offset_index import ENTRY as OFFSET_ENTRY
 from klog.logformat.time_index import ENTRY as TIME_ENTRY
 
-MOST_INDEX_BYTES = 256 << 20
-"""An index is read whole; a broker's has 10 MiB unless it was told otherwise."""
 _INDEXES = (
     ("index", "index_bytes", OFFSET_ENTRY.itemsize),
     ("timeindex", "time_index_bytes", TIME_ENTRY.itemsize),
