@@ -16,7 +16,9 @@ _WRONG_REGION = "incorrectly configured region"
 
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
 _STEPS = {
-    "InvalidAccessKeyId": "The server knows no such access key: check {where}",
+    "InvalidAccessKeyId": (
+        "The server has no such access key, or its session has expired: renew or check {where}"
+    ),
     "SignatureDoesNotMatch": "The secret key is not that of the access key: check {where}",
     "InvalidToken": "The session's token is not valid, or not any more: renew {where}",
     "InvalidTokenId": "The session's token is not valid, or not any more: renew {where}",
