@@ -10,7 +10,6 @@ metadata names: a checkpoint one of whose parts is not whole is not whole.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
@@ -53,8 +52,8 @@ _TEXTS = ["codec", "origin"]
 
 _ROWS_AT_ONCE = 500
 """Arrow holds Python's lock while it takes these over, so a commit beside it waits that long."""
-_LET_OTHERS_SECONDS = 1e-5
 
+Pause = Callable[[], None]
 ReadPart = Callable[[CheckpointName], bytes]
 
 
@@ -65,11 +64,16 @@ class NotWholeError(KlogError):
     """A part of a checkpoint is not there, or not what its name says: an older one is tried."""
 
 
-def encode(state: State, parts: Sequence[Part] = ()) -> tuple[CheckpointName, bytes]:
-    """Give a state's file, without the segments that its parts have, and the name it must have."""
+def encode(
+    state: State, parts: Sequence[Part] = (), pause: Pause = lambda: None
+) -> tuple[CheckpointName, bytes]:
+    """Give a state's file, without the segments that its parts have, and the name it must have.
+
+    `pause` is called between pieces of work that hold Python's lock, for whoever waits for it.
+    """
     live = checkpoint_parts.beside(state.live.rows(), parts)
     removed = state.removed.rename_columns([_REMOVAL.get(name, name) for name in REMOVED.names])
-    writes = _writes_of(state)
+    writes = _writes_of(state, pause)
     nullable = (
         table.cast(pa.schema([_SCHEMA.field(name) for name in table.column_names]))
         for table in (live, removed, writes)
@@ -91,15 +95,15 @@ def encode(state: State, parts: Sequence[Part] = ()) -> tuple[CheckpointName, by
     return CheckpointName(state.version, len(data), google_crc32c.value(data)), data
 
 
-def _writes_of(state: State) -> pa.Table:
-    """Give the last writes, a piece at a time: between them whoever commits goes first."""
+def _writes_of(state: State, pause: Pause) -> pa.Table:
+    """Give the last writes, made a piece at a time."""
     schema = pa.schema([_SCHEMA.field(_WRITE), _SCHEMA.field(_WRITTEN)])
     ids, versions = list(state.writes), list(state.writes.values())
     pieces = [schema.empty_table()]
     for begin in range(0, len(ids), _ROWS_AT_ONCE):
         piece = slice(begin, begin + _ROWS_AT_ONCE)
         pieces.append(pa.table([ids[piece], versions[piece]], schema=schema))
-        time.sleep(_LET_OTHERS_SECONDS)
+        pause()
     return pa.concat_tables(pieces)
 
 

@@ -31,7 +31,9 @@ from klog.errors import FileTooLargeError, KlogError, UnsupportedFormatError
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
 
-def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
+def write_checkpoint(
+    log: TopicLog, state: State, pause: checkpoint.Pause = lambda: None
+) -> CheckpointName:
     """Put a state's checkpoint on the store, beside the commits and never in their way.
 
     The state is one that a commit of the caller's own ended: where that of another ended it, a loss
@@ -49,7 +51,7 @@ def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
             name, data = checkpoint.encode_part(wanted, state.version)
             _put_part(log, name, data)
             parts.append(Part(name, first, end, len(wanted)))
-    name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first))
+    name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first), pause)
     checkpoint.parts_of(data)  # What no reader would take, once it is there ends the topic.
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)

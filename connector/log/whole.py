@@ -61,7 +61,8 @@ class _Reading:
             )
         for chunk in chunks(file, 0, size, self.reached, chunk_bytes):
             self._check(chunk)
-            crc = google_crc32c.extend(crc, chunk.data[: int(chunk.batches.ends[-1])])
+            whole = np.frombuffer(chunk.data, np.uint8, int(chunk.batches.ends[-1]))
+            crc = google_crc32c.extend(crc, whole)  # Not a slice of the bytes, which is a copy.
             position = chunk.end
             if position == size:
                 self._check_crc(crc)
