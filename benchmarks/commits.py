@@ -58,7 +58,7 @@ DATA_NODES = 3
 """As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
 WARM_UP = 300
 """Commits before those that are timed: a server in Java is slow at first."""
-HDFS_WARM_UP, HDFS_TURNS = 5, 7
+HDFS_WARM_UP, HDFS_TURNS = 4, 6
 """Times the commits of a rate: four servers in Java take longer to be fast."""
 LIVE_SEGMENTS = 1_000
 """Of a topic with a long history: the rest was merged or deleted."""
@@ -119,7 +119,7 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
     from tests.servers import Hdfs
 
     class Compiled(Hdfs):
-        java_options = ("-Xmx384m",)
+        java_options = hadoop_client.COMPILED
 
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
@@ -131,9 +131,8 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
         def commit() -> None:
             states[0] = append(log, states[0])
 
-        for _ in range(HDFS_WARM_UP * sizes.commits):
-            commit()
-        turns = hadoop_client.in_turns(hdfs.url, DATA_NODES, commit, HDFS_TURNS, sizes.commits // 2)
+        each, warm_up = sizes.commits // 2, HDFS_WARM_UP * sizes.commits
+        turns = hadoop_client.in_turns(hdfs.url, DATA_NODES, commit, HDFS_TURNS, each, warm_up)
         what = f"hdfs, 1 writer, in {HDFS_TURNS} turns"
         yield Result("commits of Hadoop's client", what, median(turns.hadoop), "a second")
         ratios = sorted(turns.ratios)

@@ -6,7 +6,7 @@ closes). py4j, which PySpark carries, carries the calls; bytes arrive as bytes, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,12 +32,12 @@ Where = tuple[str, int]
 
 
 @contextmanager
-def java_process(component: str = "kafka") -> Iterator[Any]:
+def java_process(component: str = "kafka", options: Sequence[str] = JAVA_OPTIONS) -> Iterator[Any]:
     """Give the py4j gateway to a Java process with the jars of a component of `tools/jars.py`."""
     port, token, process = launch_gateway(
         jarpath=_py4j_jar(),
         classpath=f"{jars(component)}/*",
-        javaopts=list(JAVA_OPTIONS),
+        javaopts=list(options),
         java_path=str(java()),
         die_on_exit=True,
         enable_auth=True,

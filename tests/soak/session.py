@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ POLICY = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}],
 }
-EACH_SECONDS, MOST_SECONDS = 15.0, 1200.0
+EACH_SECONDS, LEAST_SECONDS, MOST_SECONDS = 15.0, 890.0, 1200.0
 SESSION = ("access_key_id", "secret_access_key", "session_token")
 EXPIRED = re.compile(r"403 Forbidden .*expired: renew or check")
 
@@ -49,8 +50,8 @@ def main() -> None:
 
 def run(server: Minio, credentials: Path) -> Iterator[str]:
     """Append with both until the sessions have expired, renew them, and append again."""
-    given = _words(server.session(USER))
-    _write_profile(credentials, _words(server.session(USER)))
+    given, other = (_words(server.session(USER)) for _ in range(2))
+    _write_profile(credentials, other)
     profile = {name: value for name, value in given.items() if name not in SESSION}
     clients = {
         "given": klog.open(f"s3://{BUCKET}/given", **given),
@@ -58,39 +59,44 @@ def run(server: Minio, credentials: Path) -> Iterator[str]:
     }
     for client in clients.values():
         client.create_topic("t")
-    began, number, errors = time.monotonic(), 0, dict[str, str]()
+    began, errors = time.monotonic(), dict[str, str]()
+    written: dict[str, list[str]] = {name: [] for name in clients}
     while len(errors) < len(clients):
-        number += 1
-        for name, client in clients.items():
-            if name not in errors:
-                try:
-                    _append(client, number)
-                except KlogError as exc:
-                    errors[name] = str(exc)
-                    yield f"{name}: append {number} at {time.monotonic() - began:.0f} s: {exc}"
-        if time.monotonic() - began > MOST_SECONDS:
-            raise AssertionError(f"no session expired in {MOST_SECONDS:.0f} s")
+        for name in clients.keys() - errors.keys():
+            try:
+                _append(clients[name], written[name])
+            except KlogError as exc:
+                seconds, errors[name] = time.monotonic() - began, str(exc)
+                assert seconds > LEAST_SECONDS, (name, seconds)
+                yield f"{name}: append {len(written[name])} at {seconds:.0f} s: {exc}"
+        assert time.monotonic() - began < MOST_SECONDS, "the sessions go on"
         time.sleep(EACH_SECONDS)
-    for name, said in errors.items():
-        assert EXPIRED.search(said), (name, said)
-        assert not any(given[secret] in said for secret in SESSION[1:]), name
+    for name, client in clients.items():
+        with suppress(KlogError):  # Refused each time.
+            _append(client, [])
+            raise AssertionError(f"{name}: an append was taken behind the end of its session")
+        assert EXPIRED.search(errors[name]), (name, errors[name])
+        secrets = [session[word] for session in (given, other) for word in SESSION[1:]]
+        assert not any(secret in errors[name] for secret in secrets), name
     renewed = _words(server.session(USER))
     _write_profile(credentials, renewed)
     clients["given"] = klog.open(f"s3://{BUCKET}/given", **renewed)
     for name, client in clients.items():
-        before = _count(client)
-        _append(client, 0)
-        after = _count(client)
-        assert after == before + 1, (name, before, after)
-        yield f"{name}: {before} records were acknowledged and are there, {after} after renewal"
+        assert _values(client) == written[name], name
+        _append(client, written[name])
+        assert _values(client) == written[name], name
+        yield f"{name}: {len(written[name])} records were acknowledged and are there"
 
 
-def _append(client: Log, number: int) -> None:
-    client.append("t", pa.table({"value": [str(number)]}))
+def _append(client: Log, written: list[str]) -> None:
+    """Append the next record, and note it when it is acknowledged."""
+    value = f"record {len(written)}"
+    client.append("t", pa.table({"value": [value]}))
+    written.append(value)
 
 
-def _count(client: Log) -> int:
-    return sum(len(batch) for batch in client.scan("t"))
+def _values(client: Log) -> list[str]:
+    return [row["value"].decode() for row in client.scan("t").read_all().to_pylist()]
 
 
 def _words(options: Mapping[str, str]) -> dict[str, str]:
