@@ -41,6 +41,7 @@ from klog.jobs.tasks import Coming, Failed, together, try_tasks
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import LEAST_BYTES
 from klog.logformat.cleaning.rewrite import Fates
+from klog.logformat.compiled.compiling import WORTH_RECORDS
 from klog.logformat.form import MAX_LONG
 from klog.logformat.topic_config import TopicConfig, read_topic_config
 
@@ -153,6 +154,7 @@ class _Topic:
                 self.now_ms,
                 seed,
                 self.map_bytes,
+                compiles=_compiles(one),
             )
             for one in wave
             if not one.report.left
@@ -194,6 +196,7 @@ class _Topic:
                 segments,
                 found.marks[some],
                 fates_within(fates, segments),
+                _compiles(one),
             )
 
     def _commit(
@@ -233,6 +236,10 @@ class _Topic:
 
     def _failed(self, one: Planned, error: KlogError | OSError) -> CompactedPartition:
         return replace(one.report, failure=Failure.of(error, one.report.topic))
+
+
+def _compiles(one: Planned) -> bool:
+    return one.report.records >= WORTH_RECORDS
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

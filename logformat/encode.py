@@ -70,7 +70,7 @@ def encode(records: Records, form: Form) -> Iterator[bytes]:
             base, last = int(part.offsets[0]), int(part.offsets[-1])
             since_first = base - int(records.offsets(0, 1)[0])
             span = _span(part, form, base, last - base, since_first)
-            made = _sealed(payload, form, form.attributes, span, row + cut.begin)
+            made = sealed(payload, form, form.attributes, span, row + cut.begin)
             del payload, part
             yield made
             del made
@@ -109,7 +109,7 @@ def encode_one(
         )
     span = _span(rows, form, base, delta, 0)
     (pieces,) = write(records, 0, rows, [laid])
-    return _sealed(pieces, form, form.attributes, span)
+    return sealed(pieces, form, form.attributes, span)
 
 
 def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timestamp: int) -> bytes:
@@ -121,8 +121,8 @@ def empty_batch(form: Form, base_offset: int, last_offset_delta: int, max_timest
     check_range("base offset", base_offset, 0, MAX_FIRST_OFFSET)
     check_range("last offset delta", last_offset_delta, 0, v2.MAX_OFFSET_DELTA)
     check_range("maximum timestamp", max_timestamp, NO_TIMESTAMP, MAX_LONG)
-    span = _Span(base_offset, last_offset_delta, NO_TIMESTAMP, max_timestamp, form.base_sequence, 0)
-    return _sealed([], form, form.flags, span)
+    span = Span(base_offset, last_offset_delta, NO_TIMESTAMP, max_timestamp, form.base_sequence, 0)
+    return sealed([], form, form.flags, span)
 
 
 def size_in_bytes(records: Records, form: Form, base_offset: int | None = None) -> int:
@@ -136,7 +136,7 @@ def size_in_bytes(records: Records, form: Form, base_offset: int | None = None) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class Span:
     """What the header of one batch says of its records."""
 
     base_offset: int
@@ -220,10 +220,10 @@ def _base_timestamp(rows: Measured, first: int, form: Form) -> int:
     return int(rows.timestamps[first]) if form.delete_horizon_ms is None else form.delete_horizon_ms
 
 
-def _span(rows: Measured, form: Form, base: int, delta: int, since_first: int) -> _Span:
+def _span(rows: Measured, form: Form, base: int, delta: int, since_first: int) -> Span:
     """Say what the header of a batch of these rows says; sequences go as offsets do."""
     sequence, latest = form.base_sequence, form.append_time_ms
-    return _Span(
+    return Span(
         base_offset=base,
         last_offset_delta=delta,
         base_timestamp=_base_timestamp(rows, 0, form),
@@ -239,8 +239,8 @@ def _check_sizes(sizes: Longs, first_row: int) -> None:
     refuse(wrong, first_row, f"the record makes a batch of more than {MAX_BATCH_BYTES} bytes")
 
 
-def _sealed(
-    payload: Sequence[memoryview], form: Form, attributes: int, span: _Span, first_row: int = 0
+def sealed(
+    payload: Sequence[memoryview], form: Form, attributes: int, span: Span, first_row: int = 0
 ) -> bytes:
     """Compress the records, and put the header and its CRC-32C before them.
 

@@ -24,11 +24,13 @@ from klog.jobs.entry_rows import EntryRows
 from klog.jobs.segments import read_segment
 from klog.logformat import batch as v2
 from klog.logformat.cleaning.key_hash import Seed
+from klog.logformat.cleaning.keys import read_keys, read_keys_by
 from klog.logformat.cleaning.last_batches import LastBatches
 from klog.logformat.cleaning.marks import Marking, SegmentMarks
 from klog.logformat.cleaning.offset_map import KeyRange
 from klog.logformat.cleaning.rewrite import NO_OFFSETS
 from klog.logformat.cleaning.spent import Transactions
+from klog.logformat.compiled.compiling import loops
 from klog.logformat.index import Longs, Mask
 from klog.logformat.transactions import Decisions, aborted_by_index, rows_of
 
@@ -41,7 +43,8 @@ class MarkTask:
     """A partition to be marked: its segments below the end, and those behind it.
 
     `dirty_from` is an offset of the log, `memory_bytes` what the map of keys may take; `keys` are
-    those that it is about.
+    those that it is about. `compiles` says that it is
+    worth loops that numba compiles.
     """
 
     root: str
@@ -53,6 +56,7 @@ class MarkTask:
     seed: Seed
     memory_bytes: int
     keys: KeyRange = field(default_factory=KeyRange)
+    compiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,9 @@ class _Look:
         meet_clean: Callable[[v2.Batches], None] | None = None,
     ) -> tuple[list[SegmentMarks], KeyRange]:
         """Mark for the keys of a range, as many as there is memory for; says which those are."""
-        marking = Marking(self._task.seed, self._task.memory_bytes, keys)
+        found = loops() if self._task.compiles else None
+        read = read_keys if found is None else read_keys_by(found)
+        marking = Marking(self._task.seed, self._task.memory_bytes, keys, read)
         self._read(self._dirty, meet_dirty, marking.begin_dirty, marking.add_dirty)
         self._read(self._clean, meet_clean, marking.begin_clean, marking.add_clean)
         of_dirty, of_clean = marking.marks()

@@ -25,13 +25,18 @@ from klog.jobs.grouping import Group, Limits
 from klog.jobs.segments import in_segment
 from klog.logformat.cleaning.marks import SegmentMarks
 from klog.logformat.cleaning.rewrite import Fates, Rewrite
+from klog.logformat.cleaning.thinned import thin_by
+from klog.logformat.compiled.compiling import loops
 from klog.logformat.index import Longs
 from klog.logformat.restamp import Run, moved
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Neighbouring segments of a partition, their marks, and where what is left of them goes."""
+    """Neighbouring segments of a partition, their marks, and where what is left of them goes.
+
+    `compiles` is as of `MarkTask`.
+    """
 
     root: str
     storage: Storage
@@ -42,6 +47,7 @@ class RewriteTask:
     segments: EntryRows
     marks: tuple[SegmentMarks, ...]
     fates: Fates
+    compiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +109,10 @@ def rewrite(task: RewriteTask) -> Rewritten:
 
 
 def _left(root: KlogRoot, task: RewriteTask) -> Iterator[Run]:
+    found = loops() if task.compiles else None
+    thin = None if found is None else thin_by(found)
     for entry, marks in zip(task.segments, task.marks, strict=True):
-        one = Rewrite(marks, task.fates)
+        one = Rewrite(marks, task.fates, thin)
         for chunk in whole_segment(root, entry):
             with in_segment(root, entry, chunk.position):
                 # In a list: what it raises has to be raised here.

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from klog.logformat import batch as v2
-from klog.logformat.cleaning.key_hash import Hashes, Seed, hash_keys
+from klog.logformat.cleaning.key_hash import Seed
+from klog.logformat.cleaning.keys import KeyRows, ReadKeys, read_keys
 from klog.logformat.cleaning.offset_map import ABSENT, KeyRange, OffsetMap
-from klog.logformat.columnar import decode_parts
 from klog.logformat.index import Longs, Mask
 from klog.logformat.transactions import is_control
 
@@ -54,17 +54,6 @@ class SegmentMarks:
         if not self.tombstones:
             return kept, np.zeros(self.count, np.bool_)
         return kept, _unpacked(self.tombstones, self.count)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Some data records: which count, by the hashes of their keys; which are tombstones."""
-
-    offsets: Longs
-    first: Hashes
-    second: Hashes
-    counts: Mask
-    tombstones: Mask
 
 
 class _Segment:
@@ -116,9 +105,15 @@ class _Segment:
 class Marking:
     """One pass over a partition for one range of keys: the dirty part, then the clean one."""
 
-    def __init__(self, seed: Seed, most_bytes: int, keys: KeyRange | None = None) -> None:
+    def __init__(
+        self,
+        seed: Seed,
+        most_bytes: int,
+        keys: KeyRange | None = None,
+        read: ReadKeys = read_keys,
+    ) -> None:
         """Begin; raises as `OffsetMap`."""
-        self._seed = seed
+        self._seed, self._read = seed, read
         self._map = OffsetMap(most_bytes, keys)
         self._place = 0
         self._dirty: list[_Segment] = []
@@ -142,8 +137,8 @@ class Marking:
         """
         segment = self._dirty[-1]
         segment.look(batches)
-        for rows in _rows(data, batches, aborted, self._seed):
-            counts = rows.counts & (rows.offsets >= dirty_from)
+        for rows, counts in self._rows(data, batches, aborted):
+            counts &= rows.offsets >= dirty_from
             places = np.arange(self._place, self._place + len(counts))
             self._map.put(rows.first[counts], rows.second[counts], places[counts])
             segment.add(None, rows.tombstones)
@@ -158,8 +153,8 @@ class Marking:
         """Take more batches of it, as `add_dirty` does; what is dirty is not kept here."""
         segment = self._clean[-1]
         segment.look(batches)
-        for rows in _rows(data, batches, aborted, self._seed):
-            kept = rows.counts & (self._map.find(rows.first, rows.second) == ABSENT)
+        for rows, kept in self._rows(data, batches, aborted):
+            kept &= self._map.find(rows.first, rows.second) == ABSENT
             kept &= rows.offsets < dirty_from
             inside = self._map.keys.holds(rows.first)
             if inside is not None:
@@ -174,22 +169,18 @@ class Marking:
             [one.marks() for one in self._clean],
         )
 
-
-def _rows(data: bytes, batches: v2.Batches, aborted: Mask, seed: Seed) -> Iterator[_Rows]:
-    """Decode the keys of data batches, in parts."""
-    is_data = ~is_control(batches)
-    own, is_aborted = batches.where(is_data), aborted[is_data]
-    ends = own.next_offsets
-    for part in decode_parts(data, own, ("key", "is_tombstone")):
-        assert part.key is not None
-        assert part.is_tombstone is not None
-        first, second = hash_keys(part.key, seed)
-        counts = np.ones(len(first), np.bool_)
-        if part.key.null_count:
-            counts = part.key.is_valid().to_numpy(zero_copy_only=False)
-        if is_aborted.any():
-            counts &= ~is_aborted[np.searchsorted(ends, part.offset, "right")]
-        yield _Rows(part.offset, first, second, counts, part.is_tombstone)
+    def _rows(
+        self, data: bytes, batches: v2.Batches, aborted: Mask
+    ) -> Iterator[tuple[KeyRows, Mask]]:
+        """Read the keys of data batches, in parts; those count that are there and not aborted."""
+        is_data = ~is_control(batches)
+        own, is_aborted = batches.where(is_data), aborted[is_data]
+        ends = own.next_offsets
+        for rows in self._read(data, own, self._seed):
+            counts = rows.has_key
+            if is_aborted.any():
+                counts = counts & ~is_aborted[np.searchsorted(ends, rows.offsets, "right")]
+            yield rows, counts
 
 
 def _close_last(segments: Sequence[_Segment]) -> None:

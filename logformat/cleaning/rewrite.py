@@ -26,6 +26,7 @@ import pyarrow as pa
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat.cleaning.marks import SegmentMarks
+from klog.logformat.cleaning.thinned import NO_HORIZON, Thin, Thinned
 from klog.logformat.columnar import PART_RECORDS, Columns, decode
 from klog.logformat.counting import data_counts
 from klog.logformat.encode import empty_batch, encode_one
@@ -35,6 +36,8 @@ from klog.logformat.records import Records
 from klog.logformat.restamp import Run
 from klog.logformat.transactions import is_control
 
+_Left = Columns | Thinned
+"""What is left of a batch."""
 _COLUMNS = ("timestamp_ms", "timestamp_type", "key", "value", "headers")
 NO_OFFSETS: Longs = np.empty(0, np.int64)
 
@@ -57,10 +60,10 @@ class Fates:
 class Rewrite:
     """One segment being cleaned, its chunks given in order."""
 
-    def __init__(self, marks: SegmentMarks, fates: Fates) -> None:
-        """Take the bits of its records."""
+    def __init__(self, marks: SegmentMarks, fates: Fates, thin: Thin | None = None) -> None:
+        """Take the bits of its records; `thin` makes what is left where it can."""
         self._kept, self._tombstones = marks.masks()
-        self._fates = fates
+        self._fates, self._thin = fates, thin
         self._row = 0
 
     def clean(self, data: bytes, batches: v2.Batches) -> Iterator[Run]:
@@ -70,7 +73,8 @@ class Rewrite:
         have not the records that were marked.
         """
         counts, kept, plan = self._next(data, batches)
-        yield from _runs(data, batches, counts, kept, plan, self._fates)
+        left = _left(data, batches, counts, kept, plan, self._fates, self._thin)
+        yield from _runs(data, batches, plan, left, self._fates)
 
     def leaves(self, data: bytes, batches: v2.Batches) -> bool:
         """Tell whether more batches stay as they are; instead of `clean`, and raises as it does."""
@@ -141,7 +145,7 @@ def _sums(mask: Mask, counts: Longs) -> Longs:
 
 
 def _runs(
-    data: bytes, batches: v2.Batches, counts: Longs, kept: Mask, plan: _Plan, fates: Fates
+    data: bytes, batches: v2.Batches, plan: _Plan, left: Iterator[_Left], fates: Fates
 ) -> Iterator[Run]:
     """Give what is left, runs of whole batches as one piece."""
     numbers = np.flatnonzero(plan.verbatim | plan.anew | plan.emptied)
@@ -150,7 +154,6 @@ def _runs(
     breaks = np.flatnonzero(
         (np.diff(numbers) != 1) | (verbatim[1:] != verbatim[:-1]) | ~verbatim[1:]
     )
-    left = _left(data, batches, counts, kept, plan.anew)
     for run in np.split(numbers, breaks + 1) if len(numbers) else ():
         first, last = int(run[0]), int(run[-1])
         some = batches.part(first, last + 1)
@@ -167,15 +170,21 @@ def _runs(
 
 
 def _left(
-    data: bytes, batches: v2.Batches, counts: Longs, kept: Mask, anew: Mask
-) -> Iterator[Columns]:
+    data: bytes,
+    batches: v2.Batches,
+    counts: Longs,
+    kept: Mask,
+    plan: _Plan,
+    fates: Fates,
+    thin: Thin | None,
+) -> Iterator[_Left]:
     """Give of each batch that is made anew the records that are left, all of a control batch.
 
-    Those of many batches v2 are decoded side by side.
+    Those of many batches v2 are made side by side.
     """
     rows = np.append(0, np.cumsum(counts))
     lone = is_control(batches) | batches.is_legacy
-    numbers = np.flatnonzero(anew)
+    numbers = np.flatnonzero(plan.anew)
     # A group has about as many records as are decoded at a time, or is one lone batch.
     due = np.cumsum(counts[numbers]) // PART_RECORDS
     breaks = (np.diff(due) > 0) | lone[numbers][1:] | lone[numbers][:-1]
@@ -189,10 +198,22 @@ def _left(
             yield columns if is_control(some)[0] else _filtered(columns, wanted)
             continue
         wanted = kept[np.repeat(own, counts)]
+        if thin is not None:
+            horizons = _horizons(some, plan.needs_horizon[group], fates)
+            if (thinned := thin(data, some, wanted, horizons)) is not None:
+                yield from thinned
+                continue
         columns = decode(data, some, _COLUMNS, wanted)
         ends = np.cumsum(_sums(wanted, counts[group])).tolist()
         for begin, end in pairwise([0, *ends]):
             yield columns.part(begin, end)
+
+
+def _horizons(batches: v2.Batches, needed: Mask, fates: Fates) -> Longs:
+    """Give the delete horizon of each batch, the one that it has or the one that it gets."""
+    had = (batches.attributes & v2.DELETE_HORIZON) != 0
+    own = np.where(had, batches.headers["base_timestamp"].astype(np.int64), NO_HORIZON)
+    return np.where(needed, fates.horizon_ms, own)
 
 
 def _filtered(columns: Columns, wanted: Mask) -> Columns:
@@ -220,11 +241,14 @@ def _emptied(batch: v2.Batches) -> bytes:
     return empty_batch(form, int(header["base_offset"]), delta, latest)
 
 
-def _anew(batch: v2.Batches, left: Columns, horizon_ms: int | None) -> bytes:
+def _anew(batch: v2.Batches, left: _Left, horizon_ms: int | None) -> bytes:
     """Make one batch anew of the records that are left of it."""
     header, last = batch.headers[0], int(batch.next_offsets[0]) - 1
     if int(header["attributes"]) & v2.DELETE_HORIZON and horizon_ms is None:
         horizon_ms = int(header["base_timestamp"])
+    if isinstance(left, Thinned):
+        base = int(header["base_offset"])
+        return left.sealed(_form(header, horizon_ms), base, last - base)
     if int(header["magic"]) < v2.MAGIC:
         form = replace(_form_of_legacy(header, left), delete_horizon_ms=horizon_ms)
         base = int(left.offset[0])

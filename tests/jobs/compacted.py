@@ -56,6 +56,13 @@ def adopted(root: WrittenRoot, segments_: Sequence[bytes], **config: str) -> Non
     root.adopt("t", 0, dict(zip(behind, segments_, strict=False)))
 
 
+def sent_at(offset: int, given: Sequence[Sent]) -> list[Record]:
+    return [
+        Record(offset + n, one.timestamp, one.key, one.value, tuple(one.headers))
+        for n, one in enumerate(given)
+    ]
+
+
 def survivors(before: Sequence[Record]) -> list[Record]:
     last = {record.key: record for record in before}
     return sorted(last.values(), key=lambda one: one.offset)

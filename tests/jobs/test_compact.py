@@ -1,22 +1,18 @@
-"""Compactions of klog roots: what is left, what is told, and what a lost race leaves."""
+"""Compactions of klog roots: what is left, and what is told."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from klog.connector.log import garbage
-from klog.connector.log.state import Build, State
-from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.errors import OptionError
 from klog.jobs import compact, merge
-from klog.jobs.compacting import rewriting
+from klog.logformat.cleaning import keys, rewrite
 from tests.corpus.clients import Sent
 from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
 from tests.encode_legacy import plain as legacy_plain
@@ -30,6 +26,7 @@ from tests.jobs.compacted import (
     path_of,
     rows,
     run,
+    sent_at,
     survivors,
 )
 from tests.jobs.log_of import entries_of, nothing_is_wrong, records, segments, state_of
@@ -38,6 +35,13 @@ from tests.logformat.cleaning.drawn import START_MS, cuts, logs
 from tests.logformat.cleaning.rounds import Round, cleaned
 
 HOUR_MS = 3_600_000
+
+
+@pytest.fixture(autouse=True, params=["columns", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read and write records by way of columns, or by loops that numba compiled."""
+    if request.param == "compiled":
+        monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
 
 
 @pytest.fixture
@@ -64,6 +68,25 @@ def test_each_keys_last_record_is_left(root: WrittenRoot) -> None:
     assert state_of(path).log_end == ends
     assert state_of(path).cleaned_to == {0: 180, 1: 180}
     nothing_is_wrong(path)
+
+
+def test_loops_are_used_where_they_are_worth_it(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compaction of nothing but plain records goes by no column, if it is so large."""
+    contended(root)
+    before = {partition: records(path_of(root), partition) for partition in (0, 1)}
+
+    def unused(*_: object) -> NoReturn:
+        raise AssertionError("columns are made")
+
+    monkeypatch.setattr(keys, "decode_parts", unused)
+    monkeypatch.setattr(rewrite, "decode", unused)
+    monkeypatch.setattr(compact, "WORTH_RECORDS", 180)
+    run(root)
+    monkeypatch.undo()
+    for partition in (0, 1):
+        assert records(path_of(root), partition) == survivors(before[partition])
 
 
 def test_a_second_run_changes_nothing(root: WrittenRoot) -> None:
@@ -144,13 +167,6 @@ def test_what_is_dirty_is_cleaned_against_what_is_clean(root: WrittenRoot) -> No
     assert 0 < told.dirty_ratio < 0.4
     assert records(path_of(root)) == survivors([*left, *sent_at(50, rows(50, 5, keys=40))])
     nothing_is_wrong(path_of(root))
-
-
-def sent_at(offset: int, given: Sequence[Sent]) -> list[Record]:
-    return [
-        Record(offset + n, one.timestamp, one.key, one.value, tuple(one.headers))
-        for n, one in enumerate(given)
-    ]
 
 
 def test_a_segment_that_is_both_clean_and_dirty(
@@ -276,106 +292,6 @@ def test_options_that_cannot_be(root: WrittenRoot, given: dict[str, Any], words:
 def test_what_is_no_root_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is no klog root"):
         compact.run(None, str(tmp_path))
-
-
-@pytest.mark.parametrize("job", [compact, merge])
-def test_a_vacuum_between_two_commits(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, job: Any
-) -> None:
-    """It takes the files of the partition that is not committed yet: that commit must not land."""
-    contended(root)
-    before = {partition: records(path_of(root), partition) for partition in (0, 1)}
-    commit = TopicLog.commit
-    done: list[str] = []
-
-    def meanwhile(log: TopicLog, state: State, build: Build, attempt: Attempt) -> State:
-        after = commit(log, state, build, attempt)
-        if attempt.operation != "vacuum" and not done:
-            done.append(attempt.operation)
-            garbage.vacuum(log, Attempt("vacuum", "vacuum", "a test"), grace_ms=0)
-            return log.load(after)
-        return after
-
-    monkeypatch.setattr(TopicLog, "commit", meanwhile)
-    report = run(root) if job is compact else merge.run(None, root.given)
-    assert done
-    first, second = report.partitions
-    assert first.left == ""
-    assert "vacuum has cleared what was not committed" in second.left
-    nothing_is_wrong(path_of(root))
-    expected = survivors(before[0]) if job is compact else before[0]
-    assert records(path_of(root), 0) == expected
-    assert records(path_of(root), 1) == before[1]
-
-
-def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one partition a segment goes meanwhile: it is left and told, and the other is done."""
-    contended(root)
-    path = path_of(root)
-    before = {partition: records(path, partition) for partition in (0, 1)}
-    gone = entries_of(path, 1)[1]["base_offset"]
-    done = rewriting.rewrite
-
-    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
-        if task.partition == 0:
-            root.delete_records("t", {1: gone})
-        return done(task)
-
-    monkeypatch.setattr(compact, "rewrite", meanwhile)
-    report = run(root)
-    told = report.partitions
-    assert told[0].left == ""
-    assert "another job was faster; run it again" in told[1].left
-    assert records(path, 0) == survivors(before[0])
-    assert records(path, 1) == [one for one in before[1] if one.offset >= gone]
-    assert state_of(path).cleaned_to == {0: 180}
-    *lines, total = report.lines()
-    assert lines[1].endswith(f"\tLeft: {told[1].left}")
-    assert total.startswith("Compacted: 1\t")
-    nothing_is_wrong(path)
-    monkeypatch.undo()
-    assert [one.left for one in run(root).partitions] == ["nothing is dirty", ""]
-    assert records(path, 1) == survivors([one for one in before[1] if one.offset >= gone])
-
-
-def test_a_topic_that_is_made_anew_meanwhile_is_left(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contended(root)
-    done = rewriting.rewrite
-
-    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
-        written = done(task)
-        if state_of(path_of(root)).version < 10:
-            root.delete("t")
-            root.create("t", 2, COMPACTED)
-        return written
-
-    monkeypatch.setattr(compact, "rewrite", meanwhile)
-    assert all("made anew meanwhile" in one.left for one in run(root).partitions)
-    assert entries_of(path_of(root)) == []
-
-
-def test_an_append_meanwhile_changes_nothing(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    created(root)
-    root.append("t", rows(0, 60))
-    done = rewriting.rewrite
-    later = rows(60, 5)
-
-    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
-        written = done(task)
-        if state_of(path_of(root)).log_end[0] == 60:
-            root.append("t", later)
-        return written
-
-    monkeypatch.setattr(compact, "rewrite", meanwhile)
-    before = records(path_of(root))
-    (told,) = run(root).partitions
-    assert (told.left, told.cleaned_to) == ("", 60)
-    assert records(path_of(root)) == [*survivors(before), *sent_at(60, later)]
-    nothing_is_wrong(path_of(root))
 
 
 def test_segments_that_lose_nothing_are_not_written_again(root: WrittenRoot) -> None:

@@ -2,7 +2,7 @@
 
 The rule: a segment is the bytes of its batches, offsets as in the log. What is cleaned is the first
 so many segments; those behind are only looked at. A map of keys that gives some up is followed by
-one for those.
+one for those. It is done twice, by Arrow's columns and by what numba compiled: both leave the same.
 """
 
 from __future__ import annotations
@@ -15,16 +15,30 @@ import numpy as np
 
 from klog.logformat import batch as v2
 from klog.logformat.cleaning.key_hash import Seed
+from klog.logformat.cleaning.keys import ReadKeys, read_keys, read_keys_by
 from klog.logformat.cleaning.last_batches import LastBatches
 from klog.logformat.cleaning.marks import Marking, SegmentMarks
 from klog.logformat.cleaning.offset_map import ALL_KEYS, KeyRange
 from klog.logformat.cleaning.rewrite import Fates, Rewrite
 from klog.logformat.cleaning.spent import Transactions
+from klog.logformat.cleaning.thinned import Thin, thin_by
+from klog.logformat.compiled import loops
 from klog.logformat.restamp import Run
 
 SEED = Seed(17, 4)
 NEVER = 1 << 60
 MAP_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How keys are read, and what is left is made."""
+
+    read: ReadKeys
+    thin: Thin | None
+
+
+COLUMNS, COMPILED = Way(read_keys, None), Way(read_keys_by(loops), thin_by(loops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,33 +69,37 @@ def next_offset(segment: bytes, otherwise: int = 0) -> int:
 
 def cleaned(segments: Sequence[bytes], one: Round | None = None) -> list[bytes]:
     """Give all segments as a cleaning leaves them: as many, some of them empty."""
-    return [b"".join(run.data for run in runs) for runs in runs_of(segments, one or Round())]
+    ways = [runs_of(segments, one or Round(), way) for way in (COLUMNS, COMPILED)]
+    found, compiled = ([b"".join(run.data for run in runs) for runs in way] for way in ways)
+    assert compiled == found
+    return found
 
 
-def runs_of(segments: Sequence[bytes], one: Round) -> list[list[Run]]:
+def runs_of(segments: Sequence[bytes], one: Round, way: Way = COLUMNS) -> list[list[Run]]:
     """Give what a cleaning leaves of each segment, in the pieces in which it comes."""
     count = len(segments) if one.count is None else one.count
     some, behind = segments[:count], segments[count:]
-    marks, fates = marked(some, behind, one)
+    marks, fates = marked(some, behind, one, way)
     left = []
     for segment, own in zip(some, marks, strict=True):
-        rewrite = Rewrite(own, fates)
+        rewrite = Rewrite(own, fates, way.thin)
         left.append(list(rewrite.clean(segment, scan(segment))))
         rewrite.close()
     return left + [[Run(segment, scan(segment))] for segment in behind]
 
 
 def marked(
-    segments: Sequence[bytes], behind: Sequence[bytes], one: Round
+    segments: Sequence[bytes], behind: Sequence[bytes], one: Round, way: Way = COLUMNS
 ) -> tuple[list[SegmentMarks], Fates]:
     """Give the marks of each segment and what else a rewriting has to know."""
     transactions, lasts = Transactions(), LastBatches()
     for segment in (*segments, *behind):
         lasts.add(scan(segment))
         transactions.add(segment, scan(segment))
-    marks, begin = _for_keys(segments, transactions, one, KeyRange())
+    marks, begin = _for_keys(segments, transactions, one, KeyRange(), way)
     while begin < ALL_KEYS[1]:
-        more, begin = _for_keys(segments, transactions, one, KeyRange(begin, ALL_KEYS[1]))
+        keys = KeyRange(begin, ALL_KEYS[1])
+        more, begin = _for_keys(segments, transactions, one, keys, way)
         marks = [mine.joined(theirs) for mine, theirs in zip(marks, more, strict=True)]
     end = max([one.dirty_from, *map(next_offset, segments)])
     kept_empty = np.union1d(lasts.kept(one.now_ms, one.expiration_ms), [end - 1])
@@ -90,10 +108,10 @@ def marked(
 
 
 def _for_keys(
-    segments: Sequence[bytes], transactions: Transactions, one: Round, keys: KeyRange
+    segments: Sequence[bytes], transactions: Transactions, one: Round, keys: KeyRange, way: Way
 ) -> tuple[list[SegmentMarks], int]:
     """Mark for one range of keys; gives the marks and where the keys end that were known."""
-    marking = Marking(SEED, one.map_bytes, keys)
+    marking = Marking(SEED, one.map_bytes, keys, way.read)
     nexts: list[int] = []
     for segment in segments:
         nexts.append(next_offset(segment, nexts[-1] if nexts else 0))

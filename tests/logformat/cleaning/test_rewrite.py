@@ -11,6 +11,8 @@ import pytest
 from klog.errors import CorruptRecordError
 from klog.logformat.cleaning.marks import SegmentMarks
 from klog.logformat.cleaning.rewrite import Fates, Rewrite
+from klog.logformat.cleaning.thinned import thin_by
+from klog.logformat.compiled import loops
 from klog.logformat.index import Longs
 from klog.logformat.restamp import Run, moved
 from tests.encode import (
@@ -72,10 +74,12 @@ def rewritten(data: bytes, kept: str, given: Fates | None = None) -> bytes:
 
 
 def runs(data: bytes, kept: str, given: Fates | None = None) -> list[Run]:
-    """Rewrite a segment; what comes is what it is said to be."""
+    """Rewrite a segment; what comes is what it is said to be, also of what numba compiled."""
+    compiled = Rewrite(marks(kept), given or fates(), thin_by(loops))
     one = Rewrite(marks(kept), given or fates())
     found = list(one.clean(data, scan(data)))
     one.close()
+    assert [run.data for run in compiled.clean(data, scan(data))] == [run.data for run in found]
     for run in found:
         told, seen = run.batches, scan(run.data)
         assert told.starts.tolist() == seen.starts.tolist()

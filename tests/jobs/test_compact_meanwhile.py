@@ -1,0 +1,131 @@
+"""Compactions that others come between: who was faster wins, and nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from klog.connector.log import garbage
+from klog.connector.log.state import Build, State
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.jobs import compact, merge
+from klog.jobs.compacting import rewriting
+from tests.jobs.compacted import (
+    COMPACTED,
+    contended,
+    created,
+    path_of,
+    rows,
+    run,
+    sent_at,
+    survivors,
+)
+from tests.jobs.log_of import entries_of, nothing_is_wrong, records, state_of
+from tests.jobs.written_root import WrittenRoot
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> WrittenRoot:
+    return WrittenRoot(str(tmp_path / "root"))
+
+
+@pytest.mark.parametrize("job", [compact, merge])
+def test_a_vacuum_between_two_commits(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, job: Any
+) -> None:
+    """It takes the files of the partition that is not committed yet: that commit must not land."""
+    contended(root)
+    before = {partition: records(path_of(root), partition) for partition in (0, 1)}
+    commit = TopicLog.commit
+    done: list[str] = []
+
+    def meanwhile(log: TopicLog, state: State, build: Build, attempt: Attempt) -> State:
+        after = commit(log, state, build, attempt)
+        if attempt.operation != "vacuum" and not done:
+            done.append(attempt.operation)
+            garbage.vacuum(log, Attempt("vacuum", "vacuum", "a test"), grace_ms=0)
+            return log.load(after)
+        return after
+
+    monkeypatch.setattr(TopicLog, "commit", meanwhile)
+    report = run(root) if job is compact else merge.run(None, root.given)
+    assert done
+    first, second = report.partitions
+    assert first.left == ""
+    assert "vacuum has cleared what was not committed" in second.left
+    nothing_is_wrong(path_of(root))
+    expected = survivors(before[0]) if job is compact else before[0]
+    assert records(path_of(root), 0) == expected
+    assert records(path_of(root), 1) == before[1]
+
+
+def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one partition a segment goes meanwhile: it is left and told, and the other is done."""
+    contended(root)
+    path = path_of(root)
+    before = {partition: records(path, partition) for partition in (0, 1)}
+    gone = entries_of(path, 1)[1]["base_offset"]
+    done = rewriting.rewrite
+
+    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+        if task.partition == 0:
+            root.delete_records("t", {1: gone})
+        return done(task)
+
+    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    report = run(root)
+    told = report.partitions
+    assert told[0].left == ""
+    assert "another job was faster; run it again" in told[1].left
+    assert records(path, 0) == survivors(before[0])
+    assert records(path, 1) == [one for one in before[1] if one.offset >= gone]
+    assert state_of(path).cleaned_to == {0: 180}
+    *lines, total = report.lines()
+    assert lines[1].endswith(f"\tLeft: {told[1].left}")
+    assert total.startswith("Compacted: 1\t")
+    nothing_is_wrong(path)
+    monkeypatch.undo()
+    assert [one.left for one in run(root).partitions] == ["nothing is dirty", ""]
+    assert records(path, 1) == survivors([one for one in before[1] if one.offset >= gone])
+
+
+def test_a_topic_that_is_made_anew_meanwhile_is_left(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contended(root)
+    done = rewriting.rewrite
+
+    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+        written = done(task)
+        if state_of(path_of(root)).version < 10:
+            root.delete("t")
+            root.create("t", 2, COMPACTED)
+        return written
+
+    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    assert all("made anew meanwhile" in one.left for one in run(root).partitions)
+    assert entries_of(path_of(root)) == []
+
+
+def test_an_append_meanwhile_changes_nothing(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created(root)
+    root.append("t", rows(0, 60))
+    done = rewriting.rewrite
+    later = rows(60, 5)
+
+    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+        written = done(task)
+        if state_of(path_of(root)).log_end[0] == 60:
+            root.append("t", later)
+        return written
+
+    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    before = records(path_of(root))
+    (told,) = run(root).partitions
+    assert (told.left, told.cleaned_to) == ("", 60)
+    assert records(path_of(root)) == [*survivors(before), *sent_at(60, later)]
+    nothing_is_wrong(path_of(root))
