@@ -70,7 +70,8 @@ The fixed time is that of one record a partition; taken off both, it leaves what
 would tell. Rates are million rows a second.""",
     "commits": """\
 A topic's commit log on local disk (with `--stores` also on an S3 server and HDFS of three
-DataNodes, on this machine too), 100 partitions, a segment a commit. A load is a fresh process's, on
+DataNodes, on this machine too, and there in turns with Hadoop's own client, which makes the same
+calls), 100 partitions, a segment a commit. A load is a fresh process's, on
 one core and in CPU time, from a checkpoint, a large one in parts; a plan is of a read of the whole
 topic; a reload reads one commit more. Writers are threads of one process, each with a state of its
 own: fifty race for every number. The times of commits are wall time; checkpoints are written by a
@@ -83,9 +84,9 @@ writes it (snappy). CPU is that of Spark, its Python workers and the broker. A m
 Spark's `triggerExecution`, of a stream with one partition of a hundred rows.""",
     "compact": """\
 A topic of four partitions that was never compacted, its records in lz4: klog's job on Spark with
-local[2], Spark itself on the same rows in Parquet, and a broker's cleaner with two threads on two
-partitions of klog's own segments, by what it says itself; in turns. CPU is that of Spark and its
-Python workers, and of the cleaner's threads.""",
+local[2], with numba, Spark itself on the same rows in Parquet, and a broker's cleaner with two
+threads on two partitions of klog's own segments, by what it says itself; in turns. CPU is that of
+Spark and its Python workers, and of the cleaner's threads.""",
     "upkeep": """\
 Jobs that read no record, in one process and on files in the page cache, and the memory of a
 compaction with as many keys for ten times the records, in a fresh process.""",
