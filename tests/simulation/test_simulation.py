@@ -18,7 +18,7 @@ SHOWN_BY = {
     "created_and_filled": 0,
     "answer_dropped": 0,
     "not_synced": 4,
-    "hint_trusted": 12,
+    "hint_trusted": 8,
     "checkpoint_not_checked": 1,
     "boundary_against_the_end": 68,
     "no_boundary": 19,
