@@ -173,8 +173,10 @@ class SegmentReader:
 
     def _read_index(self) -> OffsetIndex | None:
         entry = self.segment.indexes.get("index")
-        data = None if entry is None else read_beside(self._store, entry.path)
-        if entry is None or data is None:
+        if entry is None:
+            return None
+        data = read_beside(self._store, entry.path)
+        if data is None:
             return None
         found = read_offset_index(data, self.segment.base_offset, self.file.size_bytes)
         if found is None or not len(found.positions):
