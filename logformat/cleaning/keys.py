@@ -76,7 +76,6 @@ def _rows(loops: Any, batches: v2.Batches, sections: Sections, seed: Seed) -> Ke
     offsets, flags = np.empty(total, np.int64), np.empty(total, np.uint8)
     read = loops.read_keys(
         loops.bytes_of(sections.data),
-        loops.words_of(sections.data),
         (sections.starts, sections.ends),
         (counts, batches.base_offsets, batches.headers["last_offset_delta"].astype(np.int64)),
         (np.uint64(seed.first), np.uint64(seed.second)),

@@ -51,21 +51,12 @@ def bytes_of(data: bytes | bytearray) -> Bytes:
     return found
 
 
-def words_of(data: bytes | bytearray) -> Words:
-    """View the little-endian word that begins at each byte, the last seven left out."""
-    found: Words = np.ndarray((len(data) - 7,), "<u8", data, 0, (1,))
-    found.flags.writeable = False
-    return found
-
-
 def compile_all() -> None:
     """Compile each loop, or load what was kept of it; raises whatever numba raises."""
-    data, none, hashes = bytes(8), np.zeros(0, np.int64), np.zeros(0, np.uint64)
-    buffer, out = bytes_of(data), np.zeros(0, np.uint8)
+    none, hashes = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    buffer, out = bytes_of(b""), np.zeros(0, np.uint8)
     seed = np.uint64(0), np.uint64(0)
-    read_keys(
-        buffer, words_of(data), (none, none), (none, none, none), seed, none, (hashes, hashes), out
-    )
+    read_keys(buffer, (none, none), (none, none, none), seed, none, (hashes, hashes), out)
     kept = np.zeros(0, np.bool_)
     thin(buffer, (none, none), (none, none, none, none), kept, out, none, (none, none, none))
 
@@ -73,7 +64,6 @@ def compile_all() -> None:
 @compiled
 def read_keys(
     buffer: Bytes,
-    words: Words,
     sections: tuple[Longs, Longs],
     batches: tuple[Longs, Longs, Longs],
     seed: tuple[np.uint64, np.uint64],
@@ -83,8 +73,8 @@ def read_keys(
 ) -> int:
     """Read the records of all batches in order; gives how many there were, -1 to give up.
 
-    `words` is the little-endian word that begins at each byte of `buffer`; `sections` are starts
-    and ends, `batches` counts, base offsets and last offset deltas; the rest is filled in.
+    `sections` are starts and ends, `batches` counts, base offsets and last offset deltas; the rest
+    is filled in.
     """
     starts, ends = sections
     counts, bases, lasts = batches
@@ -110,7 +100,7 @@ def read_keys(
             )
             offsets[row] = bases[number] + delta
             size = np.uint64(length if length > 0 else 0)
-            first[row], second[row] = _hashed(words, key, size, seed)
+            first[row], second[row] = _hashed(buffer, key, size, seed)
             row += 1
             before, at = delta, end
         if at != section_end:
@@ -120,18 +110,28 @@ def read_keys(
 
 @part
 def _hashed(
-    words: Words, at: np.uint64, length: np.uint64, seed: tuple[np.uint64, np.uint64]
+    buffer: Bytes, at: np.uint64, length: np.uint64, seed: tuple[np.uint64, np.uint64]
 ) -> tuple[np.uint64, np.uint64]:
     first, second = seed[0] ^ length * _FIRST_WORD, seed[1] ^ length * _SECOND_WORD
     whole = at + (length & ~_SEVEN)
     while at < whole:
-        first, second = _taken(first, second, words[at])
+        first, second = _taken(first, second, _word(buffer, at))
         at += _WORD
     rest = (_ONE << (length & _SEVEN) * _WORD) - _ONE
-    first, second = _taken(first, second, words[at] & rest)
+    first, second = _taken(first, second, _word(buffer, at) & rest)
     first = (first ^ first >> _SHIFT) * _FINAL
     first = (first ^ first >> _SHIFT) * _LAST
     return first ^ first >> _SHIFT, second
+
+
+@part
+def _word(buffer: Bytes, at: np.uint64) -> np.uint64:
+    """Read the little-endian word that begins there; one instruction, when compiled."""
+    word = _ZERO
+    for place in range(8):
+        byte = np.uint64(buffer[at + np.uint64(place)])
+        word |= byte << np.uint64(place) * _WORD
+    return word
 
 
 @part

@@ -82,7 +82,8 @@ def test_what_might_be_written_otherwise_is_left_to_columns(data: bytes) -> None
 
 
 def test_each_loop_is_compiled_once() -> None:
-    """Whether records lie where they were read or where they were decompressed."""
+    """Before there is a record, and wherever the first few or many lie then."""
+    loops.compile_all()
     for codec in (NONE, ZSTD):
         data = batch(RECORDS, attributes=codec) + bytes(PADDING)
         some = v2.scan(data, 0, len(data) - PADDING)
