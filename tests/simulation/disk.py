@@ -22,6 +22,8 @@ class Disk:
         """Everything that was created and not undone, in order: no cleaning takes it away."""
         self.sidecars: dict[str, bytes] = {}
         """By name what was put beside commits, cleaned or not."""
+        self.undone: list[str] = []
+        """What a loss of power took of what was created; it may have been created again since."""
         self._can_lose = can_lose
         self._unsynced: list[tuple[str, bytes | None]] = []
         """The last changes: of which path, and what was there before."""
@@ -78,6 +80,7 @@ class Disk:
             if before is None and data is not None and (path, data) in kept:
                 # The last one of that name: the same bytes may have been there before, and count.
                 kept.remove((path, data))
+                self.undone.append(path)
             self._set(path, before)
         has_lost = len(kept) < len(self.created)
         self.created = kept[::-1]
