@@ -60,6 +60,7 @@ WARM_UP = 300
 """Commits before those that are timed: a server in Java is slow at first."""
 HDFS_WARM_UP, HDFS_TURNS = 4, 6
 """Times the commits of a rate: four servers in Java take longer to be fast."""
+LATENCY_TURNS = 5
 LIVE_SEGMENTS = 1_000
 """Of a topic with a long history: the rest was merged or deleted."""
 
@@ -177,23 +178,44 @@ def _write_at_once(log: TopicLog, writers: int, each: int) -> None:
 def _latencies(root: str, commits: int) -> Iterator[Result]:
     """Time each commit of one writer while checkpoints are written beside them, and without."""
     store, path = writable_store_for(root)
-    for beside in (False, True):
-        log, checkpointer = _log(store, f"{path}/{beside}"), Checkpointer()
-        state = replace(created(log), writes=_writes(REMEMBERED_WRITES))
-        seconds = []
-        for _ in range(commits):
-            began = time.perf_counter()
-            state = append(log, state)
-            seconds.append(time.perf_counter() - began)
-            if beside:
-                state = checkpointer.offer(log, state)
-        checkpointer.join()
-        written = len(log.names(log.paths.checkpoints))
-        size = f"{commits:,} commits, {written} checkpoints"
-        p99 = quantiles(seconds, n=100)[98]
-        yield Result("median of a commit", size, median(seconds) * 1e3, "ms")
+    turns: dict[bool, list[_Latency]] = {False: [], True: []}
+    for turn in range(LATENCY_TURNS):
+        for beside, found in turns.items():
+            found.append(_latency(_log(store, f"{path}/{turn}-{beside}"), commits, beside=beside))
+    for beside, found in turns.items():
+        size = f"{LATENCY_TURNS} turns of {commits:,} commits, {found[0].checkpoints} checkpoints"
+        yield Result("median of a commit", size, median(one.median for one in found) * 1e3, "ms")
+        ratios = [one.p99 / one.median for one in found]
         target = "at most 2" if beside else ""
-        yield Result("p99 / median of a commit", size, p99 / median(seconds), "", target)
+        yield Result("p99 / median of a commit", size, median(ratios), "", target)
+        yield Result("the same, least", size, min(ratios), "")
+        yield Result("the same, most", size, max(ratios), "")
+    pairs = zip(turns[True], turns[False], strict=True)
+    ratio = median(mine.p99 / plain.p99 for mine, plain in pairs)
+    yield Result("p99 beside checkpoints / without", f"{LATENCY_TURNS} turns", ratio, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Latency:
+    """What commits of one turn took, in seconds, and how many checkpoints were written."""
+
+    median: float
+    p99: float
+    checkpoints: int
+
+
+def _latency(log: TopicLog, commits: int, *, beside: bool) -> _Latency:
+    state = replace(created(log), writes=_writes(REMEMBERED_WRITES))
+    checkpointer, seconds = Checkpointer(), []
+    for _ in range(commits):
+        began = time.perf_counter()
+        state = append(log, state)
+        seconds.append(time.perf_counter() - began)
+        if beside:
+            state = checkpointer.offer(log, state)
+    checkpointer.join()
+    written = len(log.names(log.paths.checkpoints))
+    return _Latency(median(seconds), quantiles(seconds, n=100)[98], written)
 
 
 def _history(root: str, version: int) -> Iterator[Result]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import google_crc32c
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -50,7 +51,7 @@ _SCHEMA = pa.schema(
 _TEXTS = ["codec", "origin"]
 """Columns of few values; the others are no smaller with a dictionary, and slower to read."""
 
-_ROWS_AT_ONCE = 500
+_IDS_AT_ONCE = 2500
 """Arrow holds Python's lock while it takes these over, so a commit beside it waits that long."""
 
 Pause = Callable[[], None]
@@ -72,6 +73,7 @@ def encode(
     `pause` is called between pieces of work that hold Python's lock, for whoever waits for it.
     """
     live = checkpoint_parts.beside(state.live.rows(), parts)
+    pause()
     removed = state.removed.rename_columns([_REMOVAL.get(name, name) for name in REMOVED.names])
     writes = _writes_of(state, pause)
     nullable = (
@@ -79,6 +81,7 @@ def encode(
         for table in (live, removed, writes)
     )
     rows = pa.concat_tables(nullable, promote_options="default")
+    pause()
     said: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
     said |= {
         "format": _format(state.live.rows()),
@@ -97,14 +100,13 @@ def encode(
 
 def _writes_of(state: State, pause: Pause) -> pa.Table:
     """Give the last writes, made a piece at a time."""
-    schema = pa.schema([_SCHEMA.field(_WRITE), _SCHEMA.field(_WRITTEN)])
-    ids, versions = list(state.writes), list(state.writes.values())
-    pieces = [schema.empty_table()]
-    for begin in range(0, len(ids), _ROWS_AT_ONCE):
-        piece = slice(begin, begin + _ROWS_AT_ONCE)
-        pieces.append(pa.table([ids[piece], versions[piece]], schema=schema))
+    ids, versions = list(state.writes), np.fromiter(state.writes.values(), np.int64)
+    pieces = [pa.array([], pa.string())]
+    for begin in range(0, len(ids), _IDS_AT_ONCE):
         pause()
-    return pa.concat_tables(pieces)
+        pieces.append(pa.array(ids[begin : begin + _IDS_AT_ONCE], pa.string()))
+    pause()
+    return pa.table([pa.chunked_array(pieces), versions], names=[_WRITE, _WRITTEN])
 
 
 def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:

@@ -28,6 +28,7 @@ from klog.errors import KlogError
 MIN_COMMITS = 100
 SHARE = 10
 """A tail of one part in so many of a checkpoint's size is too long."""
+PAUSE_SECONDS = 0.005
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class Checkpointer:
     def _write(self, log: TopicLog, state: State) -> None:
         try:
             if not self._is_one_nearby(log, state):
+                _let_others()
                 self._written[log.paths.directory] = write_checkpoint(log, state, _let_others)
         except (KlogError, OSError, pa.ArrowException, UnicodeError) as exc:
             _log.warning(
@@ -99,8 +101,8 @@ class Checkpointer:
 
 
 def _let_others() -> None:
-    """Let a commit have Python's lock: who only gives it up may take it again at once."""
-    time.sleep(1e-5)
+    """Wait for longer than a commit to a local disk takes, so that none meets two pieces."""
+    time.sleep(PAUSE_SECONDS)
 
 
 CHECKPOINTER = Checkpointer()

@@ -52,6 +52,7 @@ def write_checkpoint(
             _put_part(log, name, data)
             parts.append(Part(name, first, end, len(wanted)))
     name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first), pause)
+    pause()
     checkpoint.parts_of(data)  # What no reader would take, once it is there ends the topic.
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)

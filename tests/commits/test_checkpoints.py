@@ -152,15 +152,15 @@ def test_a_small_state_is_one_file_and_one_request() -> None:
     assert parts(store) == []
 
 
-@pytest.mark.parametrize("count", [0, 1, 500, 501, 1201])
+@pytest.mark.parametrize("count", [0, 1, 2500, 2501, 7000])
 def test_all_remembered_writes_are_there(count: int) -> None:
-    """They become Arrow's a few hundred at a time, and others may go between."""
+    """Their ids become Arrow's some at a time, and others may go between."""
     writes = {f"{number:016x}": number for number in range(count)}
     state = replace(created(topic_log(CountingStore())), writes=writes)
     pauses: list[int] = []
     _, data = checkpoint.encode(state, pause=lambda: pauses.append(1))
     assert list(checkpoint.decode(data).writes.items()) == list(writes.items())
-    assert len(pauses) == -(-count // 500)
+    assert len(pauses) == 3 + -(-count // 2500)
 
 
 @pytest.mark.usefixtures("small_parts")
