@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,8 @@ from tests.stores.places import Place, place_at
 pytestmark = [pytest.mark.stores]
 
 SYNC_ON_CLOSE = {"dfs.datanode.synconclose": "true"}
+CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
+COMMITS = 40
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,20 @@ def test_an_acknowledged_commit_outlives_a_kill(own_hdfs: servers.Hdfs) -> None:
         assert log.load().version == state.version == 1
         assert log.load().log_end == (3, 0)
         assert append(log, state, (0, 4)).log_end == (7, 0)
+
+
+def test_files_that_close_before_they_are_reported_outlive_a_kill(tmp_path: Path) -> None:
+    """Each commit is read the moment that it is acknowledged, and all are there after the kill."""
+    with servers.Hdfs(tmp_path, CLOSED_EARLY, datanodes=2) as server:
+        log = log_at(places(server)[0])
+        state = created(log)
+        for number in range(1, COMMITS + 1):
+            state = append(log, state, (0, 3))
+            assert log.load().version == state.version == number
+        server.kill_and_restart()
+        found = log.load()
+        assert (found.version, found.log_end) == (COMMITS, (3 * COMMITS, 0))
+        assert append(log, found, (0, 4)).version == COMMITS + 1
 
 
 def test_hdfs_native_syncs_and_webhdfs_does_not(hdfs: servers.Hdfs) -> None:
