@@ -23,8 +23,9 @@ from klog.jobs.choosing import open_root
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.segments import read_segment
 from klog.logformat import batch as v2
+from klog.logformat.cleaning.hashed_map import hashed_map_by
 from klog.logformat.cleaning.key_hash import Seed
-from klog.logformat.cleaning.keys import read_keys, read_keys_by
+from klog.logformat.cleaning.keys import read_keys_by
 from klog.logformat.cleaning.last_batches import LastBatches
 from klog.logformat.cleaning.marks import Marking, SegmentMarks
 from klog.logformat.cleaning.offset_map import KeyRange
@@ -132,15 +133,20 @@ class _Look:
         meet_clean: Callable[[v2.Batches], None] | None = None,
     ) -> tuple[list[SegmentMarks], KeyRange]:
         """Mark for the keys of a range, as many as there is memory for; says which those are."""
-        found = loops() if self._task.compiles else None
-        read = read_keys if found is None else read_keys_by(found)
-        marking = Marking(self._task.seed, self._task.memory_bytes, keys, read)
+        marking = self._marking(keys)
         self._read(self._dirty, meet_dirty, marking.begin_dirty, marking.add_dirty)
         self._read(self._clean, meet_clean, marking.begin_clean, marking.add_clean)
         of_dirty, of_clean = marking.marks()
         if self._straddles:
             of_dirty[0] = of_dirty[0].joined(of_clean.pop())
         return [*of_clean, *of_dirty], marking.keys
+
+    def _marking(self, keys: KeyRange) -> Marking:
+        found = loops() if self._task.compiles else None
+        if found is None:
+            return Marking(self._task.seed, self._task.memory_bytes, keys)
+        read, make_map = read_keys_by(found.records), hashed_map_by(found.tables)
+        return Marking(self._task.seed, self._task.memory_bytes, keys, read, make_map)
 
     def _read(
         self,

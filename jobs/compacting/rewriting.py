@@ -110,7 +110,7 @@ def rewrite(task: RewriteTask) -> Rewritten:
 
 def _left(root: KlogRoot, task: RewriteTask) -> Iterator[Run]:
     found = loops() if task.compiles else None
-    thin = None if found is None else thin_by(found)
+    thin = None if found is None else thin_by(found.records)
     for entry, marks in zip(task.segments, task.marks, strict=True):
         one = Rewrite(marks, task.fates, thin)
         for chunk in whole_segment(root, entry):

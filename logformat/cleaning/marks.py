@@ -12,17 +12,20 @@ comes twice. What either pass keeps is kept. Control batches have records too, b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from klog.logformat import batch as v2
+from klog.logformat.cleaning.hashed_map import HashedMap
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.keys import KeyRows, ReadKeys, read_keys
 from klog.logformat.cleaning.offset_map import ABSENT, KeyRange, OffsetMap
 from klog.logformat.index import Longs, Mask
 from klog.logformat.transactions import is_control
+
+MakeMap = Callable[[int, KeyRange | None], OffsetMap | HashedMap]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,11 @@ class Marking:
         most_bytes: int,
         keys: KeyRange | None = None,
         read: ReadKeys = read_keys,
+        make_map: MakeMap = OffsetMap,
     ) -> None:
         """Begin; raises as `OffsetMap`."""
         self._seed, self._read = seed, read
-        self._map = OffsetMap(most_bytes, keys)
+        self._map = make_map(most_bytes, keys)
         self._place = 0
         self._dirty: list[_Segment] = []
         self._clean: list[_Segment] = []

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from zipimport import zipimporter
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -24,18 +24,27 @@ WORTH_RECORDS = 1 << 22
 them, once where they can be kept, 5."""
 
 
+class Loops(NamedTuple):
+    """Modules of loops: over records, and over tables of keys."""
+
+    records: ModuleType
+    tables: ModuleType
+
+
 @cache
-def loops() -> ModuleType | None:
-    """Give the module of loops, compiled; None where there can be none, with a warning if numba is.
+def loops() -> Loops | None:
+    """Give the loops, compiled; None where there can be none, with a warning if numba is there.
 
     It is worked out once in a process.
     """
     if find_spec("numba") is None:
         return None
     try:
-        from klog.logformat.compiled import loops as found
+        from klog.logformat.compiled import loops as records
+        from klog.logformat.compiled import tables
 
-        found.compile_all()
+        records.compile_all()
+        tables.compile_all()
     except Exception as exc:  # noqa: BLE001 - whatever it is, it can be done without
         warnings.warn(
             f"numba is installed and cannot be used, which only makes compaction slower: "
@@ -44,7 +53,7 @@ def loops() -> ModuleType | None:
             stacklevel=2,
         )
         return None
-    return found
+    return Loops(records, tables)
 
 
 def compiled(loop: Loop) -> Loop:

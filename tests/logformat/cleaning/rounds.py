@@ -14,15 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from klog.logformat import batch as v2
+from klog.logformat.cleaning.hashed_map import hashed_map_by
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.keys import ReadKeys, read_keys, read_keys_by
 from klog.logformat.cleaning.last_batches import LastBatches
-from klog.logformat.cleaning.marks import Marking, SegmentMarks
-from klog.logformat.cleaning.offset_map import ALL_KEYS, KeyRange
+from klog.logformat.cleaning.marks import MakeMap, Marking, SegmentMarks
+from klog.logformat.cleaning.offset_map import ALL_KEYS, KeyRange, OffsetMap
 from klog.logformat.cleaning.rewrite import Fates, Rewrite
 from klog.logformat.cleaning.spent import Transactions
 from klog.logformat.cleaning.thinned import Thin, thin_by
-from klog.logformat.compiled import loops
+from klog.logformat.compiled import loops, tables
 from klog.logformat.restamp import Run
 
 SEED = Seed(17, 4)
@@ -32,13 +33,15 @@ MAP_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How keys are read, and what is left is made."""
+    """How keys are read and held, and what is left is made."""
 
     read: ReadKeys
+    make_map: MakeMap
     thin: Thin | None
 
 
-COLUMNS, COMPILED = Way(read_keys, None), Way(read_keys_by(loops), thin_by(loops))
+COLUMNS = Way(read_keys, OffsetMap, None)
+COMPILED = Way(read_keys_by(loops), hashed_map_by(tables), thin_by(loops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ def _for_keys(
     segments: Sequence[bytes], transactions: Transactions, one: Round, keys: KeyRange, way: Way
 ) -> tuple[list[SegmentMarks], int]:
     """Mark for one range of keys; gives the marks and where the keys end that were known."""
-    marking = Marking(SEED, one.map_bytes, keys, way.read)
+    marking = Marking(SEED, one.map_bytes, keys, way.read, way.make_map)
     nexts: list[int] = []
     for segment in segments:
         nexts.append(next_offset(segment, nexts[-1] if nexts else 0))

@@ -1,14 +1,16 @@
-"""The map of keys against a dict: growth, keys given up, the last place of each."""
+"""Both maps of keys against a dict: growth, keys given up, the last place of each."""
 
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from klog.logformat.cleaning.hashed_map import HashedMap, hashed_map_by
 from klog.logformat.cleaning.offset_map import (
     ABSENT,
     ALL_KEYS,
@@ -18,9 +20,16 @@ from klog.logformat.cleaning.offset_map import (
     KeyRange,
     OffsetMap,
 )
+from klog.logformat.compiled import tables
 
 TOP = ALL_KEYS[1]
 EDGES = np.array([0, 1, TOP // 2, TOP - 1, TOP - 2], np.uint64)
+Map = OffsetMap | HashedMap
+MakeMap = Callable[..., Map]
+
+both = pytest.mark.parametrize(
+    "make_map", [OffsetMap, hashed_map_by(tables)], ids=["sorted", "hashed"]
+)
 
 
 def hashed(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +40,7 @@ def hashed(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def puts(
-    into: OffsetMap,
+    into: Map,
     first: np.ndarray,
     second: np.ndarray,
     numbers: np.ndarray,
@@ -48,7 +57,7 @@ def puts(
     return said
 
 
-def holds(found: OffsetMap, first: np.ndarray, second: np.ndarray, said: dict[int, int]) -> None:
+def holds(found: Map, first: np.ndarray, second: np.ndarray, said: dict[int, int]) -> None:
     """Hold a map to a dict: of keys that it still knows all, of others none."""
     inside = found.keys.holds(first)
     known = np.ones(len(first), np.bool_) if inside is None else inside
@@ -62,6 +71,7 @@ def holds(found: OffsetMap, first: np.ndarray, second: np.ndarray, said: dict[in
     assert len(found) == len(places)
 
 
+@both
 @settings(max_examples=60)
 @given(
     keys=st.integers(1, 20_000),
@@ -72,14 +82,14 @@ def holds(found: OffsetMap, first: np.ndarray, second: np.ndarray, said: dict[in
     looks=st.booleans(),
 )
 def test_it_is_a_dict(
-    keys: int, records: int, step: int, most: int, seed: int, *, looks: bool
+    make_map: MakeMap, keys: int, records: int, step: int, most: int, seed: int, *, looks: bool
 ) -> None:
     """Looked into while it is filled, or in the end alone."""
     step = max(step, records // 50)
     first, second = hashed(keys, seed)
     first[: len(EDGES)] = EDGES[:keys]
     numbers = np.random.default_rng(seed + 1).integers(0, keys, records)
-    found = OffsetMap(most)
+    found = make_map(most)
     said: dict[int, int] = {}
     for begin in range(0, records, step * 10):
         said |= puts(found, first, second, numbers[begin : begin + step * 10], step, begin)
@@ -88,47 +98,52 @@ def test_it_is_a_dict(
     holds(found, first, second, said)
 
 
+@both
 @pytest.mark.parametrize("bits", [0, 1, 3])
-def test_keys_that_agree_in_high_bits(bits: int) -> None:
+def test_keys_that_agree_in_high_bits(make_map: MakeMap, bits: int) -> None:
     """Rows are sorted by the high bits: here many agree, and half their second halves do."""
     numbers = np.arange(600, dtype=np.uint64)
     first = numbers % np.uint64(1 << bits) << np.uint64(60) | numbers
     second = numbers // np.uint64(2)
     drawn = np.random.default_rng(7).integers(0, 600, 30_000)
-    found = OffsetMap(LEAST_BYTES)
+    found = make_map(LEAST_BYTES)
     holds(found, first, second, puts(found, first, second, drawn, 400))
 
 
-def test_keys_with_the_same_first_half_are_two() -> None:
+@both
+def test_keys_with_the_same_first_half_are_two(make_map: MakeMap) -> None:
     first, second = np.full(3, 9, np.uint64), np.array([1, 2, 3], np.uint64)
-    found = OffsetMap(LEAST_BYTES)
+    found = make_map(LEAST_BYTES)
     found.put(first[:2], second[:2], np.array([4, 5]))
     assert found.find(first, second).tolist() == [4, 5, ABSENT]
 
 
-def test_of_one_call_the_last_place_stays() -> None:
+@both
+def test_of_one_call_the_last_place_stays(make_map: MakeMap) -> None:
     first, second = np.full(1000, 5, np.uint64), np.full(1000, 6, np.uint64)
-    found = OffsetMap(LEAST_BYTES)
+    found = make_map(LEAST_BYTES)
     found.put(first, second, np.arange(1000))
     assert found.places().tolist() == [999]
 
 
-def test_a_full_map_gives_up_the_upper_half_until_the_rest_fits() -> None:
+@both
+def test_a_full_map_gives_up_the_upper_half_until_the_rest_fits(make_map: MakeMap) -> None:
     first, second = hashed(50_000)
-    found = OffsetMap(LEAST_BYTES)
+    found = make_map(LEAST_BYTES)
     said = puts(found, first, second, np.arange(50_000), 7_000)
     assert found.keys.begin == 0
     assert found.keys.end in [TOP >> by for by in range(3, 8)]
-    assert 0 < len(found) <= 3 * LEAST_ROWS // 4
+    assert 0 < len(found) <= LEAST_BYTES // 24
     holds(found, first, second, said)
 
 
-def test_ranges_one_after_the_other_hold_every_key_once() -> None:
+@both
+def test_ranges_one_after_the_other_hold_every_key_once(make_map: MakeMap) -> None:
     """What one map gave up is another's, up to the last key."""
     first, second = hashed(30_000)
     seen, begin = 0, 0
     while begin < TOP:
-        found = OffsetMap(LEAST_BYTES, KeyRange(begin, TOP))
+        found = make_map(LEAST_BYTES, KeyRange(begin, TOP))
         said = puts(found, first, second, np.arange(30_000), 30_000)
         holds(found, first, second, said)
         assert found.keys.begin == begin
@@ -136,21 +151,25 @@ def test_ranges_one_after_the_other_hold_every_key_once() -> None:
     assert seen == 30_000
 
 
-def test_more_memory_knows_more_keys() -> None:
+@both
+def test_more_memory_knows_more_keys(make_map: MakeMap) -> None:
     first, second = hashed(100_000)
     ends = []
     for most in (LEAST_BYTES, 4 * LEAST_BYTES, 16 * LEAST_BYTES, 256 * LEAST_BYTES):
-        found = OffsetMap(most)
+        found = make_map(most)
         puts(found, first, second, np.arange(100_000), 100_000)
         ends.append(found.keys.end)
     assert ends == sorted(set(ends))
     assert ends[-1] == TOP
 
 
+@both
 @pytest.mark.parametrize("most_bytes", [2 << 20, 5 << 20])
 @pytest.mark.parametrize("twins", [0, 1, 1000], ids="{} keys that differ in a low bit".format)
 @pytest.mark.parametrize("step", [1, 4000, 400_000])
-def test_it_takes_no_more_memory_than_it_was_given(most_bytes: int, twins: int, step: int) -> None:
+def test_it_takes_no_more_memory_than_it_was_given(
+    make_map: MakeMap, most_bytes: int, twins: int, step: int
+) -> None:
     """While it grows, gives keys up and is asked; but for what the call itself gives."""
     count = 400_000 if step > 1 else 40_000  # Calls of one row are slow.
     first, second = hashed(count)
@@ -159,7 +178,7 @@ def test_it_takes_no_more_memory_than_it_was_given(most_bytes: int, twins: int, 
     first[:twins] = first[twins : 2 * twins] ^ np.uint64(1)
     places = np.arange(count)
     tracemalloc.start()
-    found = OffsetMap(most_bytes)
+    found = make_map(most_bytes)
     for begin in range(0, count, step):
         some = slice(begin, begin + step)
         found.put(first[some], second[some], places[some])
@@ -170,13 +189,14 @@ def test_it_takes_no_more_memory_than_it_was_given(most_bytes: int, twins: int, 
     assert peak < most_bytes
 
 
-def test_what_finds_keys_takes_no_more_either() -> None:
+@both
+def test_what_finds_keys_takes_no_more_either(make_map: MakeMap) -> None:
     """Nearly as many keys as are held, and just more than a power of two."""
     count, most_bytes = 16_450, 22_000 * ROW_BYTES
     first, second = hashed(count)
     places = np.arange(count)
     tracemalloc.start()
-    found = OffsetMap(most_bytes)
+    found = make_map(most_bytes)
     found.put(first, second, places)
     assert found.find(first[:100], second[:100]).tolist() == places[:100].tolist()
     _, peak = tracemalloc.get_traced_memory()
@@ -184,11 +204,12 @@ def test_what_finds_keys_takes_no_more_either() -> None:
     assert peak < most_bytes
 
 
-def test_keys_of_other_ranges_take_no_memory() -> None:
+@both
+def test_keys_of_other_ranges_take_no_memory(make_map: MakeMap) -> None:
     first, second = hashed(1000)
     first |= np.uint64(TOP // 2)
     tracemalloc.start()
-    found = OffsetMap(LEAST_BYTES, KeyRange(0, TOP // 2))
+    found = make_map(LEAST_BYTES, KeyRange(0, TOP // 2))
     for begin in range(20_000):
         some = slice(begin % 1000, begin % 1000 + 1)
         found.put(first[some], second[some], np.array([begin]))
@@ -216,7 +237,8 @@ def test_halves_are_the_whole() -> None:
         KeyRange(7, 8).halves()
 
 
-def test_too_little_memory_is_refused() -> None:
+@both
+def test_too_little_memory_is_refused(make_map: MakeMap) -> None:
     with pytest.raises(ValueError, match=f"{LEAST_BYTES - 1} bytes: the least is {LEAST_BYTES}"):
-        OffsetMap(LEAST_BYTES - 1)
+        make_map(LEAST_BYTES - 1)
     assert LEAST_BYTES == LEAST_ROWS * ROW_BYTES

@@ -6,15 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from klog.logformat import batch as v2
 from klog.logformat.cleaning import keys, thinned
+from klog.logformat.cleaning.hashed_map import HashedMap
 from klog.logformat.cleaning.thinned import NO_HORIZON, thin_by
 from klog.logformat.columnar import PART_BYTES
-from klog.logformat.compiled import compiling, loops
+from klog.logformat.compiled import compiling, loops, tables
 from klog.logformat.sections import record_sections
 from klog.logformat.varint import PADDING
 from tests.encode import CODECS, GZIP, LOG_APPEND_TIME, NONE, ZSTD, Record, batch, plain
@@ -84,13 +86,18 @@ def test_what_might_be_written_otherwise_is_left_to_columns(data: bytes) -> None
 def test_each_loop_is_compiled_once() -> None:
     """Before there is a record, and wherever the first few or many lie then."""
     loops.compile_all()
+    tables.compile_all()
     for codec in (NONE, ZSTD):
         data = batch(RECORDS, attributes=codec) + bytes(PADDING)
         some = v2.scan(data, 0, len(data) - PADDING)
-        list(keys.read_keys_by(loops)(data, some, SEED))
+        (rows,) = keys.read_keys_by(loops)(data, some, SEED)
+        found = HashedMap(tables, 1 << 20)
+        found.put(rows.first, rows.second, np.arange(len(rows.offsets)))
+        assert found.find(rows.first, rows.second).tolist() == [0, 1, 2]
         kept = np.array([True, False, True])
         assert thin_by(loops)(data, some, kept, np.full(1, NO_HORIZON)) is not None
-    assert len(loops.read_keys.signatures) == len(loops.thin.signatures) == 1  # type: ignore[attr-defined]
+    each: list[Any] = [loops.read_keys, loops.thin, tables.put, tables.find, tables.move]
+    assert [len(loop.signatures) for loop in each] == [1] * len(each)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""The last place of each key in a log, by a hash table that numba compiled the loops of.
+
+The rule: it is what `OffsetMap` is, but for how many keys the memory given holds. When three
+quarters of the table are taken the next one is larger, if both fit into that memory together; else
+the upper half of the keys is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from klog.logformat.cleaning.key_hash import Hashes
+from klog.logformat.cleaning.offset_map import LEAST_BYTES, KeyRange
+from klog.logformat.index import Longs
+
+_FIRST_SLOTS = 1 << 16
+
+
+class HashedMap:
+    """Places by key."""
+
+    def __init__(self, tables: Any, most_bytes: int, keys: KeyRange | None = None) -> None:
+        """Begin empty. Raises `ValueError` for less memory than a few thousand keys take."""
+        if most_bytes < LEAST_BYTES:
+            raise ValueError(f"an offset map of {most_bytes} bytes: the least is {LEAST_BYTES}")
+        self._tables = tables
+        self._keys = keys or KeyRange()
+        # A slot, and whether it stays where keys are given up.
+        self._most_slots = min(most_bytes // (tables.SLOT_BYTES + 2), tables.MOST_SLOTS)
+        # What gives keys up holds half of those that it has beside the table.
+        self._table = tables.empty(min(_FIRST_SLOTS, 2 * self._most_slots // 3))
+        self._count = 0
+
+    @property
+    def keys(self) -> KeyRange:
+        """Give the keys that it knows, of those that it was asked to know."""
+        return self._keys
+
+    def __len__(self) -> int:
+        """Give the number of keys."""
+        return self._count
+
+    def put(self, first: Hashes, second: Hashes, places: Longs) -> None:
+        """Say the places of records, which rise; those of keys out of range are left out."""
+        while len(first):
+            used = self._count, 3 * len(self._table) // 4
+            bounds = np.uint64(self._keys.begin), np.uint64(self._keys.end - 1)
+            done, self._count = self._tables.put(self._table, used, bounds, first, second, places)
+            first, second, places = first[done:], second[done:], places[done:]
+            if len(first):
+                self._make_room()
+
+    def find(self, first: Hashes, second: Hashes) -> Longs:
+        """Give the last place of each key, `ABSENT` where there is none."""
+        found = np.empty(len(first), np.int64)
+        self._tables.find(self._table, first, second, found)
+        return found
+
+    def places(self) -> Longs:
+        """Give the last places of all keys, rising."""
+        places = self._table[:, 2]
+        found: Longs = places[places != 0].view(np.int64)
+        found -= 1
+        found.sort()
+        return found
+
+    def _make_room(self) -> None:
+        """Take a larger table, or give up keys."""
+        slots = len(self._table)
+        larger = min(2 * slots, self._most_slots - slots)
+        if 2 * larger >= 3 * slots:
+            table = self._tables.empty(larger)
+            self._tables.move(self._table, table)
+            self._table = table
+            return
+        self._keys, _ = self._keys.halves()
+        table = self._table
+        stays = table[:, 0] < np.uint64(self._keys.end)
+        stays &= table[:, 2] != 0
+        kept = table[stays]
+        table.fill(0)
+        self._tables.move(kept, table)
+        self._count = len(kept)
+
+
+def hashed_map_by(tables: Any) -> Callable[[int, KeyRange | None], HashedMap]:
+    """Give what makes an empty one, by loops that are compiled."""
+
+    def made(most_bytes: int, keys: KeyRange | None = None) -> HashedMap:
+        return HashedMap(tables, most_bytes, keys)
+
+    return made
