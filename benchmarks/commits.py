@@ -53,8 +53,6 @@ PARTITIONS = 100
 TARGET_MIB = 2048
 LOAD_TARGETS = {100_000: 1.0, 1_000_000: 5.0}
 RATE_TARGETS = {"local": 200, "hdfs": 50, "s3": 30}
-CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
-"""A NameNode that closes a file when its DataNodes have it, not when they have reported it."""
 HISTORIES = (1_000, 10_000, 100_000, 1_000_000)
 DATA_NODES = 3
 """As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
@@ -137,7 +135,7 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
         yield Result("the same, least", what, ratios[0], "")
         yield Result("the same, most", what, ratios[-1], "")
         yield from rates("hdfs", f"{url}/benchmark", Storage(), sizes)
-    with _warm_hdfs(CLOSED_EARLY) as url:
+    with _warm_hdfs(hadoop_client.CLOSED_EARLY) as url:
         store, path = writable_store_for(f"{url}/early")
         log = _log(store, path)
         state = created(log)
@@ -183,8 +181,8 @@ def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Re
 
 
 def _rate(log: TopicLog, writers: int, each: int) -> float:
-    """Have writers commit at once; gives their commits a second, with their first load."""
-    began, start = time.perf_counter(), Barrier(writers)
+    """Have writers commit at once, each with a state that it has loaded; gives commits a second."""
+    start = Barrier(writers + 1)
 
     def write() -> None:
         state = log.load()
@@ -193,7 +191,10 @@ def _rate(log: TopicLog, writers: int, each: int) -> float:
             state = append(log, state)
 
     with ThreadPoolExecutor(writers) as pool:
-        for done in [pool.submit(write) for _ in range(writers)]:
+        writing = [pool.submit(write) for _ in range(writers)]
+        start.wait()
+        began = time.perf_counter()
+        for done in writing:
             done.result()
     return writers * each / (time.perf_counter() - began)
 
@@ -206,24 +207,27 @@ def _latencies(root: str, commits: int) -> Iterator[Result]:
         for beside, found in turns.items():
             found.append(_latency(_log(store, f"{path}/{turn}-{beside}"), commits, beside=beside))
     for beside, found in turns.items():
-        size = f"{LATENCY_TURNS} turns of {commits:,} commits, {found[0].checkpoints} checkpoints"
-        yield Result("median of a commit", size, median(one.median for one in found) * 1e3, "ms")
-        ratios = [one.p99 / one.median for one in found]
+        written = sum(one.checkpoints for one in found)
+        size = f"{LATENCY_TURNS} turns of {commits:,} commits, {written} checkpoints"
+        yield Result(
+            "median of a commit", size, median(one.median_seconds for one in found) * 1e3, "ms"
+        )
+        ratios = [one.p99_seconds / one.median_seconds for one in found]
         target = "at most 2" if beside else ""
         yield Result("p99 / median of a commit", size, median(ratios), "", target)
         yield Result("the same, least", size, min(ratios), "")
         yield Result("the same, most", size, max(ratios), "")
     pairs = zip(turns[True], turns[False], strict=True)
-    ratio = median(mine.p99 / plain.p99 for mine, plain in pairs)
+    ratio = median(mine.p99_seconds / plain.p99_seconds for mine, plain in pairs)
     yield Result("p99 beside checkpoints / without", f"{LATENCY_TURNS} turns", ratio, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Latency:
-    """What commits of one turn took, in seconds, and how many checkpoints were written."""
+    """What commits of one turn took, and how many checkpoints were written beside them."""
 
-    median: float
-    p99: float
+    median_seconds: float
+    p99_seconds: float
     checkpoints: int
 
 

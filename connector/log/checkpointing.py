@@ -101,7 +101,7 @@ class Checkpointer:
 
 
 def _let_others() -> None:
-    """Wait for longer than a commit to a local disk takes, so that none meets two pieces."""
+    """Wait for longer than most commits to a local disk take, so that these meet one piece each."""
     time.sleep(PAUSE_SECONDS)
 
 

@@ -39,16 +39,19 @@ def write_checkpoint(
     The state is one that a commit of the caller's own ended: where that of another ended it, a loss
     of power may undo the commit and leave its checkpoint.
     Of a large state only the parts are written that have changed, and they before what names them.
+    `pause` is as of `checkpoint.encode`.
     """
     rows = state.live.rows()
     parts: list[Part] = []
     if len(rows) > 2 * checkpoint_parts.PART_ROWS:
         known = _known_parts(log, state)
+        pause()
         cut = checkpoint_parts.cut(rows, known, _is_certain(log))
         parts += cut.kept
         for first, end in cut.wanted:
             wanted = checkpoint_parts.of_range(rows, first, end)
             name, data = checkpoint.encode_part(wanted, state.version)
+            pause()
             _put_part(log, name, data)
             parts.append(Part(name, first, end, len(wanted)))
     name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first), pause)

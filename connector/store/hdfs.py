@@ -6,6 +6,9 @@ and closed, and `rename` without overwrite gives the final name, which the NameN
 decides under its lock and refuses where the name is taken. A file is never created under its final
 name: whichever client is killed at it leaves a torn or empty one there, which blocks the name.
 
+A NameNode may close a file whose last block no DataNode has reported yet (HDFS-8999): its length is
+known, and where its bytes are is not. Who wants all of them waits for the report.
+
 A process has one user, as with Hadoop's own client: Kerberos says who, else `HADOOP_USER_NAME`.
 """
 
@@ -13,7 +16,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -33,6 +37,16 @@ _REFUSED = re.compile(r'RPCError\("(?:[\w.$]*\.)?(\w+)", "(.*)', re.DOTALL)
 """What the NameNode answered; other errors may be of a call whose answer was lost."""
 
 
+_REPORT_TRIES = 9
+"""Some 5 s in all; DataNodes report within milliseconds, unless they are told otherwise."""
+
+Wait = Callable[[int], object]
+
+
+def _wait(tries: int) -> None:
+    time.sleep(0.01 * 2 ** (tries - 1))
+
+
 class HdfsFile:
     """A file, as of its opening."""
 
@@ -42,6 +56,7 @@ class HdfsFile:
         with in_words(path, "read"):
             status = store.client.get_file_info(store.name(path))
             self._reader = store.client.read(store.name(path))
+            self.told_bytes = status.length
             self.size_bytes = min(status.length, len(self._reader))
         self.identity = self.stamp = f"{status.length}-{status.modification_time}"
 
@@ -61,11 +76,13 @@ class HdfsFile:
 class Hdfs:
     """One NameNode or name service. A path is the whole URL, `hdfs://host:port/path`."""
 
-    def __init__(self, url: str, storage: Storage, new_id: NewId = random_id) -> None:
+    def __init__(
+        self, url: str, storage: Storage, new_id: NewId = random_id, wait: Wait = _wait
+    ) -> None:
         """Make the client of `hdfs://host:port`, or of the default file system for `hdfs://`."""
         _be(storage)
         self.client = _client(url)
-        self._url, self._new_id = url, new_id
+        self._url, self._new_id, self._wait = url, new_id, wait
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory."""
@@ -81,12 +98,12 @@ class Hdfs:
         return sorted(entries, key=lambda entry: entry.name)
 
     def open(self, path: str, size_bytes: int | None = None) -> HdfsFile:
-        """Open a file."""
-        return HdfsFile(self, path)
+        """Open a file; of one that is being written, what is there."""
+        return HdfsFile(self, path) if size_bytes is None else self._with(path, size_bytes)
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole file."""
-        file = self.open(path)
+        file = self._with(path)
         try:
             check_size(path, file.size_bytes, most_bytes)
             return file.read(0, file.size_bytes)
@@ -136,6 +153,24 @@ class Hdfs:
     def name(self, path: str) -> str:
         """Give the path as the NameNode knows it."""
         return "/" + path.removeprefix(self._url).strip("/")
+
+    def _with(self, path: str, size_bytes: int | None = None) -> HdfsFile:
+        """Open a file when so many of its bytes, all if None, have been reported."""
+        tries = 0
+        while True:
+            file = HdfsFile(self, path)
+            least = file.told_bytes if size_bytes is None else min(size_bytes, file.told_bytes)
+            if file.size_bytes >= least:
+                return file
+            file.close()
+            tries += 1
+            if tries == _REPORT_TRIES:
+                raise KlogError(
+                    f"{path}: not read: it has {file.told_bytes} bytes, and DataNodes have "
+                    f"reported blocks of {file.size_bytes}. Try again later, and see what "
+                    f"DataNodes say to the NameNode"
+                )
+            self._wait(tries)
 
     def _is_taken(self, name: str) -> bool:
         """Tell whether a file has the name; a directory is left to the rename, which says why."""

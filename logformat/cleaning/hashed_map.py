@@ -1,8 +1,8 @@
 """The last place of each key in a log, by a hash table that numba compiled the loops of.
 
 The rule: it is what `OffsetMap` is, but for how many keys the memory given holds. When three
-quarters of the table are taken the next one is larger, if both fit into that memory together; else
-the upper half of the keys is given up.
+quarters of the table are taken the next one has twice as many slots, up to two thirds of that
+memory, for both are held while one is filled from the other; else the upper half of the keys goes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from klog.logformat.cleaning.key_hash import Hashes
-from klog.logformat.cleaning.offset_map import LEAST_BYTES, KeyRange
+from klog.logformat.cleaning.offset_map import KeyRange, check_memory
 from klog.logformat.index import Longs
 
-_FIRST_SLOTS = 1 << 16
+_FIRST_SLOTS = 1 << 17
+"""The first table has no more."""
 
 
 class HashedMap:
@@ -24,14 +25,16 @@ class HashedMap:
 
     def __init__(self, tables: Any, most_bytes: int, keys: KeyRange | None = None) -> None:
         """Begin empty. Raises `ValueError` for less memory than a few thousand keys take."""
-        if most_bytes < LEAST_BYTES:
-            raise ValueError(f"an offset map of {most_bytes} bytes: the least is {LEAST_BYTES}")
+        check_memory(most_bytes)
         self._tables = tables
         self._keys = keys or KeyRange()
-        # A slot, and whether it stays where keys are given up.
-        self._most_slots = min(most_bytes // (tables.SLOT_BYTES + 2), tables.MOST_SLOTS)
-        # What gives keys up holds half of those that it has beside the table.
-        self._table = tables.empty(min(_FIRST_SLOTS, 2 * self._most_slots // 3))
+        # Besides a slot, whether it stays where keys are given up.
+        most_slots = min(most_bytes // (tables.SLOT_BYTES + 2), tables.MOST_SLOTS)
+        # From the last to the first.
+        self._sizes = [2 * most_slots // 3]
+        while self._sizes[-1] > _FIRST_SLOTS:
+            self._sizes.append(self._sizes[-1] // 2)
+        self._table = tables.empty(self._sizes.pop())
         self._count = 0
 
     @property
@@ -69,10 +72,8 @@ class HashedMap:
 
     def _make_room(self) -> None:
         """Take a larger table, or give up keys."""
-        slots = len(self._table)
-        larger = min(2 * slots, self._most_slots - slots)
-        if 2 * larger >= 3 * slots:
-            table = self._tables.empty(larger)
+        if self._sizes:
+            table = self._tables.empty(self._sizes.pop())
             self._tables.move(self._table, table)
             self._table = table
             return

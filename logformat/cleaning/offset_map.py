@@ -7,8 +7,9 @@ for them.
 
 Keys lie in the order of their hashes. What is put waits until there is as much of it as of keys, or
 as memory has room for; then both are sorted into one, which takes fewer steps a record than finding
-each one's slot in a hash table, and goes through memory in order. Hash and number of a row are
-sorted as one number of 64 bits, for which numpy 2 has the processor's widest instructions.
+each one's slot in a hash table by whole arrays, and goes through memory in order; `hashed_map.py`
+has a table with compiled loops. Hash and number of a row are sorted as one number of 64 bits, for
+which numpy 2 has the processor's widest instructions.
 """
 
 from __future__ import annotations
@@ -57,13 +58,18 @@ class KeyRange:
         return KeyRange(self.begin, middle), KeyRange(middle, self.end)
 
 
+def check_memory(most_bytes: int) -> None:
+    """Raise `ValueError` for less memory than a few thousand keys take."""
+    if most_bytes < LEAST_BYTES:
+        raise ValueError(f"an offset map of {most_bytes} bytes: the least is {LEAST_BYTES}")
+
+
 class OffsetMap:
     """Places by key."""
 
     def __init__(self, most_bytes: int, keys: KeyRange | None = None) -> None:
         """Begin empty. Raises `ValueError` for less memory than a few thousand keys take."""
-        if most_bytes < LEAST_BYTES:
-            raise ValueError(f"an offset map of {most_bytes} bytes: the least is {LEAST_BYTES}")
+        check_memory(most_bytes)
         self._keys = keys or KeyRange()
         self._most_rows = most_bytes // ROW_BYTES
         self._rows = _Rows.none()

@@ -26,6 +26,7 @@ MOST_SLOTS = (1 << 32) - 1
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """An odd number, by which high and low bits of a hash say where its slot is."""
 _HALF, _EMPTY, _ONE = np.uint64(32), np.uint64(0), np.uint64(1)
+_FIRST = np.uint64(0)
 
 
 def empty(slots: int) -> Table:
@@ -98,5 +99,5 @@ def _slot(table: Table, key: np.uint64, other: np.uint64) -> np.uint64:
     while table[at, 2] != _EMPTY and (table[at, 0] != key or table[at, 1] != other):
         at += _ONE
         if at == slots:
-            at = _EMPTY
+            at = _FIRST
     return at

@@ -165,15 +165,15 @@ def _check_compacted(state: State, true: Truth, partition: int, offset: int) -> 
 def check_cleaned(cast: Cast, log: TopicLog) -> None:
     """Let every grace end, then clean: nothing may be left but what the topic needs."""
     cast.world.now += (2 * DAY_MS + 3 * GRACE_MS) // STEP_MS
-    for _ in range(_vacuums(cast, log)):
-        garbage.vacuum(log, cast.attempt("vacuum"), GRACE_MS)
-        cast.world.now += 2 * GRACE_MS // STEP_MS
+    quiet = log.load().version
+    _vacuum(cast, log, 2)
+    _vacuum(cast, log, _latest_lost(cast, log, quiet) - quiet)
     cleaning.write_checkpoint(log, log.load())
     boundary = cleaning.clean_log(log, 0)
     state = log.load()
     live = set(state.segments["file"].to_pylist())
     files = {path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths()}
-    data = {path for path in files if segment_path(path) is not None}
+    data = _data(cast)
     if data != live:
         raise FoundError(f"orphans {sorted(data - live)}, missing {sorted(live - data)}")
     kept = {path for path in files if "/log/" in path or "/pins/" in path}
@@ -190,15 +190,37 @@ def check_cleaned(cast: Cast, log: TopicLog) -> None:
         raise FoundError(f"never cleaned: {sorted(kept - need)}, missing {sorted(need - kept)}")
 
 
-def _vacuums(cast: Cast, log: TopicLog) -> int:
-    """Tell how many vacuums leave nothing: one, and one more for what began beside the last commit.
+def _vacuum(cast: Cast, log: TopicLog, times: int) -> None:
+    for _ in range(times):
+        garbage.vacuum(log, cast.attempt("vacuum"), GRACE_MS)
+        cast.world.now += 2 * GRACE_MS // STEP_MS
 
-    What began at a commit that a loss of power undid is born at a number that the log may not have
-    again yet. Where all is quiet only vacuums' own commits bring it there, one each.
+
+def _latest_lost(cast: Cast, log: TopicLog, quiet: int) -> int:
+    """Give the latest birth of files that two vacuums leave, `quiet` where they leave none.
+
+    What began at a commit that a loss of power undid may be born above the version at which all
+    became quiet: then only vacuums' own commits bring the log past that number, one each.
     """
-    undone = (commit_version(path.rpartition("/")[2]) for path in cast.world.disk.undone)
-    last = max((version for version in undone if version is not None), default=0)
-    return 2 + max(0, last - log.load().version)
+    undone = {
+        commit_version(path.rpartition("/")[2])
+        for path in cast.world.disk.undone
+        if "/log/" in path
+    }
+    latest = quiet
+    for file in sorted(_data(cast) - set(log.load().segments["file"].to_pylist())):
+        path = segment_path(file)
+        assert path is not None
+        assert path.birth is not None
+        if path.birth <= quiet or path.birth not in undone:
+            raise FoundError(f"two vacuums leave {file}")
+        latest = max(latest, path.birth)
+    return latest
+
+
+def _data(cast: Cast) -> set[str]:
+    files = (path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths())
+    return {path for path in files if segment_path(path) is not None}
 
 
 def _same(state: State, whole: State) -> None:

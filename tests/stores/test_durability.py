@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import getpass
 import secrets
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,8 @@ pytestmark = [pytest.mark.stores]
 
 SYNC_ON_CLOSE = {"dfs.datanode.synconclose": "true"}
 CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
-COMMITS = 40
+LATE = "dfs.blockreport.incremental.intervalMsec"
+COMMITS = 5
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +67,42 @@ def test_an_acknowledged_commit_outlives_a_kill(own_hdfs: servers.Hdfs) -> None:
         assert append(log, state, (0, 4)).log_end == (7, 0)
 
 
-def test_files_that_close_before_they_are_reported_outlive_a_kill(tmp_path: Path) -> None:
-    """Each commit is read the moment that it is acknowledged, and all are there after the kill."""
-    with servers.Hdfs(tmp_path, CLOSED_EARLY, datanodes=2) as server:
-        log = log_at(places(server)[0])
-        state = created(log)
-        for number in range(1, COMMITS + 1):
-            state = append(log, state, (0, 3))
-            assert log.load().version == state.version == number
+def test_files_that_close_before_they_are_reported(tmp_path: Path) -> None:
+    """Who reads one waits for the report; all outlive a kill."""
+    settings = {**CLOSED_EARLY, LATE: "700"}
+    waited: list[int] = []
+
+    def wait(tries: int) -> None:
+        waited.append(tries)
+        time.sleep(0.1)
+
+    with servers.Hdfs(tmp_path, settings, datanodes=2) as server:
+        own = places(server)
+        native, web = map(log_at, own)
+        patient = HdfsStore(server.url, storage_of({}), wait=wait)
+        readers = [log_at(replace(own[0], store=patient)), web]
+        for log, reader in zip((native, web), readers, strict=True):
+            state = created(log)
+            for number in range(1, COMMITS + 1):
+                state = append(log, state, (0, 3))
+                assert reader.load().version == state.version == number
+        assert waited
         server.kill_and_restart()
-        found = log.load()
-        assert (found.version, found.log_end) == (COMMITS, (3 * COMMITS, 0))
-        assert append(log, found, (0, 4)).version == COMMITS + 1
+        for log in (native, web):
+            assert (log.load().version, log.load().log_end) == (COMMITS, (3 * COMMITS, 0))
+
+
+def test_a_block_that_is_never_reported_is_told(tmp_path: Path) -> None:
+    settings = {**CLOSED_EARLY, LATE: "600000"}
+    with servers.Hdfs(tmp_path, settings, datanodes=2) as server:
+        store = HdfsStore(server.url, storage_of({}), wait=lambda tries: None)
+        for name in "wx":  # The first report goes at once.
+            store.put_if_absent(f"{server.url}/{name}", b"seven b")
+        with pytest.raises(KlogError, match=r"/x: not read: it has 7 bytes, .* blocks of 0\. Try"):
+            store.read(f"{server.url}/x")
+        with pytest.raises(KlogError, match="blocks of 0"):
+            store.open(f"{server.url}/x", 7)
+        assert store.open(f"{server.url}/x").size_bytes == 0
 
 
 def test_hdfs_native_syncs_and_webhdfs_does_not(hdfs: servers.Hdfs) -> None:

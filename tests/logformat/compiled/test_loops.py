@@ -55,6 +55,21 @@ def test_no_input_leads_out_of_what_a_loop_was_given(tmp_path: Path) -> None:
     assert "were whole" in done.stdout
 
 
+def test_no_key_leads_out_of_a_table(tmp_path: Path) -> None:
+    """While it fills, grows and gives keys up, with numba's check too."""
+    tests = "tests/logformat/cleaning/test_offset_map.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", tests, "-k", "hashed and not memory and not dict"],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_plain_records_are_not_left_to_columns(codec: int) -> None:
     data = batch(RECORDS, attributes=codec) + batch([Record(9, 1, b"z", b"")], attributes=codec)
