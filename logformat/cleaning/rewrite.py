@@ -73,8 +73,8 @@ class Rewrite:
         have not the records that were marked.
         """
         counts, kept, plan = self._next(data, batches)
-        left = _left(data, batches, counts, kept, plan, self._fates, self._thin)
-        yield from _runs(data, batches, plan, left, self._fates)
+        left = _left(data, batches, counts, kept, plan, self._thin)
+        yield from _runs(data, batches, plan, left)
 
     def leaves(self, data: bytes, batches: v2.Batches) -> bool:
         """Tell whether more batches stay as they are; instead of `clean`, and raises as it does."""
@@ -99,12 +99,16 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What becomes of each batch: one that is in none of the masks goes."""
+    """What becomes of each batch: one that is neither verbatim nor anew nor emptied goes.
+
+    One that is made anew has its delete horizon of `horizons_ms`, if it `has_horizon`.
+    """
 
     verbatim: Mask
     anew: Mask
     emptied: Mask
-    needs_horizon: Mask
+    has_horizon: Mask
+    horizons_ms: Longs
 
 
 def _without_past(
@@ -133,7 +137,9 @@ def _plan(batches: v2.Batches, counts: Longs, kept: Mask, tombstones: Mask, fate
     # One that was emptied before and is still needed stays as it is too.
     verbatim = (left == there) & ((left > 0) | is_needed) & ~needs_horizon
     anew, emptied = (left > 0) & ~verbatim, (left == 0) & is_needed & ~verbatim
-    return _Plan(verbatim, anew, emptied, needs_horizon)
+    had_ms = batches.headers["base_timestamp"].astype(np.int64)
+    horizons_ms = np.where(needs_horizon, fates.horizon_ms, had_ms)
+    return _Plan(verbatim, anew, emptied, has_horizon | needs_horizon, horizons_ms)
 
 
 def _sums(mask: Mask, counts: Longs) -> Longs:
@@ -144,9 +150,7 @@ def _sums(mask: Mask, counts: Longs) -> Longs:
     return found
 
 
-def _runs(
-    data: bytes, batches: v2.Batches, plan: _Plan, left: Iterator[_Left], fates: Fates
-) -> Iterator[Run]:
+def _runs(data: bytes, batches: v2.Batches, plan: _Plan, left: Iterator[_Left]) -> Iterator[Run]:
     """Give what is left, runs of whole batches as one piece."""
     numbers = np.flatnonzero(plan.verbatim | plan.anew | plan.emptied)
     verbatim = plan.verbatim[numbers]
@@ -160,7 +164,7 @@ def _runs(
         if plan.verbatim[first]:
             yield _moved(data[int(some.starts[0]) : int(some.ends[-1])], some)
             continue
-        horizon_ms = fates.horizon_ms if plan.needs_horizon[first] else None
+        horizon_ms = int(plan.horizons_ms[first]) if plan.has_horizon[first] else None
         try:
             made = _emptied(some) if plan.emptied[first] else _anew(some, next(left), horizon_ms)
         except ValueError as exc:
@@ -175,7 +179,6 @@ def _left(
     counts: Longs,
     kept: Mask,
     plan: _Plan,
-    fates: Fates,
     thin: Thin | None,
 ) -> Iterator[_Left]:
     """Give of each batch that is made anew the records that are left, all of a control batch.
@@ -199,7 +202,7 @@ def _left(
             continue
         wanted = kept[np.repeat(own, counts)]
         if thin is not None:
-            horizons = _horizons(some, plan.needs_horizon[group], fates)
+            horizons = np.where(plan.has_horizon, plan.horizons_ms, NO_HORIZON)[group]
             if (thinned := thin(data, some, wanted, horizons)) is not None:
                 yield from thinned
                 continue
@@ -207,13 +210,6 @@ def _left(
         ends = np.cumsum(_sums(wanted, counts[group])).tolist()
         for begin, end in pairwise([0, *ends]):
             yield columns.part(begin, end)
-
-
-def _horizons(batches: v2.Batches, needed: Mask, fates: Fates) -> Longs:
-    """Give the delete horizon of each batch, the one that it has or the one that it gets."""
-    had = (batches.attributes & v2.DELETE_HORIZON) != 0
-    own = np.where(had, batches.headers["base_timestamp"].astype(np.int64), NO_HORIZON)
-    return np.where(needed, fates.horizon_ms, own)
 
 
 def _filtered(columns: Columns, wanted: Mask) -> Columns:
@@ -244,8 +240,6 @@ def _emptied(batch: v2.Batches) -> bytes:
 def _anew(batch: v2.Batches, left: _Left, horizon_ms: int | None) -> bytes:
     """Make one batch anew of the records that are left of it."""
     header, last = batch.headers[0], int(batch.next_offsets[0]) - 1
-    if int(header["attributes"]) & v2.DELETE_HORIZON and horizon_ms is None:
-        horizon_ms = int(header["base_timestamp"])
     if isinstance(left, Thinned):
         base = int(header["base_offset"])
         return left.sealed(_form(header, horizon_ms), base, last - base)

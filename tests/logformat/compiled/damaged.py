@@ -49,7 +49,7 @@ def drawn(seed: int) -> tuple[bytes, list[int]]:
         made = batch(
             records,
             base_offset=base,
-            base_timestamp=rng.choice((records[0].timestamp, 0, 1 << 40)),
+            base_timestamp=rng.choice((records[0].timestamp, 0, -7, 1 << 40)),
             last_offset_delta=records[-1].offset - base + rng.randint(0, 3),
             attributes=attributes,
             wide=wide,
