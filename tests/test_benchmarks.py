@@ -263,7 +263,7 @@ def test_commits_at_a_tiny_size() -> None:
     figures = {(result.what, result.size): result.figure for result in results}
     assert all(figure > 0 for figure in figures.values())
     assert ("load and plan", "3,000 segments") in figures
-    assert ("p99 / median of a commit", "110 commits, 1 checkpoints") in figures
+    assert ("p99 / median of a commit", "5 turns of 110 commits, 5 checkpoints") in figures
     assert "| at least 200 |" in report.commits_table(results)
 
 
