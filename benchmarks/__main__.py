@@ -179,7 +179,9 @@ def _run_spark(wanted: Run) -> Iterator[spark_read.Result]:
 def _run_commits(wanted: Run) -> Iterator[commits.Result]:
     yield from commits.run(wanted.commits)
     if wanted.stores:
-        yield from commits.run_stores(wanted.commits)
+        from benchmarks import commits_on_servers
+
+        yield from commits_on_servers.run(wanted.commits)
 
 
 def _shown(part: str, results: Iterable[T]) -> Iterator[T]:

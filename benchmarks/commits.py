@@ -16,12 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from statistics import median, quantiles
 from threading import Barrier
 
@@ -46,7 +44,7 @@ from klog.connector.source.ranges import OffsetRange
 from klog.connector.source.slices import Task
 from klog.connector.store.contract import WritableStore
 from klog.connector.store.schemes import writable_store_for
-from klog.connector.store.storage import Storage, storage_of
+from klog.connector.store.storage import Storage
 
 TOPIC, TOPIC_ID = "orders", "benchmark"
 PARTITIONS = 100
@@ -54,12 +52,8 @@ TARGET_MIB = 2048
 LOAD_TARGETS = {100_000: 1.0, 1_000_000: 5.0}
 RATE_TARGETS = {"local": 200, "hdfs": 50, "s3": 30}
 HISTORIES = (1_000, 10_000, 100_000, 1_000_000)
-DATA_NODES = 3
-"""As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
 WARM_UP = 300
 """Commits before those that are timed: a server in Java is slow at first."""
-HDFS_WARM_UP, HDFS_TURNS = 4, 6
-"""Times the commits of a rate: four servers in Java take longer to be fast."""
 LATENCY_TURNS = 5
 LIVE_SEGMENTS = 1_000
 """Of a topic with a long history: the rest was merged or deleted."""
@@ -102,85 +96,22 @@ def run(sizes: Sizes) -> Iterator[Result]:
             yield from _history(f"{made}/{version}", version)
 
 
-def run_stores(sizes: Sizes) -> Iterator[Result]:
-    """Measure commits a second on real servers, which run on this machine too."""
-    from tests.servers import BUCKET, S3Server
-
-    sizes = replace(sizes, commits=min(sizes.commits, 300))
-    with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
-        server = stack.enter_context(S3Server(work / "s3"))
-        yield from rates("s3", f"s3://{BUCKET}/benchmark", storage_of(server.options()), sizes)
-    yield from _on_hdfs(sizes)
-
-
-def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
-    """Measure on HDFS, in turns with Hadoop's own client; then where files close early."""
-    from benchmarks import hadoop_client
-
-    with _warm_hdfs({}) as url:
-        store, path = writable_store_for(f"{url}/turns")
-        log = _log(store, path)
-        states = [created(log)]
-
-        def commit() -> None:
-            states[0] = append(log, states[0])
-
-        each, warm_up = sizes.commits // 2, HDFS_WARM_UP * sizes.commits
-        turns = hadoop_client.in_turns(url, DATA_NODES, commit, HDFS_TURNS, each, warm_up)
-        what = f"hdfs, 1 writer, in {HDFS_TURNS} turns"
-        yield Result("commits of Hadoop's client", what, median(turns.hadoop), "a second")
-        ratios = sorted(turns.ratios)
-        yield Result("commits / those of Hadoop's client", what, median(ratios), "")
-        yield Result("the same, least", what, ratios[0], "")
-        yield Result("the same, most", what, ratios[-1], "")
-        yield from rates("hdfs", f"{url}/benchmark", Storage(), sizes)
-    with _warm_hdfs(hadoop_client.CLOSED_EARLY) as url:
-        store, path = writable_store_for(f"{url}/early")
-        log = _log(store, path)
-        state = created(log)
-        for _ in range(warm_up):
-            state = append(log, state)
-        found = sorted(_rate(log, 1, each) for _ in range(HDFS_TURNS))
-        what = f"hdfs where files close early, 1 writer, {HDFS_TURNS} turns"
-        yield Result("commits", what, median(found), "a second", f"at least {RATE_TARGETS['hdfs']}")
-        yield Result("the same, least", what, found[0], "a second")
-        yield Result("the same, most", what, found[-1], "a second")
-
-
-@contextmanager
-def _warm_hdfs(settings: Mapping[str, str]) -> Iterator[str]:
-    """Start servers with both of Java's compilers; gives their URL."""
-    from benchmarks import hadoop_client
-    from tests.servers import Hdfs
-
-    class Compiled(Hdfs):
-        java_options = hadoop_client.COMPILED
-
-    with (
-        tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made,
-        Compiled(Path(made), settings, datanodes=DATA_NODES) as hdfs,
-    ):
-        yield hdfs.url
-
-
 def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Result]:
     """Commit from one writer, then from many at once."""
     store, path = writable_store_for(root, storage)
     target = f"at least {RATE_TARGETS[scheme]}"
     for writers in (1, sizes.writers):
-        log = _log(store, f"{path}/{writers}")
+        log = log_at(store, f"{path}/{writers}")
         state = created(log)
         for _ in range(min(WARM_UP, sizes.commits)):
             state = append(log, state)
         each = max(1, sizes.commits // writers)
-        rate = _rate(log, writers, each)
         size = f"{scheme}, {writers} writer{'s' * (writers > 1)}"
         told = target if writers == 1 else ""
-        yield Result("commits", size, rate, "a second", told)
+        yield Result("commits", size, rate(log, writers, each), "a second", told)
 
 
-def _rate(log: TopicLog, writers: int, each: int) -> float:
+def rate(log: TopicLog, writers: int, each: int) -> float:
     """Have writers commit at once, each with a state that it has loaded; gives commits a second."""
     start = Barrier(writers + 1)
 
@@ -205,7 +136,7 @@ def _latencies(root: str, commits: int) -> Iterator[Result]:
     turns: dict[bool, list[_Latency]] = {False: [], True: []}
     for turn in range(LATENCY_TURNS):
         for beside, found in turns.items():
-            found.append(_latency(_log(store, f"{path}/{turn}-{beside}"), commits, beside=beside))
+            found.append(_latency(log_at(store, f"{path}/{turn}-{beside}"), commits, beside=beside))
     for beside, found in turns.items():
         written = sum(one.checkpoints for one in found)
         size = f"{LATENCY_TURNS} turns of {commits:,} commits, {written} checkpoints"
@@ -248,7 +179,7 @@ def _latency(log: TopicLog, commits: int, *, beside: bool) -> _Latency:
 def _history(root: str, version: int) -> Iterator[Result]:
     """Load and commit at the end of a long history, of which a checkpoint has all but a tail."""
     store, path = writable_store_for(root)
-    log = _log(store, path)
+    log = log_at(store, path)
     state = state_of(LIVE_SEGMENTS, version)
     write_checkpoint(log, state)
     for _ in range(50):
@@ -264,7 +195,7 @@ def _history(root: str, version: int) -> Iterator[Result]:
 def _loads(segments: int) -> Iterator[Result]:
     """Load a checkpoint in a fresh process, and plan a read of the whole topic."""
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        log = _log(*writable_store_for(made))
+        log = log_at(*writable_store_for(made))
         state = state_of(segments, max(1, segments // PARTITIONS))
         began = time.perf_counter()
         write_checkpoint(log, state)
@@ -291,7 +222,7 @@ def _loads(segments: int) -> Iterator[Result]:
 def load_and_plan(root: str) -> dict[str, float]:
     """Load the topic, plan all of it, and load once more behind a commit."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    log = _log(*writable_store_for(root))
+    log = log_at(*writable_store_for(root))
     pa.array([0])  # Arrow imports pandas, where it is installed, with the first array it makes.
     began = time.process_time()
     state = log.load()
@@ -332,7 +263,7 @@ def _median_ms(work: Callable[[], object], rounds: int) -> float:
     return median(seconds) * 1e3
 
 
-def _log(store: WritableStore, path: str) -> TopicLog:
+def log_at(store: WritableStore, path: str) -> TopicLog:
     return TopicLog(store, TopicPaths(path, TOPIC), now_ms, back_off)
 
 

@@ -18,8 +18,6 @@ from tests.java import java_process
 
 COMPILED = ("-Xmx384m",)
 """With both of Java's compilers, as processes that live long have them."""
-CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
-"""A NameNode that closes a file when its DataNodes have it, not when they have reported it."""
 COMMIT_BYTES = 700
 """About what a commit of one segment has."""
 

@@ -43,6 +43,8 @@ log4j.appender.ERR.layout.ConversionPattern=%p %c %m%n
 
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 METRICS_SECONDS = 1
+CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
+"""A NameNode that closes a file when its DataNodes have it, not when they have reported it."""
 BLOCK_BYTES = 4 << 20
 """Small, so that a small segment has several."""
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"

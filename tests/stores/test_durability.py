@@ -27,7 +27,6 @@ from tests.stores.places import Place, place_at
 pytestmark = [pytest.mark.stores]
 
 SYNC_ON_CLOSE = {"dfs.datanode.synconclose": "true"}
-CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
 LATE = "dfs.blockreport.incremental.intervalMsec"
 COMMITS = 5
 
@@ -69,7 +68,7 @@ def test_an_acknowledged_commit_outlives_a_kill(own_hdfs: servers.Hdfs) -> None:
 
 def test_files_that_close_before_they_are_reported(tmp_path: Path) -> None:
     """Who reads one waits for the report; all outlive a kill."""
-    settings = {**CLOSED_EARLY, LATE: "700"}
+    settings = {**servers.CLOSED_EARLY, LATE: "700"}
     waited: list[int] = []
 
     def wait(tries: int) -> None:
@@ -93,7 +92,7 @@ def test_files_that_close_before_they_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_block_that_is_never_reported_is_told(tmp_path: Path) -> None:
-    settings = {**CLOSED_EARLY, LATE: "600000"}
+    settings = {**servers.CLOSED_EARLY, LATE: "600000"}
     with servers.Hdfs(tmp_path, settings, datanodes=2) as server:
         store = HdfsStore(server.url, storage_of({}), wait=lambda tries: None)
         for name in "wx":  # The first report goes at once.
