@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ from klog.jobs.choosing import open_root
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.segments import read_segment
 from klog.logformat import batch as v2
-from klog.logformat.cleaning.hashed_map import hashed_map_by
+from klog.logformat.cleaning.hashed_map import HashedMap
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.keys import read_keys_by
 from klog.logformat.cleaning.last_batches import LastBatches
@@ -145,7 +146,7 @@ class _Look:
         found = loops() if self._task.compiles else None
         if found is None:
             return Marking(self._task.seed, self._task.memory_bytes, keys)
-        read, make_map = read_keys_by(found.records), hashed_map_by(found.tables)
+        read, make_map = read_keys_by(found.records), partial(HashedMap, found.tables)
         return Marking(self._task.seed, self._task.memory_bytes, keys, read, make_map)
 
     def _read(

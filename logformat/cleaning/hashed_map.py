@@ -7,7 +7,6 @@ memory, for both are held while one is filled from the other; else the upper hal
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,12 +84,3 @@ class HashedMap:
         table.fill(0)
         self._tables.move(kept, table)
         self._count = len(kept)
-
-
-def hashed_map_by(tables: Any) -> Callable[[int, KeyRange | None], HashedMap]:
-    """Give what makes an empty one, by loops that are compiled."""
-
-    def made(most_bytes: int, keys: KeyRange | None = None) -> HashedMap:
-        return HashedMap(tables, most_bytes, keys)
-
-    return made

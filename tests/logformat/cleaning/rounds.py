@@ -10,11 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from klog.logformat import batch as v2
-from klog.logformat.cleaning.hashed_map import hashed_map_by
+from klog.logformat.cleaning.hashed_map import HashedMap
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.keys import ReadKeys, read_keys, read_keys_by
 from klog.logformat.cleaning.last_batches import LastBatches
@@ -41,7 +42,7 @@ class Way:
 
 
 COLUMNS = Way(read_keys, OffsetMap, None)
-COMPILED = Way(read_keys_by(loops), hashed_map_by(tables), thin_by(loops))
+COMPILED = Way(read_keys_by(loops), partial(HashedMap, tables), thin_by(loops))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klog.logformat.cleaning.hashed_map import HashedMap, hashed_map_by
+from klog.logformat.cleaning.hashed_map import HashedMap
 from klog.logformat.cleaning.offset_map import (
     ABSENT,
     ALL_KEYS,
@@ -28,7 +29,7 @@ Map = OffsetMap | HashedMap
 MakeMap = Callable[..., Map]
 
 both = pytest.mark.parametrize(
-    "make_map", [OffsetMap, hashed_map_by(tables)], ids=["sorted", "hashed"]
+    "make_map", [OffsetMap, partial(HashedMap, tables)], ids=["sorted", "hashed"]
 )
 
 
