@@ -30,11 +30,19 @@ from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.choosing import chosen, open_root
 from klog.jobs.command import Command, main
+from klog.jobs.compacting.at_once import CleanTask
 from klog.jobs.compacting.marking import MAP_BYTES, Marked, MarkTask
 from klog.jobs.compacting.planning import Planned, plan, waves
 from klog.jobs.compacting.ranges import marked
 from klog.jobs.compacting.report import CompactedPartition, CompactReport
-from klog.jobs.compacting.rewriting import RewriteTask, Rewritten, fates_within, groups, rewrite
+from klog.jobs.compacting.rewriting import (
+    Place,
+    RewriteTask,
+    Rewritten,
+    fates_within,
+    groups,
+    rewrite,
+)
 from klog.jobs.failures import FailedTopic, Failure
 from klog.jobs.grouping import Limits
 from klog.jobs.tasks import Coming, Failed, together, try_tasks
@@ -97,11 +105,15 @@ def run(
 
 @dataclass(slots=True)
 class _Begun:
-    """A partition whose records were marked, if it is due: what is to be written, or the error."""
+    """A partition whose records were marked, if it is due: what is to be written, or the error.
+
+    `rewritten` is what was written already.
+    """
 
     planned: Planned
     groups: Sequence[slice] = ()
     marked: Marked | None = None
+    rewritten: Sequence[Rewritten] = ()
     error: Failed | None = None
 
 
@@ -125,7 +137,7 @@ class _Topic:
         """
         planned_on = state
         for wave in waves(planned):
-            begun = self._marked(spark, wave)
+            begun = self._marked(spark, planned_on, wave)
             tasks = Coming(
                 (task for one in begun for task in self._rewrites(planned_on, one)),
                 sum(len(one.groups) for one in begun),
@@ -138,23 +150,31 @@ class _Topic:
                 elif one.planned.report.left:
                     yield one.planned.report
                 else:
+                    done += one.rewritten
                     state, report = self._commit(planned_on, state, one.planned, done)
                     yield report
 
-    def _marked(self, spark: SparkSession | None, wave: Sequence[Planned]) -> list[_Begun]:
+    def _marked(
+        self, spark: SparkSession | None, state: State, wave: Sequence[Planned]
+    ) -> list[_Begun]:
         """Mark the partitions of a wave that are due, and say which segments become one each."""
         seed = Seed(secrets.randbits(64), secrets.randbits(64))
         tasks = [
-            MarkTask(
-                self.root.given,
-                self.storage,
-                one.segments,
-                one.behind,
-                one.cleanable.dirty_from,
-                self.now_ms,
-                seed,
-                self.map_bytes,
-                compiles=_compiles(one),
+            CleanTask(
+                MarkTask(
+                    self.root.given,
+                    self.storage,
+                    one.segments,
+                    one.behind,
+                    one.cleanable.dirty_from,
+                    self.now_ms,
+                    seed,
+                    self.map_bytes,
+                    compiles=_compiles(one),
+                ),
+                self._place(state, one),
+                one.cleanable.end,
+                self._horizon_ms(),
             )
             for one in wave
             if not one.report.left
@@ -168,9 +188,22 @@ class _Topic:
             elif isinstance(found, Failed):
                 begun.append(_Begun(one, error=found))
             else:
-                limits = Limits.of(self.config)
-                begun.append(_Begun(one, list(groups(one.segments, found.marks, limits)), found))
+                some = one.segments.part(0, len(found.marks))
+                due = list(groups(some, found.marks, Limits.of(self.config)))
+                begun.append(_Begun(one, due, found, found.rewritten))
         return begun
+
+    def _horizon_ms(self) -> int:
+        return min(self.now_ms + self.config.number("delete.retention.ms"), MAX_LONG)
+
+    def _place(self, state: State, one: Planned) -> Place:
+        return Place(
+            one.report.topic,
+            one.report.partition,
+            state.version,
+            self.config.number("index.interval.bytes"),
+            Limits.of(self.config),
+        )
 
     def _rewrites(self, state: State, begun: _Begun) -> Iterator[RewriteTask]:
         """Make the tasks of a partition; with the last one its marks are let go."""
@@ -180,7 +213,7 @@ class _Topic:
         one = begun.planned
         fates = Fates(
             self.now_ms,
-            min(self.now_ms + self.config.number("delete.retention.ms"), MAX_LONG),
+            self._horizon_ms(),
             np.union1d(found.last_batches, [one.cleanable.end - 1]),
             found.spent_markers,
         )
@@ -189,10 +222,7 @@ class _Topic:
             yield RewriteTask(
                 self.root.given,
                 self.storage,
-                one.report.topic,
-                one.report.partition,
-                state.version,
-                self.config.number("index.interval.bytes"),
+                self._place(state, one),
                 segments,
                 found.marks[some],
                 fates_within(fates, segments),

@@ -18,8 +18,6 @@ from klog.logformat.varint import Bytes, Longs, Raw, Sizes, varint_sizes, write_
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
-_EMPTY = pa.scalar(b"", pa.binary())
-
 
 def byte_lengths(column: Column) -> Longs:
     """Give the bytes of each element, -1 for null: what the varint before a field says."""
@@ -58,8 +56,9 @@ def binary_array(data: Bytes, bounds: Longs) -> pa.BinaryArray:
 
 def joined(pieces: Sequence[pa.Array]) -> Bytes:
     """Join the elements of several columns row by row, without gaps; null is nothing."""
+    empty = pa.scalar(b"", pa.binary())
     whole = pc.binary_join_element_wise(
-        *pieces, _EMPTY, null_handling="replace", null_replacement=b""
+        *pieces, empty, null_handling="replace", null_replacement=b""
     )
     if not len(whole):
         return np.empty(0, np.uint8)

@@ -8,6 +8,7 @@ is wrong is told with the file, the position and the offset of the log from whic
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import google_crc32c
 import numpy as np
@@ -20,17 +21,48 @@ from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 
+HELD_BYTES = 32 << 20
+"""As much of a segment is held to be given from its end; a larger one is read a second time."""
+
 
 def whole_segment(root: KlogRoot, entry: Entry, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
     """Read a segment in chunks of whole, intact batches; offsets are as the file says them.
 
     Raises `CorruptFileError`, for a file that is missing too.
     """
-    path, reading = path_of(root, entry), _Reading(entry)
+    reading = _Reading(entry)
+    with _opened(root, entry, reading) as file:
+        yield from reading.chunks(file, chunk_bytes)
+
+
+def whole_segment_backwards(
+    root: KlogRoot, entry: Entry, chunk_bytes: int = CHUNK_BYTES, held_bytes: int = HELD_BYTES
+) -> Iterator[Chunk]:
+    """Read a segment as `whole_segment` does, all of it, and only then give the chunks, last first.
+
+    One of more than `held_bytes` is read twice: to be checked, and for what is given.
+    """
+    if entry["size_bytes"] <= held_bytes:
+        yield from reversed(list(whole_segment(root, entry, chunk_bytes)))
+        return
+    places = [
+        (chunk.position, chunk.end, _headers_crc(chunk.batches))
+        for chunk in whole_segment(root, entry, chunk_bytes)
+    ]
+    reading = _Reading(entry)
+    with _opened(root, entry, reading) as file:
+        while places:
+            yield reading.chunk(file, *places.pop())
+
+
+@contextmanager
+def _opened(root: KlogRoot, entry: Entry, reading: _Reading) -> Iterator[File]:
+    """Open a segment, and tell what is wrong with it by file, position and offset."""
+    path = path_of(root, entry)
     try:
         file = root.store.open(path, file_bytes(entry))
         try:
-            yield from reading.chunks(file, chunk_bytes)
+            yield file
         finally:
             file.close()
     except FileNotFoundError as exc:
@@ -70,6 +102,14 @@ class _Reading:
         if position < size:
             raise CorruptRecordError("the file ends in the middle of a batch", position)
 
+    def chunk(self, file: File, begin: int, end: int, headers_crc: int) -> Chunk:
+        """Read again what was one chunk; what of a batch is under no CRC, its header has."""
+        found = next(chunks(file, begin, end, chunk_bytes=end - begin), None)
+        if found is None or found.end != end or _headers_crc(found.batches) != headers_crc:
+            raise CorruptRecordError("the file is not what it was a moment ago", begin)
+        self._check(found)
+        return found
+
     def _check(self, chunk: Chunk) -> None:
         batches = chunk.batches
         with located(chunk.position):
@@ -99,3 +139,8 @@ class _Reading:
                 f"its CRC-32C is {crc:08x}, its commit says {self._entry['crc32c']:08x}: it is not "
                 "the file that was committed"
             )
+
+
+def _headers_crc(batches: v2.Batches) -> int:
+    found: int = google_crc32c.value(batches.headers.tobytes())
+    return found

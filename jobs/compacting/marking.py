@@ -5,6 +5,8 @@ range of them after the other, each by reading all keys again (`ranges.py` has s
 What does not depend on keys, tombstones and the last batches of producers, comes with the first
 ones. The dirty part is read first and the clean one against it; only where a broker wrote
 transactions each task reads all headers before.
+
+Of a dirty part that is cleaned at once (`at_once.py`) there is nothing to mark.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from functools import partial
 import numpy as np
 import pyarrow.compute as pc
 
-from klog.connector.log.entries import aborted_of
+from klog.connector.log.entries import Entry, aborted_of
 from klog.connector.log.root import KlogRoot
 from klog.connector.sink.identity import LOWEST_ID
 from klog.connector.store.storage import Storage
 from klog.jobs.choosing import open_root
+from klog.jobs.compacting.rewriting import Rewritten
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.segments import read_segment
 from klog.logformat import batch as v2
@@ -45,8 +48,7 @@ class MarkTask:
     """A partition to be marked: its segments below the end, and those behind it.
 
     `dirty_from` is an offset of the log, `memory_bytes` what the map of keys may take; `keys` are
-    those that it is about. `compiles` says that it is
-    worth loops that numba compiles.
+    those that it is about. `compiles` says that it is worth loops that numba compiles.
     """
 
     root: str
@@ -67,12 +69,14 @@ class Marked:
 
     `last_batches` are the last offsets of the batches by which producers are known,
     `spent_markers` the offsets of markers of whose transactions nothing is left; both rise.
+    Segments behind those that have a mark were cleaned at once: `rewritten` is what became of them.
     """
 
     marks: tuple[SegmentMarks, ...]
     keys: KeyRange
     last_batches: Longs
     spent_markers: Longs
+    rewritten: tuple[Rewritten, ...] = ()
 
     def joined(self, behind: Marked) -> Marked:
         """Give what was found for both ranges of keys; the first was about what is not of keys."""
@@ -97,8 +101,8 @@ def mark_all(task: MarkTask) -> Marked:
 
 def _marked(task: MarkTask, *, in_full: bool) -> Marked:
     root = open_root(task.root, task.storage)
-    transactions = _transactions(root, task.segments, task.behind)
-    look = _Look(root, task, transactions.decisions())
+    found = transactions(root, task.segments, task.behind)
+    look = _Look(Reading(root, found.decisions(), task.dirty_from), task)
     of_dirty, of_clean = LastBatches(), LastBatches()
     marks, keys = look.marked(task.keys, of_dirty.add, of_clean.add)
     while in_full and keys.end < task.keys.end:
@@ -108,24 +112,61 @@ def _marked(task: MarkTask, *, in_full: bool) -> Marked:
     if known.begin:  # What is not of keys came with the first ones.
         bare = tuple(replace(one, tombstones=b"") for one in marks)
         return Marked(bare, known, NO_OFFSETS, NO_OFFSETS)
-    lasts = of_clean.joined(of_dirty).joined(_last_batches(root, task.behind))
-    return Marked(tuple(marks), known, lasts.kept(task.now_ms), transactions.spent_markers())
+    lasts = last_batches(root, task.behind)
+    lasts.put_before(of_dirty)
+    lasts.put_before(of_clean)
+    return Marked(tuple(marks), known, lasts.kept(task.now_ms), found.spent_markers())
+
+
+def clean_and_dirty(task: MarkTask) -> tuple[EntryRows, EntryRows]:
+    """Part the segments into those that were cleaned before and those of which a part is dirty."""
+    segments = task.segments
+    dirty = int(np.searchsorted(segments.numbers("next_offset"), task.dirty_from, "right"))
+    return segments.part(0, dirty), segments.part(dirty, len(segments))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Segments read for a cleaning; their transactions have ended as `decisions` say."""
+
+    root: KlogRoot
+    decisions: Decisions
+    dirty_from: int
+
+    def aborted(self, entry: Entry, batches: v2.Batches) -> Mask:
+        """Tell which batches of a segment are data of aborted transactions."""
+        # What was adopted says it too of those whose marker lies behind these segments.
+        known = rows_of(aborted_of(entry))
+        return self.decisions.aborted(batches, {}) | aborted_by_index(batches, known)
+
+    def give(
+        self,
+        segments: EntryRows,
+        begin: Callable[[], None],
+        add: Callable[[bytes, v2.Batches, Mask, int], None],
+        meet: Callable[[v2.Batches], None] | None = None,
+    ) -> None:
+        """Give all batches of segments to a marking, and `meet` their headers."""
+        for entry in segments:
+            begin()
+
+            def take(data: bytes, batches: v2.Batches, entry: Entry = entry) -> None:
+                if meet is not None:
+                    meet(batches)
+                add(data, batches, self.aborted(entry, batches), self.dirty_from)
+
+            read_segment(self.root, entry, take)
 
 
 class _Look:
     """A look at the keys of a partition, for one range of them after the other."""
 
-    def __init__(self, root: KlogRoot, task: MarkTask, decisions: Decisions) -> None:
-        self._root, self._task, self._decisions = root, task, decisions
-        segments = task.segments
-        first_dirty = int(
-            np.searchsorted(segments.numbers("next_offset"), task.dirty_from, "right")
-        )
-        self._dirty = segments.part(first_dirty, len(segments))
-        self._clean = segments.part(0, first_dirty)
+    def __init__(self, reading: Reading, task: MarkTask) -> None:
+        self._reading, self._task = reading, task
+        self._clean, self._dirty = clean_and_dirty(task)
         self._straddles = bool(len(self._dirty) and self._dirty[0]["base_offset"] < task.dirty_from)
         if self._straddles:  # Its first records were cleaned before.
-            self._clean = segments.part(0, first_dirty + 1)
+            self._clean = task.segments.part(0, len(self._clean) + 1)
 
     def marked(
         self,
@@ -135,8 +176,8 @@ class _Look:
     ) -> tuple[list[SegmentMarks], KeyRange]:
         """Mark for the keys of a range, as many as there is memory for; says which those are."""
         marking = self._marking(keys)
-        self._read(self._dirty, meet_dirty, marking.begin_dirty, marking.add_dirty)
-        self._read(self._clean, meet_clean, marking.begin_clean, marking.add_clean)
+        self._reading.give(self._dirty, marking.begin_dirty, marking.add_dirty, meet_dirty)
+        self._reading.give(self._clean, marking.begin_clean, marking.add_clean, meet_clean)
         of_dirty, of_clean = marking.marks()
         if self._straddles:
             of_dirty[0] = of_dirty[0].joined(of_clean.pop())
@@ -149,47 +190,37 @@ class _Look:
         read, make_map = read_keys_by(found.records), partial(HashedMap, found.tables)
         return Marking(self._task.seed, self._task.memory_bytes, keys, read, make_map)
 
-    def _read(
-        self,
-        segments: EntryRows,
-        meet: Callable[[v2.Batches], None] | None,
-        begin: Callable[[], None],
-        add: Callable[[bytes, v2.Batches, Mask, int], None],
-    ) -> None:
-        for entry in segments:
-            begin()
-            known = rows_of(aborted_of(entry))
 
-            def take(data: bytes, batches: v2.Batches, known: Longs = known) -> None:
-                if meet is not None:
-                    meet(batches)
-                # What was adopted says it too of those whose marker lies behind these segments.
-                aborted = self._decisions.aborted(batches, {}) | aborted_by_index(batches, known)
-                add(data, batches, aborted, self._task.dirty_from)
-
-            read_segment(self._root, entry, take)
-
-
-def _transactions(root: KlogRoot, *parts: EntryRows) -> Transactions:
+def transactions(
+    root: KlogRoot, *parts: EntryRows, meet: Callable[[v2.Batches], None] | None = None
+) -> Transactions:
     """Meet the transactions of segments, if a broker may have written any of them.
 
     One that is cleaned may end behind what is: then what aborts it has to be known all the same.
+    Then `meet` is given all headers.
     """
     found = Transactions()
-    if any(_are_a_brokers(one) for one in parts):
+
+    def take(data: bytes, batches: v2.Batches) -> None:
+        found.add(data, batches)
+        if meet is not None:
+            meet(batches)
+
+    if any(are_a_brokers(one) for one in parts):
         for part in parts:
             for entry in part:
-                read_segment(root, entry, found.add)
+                read_segment(root, entry, take)
     return found
 
 
-def _are_a_brokers(segments: EntryRows) -> bool:
+def are_a_brokers(segments: EntryRows) -> bool:
     """Tell whether a producer of some segments is none of klog's."""
     least = pc.min(pc.list_flatten(segments.table["producer_ids"])).as_py()
     return least is not None and least < LOWEST_ID
 
 
-def _last_batches(root: KlogRoot, segments: EntryRows) -> LastBatches:
+def last_batches(root: KlogRoot, segments: EntryRows) -> LastBatches:
+    """Meet the producers of segments by their headers."""
     found = LastBatches()
     for entry in segments:
         read_segment(root, entry, lambda _, batches: found.add(batches))

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from klog.jobs.compacting.marking import Marked, MarkTask, mark, mark_all
+from klog.jobs.compacting.at_once import CleanTask, clean_or_mark
+from klog.jobs.compacting.marking import Marked, MarkTask, mark_all
 from klog.jobs.tasks import Failed, try_tasks
 from klog.logformat.cleaning.offset_map import KeyRange
 
@@ -25,12 +26,17 @@ HELD_BYTES = 256 << 20
 """What may come of the tasks behind the first ones, all partitions together: a bit a record."""
 
 
-def marked(spark: SparkSession | None, tasks: Sequence[MarkTask]) -> Iterator[Marked | Failed]:
-    """Mark partitions, each given as a task about all of its keys, in their order."""
-    firsts = list(try_tasks(spark, mark, tasks, "mark"))
+def marked(spark: SparkSession | None, tasks: Sequence[CleanTask]) -> Iterator[Marked | Failed]:
+    """Mark partitions, each given as a task about all of its keys, in their order.
+
+    What can be cleaned at once is.
+    """
+    firsts = list(try_tasks(spark, clean_or_mark, tasks, "mark"))
     full = sum(not isinstance(one, Failed) and _is_full(one) for one in firsts)
     behind = [
-        [] if isinstance(first, Failed) else _behind(task, first, HELD_BYTES // max(full, 1))
+        []
+        if isinstance(first, Failed)
+        else _behind(task.marking, first, HELD_BYTES // max(full, 1))
         for task, first in zip(tasks, firsts, strict=True)
     ]
     others = try_tasks(spark, mark_all, [one for some in behind for one in some], "mark")

@@ -32,6 +32,30 @@ from klog.logformat.restamp import Run, moved
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where what is left of a partition goes, and what a segment of it may hold.
+
+    Its files are of birth `birth` and have indexes of `interval_bytes`.
+    """
+
+    topic: str
+    partition: int
+    birth: int
+    interval_bytes: int
+    limits: Limits
+
+    def put(self, root: KlogRoot, segments: EntryRows, runs: Iterator[Run]) -> Rewritten:
+        """Write one segment of what is left of some, which stands for all their offsets."""
+        base = segments[0]["base_offset"]
+        # Random, as a task may run twice at a time, and put replaces.
+        file = SegmentPath(self.topic, self.partition, base, self.birth, secrets.token_hex(8))
+        writer = SegmentWriter(root.store, root.path, file, self.interval_bytes)
+        least = int(segments.numbers("min_timestamp_ms").min())
+        span = Span(base, segments[-1]["next_offset"], least, "compact")
+        return Rewritten(self.partition, tuple(segments.files()), writer.write(runs, span))
+
+
+@dataclass(frozen=True, slots=True)
 class RewriteTask:
     """Neighbouring segments of a partition, their marks, and where what is left of them goes.
 
@@ -40,10 +64,7 @@ class RewriteTask:
 
     root: str
     storage: Storage
-    topic: str
-    partition: int
-    birth: int
-    interval_bytes: int
+    place: Place
     segments: EntryRows
     marks: tuple[SegmentMarks, ...]
     fates: Fates
@@ -97,15 +118,8 @@ def rewrite(task: RewriteTask) -> Rewritten:
     """Write what is left of a group. Raises as `marking.mark` does."""
     root = open_root(task.root, task.storage)
     if _stays(root, task):
-        return Rewritten(task.partition, (), None)
-    base = task.segments[0]["base_offset"]
-    # Random, as a task may run twice at a time, and put replaces.
-    file = SegmentPath(task.topic, task.partition, base, task.birth, secrets.token_hex(8))
-    writer = SegmentWriter(root.store, root.path, file, task.interval_bytes)
-    least = int(task.segments.numbers("min_timestamp_ms").min())
-    span = Span(base, task.segments[-1]["next_offset"], least, "compact")
-    output = writer.write(_left(root, task), span)
-    return Rewritten(task.partition, tuple(task.segments.files()), output)
+        return Rewritten(task.place.partition, (), None)
+    return task.place.put(root, task.segments, _left(root, task))
 
 
 def _left(root: KlogRoot, task: RewriteTask) -> Iterator[Run]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from klog.logformat.cleaning.key_hash import Hashes
 from klog.logformat.cleaning.offset_map import KeyRange, check_memory
-from klog.logformat.index import Longs
+from klog.logformat.index import Longs, Mask
 
 _FIRST_SLOTS = 1 << 17
 """The first table has no more."""
@@ -54,6 +54,24 @@ class HashedMap:
             first, second, places = first[done:], second[done:], places[done:]
             if len(first):
                 self._make_room()
+
+    def claim(self, first: Hashes, second: Hashes, wanted: Mask) -> bool:
+        """Put the keys that are wanted, the last one first, and leave wanted only new ones.
+
+        Each has place 0. False if memory is full before all are put: then the map is of no use.
+        """
+        left = len(first)
+        while left:
+            used = self._count, 3 * len(self._table) // 4
+            rows = slice(0, left)
+            left, self._count = self._tables.claim(
+                self._table, used, first[rows], second[rows], wanted[rows]
+            )
+            if left:
+                if not self._sizes:
+                    return False
+                self._make_room()
+        return True
 
     def find(self, first: Hashes, second: Hashes) -> Longs:
         """Give the last place of each key, `ABSENT` where there is none."""

@@ -58,7 +58,7 @@ def read_keys_by(loops: Any) -> ReadKeys:
             return
         some = batches.where(batches.headers["count"] != 0)
         for part, sections in record_sections(data, some, PART_BYTES):
-            rows = _rows(loops, part, sections, seed) if len(part) else None
+            rows = read_sections(loops, part, sections, seed) if len(part) else None
             if rows is not None:
                 yield rows
             else:
@@ -67,7 +67,10 @@ def read_keys_by(loops: Any) -> ReadKeys:
     return read
 
 
-def _rows(loops: Any, batches: v2.Batches, sections: Sections, seed: Seed) -> KeyRows | None:
+def read_sections(
+    loops: Any, batches: v2.Batches, sections: Sections, seed: Seed
+) -> KeyRows | None:
+    """Read the keys of batches v2 by compiled loops; None where columns have to be made."""
     counts = batches.headers["count"].astype(np.int64)
     total = int(counts.sum())
     if total > MOST_RECORDS:

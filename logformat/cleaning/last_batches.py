@@ -8,7 +8,7 @@ producer has expired when its last batch is as old as `producer.id.expiration.ms
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,22 +51,26 @@ class LastBatches:
         for number in np.sort(wanted).tolist():
             self._take(own, number, is_control=bool(control[number]))
 
-    def joined(self, later: LastBatches) -> LastBatches:
-        """Give what is known behind batches that follow these."""
-        found = LastBatches()
-        found._producers = dict(self._producers)
-        for producer, last in later._producers.items():
-            before = self._producers.get(producer)
-            if before is not None and last.data is None and last.epoch == before.epoch:
-                control = [*before.control, *last.control] if before.data is None else []
-                last = _Last(last.epoch, last.timestamp_ms, before.data, control)
-            found._producers[producer] = last
-        return found
+    def put_before(self, earlier: LastBatches) -> None:
+        """Add what is known of batches that these follow."""
+        for producer, before in earlier._producers.items():
+            last = self._producers.get(producer)
+            if last is None:
+                self._producers[producer] = replace(before, control=[*before.control])
+            elif last.data is None and last.epoch == before.epoch:
+                last.control = [*before.control, *last.control] if before.data is None else []
+                last.data = before.data
 
-    def kept(self, now_ms: int, expiration_ms: int = EXPIRATION_MS) -> Longs:
-        """Give the last offsets of the batches that stay, rising."""
+    def kept(
+        self,
+        now_ms: int,
+        expiration_ms: int = EXPIRATION_MS,
+        among: LastBatches | None = None,
+    ) -> Longs:
+        """Give the last offsets of the batches that stay, rising; of producers `among` some."""
+        some = self._producers if among is None else among._producers
         found: list[int] = []
-        for one in self._producers.values():
+        for one in (self._producers[producer] for producer in some):
             if now_ms - one.timestamp_ms < expiration_ms:
                 found += one.control if one.data is None else [one.data]
         return np.array(sorted(found), np.int64)

@@ -142,7 +142,7 @@ class Marking:
         segment = self._dirty[-1]
         segment.look(batches)
         for rows, counts in self._rows(data, batches, aborted):
-            counts &= rows.offsets >= dirty_from
+            counts = counts & (rows.offsets >= dirty_from)
             places = np.arange(self._place, self._place + len(counts))
             self._map.put(rows.first[counts], rows.second[counts], places[counts])
             segment.add(None, rows.tombstones)
@@ -157,8 +157,8 @@ class Marking:
         """Take more batches of it, as `add_dirty` does; what is dirty is not kept here."""
         segment = self._clean[-1]
         segment.look(batches)
-        for rows, kept in self._rows(data, batches, aborted):
-            kept &= self._map.find(rows.first, rows.second) == ABSENT
+        for rows, counts in self._rows(data, batches, aborted):
+            kept = counts & (self._map.find(rows.first, rows.second) == ABSENT)
             kept &= rows.offsets < dirty_from
             inside = self._map.keys.holds(rows.first)
             if inside is not None:
@@ -179,12 +179,17 @@ class Marking:
         """Read the keys of data batches, in parts; those count that are there and not aborted."""
         is_data = ~is_control(batches)
         own, is_aborted = batches.where(is_data), aborted[is_data]
-        ends = own.next_offsets
         for rows in self._read(data, own, self._seed):
-            counts = rows.has_key
-            if is_aborted.any():
-                counts = counts & ~is_aborted[np.searchsorted(ends, rows.offsets, "right")]
-            yield rows, counts
+            yield rows, those_that_count(rows, own, is_aborted)
+
+
+def those_that_count(rows: KeyRows, batches: v2.Batches, is_aborted: Mask) -> Mask:
+    """Tell which records of batches have a key, and are of no aborted transaction."""
+    if not is_aborted.any():
+        return rows.has_key
+    numbers = np.searchsorted(batches.next_offsets, rows.offsets, "right")
+    found: Mask = rows.has_key & ~is_aborted[numbers]
+    return found
 
 
 def _close_last(segments: Sequence[_Segment]) -> None:

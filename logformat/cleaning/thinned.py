@@ -6,7 +6,7 @@ The rule: it is what making columns of them and writing those would give, or Non
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,25 @@ The last are the delete horizons that the batches get, `NO_HORIZON` for none.
 """
 
 
+_Lay = Callable[[bytes, v2.Batches], Iterator[tuple[v2.Batches, Sections]]]
+"""Lays out the records of batches v2, in parts."""
+
+
 def thin_by(loops: Any) -> Thin:
     """Give what makes it by loops that are compiled."""
+    return _thin_laid_out(loops, lambda data, batches: record_sections(data, batches, PART_BYTES))
 
+
+def thin_in(loops: Any, held: v2.Batches, sections: Sections) -> Thin:
+    """Give what makes it of any of these batches, whose records lie in `sections`."""
+
+    def lay(_: bytes, batches: v2.Batches) -> Iterator[tuple[v2.Batches, Sections]]:
+        yield batches, sections.where(np.isin(held.starts, batches.starts))
+
+    return _thin_laid_out(loops, lay)
+
+
+def _thin_laid_out(loops: Any, lay: _Lay) -> Thin:
     def thinned(
         data: bytes, batches: v2.Batches, wanted: Mask, horizons: Longs
     ) -> list[Thinned] | None:
@@ -64,7 +80,7 @@ def thin_by(loops: Any) -> Thin:
             return None
         found: list[Thinned] = []
         number = row = size_bytes = 0
-        for part, sections in record_sections(data, batches, PART_BYTES):
+        for part, sections in lay(data, batches):
             own = slice(number, number + len(part))
             rows = int(counts[own].sum())
             some = _thinned(loops, part, sections, wanted[row : row + rows], horizons[own])

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klog.logformat.compiled.compiling import compiled, part
+from klog.logformat.index import Mask
 from klog.logformat.varint import Longs
 
 Words = npt.NDArray[np.uint64]
@@ -39,6 +40,7 @@ def compile_all() -> None:
     table, none, places = empty(2), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     bounds = np.uint64(0), np.uint64(0)
     put(table, (0, 1), bounds, none, none, places)
+    claim(table, (0, 1), none, none, np.zeros(0, np.bool_))
     move(table, table)
     find(table, none, none, places)
 
@@ -71,6 +73,32 @@ def put(
             taken += 1
         table[at, 2] = np.uint64(places[row]) + _ONE
     return len(first), taken
+
+
+@compiled
+def claim(
+    table: Table, used: tuple[int, int], first: Words, second: Words, wanted: Mask
+) -> tuple[int, int]:
+    """Put the keys that are wanted, the last row first; those that are there are wanted no more.
+
+    `used` is as of `put`. Gives how many rows are left, down to the last for which there is no
+    slot, and how many slots are taken now.
+    """
+    taken, most = used
+    for left in range(len(first), 0, -1):
+        row = left - 1
+        if not wanted[row]:
+            continue
+        key, other = first[row], second[row]
+        at = _slot(table, key, other)
+        if table[at, 2] != _EMPTY:
+            wanted[row] = False
+            continue
+        if taken == most:
+            return left, taken
+        table[at, 0], table[at, 1], table[at, 2] = key, other, _ONE
+        taken += 1
+    return 0, taken
 
 
 @compiled

@@ -43,6 +43,7 @@ Found = dict[int, list[tuple[Any, ...]]]
 
 VERBS = (
     Verb("compact", ("--min-dirty-ratio", "0"), 7),
+    Verb("compact", ("--min-dirty-ratio", "0"), 7, compiled=True),
     Verb("merge", (), 7, unchanged=True),
     Verb("retain", (), 6),
     Verb("vacuum", ("--execute", "--grace", "0s", "--log-retention", "0s"), unchanged=True),
@@ -96,7 +97,7 @@ def records(root: Path) -> Found:
     return found
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda one: one.name)
+@pytest.mark.parametrize("verb", VERBS, ids=lambda one: one.name + "-compiled" * one.compiled)
 def test_killed_wherever_something_gets_its_name(tmp_path: Path, verb: Verb) -> None:
     """Readers find what was there or what is to be; the next run ends it, and vacuum the rest."""
     base, root = tmp_path / "base", tmp_path / "root"

@@ -13,19 +13,22 @@ import pytest
 from klog.cli import main
 from klog.connector.log import checkpointing
 from klog.connector.log.topic_log import TopicLog
+from klog.jobs import compact
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A verb with its arguments, and the commits that its topic has when it is done.
 
-    `unchanged` tells that readers see no difference at all.
+    `unchanged` tells that readers see no difference at all, `compiled` that records go by loops
+    that numba compiled, however few they are.
     """
 
     name: str
     arguments: tuple[str, ...] = ()
     commits: int = 0
     unchanged: bool = False
+    compiled: bool = False
 
     @property
     def takes_in(self) -> bool:
@@ -39,6 +42,8 @@ def run_verb(log: TopicLog, verb: Verb) -> None:
     arguments = [one.format(source=source_of(root)) for one in verb.arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpointing, "MIN_COMMITS", verb.commits or checkpointing.MIN_COMMITS)
+        if verb.compiled:
+            patch.setattr(compact, "WORTH_RECORDS", 0)
         assert main([verb.name, "--root", root, *arguments]) == 0
         checkpointing.CHECKPOINTER.join()
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -10,8 +14,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from klog.connector.store.files import File
+from klog.connector.store.local import LocalStore
 from klog.errors import OptionError
 from klog.jobs import compact, merge
+from klog.jobs.compacting import ranges
+from klog.jobs.compacting.at_once import CleanTask, clean_or_mark
 from klog.logformat.cleaning import keys, rewrite
 from tests.corpus.clients import Sent
 from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
@@ -87,6 +95,60 @@ def test_loops_are_used_where_they_are_worth_it(
     monkeypatch.undo()
     for partition in (0, 1):
         assert records(path_of(root), partition) == survivors(before[partition])
+
+
+def test_what_is_dirty_is_read_once(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By loops, and what is left is one segment, but for those that lose nothing."""
+    created(root, segment_bytes="1000000")
+    for first in range(0, 90, 30):
+        root.append("t", rows(first, 30))
+    run(root)
+    before, (clean,) = records(path_of(root)), entries_of(path_of(root))
+    for first in range(90, 180, 30):
+        root.append("t", rows(first, 30))
+    unique = [Sent(b"u%d" % n, b"v", NOW_MS) for n in range(5)]
+    root.append("t", unique)
+    root.append("t", rows(180, 30))
+    expected = survivors([*before, *sent_at(90, rows(90, 90)), *sent_at(180, unique)])
+    expected = survivors([*expected, *sent_at(185, rows(180, 30))])
+    opened = Counter[str]()
+    real = LocalStore.open
+
+    def counted(store: LocalStore, path: str, *more: Any) -> File:
+        opened[path] += 1
+        return real(store, path, *more)
+
+    monkeypatch.setattr(LocalStore, "open", counted)
+    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    dirty = entries_of(path_of(root))[1:]
+    run(root)
+    assert {opened[str(path_of(root) / one["file"])] for one in dirty} == {1}
+    assert opened[str(path_of(root) / clean["file"])] == 2
+    assert records(path_of(root)) == expected
+    assert [one["record_count"] for one in entries_of(path_of(root))[-2:]] == [5, 4]
+    nothing_is_wrong(path_of(root))
+
+
+def test_a_task_imports_no_pandas(
+    root: WrittenRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes longer than all that klog itself imports."""
+    contended(root)
+    given = tmp_path / "task"
+
+    def kept(task: CleanTask) -> NoReturn:
+        given.write_bytes(pickle.dumps((clean_or_mark, task)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ranges, "clean_or_mark", kept)
+    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    with pytest.raises(KeyboardInterrupt):
+        run(root)
+    code = "import pickle, sys; work, task = pickle.load(open(sys.argv[1], 'rb')); work(task)"
+    command = [sys.executable, "-c", f"{code}; sys.exit('pandas' in sys.modules)", str(given)]
+    before = len(list(path_of(root).glob("t-0/*.log")))
+    assert subprocess.run(command, timeout=120, check=False).returncode == 0
+    assert len(list(path_of(root).glob("t-0/*.log"))) > before
 
 
 def test_a_second_run_changes_nothing(root: WrittenRoot) -> None:

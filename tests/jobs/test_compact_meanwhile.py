@@ -70,7 +70,7 @@ def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch)
     done = rewriting.rewrite
 
     def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
-        if task.partition == 0:
+        if task.place.partition == 0:
             root.delete_records("t", {1: gone})
         return done(task)
 

@@ -88,7 +88,7 @@ def test_damage_that_only_the_second_half_meets(
     done = rewriting.rewrite
 
     def damaged_before(task: rewriting.RewriteTask) -> rewriting.Rewritten:
-        if not flips and task.partition == 0:
+        if not flips and task.place.partition == 0:
             flips.append(path / kept[-1]["file"])
             flipped(flips[0])
         return done(task)
@@ -115,7 +115,7 @@ def test_a_commit_that_the_store_refuses_ends_only_its_own_partition(
 
     def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
         """Lay a directory where the next commit is to be, and take it away behind it."""
-        if task.partition == 0:
+        if task.place.partition == 0:
             blocked.mkdir(exist_ok=True)
         elif blocked.is_dir():
             blocked.rmdir()

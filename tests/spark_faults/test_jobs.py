@@ -151,7 +151,7 @@ def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path)
     for step in steps("here"):
         do(None, step)
     faults = [
-        Fault("marking", "kill", "task done", {"work": "mark"}),
+        Fault("marking", "kill", "task done", {"work": "clean_or_mark"}),
         Fault("rewriting", "executor", "file done", {"number": 0}),
         Fault("merging", "kill", "task done", {"work": "merge", "partition": 2}),
     ]

@@ -93,10 +93,14 @@ def test_files_that_close_before_they_are_reported(tmp_path: Path) -> None:
 
 def test_a_block_that_is_never_reported_is_told(tmp_path: Path) -> None:
     settings = {**servers.CLOSED_EARLY, LATE: "600000"}
-    with servers.Hdfs(tmp_path, settings, datanodes=2) as server:
+    with servers.Hdfs(tmp_path, settings) as server:
         store = HdfsStore(server.url, storage_of({}), wait=lambda tries: None)
-        for name in "wx":  # The first report goes at once.
-            store.put_if_absent(f"{server.url}/{name}", b"seven b")
+        store.put_if_absent(f"{server.url}/w", b"seven b")
+        deadline = time.monotonic() + 60
+        while not store.open(f"{server.url}/w").size_bytes:  # A first report goes at once.
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        store.put_if_absent(f"{server.url}/x", b"seven b")
         with pytest.raises(KlogError, match=r"/x: not read: it has 7 bytes, .* blocks of 0\. Try"):
             store.read(f"{server.url}/x")
         with pytest.raises(KlogError, match="blocks of 0"):

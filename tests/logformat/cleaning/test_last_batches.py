@@ -46,12 +46,12 @@ def emptied(offset: int, producer: int, epoch: int, time: int = 0) -> bytes:
 
 
 def last_of(*segments: bytes) -> LastBatches:
-    """Take segments one after the other, joined where a task would join them."""
+    """Take segments from the last to the first, as a task that cleans them at once."""
     found = LastBatches()
-    for segment in segments:
+    for segment in reversed(segments):
         one = LastBatches()
         one.add(scan(segment))
-        found = found.joined(one)
+        found.put_before(one)
     return found
 
 
@@ -142,11 +142,17 @@ def test_the_last_batch_says_the_time_though_an_earlier_one_was_later() -> None:
     assert log.kept(1100, 100).tolist() == []
 
 
-def test_joining_changes_neither_part() -> None:
-    first, second = last_of(data(0, 1)), last_of(marker(1, 1, COMMIT, 1))
-    assert first.joined(second).kept(0).tolist() == [1]
+def test_what_is_put_before_does_not_change() -> None:
+    first, found = last_of(marker(0, 1, COMMIT, 1)), last_of()
+    for _ in range(2):
+        found.put_before(first)
+    assert found.kept(0).tolist() == [0, 0]
     assert first.kept(0).tolist() == [0]
-    assert second.kept(0).tolist() == [1]
+
+
+def test_some_producers_alone() -> None:
+    log = last_of(data(0, 1) + data(1, 2) + data(2, 3))
+    assert log.kept(0, among=last_of(data(0, 3) + data(1, 1))).tolist() == [0, 2]
 
 
 def test_controls_of_no_producer_are_nobodys() -> None:

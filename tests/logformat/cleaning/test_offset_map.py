@@ -247,3 +247,36 @@ def test_too_little_memory_is_refused(make_map: MakeMap) -> None:
     with pytest.raises(ValueError, match=f"{LEAST_BYTES - 1} bytes: the least is {LEAST_BYTES}"):
         make_map(LEAST_BYTES - 1)
     assert LEAST_BYTES == LEAST_ROWS * ROW_BYTES
+
+
+@settings(max_examples=60)
+@given(
+    keys=st.integers(1, 20_000),
+    records=st.integers(0, 30_000),
+    step=st.integers(1, 40_000),
+    most=st.sampled_from([LEAST_BYTES, 1 << 24]),
+    seed=st.integers(0, 1 << 30),
+)
+def test_a_hashed_map_is_claimed_by_the_last_of_each_key(
+    keys: int, records: int, step: int, most: int, seed: int
+) -> None:
+    """Of what is wanted, given from its end; a map is full only if there is no room for more."""
+    step = max(step, records // 50)
+    first, second = hashed(keys, seed)
+    first[: len(EDGES)] = EDGES[:keys]
+    rng = np.random.default_rng(seed + 1)
+    numbers, wanted = rng.integers(0, keys, records), rng.random(records) < 0.8
+    last = dict(zip(numbers[wanted].tolist(), np.flatnonzero(wanted).tolist(), strict=True))
+    expected = np.isin(np.arange(records), list(last.values()))
+    found = HashedMap(tables, most)
+    for end in range(records, 0, -step):
+        rows = slice(max(end - step, 0), end)
+        some = numbers[rows]
+        if not found.claim(first[some], second[some], wanted[rows]):
+            assert most == LEAST_BYTES
+            assert len(found) > LEAST_BYTES // 64
+            return
+        assert (wanted[rows] == expected[rows]).all()
+    assert len(found) == len(last)
+    known = found.find(first, second) != ABSENT
+    assert np.flatnonzero(known).tolist() == sorted(last)
