@@ -127,7 +127,9 @@ def _is_past(batches: v2.Batches, now_ms: int) -> Mask:
 
 def _plan(batches: v2.Batches, counts: Longs, kept: Mask, tombstones: Mask, fates: Fates) -> _Plan:
     control = is_control(batches)
-    spent = control & np.isin(batches.base_offsets, fates.spent_markers)
+    spent = control
+    if control.any():
+        spent = control & np.isin(batches.base_offsets, fates.spent_markers)
     has_horizon = (batches.attributes & v2.DELETE_HORIZON) != 0
     there = np.where(control, batches.headers["count"].astype(np.int64), counts)
     left = np.where(control, there, _sums(kept, counts))
@@ -144,33 +146,37 @@ def _plan(batches: v2.Batches, counts: Longs, kept: Mask, tombstones: Mask, fate
 
 def _sums(mask: Mask, counts: Longs) -> Longs:
     """Count by batch the records for which a mask holds."""
-    sums = np.append(0, np.cumsum(mask, dtype=np.int64))
-    behind = np.cumsum(counts)
-    found: Longs = sums[behind] - sums[behind - counts]
+    rows = np.flatnonzero(mask)
+    found: Longs = np.diff(np.searchsorted(rows, np.append(0, np.cumsum(counts))))
     return found
 
 
 def _runs(data: bytes, batches: v2.Batches, plan: _Plan, left: Iterator[_Left]) -> Iterator[Run]:
-    """Give what is left, runs of whole batches as one piece."""
+    """Give what is left: runs of batches that stay as one piece, and others that follow as one."""
     numbers = np.flatnonzero(plan.verbatim | plan.anew | plan.emptied)
     verbatim = plan.verbatim[numbers]
     # A run ends where the bytes do not follow, or something else has to be done.
     breaks = np.flatnonzero(
-        (np.diff(numbers) != 1) | (verbatim[1:] != verbatim[:-1]) | ~verbatim[1:]
+        (verbatim[1:] != verbatim[:-1]) | (verbatim[1:] & (np.diff(numbers) != 1))
     )
     for run in np.split(numbers, breaks + 1) if len(numbers) else ():
-        first, last = int(run[0]), int(run[-1])
-        some = batches.part(first, last + 1)
-        if plan.verbatim[first]:
+        if plan.verbatim[run[0]]:
+            some = batches.part(int(run[0]), int(run[-1]) + 1)
             yield _moved(data[int(some.starts[0]) : int(some.ends[-1])], some)
-            continue
-        horizon_ms = int(plan.horizons_ms[first]) if plan.has_horizon[first] else None
-        try:
-            made = _emptied(some) if plan.emptied[first] else _anew(some, next(left), horizon_ms)
-        except ValueError as exc:
-            reason = f"the batch cannot be made anew: {exc}"
-            raise CorruptRecordError(reason, int(some.starts[0])) from exc
-        yield Run(made, v2.scan(made, 0, len(made)))
+        else:
+            made = b"".join([_made(batches, one, plan, left) for one in run.tolist()])
+            yield Run(made, v2.scan(made, 0, len(made)))
+
+
+def _made(batches: v2.Batches, number: int, plan: _Plan, left: Iterator[_Left]) -> bytes:
+    """Make one batch anew, or what stands for it if no record is left."""
+    one = batches.part(number, number + 1)
+    horizon_ms = int(plan.horizons_ms[number]) if plan.has_horizon[number] else None
+    try:
+        return _emptied(one) if plan.emptied[number] else _anew(one, next(left), horizon_ms)
+    except ValueError as exc:
+        reason = f"the batch cannot be made anew: {exc}"
+        raise CorruptRecordError(reason, int(one.starts[0])) from exc
 
 
 def _left(

@@ -69,7 +69,7 @@ def compiled(loop: Loop) -> Loop:
 
 
 def part(loop: Loop) -> Loop:
-    """Compile a function into those that call it."""
+    """Compile a function into those that call it: a call would take as long as what it does."""
     from numba import njit
 
-    return cast("Loop", njit(nogil=True)(loop))
+    return cast("Loop", njit(nogil=True, forceinline=True)(loop))
