@@ -1,10 +1,10 @@
 """Compact topics: keep each key's last record, as Kafka's log cleaner does, as Spark tasks.
 
-The rule: a partition's keys never leave it. First tasks mark which records stay, then others write
-what is left of the segments that lose any, and one commit a partition puts it in their place: only
-if they are all still there, so that whoever was faster wins, and a killed run has done nothing but
-leave garbage. What is cleaned, and when it is worth it, `compacting/cleanable.py` says; which
-records, `logformat/cleaning/`.
+The rule: a partition's keys never leave it. First tasks mark which records stay, or write at once
+what is left; then others write by the marks what is left of segments that lose any. One commit a
+partition puts it in their place: only if they are all still there, so that whoever was faster wins,
+and a killed run has done nothing but leave garbage. What is cleaned, and when it is worth it,
+`compacting/cleanable.py` says; which records, `logformat/cleaning/`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Topic:
         """
         planned_on = state
         for wave in waves(planned):
-            begun = self._marked(spark, planned_on, wave)
+            begun = self._first_half(spark, planned_on, wave)
             tasks = Coming(
                 (task for one in begun for task in self._rewrites(planned_on, one)),
                 sum(len(one.groups) for one in begun),
@@ -154,10 +154,10 @@ class _Topic:
                     state, report = self._commit(planned_on, state, one.planned, done)
                     yield report
 
-    def _marked(
+    def _first_half(
         self, spark: SparkSession | None, state: State, wave: Sequence[Planned]
     ) -> list[_Begun]:
-        """Mark the partitions of a wave that are due, and say which segments become one each."""
+        """Mark or clean the partitions of a wave that are due; gives what is to be written yet."""
         seed = Seed(secrets.randbits(64), secrets.randbits(64))
         tasks = [
             CleanTask(
@@ -225,7 +225,7 @@ class _Topic:
                 self._place(state, one),
                 segments,
                 found.marks[some],
-                fates_within(fates, segments),
+                fates_within(fates, (segments[0]["base_offset"], segments[-1]["next_offset"])),
                 _compiles(one),
             )
 

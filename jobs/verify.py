@@ -199,7 +199,10 @@ def _key_findings(
             own = entries.of_partition(table, number)
             below = own.filter(pc.less_equal(own["next_offset"], cleaned_to))
             if len(below):
-                begun.append(UniqueTask(root.given, storage, topic, number, EntryRows(below)))
+                start = state.log_start[number]
+                begun.append(
+                    UniqueTask(root.given, storage, topic, number, EntryRows(below), start)
+                )
                 yield begun[-1]
 
     tasks = Coming(made(), len(state.cleaned_to))

@@ -56,6 +56,7 @@ def binary_array(data: Bytes, bounds: Longs) -> pa.BinaryArray:
 
 def joined(pieces: Sequence[pa.Array]) -> Bytes:
     """Join the elements of several columns row by row, without gaps; null is nothing."""
+    # Not a constant: Arrow imports pandas to make it, which takes who never writes half a second.
     empty = pa.scalar(b"", pa.binary())
     whole = pc.binary_join_element_wise(
         *pieces, empty, null_handling="replace", null_replacement=b""

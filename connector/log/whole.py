@@ -21,9 +21,6 @@ from klog.connector.store.files import File
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 
-HELD_BYTES = 32 << 20
-"""As much of a segment is held to be given from its end; a larger one is read a second time."""
-
 
 def whole_segment(root: KlogRoot, entry: Entry, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
     """Read a segment in chunks of whole, intact batches; offsets are as the file says them.
@@ -36,20 +33,22 @@ def whole_segment(root: KlogRoot, entry: Entry, chunk_bytes: int = CHUNK_BYTES) 
 
 
 def whole_segment_backwards(
-    root: KlogRoot, entry: Entry, chunk_bytes: int = CHUNK_BYTES, held_bytes: int = HELD_BYTES
+    root: KlogRoot, entry: Entry, held_bytes: int, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Chunk]:
     """Read a segment as `whole_segment` does, all of it, and only then give the chunks, last first.
 
     One of more than `held_bytes` is read twice: to be checked, and for what is given.
     """
     if entry["size_bytes"] <= held_bytes:
-        yield from reversed(list(whole_segment(root, entry, chunk_bytes)))
+        held = list(whole_segment(root, entry, chunk_bytes))
+        while held:
+            yield held.pop()
         return
-    places = [
-        (chunk.position, chunk.end, _headers_crc(chunk.batches))
-        for chunk in whole_segment(root, entry, chunk_bytes)
-    ]
-    reading = _Reading(entry)
+    places, reading = [], _Reading(entry)
+    reached = reading.reached
+    for chunk in whole_segment(root, entry, chunk_bytes):
+        places.append((chunk.position, chunk.end, reached, _headers_crc(chunk.batches)))
+        reached = int(chunk.batches.next_offsets[-1])
     with _opened(root, entry, reading) as file:
         while places:
             yield reading.chunk(file, *places.pop())
@@ -102,8 +101,9 @@ class _Reading:
         if position < size:
             raise CorruptRecordError("the file ends in the middle of a batch", position)
 
-    def chunk(self, file: File, begin: int, end: int, headers_crc: int) -> Chunk:
+    def chunk(self, file: File, begin: int, end: int, reached: int, headers_crc: int) -> Chunk:
         """Read again what was one chunk; what of a batch is under no CRC, its header has."""
+        self.reached = reached
         found = next(chunks(file, begin, end, chunk_bytes=end - begin), None)
         if found is None or found.end != end or _headers_crc(found.batches) != headers_crc:
             raise CorruptRecordError("the file is not what it was a moment ago", begin)

@@ -5,8 +5,8 @@ read twice (`logformat/cleaning/newest_first.py`). What is left waits until it i
 segment may hold, or until there is a segment that stays as it is, and is put. What is clean is
 marked against the keys of what is dirty, as `marking.py` does it.
 
-It takes compiled loops, and memory for all keys of the dirty part. Where they are more, what was
-written is garbage that no commit names, and the whole partition is marked.
+It takes compiled loops, memory for all keys of the dirty part, and room for what waits. Where one
+of these is missing, what was written is garbage that no commit names, and all of it is marked.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from klog.jobs.compacting.marking import (
     mark,
     transactions,
 )
-from klog.jobs.compacting.rewriting import Place, Rewritten
-from klog.jobs.compacting.spool import Spool
+from klog.jobs.compacting.reverse_spool import NoRoomError, ReverseSpool
+from klog.jobs.compacting.rewriting import Place, Rewritten, fates_within
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.grouping import Group
 from klog.jobs.segments import in_segment
@@ -47,6 +47,9 @@ from klog.logformat.cleaning.rewrite import Fates
 from klog.logformat.compiled.compiling import Loops, loops
 from klog.logformat.index import Longs
 from klog.logformat.restamp import Run, moved
+
+HELD_BYTES = 32 << 20
+"""As much of a segment is held to be read from its end, and of what is left to be put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def clean_or_mark(task: CleanTask) -> Marked:
     """Clean what is dirty and mark what is clean, or mark all of it. Raises as `mark` does."""
     found = loops() if task.marking.compiles else None
     if found is not None:
-        with suppress(MapFullError):
+        with suppress(MapFullError, NoRoomError):
             return _cleaned(task, found)
     return mark(task.marking)
 
@@ -78,18 +81,21 @@ def _cleaned(task: CleanTask, found: Loops) -> Marked:
     lasts = LastBatches()
     met = transactions(root, own.segments, own.behind, meet=lasts.add)
     reading = Reading(root, met.decisions(), own.dirty_from)
-    producers = _Producers(root, task, lasts)
+    producers = _Producers(root, own, lasts)
     keys = HashedMap(found.tables, own.memory_bytes)
     newest = NewestFirst(found, own.seed, keys, own.dirty_from)
-    fates = Fates(own.now_ms, task.horizon_ms, spent_markers=met.spent_markers())
+    known = np.union1d(producers.kept(), [task.end - 1])
+    fates = Fates(own.now_ms, task.horizon_ms, known, met.spent_markers())
 
     def blocks(entry: Entry) -> Iterator[Left]:
-        for chunk in whole_segment_backwards(root, entry):
+        for chunk in whole_segment_backwards(root, entry, HELD_BYTES):
             with in_segment(root, entry, chunk.position):
                 batches = moved(chunk.batches, entry["offset_shift"])
+                bounds = int(batches.base_offsets[0]), int(batches.next_offsets[-1])
+                here = fates_within(fates, bounds)
+                here = replace(here, kept_empty=producers.join(here.kept_empty, batches))
                 aborted = reading.aborted(entry, batches)
-                known = replace(fates, kept_empty=producers.kept_empty(batches))
-                yield from newest.clean(chunk.data, batches, aborted, known)
+                yield from newest.clean(chunk.data, batches, aborted, here)
 
     rewritten = _written(root, dirty, task.place, blocks)
     read = read_keys_by(found.records)
@@ -97,8 +103,8 @@ def _cleaned(task: CleanTask, found: Loops) -> Marked:
     of_clean = LastBatches()
     reading.give(clean, marking.begin_clean, marking.add_clean, of_clean.add)
     _, marks = marking.marks()
-    lasts_left = producers.behind(of_clean)
-    return Marked(tuple(marks), KeyRange(), lasts_left, met.spent_markers(), rewritten)
+    producers.meet_clean(of_clean)
+    return Marked(tuple(marks), KeyRange(), producers.kept(), met.spent_markers(), rewritten)
 
 
 class _Producers:
@@ -108,29 +114,29 @@ class _Producers:
     if a broker wrote anything, all headers are read before.
     """
 
-    def __init__(self, root: KlogRoot, task: CleanTask, lasts: LastBatches) -> None:
+    def __init__(self, root: KlogRoot, task: MarkTask, lasts: LastBatches) -> None:
         """Take those of the whole partition, if a broker wrote any of it."""
-        own = task.marking
-        self._now_ms, self._end = own.now_ms, task.end
-        self._are_known = are_a_brokers(own.segments) or are_a_brokers(own.behind)
-        self._lasts = lasts if self._are_known else last_batches(root, own.behind)
-        self._kept = self._lasts.kept(self._now_ms)
+        self._now_ms = task.now_ms
+        self._are_known = are_a_brokers(task.segments) or are_a_brokers(task.behind)
+        self._lasts = lasts if self._are_known else last_batches(root, task.behind)
 
-    def kept_empty(self, batches: v2.Batches) -> Longs:
-        """Give the last offsets of those that stay even if no record does; all behind were met."""
-        kept = self._kept
-        if not self._are_known:
-            here = LastBatches()
-            here.add(batches)
-            self._lasts.put_before(here)
-            kept = self._lasts.kept(self._now_ms, among=here)
-        return np.union1d(kept, [self._end - 1])
+    def kept(self) -> Longs:
+        """Give the last offsets of those that stay even if no record does, as far as is known."""
+        return self._lasts.kept(self._now_ms)
 
-    def behind(self, clean: LastBatches) -> Longs:
-        """Give the last offsets of all of them, once the clean part is met too."""
+    def join(self, kept: Longs, batches: v2.Batches) -> Longs:
+        """Add those of some batches to offsets that stay anyway; all behind were met."""
+        if self._are_known:
+            return kept
+        here = LastBatches()
+        here.add(batches)
+        self._lasts.put_before(here)
+        return np.union1d(kept, self._lasts.kept(self._now_ms, among=here))
+
+    def meet_clean(self, clean: LastBatches) -> None:
+        """Meet the clean part, all at once."""
         if not self._are_known:
             self._lasts.put_before(clean)
-        return self._lasts.kept(self._now_ms)
 
 
 def _written(
@@ -140,7 +146,7 @@ def _written(
     blocks: Callable[[Entry], Iterator[Left]],
 ) -> tuple[Rewritten, ...]:
     """Put what is left of the segments that lose anything, the last one first."""
-    with closing(_Open(root, segments, place)) as neighbours:
+    with closing(_Neighbours(root, segments, place)) as neighbours:
         for number in range(len(segments) - 1, -1, -1):
             entry = segments[number]
             one, stays = Group.of(number, entry), True
@@ -153,13 +159,13 @@ def _written(
         return tuple(neighbours.done)
 
 
-class _Open:
+class _Neighbours:
     """Neighbours that are to become one segment, and what is left of them."""
 
     def __init__(self, root: KlogRoot, segments: EntryRows, place: Place) -> None:
         self._root, self._segments, self._place = root, segments, place
         self._group: Group | None = None
-        self._spool = Spool()
+        self._spool = ReverseSpool(HELD_BYTES)
         self.done: list[Rewritten] = []
 
     def make_room(self, one: Group) -> None:

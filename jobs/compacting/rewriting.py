@@ -98,9 +98,8 @@ def groups(
         yield slice(open_group.begin, open_group.end)
 
 
-def fates_within(fates: Fates, segments: EntryRows) -> Fates:
-    """Give what some segments have to know of their partition's fates."""
-    bounds = segments[0]["base_offset"], segments[-1]["next_offset"]
+def fates_within(fates: Fates, bounds: tuple[int, int]) -> Fates:
+    """Give what of a partition's fates is about offsets from the first to before the second."""
     return replace(
         fates,
         kept_empty=_within(fates.kept_empty, bounds),

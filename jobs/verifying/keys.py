@@ -3,7 +3,8 @@
 The rule: what a compaction of the compacted part alone would take out should not be there. It is
 asked of the compaction's own marks. The first few such records are told with their places, the
 others counted. Damage is told elsewhere, and says nothing of keys; where the store does not give
-the files, it is not known whether their keys are there once, which is told.
+the files, it is not known whether their keys are there once, which is told. What lies below the log
+start no reader sees, and no compaction either.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -38,13 +39,14 @@ _DAMAGE = (CorruptRecordError, UnsupportedFormatError)
 
 @dataclass(frozen=True, slots=True)
 class UniqueTask:
-    """The segments of a partition that were compacted, all of them."""
+    """The segments of a partition that were compacted, all of them, and where its log starts."""
 
     root: str
     storage: Storage
     topic: str
     partition: int
     segments: EntryRows
+    log_start: int = 0
 
 
 def superseded(task: UniqueTask) -> list[Finding]:
@@ -55,10 +57,13 @@ def superseded(task: UniqueTask) -> list[Finding]:
     """
     root = open_root(task.root, task.storage)
     seed = Seed(secrets.randbits(64), secrets.randbits(64))
-    first, nothing = task.segments[0]["base_offset"], task.segments.part(0, 0)
+    entry, nothing = task.segments[0], task.segments.part(0, 0)
+    first = max(entry["base_offset"], task.log_start)
     marking = MarkTask(task.root, task.storage, task.segments, nothing, first, 0, seed, MAP_BYTES)
     try:
         marks = mark_all(marking).marks
+        if entry["base_offset"] < first:
+            marks = (_seen_from(root, entry, marks[0], first), *marks[1:])
     except _DAMAGE:
         return []
     count = sum(one.count - one.kept_count for one in marks)
@@ -83,6 +88,21 @@ def _each(root: KlogRoot, task: UniqueTask, marks: Iterable[SegmentMarks]) -> It
             why = "its key comes again" if has_key else "it has no key"
             what = f"a record below offset {end}, up to which it was compacted: {why}"
             yield Finding(task.topic, task.partition, entry["file"], "key", what, offset=offset)
+
+
+def _seen_from(root: KlogRoot, entry: Entry, marks: SegmentMarks, first: int) -> SegmentMarks:
+    """Mark all records below an offset as kept."""
+    kept, _ = marks.masks()
+    below = 0
+
+    def take(data: bytes, batches: v2.Batches) -> None:
+        nonlocal below
+        for part in decode_parts(data, batches.where(~is_control(batches)), ()):
+            below += int((part.offset < first).sum())
+
+    read_segment(root, entry, take)
+    kept[:below] = True
+    return replace(marks, kept=np.packbits(kept).tobytes())
 
 
 def _places(root: KlogRoot, entry: Entry, marks: SegmentMarks) -> Iterator[tuple[int, bool]]:

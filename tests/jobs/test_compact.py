@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any, NoReturn
 
 import pytest
@@ -18,9 +20,10 @@ from klog.connector.store.files import File
 from klog.connector.store.local import LocalStore
 from klog.errors import OptionError
 from klog.jobs import compact, merge
-from klog.jobs.compacting import ranges
+from klog.jobs.compacting import at_once, ranges
 from klog.jobs.compacting.at_once import CleanTask, clean_or_mark
-from klog.logformat.cleaning import keys, rewrite
+from klog.logformat.cleaning import keys, newest_first, rewrite
+from klog.logformat.cleaning.offset_map import LEAST_BYTES
 from tests.corpus.clients import Sent
 from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
 from tests.encode_legacy import plain as legacy_plain
@@ -45,11 +48,17 @@ from tests.logformat.cleaning.rounds import Round, cleaned
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture(autouse=True, params=["columns", "compiled"])
+@pytest.fixture(autouse=True, params=["columns", "compiled", "little memory"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read and write records by way of columns, or by loops that numba compiled."""
-    if request.param == "compiled":
+    """Read and write records by way of columns, or by loops that numba compiled.
+
+    With little memory segments are read twice, what is left lies in a file, and a block is a batch.
+    """
+    if request.param != "columns":
         monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    if request.param == "little memory":
+        monkeypatch.setattr(at_once, "HELD_BYTES", 1)
+        monkeypatch.setattr(newest_first, "_BLOCK_BYTES", 1)
 
 
 @pytest.fixture
@@ -120,12 +129,38 @@ def test_what_is_dirty_is_read_once(root: WrittenRoot, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(LocalStore, "open", counted)
     monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    monkeypatch.setattr(at_once, "HELD_BYTES", 1 << 20)
     dirty = entries_of(path_of(root))[1:]
     run(root)
     assert {opened[str(path_of(root) / one["file"])] for one in dirty} == {1}
     assert opened[str(path_of(root) / clean["file"])] == 2
     assert records(path_of(root)) == expected
     assert [one["record_count"] for one in entries_of(path_of(root))[-2:]] == [5, 4]
+    nothing_is_wrong(path_of(root))
+
+
+def test_more_keys_than_memory_holds(root: WrittenRoot) -> None:
+    """By loops a pass is begun and given up: what it wrote is garbage."""
+    created(root)
+    root.append("t", rows(0, 8000, keys=15_991, size=5), batch_size="20000")
+    before = records(path_of(root))
+    run(root, map_bytes=LEAST_BYTES)
+    assert records(path_of(root)) == survivors(before)
+    nothing_is_wrong(path_of(root))
+
+
+def test_no_room_for_what_waits(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full makes it take two passes, and nothing else."""
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    contended(root)
+    before = {partition: records(path_of(root), partition) for partition in (0, 1)}
+    monkeypatch.setattr(SpooledTemporaryFile, "write", full)
+    assert run(root).exit_code == 0
+    for partition in (0, 1):
+        assert records(path_of(root), partition) == survivors(before[partition])
     nothing_is_wrong(path_of(root))
 
 

@@ -94,7 +94,7 @@ def test_some_rows_are_sent_without_the_others() -> None:
 
 def test_a_task_gets_the_fates_of_its_own_segments() -> None:
     fates = Fates(1, 2, np.arange(0, 100, 5), np.arange(0, 100, 7))
-    own = fates_within(fates, table(10).part(2, 4))
+    own = fates_within(fates, (20, 40))
     assert (own.now_ms, own.horizon_ms) == (1, 2)
     assert own.kept_empty.tolist() == [20, 25, 30, 35]
     assert own.spent_markers.tolist() == [21, 28, 35]

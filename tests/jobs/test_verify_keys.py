@@ -57,6 +57,18 @@ def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
     assert f"\tFile: {files[0]}\tOffset: 0\tWhat: " in line
 
 
+def test_what_lies_below_the_log_start_no_compaction_saw(root: WrittenRoot) -> None:
+    root.append("compacted", [Sent(key, b"v", NOW_MS) for key in (b"a", b"b", b"a", b"b", b"c")])
+    root.delete_records("compacted", {0: 3})
+    compact.run(None, root.given, "compacted", min_dirty_ratio=0.0)
+    assert state_of(Path(root.given), "compacted").cleaned_to == {0: 5}
+    assert found(root) == []
+    root.append("t", [Sent(key, b"v", NOW_MS) for key in (b"a", b"a", None, b"b", b"b", b"c")])
+    root.delete_records("t", {0: 3})
+    said_to_be_clean(root, 6)
+    assert [one.offset for one in found(root)] == [3]
+
+
 def test_ten_are_told_and_the_rest_is_counted(root: WrittenRoot) -> None:
     for _ in range(3):
         root.append("t", [Sent(b"k%d" % n, b"v", NOW_MS) for n in range(800)])

@@ -92,20 +92,29 @@ def test_files_that_close_before_they_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_block_that_is_never_reported_is_told(tmp_path: Path) -> None:
-    settings = {**servers.CLOSED_EARLY, LATE: "600000"}
-    with servers.Hdfs(tmp_path, settings) as server:
+    # With a heartbeat goes what there is to report.
+    late = {LATE: "600000", "dfs.heartbeat.interval": "600"}
+    with servers.Hdfs(tmp_path, servers.CLOSED_EARLY | late, datanodes=2) as server:
         store = HdfsStore(server.url, storage_of({}), wait=lambda tries: None)
-        store.put_if_absent(f"{server.url}/w", b"seven b")
-        deadline = time.monotonic() + 60
-        while not store.open(f"{server.url}/w").size_bytes:  # A first report goes at once.
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        store.put_if_absent(f"{server.url}/x", b"seven b")
-        with pytest.raises(KlogError, match=r"/x: not read: it has 7 bytes, .* blocks of 0\. Try"):
-            store.read(f"{server.url}/x")
+        path = unreported(store, server.url)
+        with pytest.raises(KlogError, match=r"/\d: not read: it has 7 bytes, .* blocks of 0\. Try"):
+            store.read(path)
         with pytest.raises(KlogError, match="blocks of 0"):
-            store.open(f"{server.url}/x", 7)
-        assert store.open(f"{server.url}/x").size_bytes == 0
+            store.open(path, 7)
+        assert store.open(path).size_bytes == 0
+
+
+def unreported(store: HdfsStore, url: str) -> str:
+    """Write files until one stays unreported: the first few reports go at once."""
+    for number in range(10):
+        path = f"{url}/{number}"
+        store.put_if_absent(path, b"seven b")
+        deadline = time.monotonic() + 4
+        while not store.open(path).size_bytes:
+            if time.monotonic() > deadline:
+                return path
+            time.sleep(0.05)
+    raise AssertionError("all files were reported")
 
 
 def test_hdfs_native_syncs_and_webhdfs_does_not(hdfs: servers.Hdfs) -> None:

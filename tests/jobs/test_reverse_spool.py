@@ -1,0 +1,66 @@
+"""What is left of segments, from the end of a log: given from its beginning, on disk or not."""
+
+from __future__ import annotations
+
+import tracemalloc
+from contextlib import closing
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from klog.jobs.compacting.reverse_spool import ReverseSpool
+from klog.logformat.restamp import Run
+from tests.encode import Record, batch
+from tests.logformat.cleaning.rounds import scan
+
+blocks = st.lists(st.lists(st.integers(0, 200), max_size=3), max_size=4)
+
+
+def runs_of(block: list[int]) -> list[Run]:
+    """Give batches of values of these sizes, at offsets that rise."""
+    every = [batch([Record(at, 1000, b"k", bytes(size))]) for at, size in enumerate(block)]
+    return [Run(data, scan(data)) for data in every]
+
+
+@given(st.lists(st.tuples(blocks, st.booleans(), st.booleans()), max_size=6), st.booleans())
+def test_it_gives_what_it_took_from_the_end(
+    segments: list[tuple[list[list[int]], bool, bool]], is_small: bool
+) -> None:
+    """Segments one after the other, of which some are dropped, and all given now and then."""
+    with closing(ReverseSpool(64 if is_small else 1 << 20)) as spool:
+        held: list[list[int]] = []
+        for own, dropped, drained in segments:
+            spool.mark()
+            for block in own:
+                spool.add(runs_of(block))
+            if dropped:
+                spool.drop()
+            else:
+                held += own
+            if drained:
+                check(spool, held)
+                held = []
+        check(spool, held)
+
+
+def check(spool: ReverseSpool, held: list[list[int]]) -> None:
+    """Drain it: each block that is not empty is one piece, in the order of the log."""
+    found = list(spool.drain())
+    assert [run.data for run in found] == [
+        b"".join(run.data for run in runs_of(block)) for block in reversed(held) if block
+    ]
+    for run in found:
+        assert scan(run.data).headers.tolist() == run.batches.headers.tolist()
+
+
+def test_it_holds_little_of_what_lies_in_its_file() -> None:
+    """However many batches a block has."""
+    block = runs_of([1] * 2000)
+    with closing(ReverseSpool(1000)) as spool:
+        spool.add(block)
+        tracemalloc.start()
+        for _ in range(20):
+            spool.add(block)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 10_000
