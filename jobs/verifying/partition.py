@@ -38,7 +38,7 @@ class NeighbourFacts:
 
     def __init__(self, base: int) -> None:
         """Begin at a segment's first offset."""
-        self.base = base
+        self.base = self.end = base
         self.total = PartitionReport()
         self.findings: list[Finding] = []
         self.ends_known = True
@@ -53,13 +53,15 @@ class NeighbourFacts:
     def add(self, topic: str, number: int, entry: Entry, facts: SegmentFacts) -> None:
         """Take the next segment, which has this number in its partition."""
         runs = facts.runs.of_file(number)
-        if not self.ends_known:
+        # Of what lay in between a compaction may have left nothing.
+        if not self.ends_known or entry["base_offset"] > self.end:
             runs = runs.loose_at(entry["base_offset"])
         self._parts.append(runs)
         if len(self._parts) >= _PARTS:
             self._parts = [self.runs]
         wrong = self.decided.add(facts.decided, topic, entry["partition"])
         self.findings += [*facts.findings, *wrong]
+        self.end = entry["next_offset"]
         self.ends_known = facts.ends_known and entry["origin"] not in ("adopt", "compact")
         self.total = PartitionReport(
             self.total.segments + 1,
@@ -73,6 +75,7 @@ class NeighbourFacts:
         state = {
             "total": self.total,
             "findings": self.findings,
+            "end": self.end,
             "ends_known": self.ends_known,
             "decided": self.decided,
             "_parts": [self.runs],
@@ -87,16 +90,16 @@ def put_together(
     total = PartitionReport()
     parts: list[Runs] = []
     findings = check_tiling(extent, segments)
-    known = True
+    known, end = True, 0
     data: dict[int, list[Data]] = {}
     while total.segments < len(segments):
         one = next(facts)
         findings += one.findings
         findings += follow(data, one.decided, extent.topic, extent.partition)
-        # Nothing lies before offset 0; else what lies before the first segment was deleted.
-        is_loose = not known or (not total.segments and one.base > 0)
+        # Nothing lies before offset 0; what lay before others was deleted or compacted away.
+        is_loose = not known or one.base > end
         parts.append(one.runs.loose_at(one.base) if is_loose else one.runs)
-        known = one.ends_known
+        known, end = one.ends_known, one.end
         if len(parts) >= _PARTS:
             parts = [merged(joined(parts))]
         total = PartitionReport(

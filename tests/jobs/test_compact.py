@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import pickle
+import random
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, NoReturn
@@ -240,6 +243,47 @@ def test_it_leaves_what_the_rules_leave(data: st.DataObject) -> None:
             now_ms += data.draw(st.sampled_from((0, 19, 20, 50)))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_leave_the_same_of_what_klog_wrote(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Many producers and sizes, lost races, records deleted at the start; several rounds."""
+    drawn = random.Random(seed)
+    created(root, segment_bytes=str(drawn.choice((400, 3000, 100_000))), delete_retention_ms="20")
+    other, now_ms = Path(f"{root.given}.other"), NOW_MS
+    for _ in range(3):
+        for _ in range(drawn.randint(1, 5)):
+            seen = root.state("t")
+            for state in (None, seen):
+                given = [
+                    Sent(
+                        b"k%d" % drawn.randrange(30),
+                        drawn.choice((None, b"z" * 300, drawn.randbytes(20))),
+                        now_ms + drawn.randrange(100),
+                    )
+                    for _ in range(drawn.randint(1, 40))
+                ]
+                size = str(drawn.choice((200, 3000)))
+                codec = drawn.choice(("uncompressed", "lz4", "zstd"))
+                root.append("t", given, batch_size=size, compression_type=codec, seen=state)
+        state = root.state("t")
+        if drawn.random() < 0.5:
+            start = drawn.randint(state.log_start[0], state.log_end[0])
+            root.delete_records("t", {0: start})
+        shutil.copytree(root.given, other)
+        (mine,) = run(root, now_ms=now_ms).partitions
+        with monkeypatch.context() as patched:
+            patched.setattr(compact, "WORTH_RECORDS", 1 << 40)
+            clock = partial(int, now_ms)
+            found = compact.run(None, str(other), min_dirty_ratio=0.0, clock_ms=clock)
+            (theirs,) = found.partitions
+        assert b"".join(segments(path_of(root))) == b"".join(segments(other))
+        assert (mine.left, mine.records_after) == (theirs.left, theirs.records_after)
+        nothing_is_wrong(path_of(root))
+        shutil.rmtree(other)
+        now_ms += drawn.choice((0, 20, 1000))
+
+
 def test_a_batch_whose_first_record_was_not_its_oldest(root: WrittenRoot) -> None:
     """Where the first one goes, the batch has another's time, as its header tells it."""
     times = {b"a": START_MS, b"b": START_MS - 20}
@@ -405,6 +449,18 @@ def test_segments_that_lose_nothing_are_not_written_again(root: WrittenRoot) -> 
     after = entries_of(path_of(root))
     assert after[:-2] == before[:-1][: len(after) - 2]
     assert told.records_after == 60
+    nothing_is_wrong(path_of(root))
+
+
+def test_a_segment_of_which_nothing_is_left(root: WrittenRoot) -> None:
+    """Its neighbours stay, and their sequences are no gap."""
+    created(root, segment_bytes="250")
+    own = [Sent(b"%d" % n, b"v" * 120, NOW_MS) for n in range(3)]
+    root.append("t", own, batch_size="1", compression_type="uncompressed")
+    root.append("t", [Sent(b"1", b"v", NOW_MS)])
+    assert [one["next_offset"] for one in entries_of(path_of(root))] == [1, 2, 3, 4]
+    run(root)
+    assert [one["next_offset"] for one in entries_of(path_of(root))] == [1, 3, 4]
     nothing_is_wrong(path_of(root))
 
 
