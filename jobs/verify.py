@@ -79,7 +79,8 @@ def run(
 class VerifyTask:
     """Neighbouring segments of a partition, and the number of the first among all of it.
 
-    `root` and `storage` are as they were given.
+    `cleaned_to` is the offset up to which the partition was compacted. `root` and `storage` are as
+    they were given.
     """
 
     root: str
@@ -87,6 +88,7 @@ class VerifyTask:
     topic: str
     segments: EntryRows
     first: int
+    cleaned_to: int
     fast: bool
 
 
@@ -96,7 +98,7 @@ def verify_segments(task: VerifyTask) -> NeighbourFacts:
     One whose files are not there is told without a look at the log as it is now.
     """
     root = open_root(task.root, task.storage)
-    facts = NeighbourFacts(int(task.segments[0]["base_offset"]))
+    facts = NeighbourFacts(int(task.segments[0]["base_offset"]), task.cleaned_to)
     for number, entry in enumerate(task.segments, task.first):
         found = verify_segment(root.store, root.path, task.topic, entry, fast=task.fast)
         facts.add(task.topic, number, entry, found)
@@ -127,7 +129,7 @@ def _with_topic(
         return report
     report = replace(report, versions={**report.versions, topic: state.version})
     table = state.segments.combine_chunks()
-    tasks = _tasks(root, storage, topic, table, fast=report.fast)
+    tasks = _tasks(root, storage, topic, state, fast=report.fast)
     facts = run_tasks(spark, verify_segments, tasks, "verify")
     findings: list[Finding] = []
     for number in range(state.partitions):
@@ -160,16 +162,20 @@ def _with_topic(
 
 
 def _tasks(
-    root: KlogRoot, storage: Storage, topic: str, table: pa.Table, *, fast: bool
+    root: KlogRoot, storage: Storage, topic: str, state: State, *, fast: bool
 ) -> Coming[VerifyTask]:
     """Cut a topic's segments, in their order, into tasks of one partition each."""
+    table = state.segments.combine_chunks()
     bounds = list(_bounds(table))
     segments = EntryRows(table)
-    made = (
-        VerifyTask(root.given, storage, topic, segments.part(begin, end), begin - first, fast)
-        for first, begin, end in bounds
-    )
-    return Coming(made, len(bounds))
+
+    def made() -> Iterator[VerifyTask]:
+        for first, begin, end in bounds:
+            own = segments.part(begin, end)
+            cleaned_to = state.cleaned_to.get(own[0]["partition"], 0)
+            yield VerifyTask(root.given, storage, topic, own, begin - first, cleaned_to, fast)
+
+    return Coming(made(), len(bounds))
 
 
 def _bounds(table: pa.Table) -> Iterator[tuple[int, int, int]]:

@@ -36,9 +36,10 @@ class NeighbourFacts:
     Of a producer that follows on from one to the next it holds no more than of a lone segment.
     """
 
-    def __init__(self, base: int) -> None:
-        """Begin at a segment's first offset."""
+    def __init__(self, base: int, cleaned_to: int = 0) -> None:
+        """Begin at a segment's first offset; the partition was compacted up to `cleaned_to`."""
         self.base = self.end = base
+        self._cleaned_to = cleaned_to
         self.total = PartitionReport()
         self.findings: list[Finding] = []
         self.ends_known = True
@@ -53,8 +54,7 @@ class NeighbourFacts:
     def add(self, topic: str, number: int, entry: Entry, facts: SegmentFacts) -> None:
         """Take the next segment, which has this number in its partition."""
         runs = facts.runs.of_file(number)
-        # Of what lay in between a compaction may have left nothing.
-        if not self.ends_known or entry["base_offset"] > self.end:
+        if not self.ends_known or _was_emptied(self.end, entry["base_offset"], self._cleaned_to):
             runs = runs.loose_at(entry["base_offset"])
         self._parts.append(runs)
         if len(self._parts) >= _PARTS:
@@ -80,7 +80,12 @@ class NeighbourFacts:
             "decided": self.decided,
             "_parts": [self.runs],
         }
-        return (NeighbourFacts, (self.base,), state)
+        return (NeighbourFacts, (self.base, self._cleaned_to), state)
+
+
+def _was_emptied(end: int, base: int, cleaned_to: int) -> bool:
+    """Tell whether a compaction may have left nothing of what lay between two segments."""
+    return end < base <= cleaned_to
 
 
 def put_together(
@@ -96,8 +101,9 @@ def put_together(
         one = next(facts)
         findings += one.findings
         findings += follow(data, one.decided, extent.topic, extent.partition)
-        # Nothing lies before offset 0; what lay before others was deleted or compacted away.
-        is_loose = not known or one.base > end
+        # Nothing lies before offset 0; else what lies before the first segment was deleted.
+        is_first = not total.segments and one.base > 0
+        is_loose = not known or is_first or _was_emptied(end, one.base, extent.cleaned_to)
         parts.append(one.runs.loose_at(one.base) if is_loose else one.runs)
         known, end = one.ends_known, one.end
         if len(parts) >= _PARTS:
