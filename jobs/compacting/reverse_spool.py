@@ -8,7 +8,7 @@ besides but where it lies. (What a writer spools, `connector/sink/spool.py`, goe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 
 from klog.logformat import batch as v2
@@ -59,8 +59,9 @@ class ReverseSpool:
         self.drop()
 
     def close(self) -> None:
-        """Give the memory and the file back."""
-        self._file.close()
+        """Give the memory and the file back; what a full disk did not take is given up."""
+        with suppress(OSError):  # Closing tries once more to write it.
+            self._file.close()
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class UniqueTask:
     topic: str
     partition: int
     segments: EntryRows
-    log_start: int = 0
+    log_start: int
 
 
 def superseded(task: UniqueTask) -> list[Finding]:

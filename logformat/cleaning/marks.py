@@ -25,6 +25,7 @@ from klog.logformat.cleaning.offset_map import ABSENT, KeyRange, OffsetMap
 from klog.logformat.index import Longs, Mask
 from klog.logformat.transactions import is_control
 
+_NO_PLACES: Longs = np.empty(0, np.int64)
 MakeMap = Callable[[int, KeyRange | None], OffsetMap | HashedMap]
 
 
@@ -167,7 +168,8 @@ class Marking:
 
     def marks(self) -> tuple[list[SegmentMarks], list[SegmentMarks]]:
         """Give the marks of the dirty segments and of the clean ones, as they came."""
-        places = self._map.places()
+        # Of a dirty part that was cleaned at once the map knows keys, and no places.
+        places = self._map.places() if self._dirty else _NO_PLACES
         return (
             [one.dirty_marks(places) for one in self._dirty],
             [one.marks() for one in self._clean],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import resource
 import tracemalloc
 from contextlib import closing
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.jobs.compacting.reverse_spool import ReverseSpool
+from klog.jobs.compacting.reverse_spool import NoRoomError, ReverseSpool
 from klog.logformat.restamp import Run
 from tests.encode import Record, batch
 from tests.logformat.cleaning.rounds import scan
@@ -64,3 +66,21 @@ def test_it_holds_little_of_what_lies_in_its_file() -> None:
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert held < 10_000
+
+
+def test_a_disk_that_takes_no_more_is_told_as_that_alone() -> None:
+    """Whatever is still in a buffer then: closing does not raise something else."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    (run,) = runs_of([3000])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(NoRoomError):
+            fill(run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def fill(run: Run) -> None:
+    with closing(ReverseSpool(10)) as spool:
+        for _ in range(20):
+            spool.add([run])

@@ -163,7 +163,7 @@ def test_a_task_is_tried_again_when_the_store_was_away(
     monkeypatch.setattr(tasks, "PAUSE_SECONDS", 0)
     failing(monkeypatch, 2)
     own = EntryRows(entries.table_of(entries_of(Path(root.given))))
-    task = keys.UniqueTask(root.given, NOTHING_GIVEN, "t", 0, own)
+    task = keys.UniqueTask(root.given, NOTHING_GIVEN, "t", 0, own, 0)
     told = tasks._tried(keys.superseded, task)
     assert isinstance(told, list)
     assert [one.offset for one in told] == [0, 1, 3, 4]
