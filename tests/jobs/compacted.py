@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from klog.jobs import compact
+from klog.jobs.compacting import at_once
 from klog.jobs.compacting.report import CompactReport
+from klog.logformat.cleaning import newest_first
 from tests.corpus.clients import Sent
 from tests.encode import Record
 from tests.jobs.written_root import WrittenRoot
@@ -42,6 +46,17 @@ def rows(first: int, count: int, keys: int = 7, size: int = 30) -> list[Sent]:
 def run(root: WrittenRoot, topic: Any = None, now_ms: int = NOW_MS, **more: Any) -> CompactReport:
     given = {"min_dirty_ratio": 0.0, **more}
     return compact.run(None, root.given, topic, clock_ms=lambda: now_ms, **given)
+
+
+def by_loops(monkeypatch: pytest.MonkeyPatch, *, little_memory: bool) -> None:
+    """Have all compactions go by loops that numba compiled, however few records there are.
+
+    With little memory segments are read twice, what is left lies in a file, and a block is a batch.
+    """
+    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    if little_memory:
+        monkeypatch.setattr(at_once, "HELD_BYTES", 1)
+        monkeypatch.setattr(newest_first, "_BLOCK_BYTES", 1)
 
 
 def created(root: WrittenRoot, partitions: int = 1, **config: str) -> None:
