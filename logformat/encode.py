@@ -11,20 +11,15 @@ and the numbers about a group's records: a hundred and fifty bytes each, whateve
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
-
-import google_crc32c
-import numpy as np
 
 from klog.logformat import batch as v2
 from klog.logformat.arrow import bounds_of, refuse
 from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
-from klog.logformat.compress import compress
 from klog.logformat.form import MAX_LONG, Form, check_range
 from klog.logformat.records import (
     MAX_FIRST_OFFSET,
@@ -35,6 +30,7 @@ from klog.logformat.records import (
     measure,
     write,
 )
+from klog.logformat.sealing import Span, sealed
 from klog.logformat.sequence import advance
 from klog.logformat.varint import Longs
 from klog.logformat.walk import MIN_RECORD_BYTES
@@ -42,12 +38,7 @@ from klog.logformat.walk import MIN_RECORD_BYTES
 GROUP_BYTES = 1 << 20
 """So many bytes of records are measured at once, or those of one larger batch."""
 _MOST_BATCHES = 1024
-_WORTH_A_CALL_BYTES = 8 << 10
-"""Pieces that are smaller on average are joined: copying them takes less time than a call each."""
 _FIRST_ROWS = 4096
-
-_frame = struct.Struct(">qiibI").pack
-_checked = struct.Struct(">hiqqqhii").pack
 
 
 def encode(records: Records, form: Form) -> Iterator[bytes]:
@@ -133,18 +124,6 @@ def size_in_bytes(records: Records, form: Form, base_offset: int | None = None) 
     base = int(rows.offsets[0]) if base_offset is None else base_offset
     laid = lay(rows, 0, len(rows), _base_timestamp(rows, 0, form), base)
     return v2.HEADER_BYTES + int(laid.sizes.sum())
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What the header of one batch says of its records."""
-
-    base_offset: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    base_sequence: int
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,38 +216,3 @@ def _check_sizes(sizes: Longs, first_row: int) -> None:
     """Refuse a record that is by itself a larger batch than a reader takes, before it is copied."""
     wrong = sizes > MAX_BATCH_BYTES - v2.HEADER_BYTES
     refuse(wrong, first_row, f"the record makes a batch of more than {MAX_BATCH_BYTES} bytes")
-
-
-def sealed(
-    payload: Sequence[memoryview], form: Form, attributes: int, span: Span, first_row: int = 0
-) -> bytes:
-    """Compress the records, and put the header and its CRC-32C before them.
-
-    Compression makes some records larger: that what comes of it is too large shows here alone.
-    """
-    packed = compress(attributes & v2.CODEC_MASK, payload, form.level)
-    packed_bytes = sum(map(len, packed))
-    if packed_bytes < _WORTH_A_CALL_BYTES * len(packed):
-        packed = [b"".join(packed)]
-    size = v2.HEADER_BYTES + packed_bytes
-    if size > MAX_BATCH_BYTES:
-        raise ValueError(
-            f"row {first_row}: the batch of {span.count} records from here has {size} bytes when "
-            f"compressed, the limit is {MAX_BATCH_BYTES}; lower batch_bytes or do not compress"
-        )
-    checked = _checked(
-        attributes,
-        span.last_offset_delta,
-        span.base_timestamp,
-        span.max_timestamp,
-        form.producer_id,
-        form.producer_epoch,
-        span.base_sequence,
-        span.count,
-    )
-    crc = google_crc32c.value(checked)
-    for piece in packed:
-        crc = google_crc32c.extend(crc, np.frombuffer(piece, np.uint8))
-    length = v2.MIN_LENGTH + packed_bytes
-    front = _frame(span.base_offset, length, form.leader_epoch, v2.MAGIC, crc)
-    return b"".join((front, checked, *packed))

@@ -15,9 +15,9 @@ import numpy as np
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS, MAX_DECODED_BYTES, PART_BYTES
-from klog.logformat.encode import Span, sealed
 from klog.logformat.form import Form
 from klog.logformat.index import Longs, Mask
+from klog.logformat.sealing import Span, sealed
 from klog.logformat.sections import Sections, record_sections
 
 NO_HORIZON = -1
