@@ -2,8 +2,9 @@
 
 The rule: each starts from what its callers hold, and ends with whole batches, compressed and with
 their CRC, of the same records and the same number of them in a batch. What one gives, the other
-reads: a test holds that. The time is the process's CPU time, so threads would count and other
-processes do not.
+reads: a test holds that. klog encodes by loops that numba compiled, as a process does that has
+written some millions of records, and by whole columns, as any does until then. The time is the
+process's CPU time, so threads would count and other processes do not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks.timing import Times, Work, interleaved
 from klog.logformat.arrow import binary_array
 from klog.logformat.batch import HEADER_BYTES, scan
 from klog.logformat.codecs import NAMES, NONE
+from klog.logformat.compiled.compiling import writing_loops
 from klog.logformat.compress import compress
 from klog.logformat.encode import encode, size_in_bytes
 from klog.logformat.form import BATCH_BYTES, Form
@@ -31,7 +33,7 @@ from klog.logformat.offset_index import encode_offset_index
 from klog.logformat.records import Records
 from klog.logformat.time_index import encode_time_index
 
-KLOG, CODEC, INDEXES = "klog", "codec alone", "indexes"
+KLOG, COLUMNS, CODEC, INDEXES = "klog", "without numba", "codec alone", "indexes"
 LARGE, SMALL = "512 KiB", "150 records"
 SMALL_RECORDS = 150
 CODECS: dict[str, tuple[str, int | None]] = {
@@ -85,7 +87,13 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, rounds: int) -> Times:
     """Time both writers, the codec alone on what klog gives it, and indexes of what it wrote."""
     size = records_in_a_batch(columns, form)
-    works: dict[str, Work] = {KLOG: lambda: _drain(encode(columns, form), len(columns))}
+    loops = writing_loops()
+    if loops is None:
+        raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
+    works: dict[str, Work] = {
+        KLOG: lambda: _drain(encode(columns, form, loops), len(columns)),
+        COLUMNS: lambda: _drain(encode(columns, form), len(columns)),
+    }
     part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
     segment = b"".join(encode(part, form))
     works[INDEXES] = lambda: _index(segment, len(part))

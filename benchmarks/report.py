@@ -64,7 +64,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
     """Tell klog's encoding against kafka-python's; rates are million records a second."""
     header = (
         "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
-        "codec alone", "kafka-python", "indexes add", "target",
+        "without numba", "codec alone", "kafka-python", "indexes add", "target",
     )  # fmt: skip
     rows = []
     for result in results:
@@ -83,7 +83,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
                 rate,
                 *(
                     f"{times.rate(name) / MILLION:.2f}" if name in times.seconds else "-"
-                    for name in (encode.CODEC, KAFKA_PYTHON)
+                    for name in (encode.COLUMNS, encode.CODEC, KAFKA_PYTHON)
                 ),
                 f"{100 * times.rate(encode.KLOG) / times.rate(encode.INDEXES):.1f} %",
                 "5 %",

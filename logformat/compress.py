@@ -94,7 +94,7 @@ def _none(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
 
 
 def _gzip(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
-    data = b"".join(pieces)
+    data = _whole(pieces)
     stream = zlib_ng.compressobj(level, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS, _GZIP_MEMORY_LEVEL)
     trailer = _gzip_trailer(zlib_ng.crc32(data), len(data) & 0xFFFFFFFF)
     return [_GZIP_HEADER, stream.compress(data), stream.flush(), trailer]
@@ -127,8 +127,12 @@ def _lz4(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
 
 
 def _zstd(pieces: Sequence[memoryview], level: int) -> Sequence[Piece]:
-    data = b"".join(pieces)
+    data = _whole(pieces)
     return [_zstd_compressor(level).compress(data) if data else _ZSTD_EMPTY]
+
+
+def _whole(pieces: Sequence[memoryview]) -> Piece:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _blocks(pieces: Sequence[memoryview], size_bytes: int) -> Iterator[Piece]:

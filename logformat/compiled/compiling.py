@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, cast
@@ -20,8 +21,8 @@ from zipimport import zipimporter
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 WORTH_RECORDS = 1 << 22
-"""A partition of fewer takes some 1.5 s more without them; to load them takes 0.6 s, and to compile
-them, once where they can be kept, 5."""
+"""To compact a partition of so many takes some 1.5 s less with them, and to write so many records
+0.7; to load them takes 0.6 s, and to compile them, once where they can be kept, 5."""
 
 
 class Loops(NamedTuple):
@@ -31,29 +32,55 @@ class Loops(NamedTuple):
     tables: ModuleType
 
 
+class Rented:
+    """Loops that a process loads once it has done without for as many records as loading is worth.
+
+    So what is lost is at most what loading takes, once more, however many records there will be.
+    """
+
+    def __init__(self, load: Callable[[], ModuleType | None], worth_records: int) -> None:
+        """Begin with no record done."""
+        self._load, self._left = load, worth_records
+
+    def given(self, records: int) -> ModuleType | None:
+        """Give the loops for so many records more, None while they are not worth it."""
+        self._left -= records
+        return self._load() if self._left < 0 else None
+
+
 @cache
 def loops() -> Loops | None:
-    """Give the loops, compiled; None where there can be none, with a warning if numba is there.
+    """Give the loops of compactions, compiled; None where there can be none.
 
-    It is worked out once in a process.
+    Then there is a warning if numba is there. It is worked out once in a process.
     """
+    found = _compiled("loops", "tables")
+    return None if found is None else Loops(*found)
+
+
+@cache
+def writing_loops() -> ModuleType | None:
+    """Give the loops that write batches, as `loops` does."""
+    found = _compiled("writing")
+    return None if found is None else found[0]
+
+
+def _compiled(*names: str) -> list[ModuleType] | None:
     if find_spec("numba") is None:
         return None
     try:
-        from klog.logformat.compiled import loops as records
-        from klog.logformat.compiled import tables
-
-        records.compile_all()
-        tables.compile_all()
+        found = [import_module(f"klog.logformat.compiled.{name}") for name in names]
+        for module in found:
+            module.compile_all()
     except Exception as exc:  # noqa: BLE001 - whatever it is, it can be done without
         warnings.warn(
-            f"numba is installed and cannot be used, which only makes compaction slower: "
+            f"numba is installed and cannot be used, which only makes klog slower: "
             f"{type(exc).__name__}: {exc}",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         return None
-    return Loops(records, tables)
+    return found
 
 
 def compiled(loop: Loop) -> Loop:

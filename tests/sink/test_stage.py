@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klog.connector.log import live
+from klog.connector.sink import topic_stage
 from klog.connector.sink.identity import identity_of
 from klog.connector.sink.rows import PIECE_ROWS
 from klog.errors import KlogError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import NAMES
+from klog.logformat.compiled.compiling import Rented, writing_loops
 from klog.logformat.encode import encode
 from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE
@@ -61,6 +64,23 @@ def numbered(count: int, value_bytes: int = 20) -> pa.Table:
             "timestamp": pa.array(np.arange(count) + NOW_MS, pa.int64()).cast(pa.timestamp("ms")),
         }
     )
+
+
+def test_many_rows_go_on_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a process has written so many; a log is the same, wherever in it that is."""
+    batches = numbered(3000, value_bytes=500).to_batches(max_chunksize=100)
+    expected = staged(topic(), batches).log_bytes(0)
+    loaded: list[ModuleType | None] = []
+
+    def load() -> ModuleType | None:
+        loaded.append(writing_loops())
+        return loaded[-1]
+
+    for worth, times in ((-1, 2), (2500, 1), (1 << 40, 0)):
+        loaded.clear()
+        monkeypatch.setattr(topic_stage, "_LOOPS", Rented(load, worth))
+        assert staged(topic(), batches).log_bytes(0) == expected
+        assert (len(loaded), None in loaded) == (times, False)
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,119 @@
+"""Loops that write batches make those that columns make, or leave them to columns."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from klog.logformat.compiled import compiling, writing
+from klog.logformat.compiled.compiling import Rented, writing_loops
+from klog.logformat.encode import encode
+from klog.logformat.filling import filled
+from klog.logformat.form import Form
+from klog.logformat.headers import HEADERS_TYPE
+from klog.logformat.records import Records
+from tests.encode import CODECS, Record
+from tests.logformat.compiled.rows_to_write import check
+from tests.logformat.compiled.test_loops import checked
+from tests.logformat.decoding import by_klog
+from tests.logformat.writing import columns
+
+ROWS = [Record(at, at - 1, b"k%d" % at, None if at == 2 else b"v" * 40 * at) for at in range(9)]
+
+
+def test_it_is_whatever_columns_give() -> None:
+    whole = sum(map(check, range(300)))
+    assert 200 < whole < 290
+
+
+def test_no_rows_lead_out_of_what_a_loop_was_given(tmp_path: Path) -> None:
+    assert "were whole" in checked(tmp_path, "tests.logformat.compiled.rows_to_write", "1000")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_plain_rows_are_not_left_to_columns(codec: int) -> None:
+    made: list[bytes] = []
+    assert rest(columns(ROWS), Form(batch_bytes=400, codec=codec), made) == len(ROWS)
+    assert len(made) > 3
+    assert by_klog(b"".join(made)) == ROWS
+
+
+def rest(records: Records, form: Form, made: list[bytes]) -> int:
+    """Take what the loops make, and give the row from which columns have to go on."""
+    batches = filled(records, form, writing)
+    while True:
+        try:
+            made.append(next(batches))
+        except StopIteration as end:
+            return int(end.value)
+
+
+def test_a_column_of_headers_that_are_all_null_is_none() -> None:
+    plain = columns(ROWS)
+    for headers, behind in ((pa.nulls(9, HEADERS_TYPE), 9), (pa.array([[]] * 9, HEADERS_TYPE), 0)):
+        given = Records(plain.timestamp_ms, plain.key, plain.value, headers)
+        assert rest(given, Form(), []) == behind
+        assert list(encode(given, Form(), writing)) == list(encode(plain, Form()))
+
+
+def test_what_is_before_a_row_that_is_wrong_is_whole() -> None:
+    """Columns go on from the first row of its batch."""
+    offsets = np.array([0, 1, 2, 3, 4, 5, 6, 6, 8])
+    plain = columns(ROWS)
+    given = Records(plain.timestamp_ms, plain.key, plain.value, None, offsets)
+    made: list[bytes] = []
+    behind = rest(given, Form(batch_bytes=400), made)
+    assert by_klog(b"".join(made)) == ROWS[:behind]
+    assert 3 < behind < 7
+
+
+def test_each_loop_is_compiled_once() -> None:
+    """Whatever columns look like: chunks, nulls, offsets, bytes that may be changed."""
+    writing.compile_all()
+    assert sum(map(check, range(1, 40))) > 20
+    changeable = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(bytearray(8))])
+    plain = columns([Record(0, 0, b"k", b"v")])
+    given = Records(changeable, plain.key, plain.value)
+    assert list(encode(given, Form(), writing)) == list(encode(plain, Form()))
+    each: list[Any] = [writing.fit, writing.write]
+    assert [len(loop.signatures) for loop in each] == [1, 1]
+
+
+def test_what_is_held_is_one_batch() -> None:
+    """And what comes of it, whatever there is of records."""
+    values = pa.array([b"v" * 100], pa.binary()).take(pa.array(np.zeros(80_000, np.int32)))
+    records = Records(pa.array(np.arange(80_000)), pa.nulls(80_000, pa.binary()), values)
+    batch_bytes = 1 << 18
+    pool, usual = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        deque(encode(records, Form(batch_bytes=batch_bytes), writing), maxlen=0)
+        assert pool.max_memory() == 0
+        assert tracemalloc.get_traced_memory()[1] < 2 * batch_bytes + (32 << 10)
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(usual)
+
+
+def test_loops_are_loaded_once_they_are_worth_it() -> None:
+    asked: list[int] = []
+
+    def load() -> Any:
+        asked.append(1)
+        return writing
+
+    rented = Rented(load, 100)
+    assert [rented.given(40) for _ in range(4)] == [None, None, writing, writing]
+    assert len(asked) == 2
+
+
+def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "find_spec", lambda name: None)
+    assert writing_loops.__wrapped__() is None
