@@ -24,7 +24,7 @@ from benchmarks.timing import Times, Work, interleaved
 from klog.logformat.arrow import binary_array
 from klog.logformat.batch import HEADER_BYTES, scan
 from klog.logformat.codecs import NAMES, NONE
-from klog.logformat.compiled.compiling import writing_loops
+from klog.logformat.compiled.compiling import Rented, writing_loops
 from klog.logformat.compress import compress
 from klog.logformat.encode import encode, size_in_bytes
 from klog.logformat.form import BATCH_BYTES, Form
@@ -87,16 +87,16 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, rounds: int) -> Times:
     """Time both writers, the codec alone on what klog gives it, and indexes of what it wrote."""
     size = records_in_a_batch(columns, form)
-    loops = writing_loops()
-    if loops is None:
+    if writing_loops() is None:
         raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
+    by_loops, by_columns = Rented(writing_loops, -1), Rented(lambda: None, -1)
     works: dict[str, Work] = {
-        KLOG: lambda: _drain(encode(columns, form, loops), len(columns)),
-        COLUMNS: lambda: _drain(encode(columns, form), len(columns)),
+        KLOG: lambda: _drain(encode(columns, form, by_loops), len(columns)),
+        COLUMNS: lambda: _drain(encode(columns, form, by_columns), len(columns)),
     }
     part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
-    segment = b"".join(encode(part, form))
-    works[INDEXES] = lambda: _index(segment, len(part))
+    segment = b"".join(encode(columns, form, by_loops))
+    works[INDEXES] = lambda: _index(segment, len(columns))
     if form.codec != NONE:
         uncompressed = replace(form, codec=NONE, level=None)
         plain = [batch[HEADER_BYTES:] for batch in encode(part, uncompressed)]

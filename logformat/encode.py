@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
-from typing import Any
 
 from klog.logformat import batch as v2
 from klog.logformat.arrow import bounds_of, refuse
 from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
+from klog.logformat.compiled.compiling import WORTH_RECORDS, Rented, writing_loops
 from klog.logformat.filling import filled
 from klog.logformat.form import MAX_LONG, Form, check_range
 from klog.logformat.records import (
@@ -41,19 +41,22 @@ GROUP_BYTES = 1 << 20
 """So many bytes of records are measured at once, or those of one larger batch."""
 _MOST_BATCHES = 1024
 _FIRST_ROWS = 4096
+WRITING = Rented(writing_loops, WORTH_RECORDS)
+"""The loops of whoever encodes in this process."""
 
 
-def encode(records: Records, form: Form, loops: Any = None) -> Iterator[bytes]:
+def encode(records: Records, form: Form, loops: Rented = WRITING) -> Iterator[bytes]:
     """Encode records as batches, one at a time; no records are no batch.
 
-    `loops` are those that numba compiled for writing, if any: then it is done record by record, in
-    a quarter of the time or less, and holds one batch and nothing else. The bytes are the same.
+    With loops that numba compiled it takes a quarter of the time or less, and holds one batch and
+    nothing else; the bytes are the same. Who encodes has them once they are worth loading.
 
     Raises `ValueError` that names the row for a record that cannot be written, or with which a
     batch begins that outgrew `MAX_BATCH_BYTES` in compression; batches before it may have been
     given by then.
     """
-    row = 0 if loops is None else (yield from filled(records, form, loops))
+    compiled = loops.given(len(records))
+    row = 0 if compiled is None else (yield from filled(records, form, compiled))
     rows = _FIRST_ROWS
     while row < len(records):
         window = _window(records, row, rows, form)

@@ -22,7 +22,6 @@ from klog.logformat.sealing import Span, sealed
 from klog.logformat.sequence import advance
 
 _LEAST_ROOM_BYTES = 64 << 10
-_MOST_BYTES = MAX_BATCH_BYTES - v2.HEADER_BYTES
 _NO_NULL = np.array([1], np.uint8)
 
 
@@ -76,7 +75,7 @@ class _Batch:
         written = int(self._state[self._loops.SIZE])
         end, reason = self._loops.fit(rows, fields, row, self._limits, self._state)
         size = int(self._state[self._loops.SIZE])
-        if size > _MOST_BYTES:
+        if size > MAX_BATCH_BYTES - v2.HEADER_BYTES:
             return row, self._loops.REFUSED
         if size > len(self._out):  # Of one record, which is larger than a batch.
             self._out = np.empty(size, np.uint8)

@@ -29,7 +29,6 @@ from klog.connector.store.contract import WritableStore
 from klog.errors import KlogError
 from klog.logformat.arrow import bounds_of
 from klog.logformat.batch import HEADER_BYTES
-from klog.logformat.compiled.compiling import WORTH_RECORDS, Rented, writing_loops
 from klog.logformat.encode import GROUP_BYTES, encode
 from klog.logformat.form import Form
 from klog.logformat.index import Longs
@@ -40,7 +39,6 @@ _COUNT = slice(57, 61)
 """Where a batch says how many records it has."""
 _PART_BYTES, _ROW_BYTES = 2048, 48
 """What rows gathered at a time, and each of them, take beside keys, values and headers."""
-_LOOPS = Rented(writing_loops, WORTH_RECORDS)
 
 
 class _Gathered:
@@ -197,7 +195,7 @@ def _fitting(records: Records, form: Form, limit: int) -> Iterator[tuple[bytes, 
     A batch that compression has made larger than that is made anew as smaller ones.
     """
     done = 0
-    for batch in encode(records, form, _LOOPS.given(len(records))):
+    for batch in encode(records, form):
         count = int.from_bytes(batch[_COUNT], "big")
         if len(batch) <= limit or count == 1:
             yield batch, count

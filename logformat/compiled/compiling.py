@@ -39,7 +39,7 @@ class Rented:
     """
 
     def __init__(self, load: Callable[[], ModuleType | None], worth_records: int) -> None:
-        """Begin with no record done."""
+        """Begin with no record done; below 0 they are worth it at once."""
         self._load, self._left = load, worth_records
 
     def given(self, records: int) -> ModuleType | None:

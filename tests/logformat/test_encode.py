@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +21,7 @@ from klog.logformat import encode as encoding
 from klog.logformat import records
 from klog.logformat.codecs import NAMES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
-from klog.logformat.encode import empty_batch, encode, encode_one, size_in_bytes
+from klog.logformat.encode import empty_batch, encode_one, size_in_bytes
 from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE
 from klog.logformat.records import JOINED_BYTES, Records
@@ -29,8 +30,9 @@ from tests.encode import CODECS, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Record
 from tests.encode import batch as plain_batch
 from tests.logformat.decoding import by_klog
 from tests.logformat.golden import BATCHES
-from tests.logformat.writing import columns, one
+from tests.logformat.writing import BY_COLUMNS, columns, one
 
+encode = partial(encoding.encode, loops=BY_COLUMNS)
 MAX = (1 << 31) - 1
 BYTES, LONG = pa.binary(), pa.int64()
 NULLS = pa.array([None, None], BYTES)

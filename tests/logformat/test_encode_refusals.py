@@ -10,12 +10,14 @@ import pytest
 
 from klog.logformat import batch as v2
 from klog.logformat import encode as encoding
-from klog.logformat import segment_recovery
+from klog.logformat import filling, sealing, segment_recovery
 from klog.logformat.codecs import GZIP, MAX_BATCH_BYTES, NONE, ZSTD, decompress
+from klog.logformat.compiled.compiling import Rented
 from klog.logformat.encode import empty_batch, encode, encode_one, size_in_bytes
 from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
 from klog.logformat.records import MAX_FIRST_OFFSET, Records
+from tests.logformat.writing import BY_COLUMNS, BY_LOOPS
 
 REFUSED_FORMS: list[tuple[dict[str, Any], str]] = [
     ({"transactional": True}, "a transactional batch needs a producer id"),
@@ -74,11 +76,15 @@ REFUSED_ROWS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+WAYS = pytest.mark.parametrize("loops", [BY_COLUMNS, BY_LOOPS], ids=["columns", "loops"])
+
+
+@WAYS
 @pytest.mark.parametrize(("given_columns", "words"), REFUSED_ROWS)
-def test_refuses_rows_by_name(given_columns: dict[str, Any], words: str) -> None:
+def test_refuses_rows_by_name(given_columns: dict[str, Any], words: str, loops: Rented) -> None:
     usual = {"timestamp_ms": column_of(LONG, 1, 2), "key": NULLS, "value": NULLS}
     with pytest.raises(ValueError, match=words):
-        list(encode(Records(**usual | given_columns), Form()))
+        list(encode(Records(**usual | given_columns), Form(), loops))
 
 
 def test_refuses_more_headers_than_a_reader_takes() -> None:
@@ -95,7 +101,8 @@ HIGH_BYTES = bytes(range(128, 256))
 @pytest.fixture
 def lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let writer and recovery have the same lower limit."""
-    monkeypatch.setattr(encoding, "MAX_BATCH_BYTES", LIMIT)
+    for module in (encoding, filling, sealing):
+        monkeypatch.setattr(module, "MAX_BATCH_BYTES", LIMIT)
     monkeypatch.setattr(segment_recovery, "MAX_BATCH_BYTES", LIMIT)
 
 
@@ -107,14 +114,15 @@ def small_and(size_bytes: int) -> Records:
     return Records(times, NULLS, column_of(BYTES, b"", value))
 
 
+@WAYS
 @pytest.mark.usefixtures("lower_limit")
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
 @pytest.mark.parametrize("size_bytes", [LIMIT - 1, LIMIT])
-def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int) -> None:
+def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int, loops: Rented) -> None:
     records = small_and(size_bytes)
     form = Form(batch_bytes=LIMIT, codec=codec)
     assert size_in_bytes(records.part(1, 2), form) == size_bytes
-    both = list(encode(records, form))
+    both = list(encode(records, form, loops))
     assert both[1] == encode_one(records.part(1, 2), form)
     log = b"".join(both)
     found = segment_recovery.recover(log, 0)
@@ -123,14 +131,15 @@ def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int) -> None
     assert len(decompress(codec, log[begin:], LIMIT)) == size_bytes - v2.HEADER_BYTES
 
 
+@WAYS
 @pytest.mark.usefixtures("lower_limit")
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
-def test_refuses_a_record_larger_than_any_batch(codec: int) -> None:
+def test_refuses_a_record_larger_than_any_batch(codec: int, loops: Rented) -> None:
     records = small_and(LIMIT + 1)
     form = Form(batch_bytes=LIMIT, codec=codec)
     words = "row 1: the record makes a batch of more than 1000 bytes"
     with pytest.raises(ValueError, match=words):
-        list(encode(records, form))
+        list(encode(records, form, loops))
     with pytest.raises(ValueError, match=words):
         encode_one(records, form)
 
@@ -150,20 +159,21 @@ def test_refuses_more_records_than_one_batch_has_room_for(over: int) -> None:
         encode_one(records, form)
 
 
+@WAYS
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_refuses_a_batch_that_outgrew_the_limit_in_compression(
-    over: int, monkeypatch: pytest.MonkeyPatch
+    over: int, loops: Rented, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = Records(column_of(LONG, 1, 2), NULLS, column_of(BYTES, b"", HIGH_BYTES))
     form = Form(batch_bytes=100, codec=GZIP)
-    large = list(encode(records, form))[1]
+    large = list(encode(records, form, loops))[1]
     assert len(large) > size_in_bytes(records.part(1, 2), form)
-    monkeypatch.setattr(encoding, "MAX_BATCH_BYTES", len(large) - over)
+    monkeypatch.setattr(sealing, "MAX_BATCH_BYTES", len(large) - over)
     if over <= 0:
-        assert list(encode(records, form))[1] == large
+        assert list(encode(records, form, loops))[1] == large
         return
     with pytest.raises(ValueError, match=r"row 1: the batch of 1 records .* when compressed"):
-        list(encode(records, form))
+        list(encode(records, form, loops))
 
 
 @pytest.mark.parametrize("integer", [np.int64, np.int32, np.uint8])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from types import ModuleType
 from typing import Any
@@ -78,7 +79,8 @@ def test_many_rows_go_on_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for worth, times in ((-1, 2), (2500, 1), (1 << 40, 0)):
         loaded.clear()
-        monkeypatch.setattr(topic_stage, "_LOOPS", Rented(load, worth))
+        by_loops = partial(encode, loops=Rented(load, worth))
+        monkeypatch.setattr(topic_stage, "encode", by_loops)
         assert staged(topic(), batches).log_bytes(0) == expected
         assert (len(loaded), None in loaded) == (times, False)
 

@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from klog.logformat.codecs import GZIP, LZ4, NONE, ZSTD
-from klog.logformat.compiled import writing
+from klog.logformat.compiled.compiling import Rented
 from klog.logformat.encode import encode
 from klog.logformat.form import Form
 from klog.logformat.records import Records
+from tests.logformat.writing import BY_COLUMNS, BY_LOOPS
 
 _NOW_MS = 1_700_000_000_000
 _TIMES = (-1, 0, _NOW_MS, _NOW_MS + 63, _NOW_MS + 8191, 1 << 62, (1 << 63) - 1)
@@ -95,7 +96,7 @@ def _form(rng: random.Random) -> Form:
     )
 
 
-def made(records: Records, form: Form, loops: Any) -> tuple[list[bytes], str]:
+def made(records: Records, form: Form, loops: Rented) -> tuple[list[bytes], str]:
     """Encode rows: the batches, and what was said of a row that is wrong."""
     found: list[bytes] = []
     try:
@@ -111,8 +112,8 @@ def check(seed: int) -> bool:
     Columns find a wrong row before they give the batches nearest before it.
     """
     records, form = drawn(seed)
-    batches, said = made(records, form, None)
-    others, said_of_others = made(records, form, writing)
+    batches, said = made(records, form, BY_COLUMNS)
+    others, said_of_others = made(records, form, BY_LOOPS)
     assert said_of_others == said, seed
     assert others[: len(batches)] == batches, seed
     assert said or len(others) == len(batches), seed

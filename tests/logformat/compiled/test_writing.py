@@ -22,7 +22,7 @@ from tests.encode import CODECS, Record
 from tests.logformat.compiled.rows_to_write import check
 from tests.logformat.compiled.test_loops import checked
 from tests.logformat.decoding import by_klog
-from tests.logformat.writing import columns
+from tests.logformat.writing import BY_COLUMNS, BY_LOOPS, columns
 
 ROWS = [Record(at, at - 1, b"k%d" % at, None if at == 2 else b"v" * 40 * at) for at in range(9)]
 
@@ -59,7 +59,7 @@ def test_a_column_of_headers_that_are_all_null_is_none() -> None:
     for headers, behind in ((pa.nulls(9, HEADERS_TYPE), 9), (pa.array([[]] * 9, HEADERS_TYPE), 0)):
         given = Records(plain.timestamp_ms, plain.key, plain.value, headers)
         assert rest(given, Form(), []) == behind
-        assert list(encode(given, Form(), writing)) == list(encode(plain, Form()))
+        assert list(encode(given, Form(), BY_LOOPS)) == list(encode(plain, Form(), BY_COLUMNS))
 
 
 def test_what_is_before_a_row_that_is_wrong_is_whole() -> None:
@@ -80,7 +80,7 @@ def test_each_loop_is_compiled_once() -> None:
     changeable = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(bytearray(8))])
     plain = columns([Record(0, 0, b"k", b"v")])
     given = Records(changeable, plain.key, plain.value)
-    assert list(encode(given, Form(), writing)) == list(encode(plain, Form()))
+    assert list(encode(given, Form(), BY_LOOPS)) == list(encode(plain, Form(), BY_COLUMNS))
     each: list[Any] = [writing.fit, writing.write]
     assert [len(loop.signatures) for loop in each] == [1, 1]
 
@@ -94,7 +94,7 @@ def test_what_is_held_is_one_batch() -> None:
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:
-        deque(encode(records, Form(batch_bytes=batch_bytes), writing), maxlen=0)
+        deque(encode(records, Form(batch_bytes=batch_bytes), BY_LOOPS), maxlen=0)
         assert pool.max_memory() == 0
         assert tracemalloc.get_traced_memory()[1] < 2 * batch_bytes + (32 << 10)
     finally:
