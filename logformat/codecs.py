@@ -25,6 +25,8 @@ from klog.errors import CorruptRecordError
 
 Piece: TypeAlias = "bytes | memoryview"
 """Of what was compressed, as a codec gives it."""
+Blocks: TypeAlias = Iterator[tuple[memoryview, int, int]]
+"""Those of an lz4 frame: bytes, whether they are stored, the most that they can hold."""
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -83,19 +85,22 @@ def decompress_pieces(
         raise CorruptRecordError(f"{NAMES[codec]} data is damaged: {exc}") from exc
 
 
-def decompress_into(codec: int, data: memoryview, out: memoryview) -> int | None:
-    """Decompress the records of a batch to the start of `out`, and give their size.
+def decompress_into(codec: int, data: memoryview, out: memoryview, magic: int = 2) -> int | None:
+    """Decompress the records of a batch of format `magic` to the start of `out`; gives their size.
 
     Memory that was written before costs far less than new memory: zstd takes half as long again to
     write to the latter. None says that they do not fit, or are damaged: `decompress_pieces` tells.
     """
-    if (decoder := _INTO.get(codec)) is not None:
+    decoder = _INTO.get(codec)
+    if decoder is not None:
+        if codec == LZ4 and magic == 0:
+            decoder = _lz4_of_magic_0_into
         try:
             return decoder(data, out)
         except _DAMAGE:
             return None
     try:
-        pieces = list(decompress_pieces(codec, data, len(out)))
+        pieces = list(decompress_pieces(codec, data, len(out), magic))
     except CorruptRecordError:
         return None
     if sum(map(len, pieces)) > len(out):
@@ -181,22 +186,32 @@ def _snappy_block(block: memoryview, room: _Room) -> bytes:
 
 
 def _lz4(data: memoryview, limit: int) -> Iterator[Piece]:
-    _check_lz4_header(data)
-    return _lz4_of_magic_0(data, limit)
+    return _lz4_pieces(_checked_lz4(data), limit)
 
 
 def _lz4_of_magic_0(data: memoryview, limit: int) -> Iterator[Piece]:
     """Decompress a frame whose header checksum covers the magic too (docs/format.md, 5)."""
+    return _lz4_pieces(_lz4_blocks(data, *_lz4_frame(data)), limit)
+
+
+def _lz4_pieces(blocks: Blocks, limit: int) -> Iterator[Piece]:
     room = _Room(limit)
-    for block, stored, most in _lz4_blocks(data):
+    for block, stored, most in blocks:
         yield room.taken(block if stored else lz4.block.decompress(block, uncompressed_size=most))
 
 
 def _lz4_into(data: memoryview, out: memoryview) -> int:
     """Decompress a frame to the start of `out`; what does not fit is an error."""
-    _check_lz4_header(data)
+    return _lz4_blocks_into(_checked_lz4(data), out)
+
+
+def _lz4_of_magic_0_into(data: memoryview, out: memoryview) -> int:
+    return _lz4_blocks_into(_lz4_blocks(data, *_lz4_frame(data)), out)
+
+
+def _lz4_blocks_into(blocks: Blocks, out: memoryview) -> int:
     position = 0
-    for block, stored, most in _lz4_blocks(data):
+    for block, stored, most in blocks:
         room = out[position : position + most]
         if stored:
             room[: len(block)] = block
@@ -206,9 +221,8 @@ def _lz4_into(data: memoryview, out: memoryview) -> int:
     return position
 
 
-def _lz4_blocks(data: memoryview) -> Iterator[tuple[memoryview, int, int]]:
-    """Give the blocks of a frame: (bytes, whether they are stored, the most they can hold)."""
-    position, block_bytes, block_checksums = _lz4_frame(data)
+def _lz4_blocks(data: memoryview, position: int, block_bytes: int, block_checksums: bool) -> Blocks:
+    """Give the blocks of a frame, the first of which begins at `position`."""
     while True:
         (word,) = _le_uint(data, position)
         position += 4
@@ -226,10 +240,12 @@ def _lz4_blocks(data: memoryview) -> Iterator[tuple[memoryview, int, int]]:
         yield block, stored, block_bytes
 
 
-def _check_lz4_header(data: memoryview) -> None:
-    position, _, _ = _lz4_frame(data)
+def _checked_lz4(data: memoryview) -> Blocks:
+    """Give the blocks of a frame whose header keeps its checksum."""
+    position, block_bytes, block_checksums = _lz4_frame(data)
     if data[position - 1] != (xxhash.xxh32_intdigest(data[4 : position - 1]) >> 8) & 0xFF:
         raise ValueError("frame header checksum differs")
+    return _lz4_blocks(data, position, block_bytes, block_checksums)
 
 
 def _lz4_frame(data: memoryview) -> tuple[int, int, bool]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,47 +58,70 @@ def record_sections(
     if not codecs.any() and len(data) - int(ends.max(initial=0)) >= PADDING:
         yield batches, Sections(data, starts, ends, batches.starts)
         return
-    view = memoryview(data)
-    spans = zip(codecs.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    packed = Packed(codecs, starts, ends, np.full(len(batches), v2.MAGIC), batches.starts)
+    for begin, sections in unpacked(data, packed, part_bytes):
+        yield batches.part(begin, begin + len(sections.starts)), sections
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What sections are made of, a row each: `data[starts[i]:ends[i]]`, compressed by a codec.
+
+    `magics` are the formats of the batches that they lie in, `origins` where these begin.
+    """
+
+    codecs: npt.NDArray[np.integer[Any]]
+    starts: Longs
+    ends: Longs
+    magics: npt.NDArray[np.integer[Any]]
+    origins: Longs
+
+
+def unpacked(data: bytes, packed: Packed, part_bytes: int) -> Iterator[tuple[int, Sections]]:
+    """Decompress one behind the other; gives the number of the first row with each part.
+
+    A part takes about `part_bytes`; its buffer holds it only until the next is asked for. Nothing
+    packed is one part of no sections. Raises `CorruptRecordError`, its position an origin.
+    """
+    view, origins = memoryview(data), packed.origins
+    columns = packed.codecs, packed.starts, packed.ends, packed.magics
     room_bytes = part_bytes + part_bytes // 4
     with _lent_buffer(room_bytes + PADDING) as buffer:
         out = memoryview(buffer)[:room_bytes]
         sizes: list[int] = []
         begin = held = 0
-        for number, (codec, start, end) in enumerate(spans):
+        for number, (codec, start, end, magic) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        ):
+            piece = view[start:end]
             # The one before is the best guess of how large this one is.
             size = None
             if not sizes or held + sizes[-1] <= part_bytes:
-                size = decompress_into(codec, view[start:end], out[held:])
+                size = decompress_into(codec, piece, out[held:], magic)
             if size is None and sizes:
-                part = batches.part(begin, number)
-                yield part, laid_out(buffer, sizes, part.starts)
+                yield begin, laid_out(buffer, sizes, origins[begin:number])
                 sizes, begin, held = [], number, 0
-                size = decompress_into(codec, view[start:end], out)
+                size = decompress_into(codec, piece, out, magic)
             if size is None:
-                yield _lone(codec, view, batches.part(number, number + 1))
+                yield number, _lone(codec, piece, magic, origins[number : number + 1])
                 begin = number + 1
             else:
                 sizes.append(size)
                 held += size
         if sizes or begin == 0:
-            part = batches.part(begin, len(batches))
-            yield part, laid_out(buffer, sizes, part.starts)
+            yield begin, laid_out(buffer, sizes, origins[begin:])
 
 
-def _lone(codec: int, view: memoryview, batch: v2.Batches) -> tuple[v2.Batches, Sections]:
-    """Give a batch that is larger than a part a buffer of its own."""
-    start = int(batch.starts[0])
+def _lone(codec: int, piece: memoryview, magic: int, origin: Longs) -> Sections:
+    """Give what is larger than a part a buffer of its own."""
     laid = BytesIO()  # It grows in place, where joining would hold all pieces and the whole.
     try:
-        laid.writelines(
-            decompress_pieces(codec, view[start + v2.HEADER_BYTES : int(batch.ends[0])])
-        )
+        laid.writelines(decompress_pieces(codec, piece, magic=magic))
     except CorruptRecordError as exc:
-        raise CorruptRecordError(exc.reason, start) from exc
+        raise CorruptRecordError(exc.reason, int(origin[0])) from exc
     laid.write(bytes(PADDING))
     data = laid.getvalue()
-    return batch, laid_out(data, [len(data) - PADDING], batch.starts)
+    return laid_out(data, [len(data) - PADDING], origin)
 
 
 def laid_out(data: bytes | bytearray, sizes: list[int], origins: Longs) -> Sections:

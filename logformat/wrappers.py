@@ -24,10 +24,10 @@ import numpy.typing as npt
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import legacy
-from klog.logformat.codecs import ZSTD, decompress_pieces
+from klog.logformat.codecs import ZSTD
 from klog.logformat.index import Mask
-from klog.logformat.sections import Sections, laid_out
-from klog.logformat.varint import PADDING, Longs
+from klog.logformat.sections import Packed, Sections, unpacked
+from klog.logformat.varint import Longs
 
 MAX_MESSAGES = 1 << 22
 """The most messages that one wrapper may hold: where each begins is held for all of them."""
@@ -135,26 +135,11 @@ def _sections(
     starts, ends = origins.copy(), batches.ends[np.append(runs[1:], len(batches)) - 1]
     starts[wrapped], ends[wrapped] = _values(data, batches.where(_is_wrapper(batches)))
     codecs, magics = (batches.attributes & v2.CODEC_MASK)[runs], batches.headers["magic"][runs]
-    view = memoryview(data)
-    pieces: list[bytes | memoryview] = []
-    sizes: list[int] = []
-    first = held = 0
-    spans = zip(starts.tolist(), ends.tolist(), codecs.tolist(), magics.tolist(), strict=True)
-    for number, (start, end, codec, magic) in enumerate(spans):
-        try:
-            more = list(decompress_pieces(codec, view[start:end], magic=magic))
-        except CorruptRecordError as exc:
-            raise CorruptRecordError(exc.reason, int(origins[number])) from exc
-        size = sum(map(len, more))
-        if not size:
-            raise CorruptRecordError("a wrapper without messages", int(origins[number]))
-        if pieces and held + size > part_bytes:
-            yield _joined(pieces, sizes, origins[first:number]), runs[first:number]
-            pieces, sizes, first, held = [], [], number, 0
-        pieces += more
-        sizes.append(size)
-        held += size
-    yield _joined(pieces, sizes, origins[first:]), runs[first:]
+    packed = Packed(codecs, starts, ends, magics, origins)
+    for first, sections in unpacked(data, packed, part_bytes):
+        empty = sections.starts == sections.ends
+        _check(empty, sections.origins, "a wrapper without messages")
+        yield sections, runs[first : first + len(sections.starts)]
 
 
 def _values(data: bytes, wrappers: v2.Batches) -> tuple[Longs, Longs]:
@@ -165,10 +150,6 @@ def _values(data: bytes, wrappers: v2.Batches) -> tuple[Longs, Longs]:
         _, values = legacy.keys_and_values(data, wrappers.starts, wrappers.ends, magics)
     _check(values.null, wrappers.starts, "a compressed message without a value")
     return values.starts, values.ends
-
-
-def _joined(pieces: list[bytes | memoryview], sizes: list[int], origins: Longs) -> Sections:
-    return laid_out(b"".join([*pieces, bytes(PADDING)]), sizes, origins)
 
 
 def _starts(sections: Sections) -> tuple[Longs, Longs]:

@@ -215,8 +215,8 @@ def _checks(chunk: Chunk, number: int, fields: Fields) -> Iterator[str]:
         valid = "true" if fields["isvalid"] else "false"
         yield f" isValid: {valid} crc: {fields['crc']}}}"
     else:
-        (found,) = messages(chunk.data, batches, len(chunk.data))
-        yield from (f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist())
+        for found in messages(chunk.data, batches, len(chunk.data)):
+            yield from (f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist())
 
 
 def _record_batch(header: _Header, fields: Fields) -> Batch:
