@@ -16,6 +16,7 @@ import pyarrow as pa
 from klog.logformat import batch as v2
 from klog.logformat.arrow import Column, in_one_piece
 from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.compiled.compiling import frozen
 from klog.logformat.form import Form
 from klog.logformat.records import Records
 from klog.logformat.sealing import Span, sealed
@@ -121,7 +122,7 @@ def _columns(records: Records, begin: int, end: int, loops: Any) -> tuple[Any, A
     else:
         offsets = records.offsets(begin, end)
     fields = [_field(column, begin, end, loops) for column in (records.key, records.value)]
-    return (loops.frozen(timestamps), loops.frozen(offsets), first), tuple(fields)
+    return (frozen(timestamps), frozen(offsets), first), tuple(fields)
 
 
 def _field(column: Column, begin: int, end: int, loops: Any) -> tuple[Any, ...]:
@@ -132,4 +133,4 @@ def _field(column: Column, begin: int, end: int, loops: Any) -> tuple[Any, ...]:
     if piece.null_count:
         bits, which = np.frombuffer(valid, np.uint8), (piece.offset, -1)
     values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return loops.frozen(given), loops.frozen(bits), which, loops.frozen(values)
+    return frozen(given), frozen(bits), which, frozen(values)

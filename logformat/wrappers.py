@@ -25,6 +25,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
 from klog.logformat import legacy
 from klog.logformat.codecs import ZSTD
+from klog.logformat.compiled.compiling import frozen
 from klog.logformat.index import Mask
 from klog.logformat.sections import Packed, Sections, unpacked
 from klog.logformat.varint import Longs
@@ -34,6 +35,7 @@ MAX_MESSAGES = 1 << 22
 
 _LANES = 16
 """Walking fewer than this side by side costs more for calling numpy than for walking."""
+_LEAST_BYTES = v2.FRAME_BYTES + legacy.MIN_LENGTHS[0]
 _TOO_SHORT = "a message shorter than its fields in a wrapper"
 _CUT_SHORT = "a message in a wrapper is cut short"
 
@@ -153,15 +155,25 @@ def _values(data: bytes, wrappers: v2.Batches) -> tuple[Longs, Longs]:
 
 
 def _starts(sections: Sections) -> tuple[Longs, Longs]:
-    """Find where each entry begins, and how many each section holds.
+    """Find where each entry begins, and how many each section holds."""
+    if (loops := legacy.READING.given(0)) is not None:
+        size = int((sections.ends - sections.starts).sum())
+        starts, counts = np.empty(size // loops.LEAST_BYTES, np.int64), np.zeros_like(sections.ends)
+        given = frozen(np.frombuffer(sections.data, np.uint8))
+        total = loops.walk(given, frozen(sections.starts), frozen(sections.ends), starts, counts)
+        if total >= 0 and counts.max() <= MAX_MESSAGES:
+            return starts[:total], counts
+    return _starts_side_by_side(sections)
 
-    Sections are walked side by side, an entry of each in a step, as long as there are enough.
-    """
+
+def _starts_side_by_side(sections: Sections) -> tuple[Longs, Longs]:
+    """Walk sections an entry of each in a step, as long as there are enough."""
     found: list[Longs] = []
     here, ends = sections.starts, sections.ends
     view = np.ndarray((len(sections.data) - 3,), ">i4", sections.data, 0, (1,))
     while len(here) >= _LANES:
         found.append(here)
+        _check(ends - here < _LEAST_BYTES, here, _TOO_SHORT)
         lengths = view[here + 8].astype(np.int64)
         _check(lengths < legacy.MIN_LENGTHS[0], here, _TOO_SHORT)
         here = here + v2.FRAME_BYTES + lengths
@@ -184,7 +196,7 @@ def _walk(data: bytes | bytearray, position: int, end: int) -> Longs:
     add, least = starts.append, legacy.MIN_LENGTHS[0]
     while position < end:
         (length,) = _length(data, position + 8)
-        if length < least:
+        if length < least or end - position < _LEAST_BYTES:
             raise CorruptRecordError(_TOO_SHORT, position)
         add(position)
         position += v2.FRAME_BYTES + length

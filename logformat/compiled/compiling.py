@@ -18,6 +18,9 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, cast
 from zipimport import zipimporter
 
+import numpy as np
+import numpy.typing as npt
+
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 WORTH_RECORDS = 1 << 22
@@ -65,6 +68,13 @@ def writing_loops() -> ModuleType | None:
     return None if found is None else found[0]
 
 
+@cache
+def message_loops() -> ModuleType | None:
+    """Give the loops that read formats v0 and v1, as `loops` does."""
+    found = _compiled("messages")
+    return None if found is None else found[0]
+
+
 def _compiled(*names: str) -> list[ModuleType] | None:
     if find_spec("numba") is None:
         return None
@@ -80,6 +90,13 @@ def _compiled(*names: str) -> list[ModuleType] | None:
             stacklevel=3,
         )
         return None
+    return found
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """View an array as a loop takes it: whichever it is, the loop is compiled once."""
+    found = np.require(array, requirements=["C", "A"]).view()
+    found.flags.writeable = False
     return found
 
 

@@ -10,12 +10,10 @@ until this file changes, whatever else does.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from klog.logformat.compiled.compiling import compiled, part
+from klog.logformat.compiled.compiling import compiled, frozen, part
 from klog.logformat.varint import Bytes, Longs
 
 Bounds = npt.NDArray[np.int32]
@@ -39,13 +37,6 @@ _ZERO, _ONE, _TWO, _SEVEN = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(
 _MORE, _LOW = np.uint64(0x80), np.uint64(0x7F)
 _NULL = np.uint64(1)
 """The bits of -1."""
-
-
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """View an array as a loop takes it: whichever it is, the loop is compiled once."""
-    found = np.require(array, requirements=["C", "A"]).view()
-    found.flags.writeable = False
-    return found
 
 
 def compile_all() -> None:

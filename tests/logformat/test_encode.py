@@ -30,7 +30,8 @@ from tests.encode import CODECS, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Record
 from tests.encode import batch as plain_batch
 from tests.logformat.decoding import by_klog
 from tests.logformat.golden import BATCHES
-from tests.logformat.writing import BY_COLUMNS, columns, one
+from tests.logformat.ways import BY_COLUMNS
+from tests.logformat.writing import columns, one
 
 encode = partial(encoding.encode, loops=BY_COLUMNS)
 MAX = (1 << 31) - 1

@@ -17,7 +17,7 @@ from klog.logformat.encode import empty_batch, encode, encode_one, size_in_bytes
 from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
 from klog.logformat.records import MAX_FIRST_OFFSET, Records
-from tests.logformat.writing import BY_COLUMNS, BY_LOOPS
+from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
 
 REFUSED_FORMS: list[tuple[dict[str, Any], str]] = [
     ({"transactional": True}, "a transactional batch needs a producer id"),

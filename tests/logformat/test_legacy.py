@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat import transactions
+from klog.logformat import legacy, transactions
 from klog.logformat.columnar import decode, decode_parts
 from tests import encode
 from tests.encode import GZIP, LOG_APPEND_TIME, ZSTD, Record, batch
 from tests.encode_legacy import Seen, message, plain, sealed, seen, wrapper
 from tests.logformat.decoding_legacy import ALL, Entry, by_klog, logs, rows, whole_entries
 from tests.logformat.golden import LEGACY, V0_LZ4_AS_PRINTED
+from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS
 
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, b"k2", b"v2"), Record(7, 999, b"k3", b"v3")]
 PLAIN = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, None, b"v2"), Record(7, 1002, b"k3", None)]
@@ -33,6 +34,12 @@ SAID = {
     "v1 LogAppendTime 777, offset 5 k1/v1": seen(PLAIN[:1], 1, 777),
 }
 """What `golden.LEGACY` holds (docs/format.md, 4)."""
+
+
+@pytest.fixture(params=[BY_COLUMNS, MESSAGES_BY_LOOPS], ids=["columns", "loops"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read messages by columns, or by loops that numba compiled."""
+    monkeypatch.setattr(legacy, "READING", request.param)
 
 
 def scan(data: bytes) -> v2.Batches:

@@ -8,20 +8,24 @@ import pytest
 
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat import wrappers
+from klog.logformat import legacy, wrappers
 from klog.logformat.codecs import decompress_pieces
 from klog.logformat.columnar import decode, decode_parts
 from tests import encode
 from tests.encode import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, Record
 from tests.encode_legacy import Seen, message, packed, plain, sealed, seen, wrapper
 from tests.logformat.decoding_legacy import ALL, LEGACY_CODECS, by_klog
+from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS
 
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, None, b"v2"), Record(7, 999, b"k3", None)]
 
 
-@pytest.fixture(params=[1, 1000], ids=["side by side", "one by one"], autouse=True)
-def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wrappers, "_LANES", request.param)
+@pytest.fixture(params=["side by side", "one by one", "loops"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walk messages by columns, or as they lie, or by loops that numba compiled."""
+    by_loops = request.param == "loops"
+    monkeypatch.setattr(legacy, "READING", MESSAGES_BY_LOOPS if by_loops else BY_COLUMNS)
+    monkeypatch.setattr(wrappers, "_LANES", 1 if request.param == "side by side" else 1000)
 
 
 @pytest.mark.parametrize("codec", LEGACY_CODECS)

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from klog.logformat.compiled.compiling import Rented, writing_loops
 from klog.logformat.encode import encode_one
 from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE
 from klog.logformat.records import Records
 from tests.encode import Record
-
-BY_COLUMNS, BY_LOOPS = Rented(lambda: None, -1), Rented(writing_loops, -1)
 
 
 def columns(rows: Sequence[Record], *, gaps: bool = False) -> Records:

@@ -22,7 +22,7 @@ from klog.logformat.compiled.compiling import Rented
 from klog.logformat.encode import encode
 from klog.logformat.form import Form
 from klog.logformat.records import Records
-from tests.logformat.writing import BY_COLUMNS, BY_LOOPS
+from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
 
 _NOW_MS = 1_700_000_000_000
 _TIMES = (-1, 0, _NOW_MS, _NOW_MS + 63, _NOW_MS + 8191, 1 << 62, (1 << 63) - 1)

@@ -22,7 +22,8 @@ from tests.encode import CODECS, Record
 from tests.logformat.compiled.rows_to_write import check
 from tests.logformat.compiled.test_loops import checked
 from tests.logformat.decoding import by_klog
-from tests.logformat.writing import BY_COLUMNS, BY_LOOPS, columns
+from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
+from tests.logformat.writing import columns
 
 ROWS = [Record(at, at - 1, b"k%d" % at, None if at == 2 else b"v" * 40 * at) for at in range(9)]
 

@@ -1,0 +1,111 @@
+"""Entries of formats v0 and v1, whole and damaged, for loops that numba compiled.
+
+    NUMBA_BOUNDSCHECK=1 python -m tests.logformat.compiled.damaged_messages 2000
+
+The rule: run so, with numba's own check of every index, no input makes a loop read or write outside
+of what it was given; and whatever it is given, it gives what columns give, or the same error.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+
+import pytest
+
+from klog.errors import CorruptRecordError
+from klog.logformat import batch as v2
+from klog.logformat import legacy
+from klog.logformat.columnar import decode_parts
+from tests.encode import LOG_APPEND_TIME, NONE, Record
+from tests.encode_legacy import Seen, message, sealed, wrapper
+from tests.logformat.decoding_legacy import ALL, LEGACY_CODECS, rows
+from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS
+
+_SIZES = (0, 1, 3, 40, 300, 5000)
+_LENGTHS = (-1, -(1 << 31), 0, 1, 13, 14, 21, 22, 255, (1 << 31) - 1)
+
+
+def drawn(seed: int) -> bytes:
+    """Make some entries, half of them damaged; what damages a wrapper's inside keeps its CRC."""
+    rng = random.Random(seed)
+    found, offset = [], rng.choice((1, 5, 1 << 40))
+    for _ in range(rng.randint(1, 4)):
+        records = _records(rng, offset, rng.choice((1, 2, 5, 40)))
+        offset = records[-1].offset + 1
+        magic = rng.choice((0, 1))
+        attributes = rng.choice((0, LOG_APPEND_TIME)) if magic else 0
+        codec = rng.choice((NONE, *LEGACY_CODECS))
+        inner = [message(one, rng.choice((magic, magic, magic, 1 - magic))) for one in records]
+        if rng.random() < 0.3:
+            number = rng.randrange(len(inner))
+            inner[number] = _damaged(rng, inner[number])
+        if codec == NONE:
+            found.append(b"".join(map(_framed, inner)))
+        else:
+            found.append(
+                wrapper(records, magic, codec, attributes=attributes, inner=b"".join(inner))
+            )
+    return b"".join(found)
+
+
+def _records(rng: random.Random, offset: int, count: int) -> list[Record]:
+    found = []
+    for _ in range(count):
+        offset += rng.choice((1, 1, 1, 70))
+        key = None if rng.random() < 0.2 else rng.randbytes(rng.choice(_SIZES))
+        value = None if rng.random() < 0.2 else rng.randbytes(rng.choice(_SIZES))
+        found.append(Record(offset, rng.choice((-1, 0, 1_700_000_000_000)), key, value))
+    return found
+
+
+def _damaged(rng: random.Random, one: bytes) -> bytes:
+    """Change a length or any byte of a message, cut it or add to it; most then keep their CRC."""
+    changed = bytearray(one)
+    kind = rng.randrange(4)
+    if kind == 0:
+        at = rng.choice((8, 18 if changed[16] == 0 else 26, rng.randrange(8, len(one) - 3)))
+        struct.pack_into(">i", changed, at, rng.choice(_LENGTHS))
+    elif kind == 1:
+        changed[rng.randrange(len(one))] ^= 1 << rng.randrange(8)
+    elif kind == 2:
+        changed = changed[: rng.randrange(1, len(one))]
+    else:
+        changed += rng.randbytes(rng.choice((1, 5, 40)))
+    return sealed(bytes(changed)) if rng.random() < 0.7 and len(changed) >= 16 else bytes(changed)
+
+
+def _framed(one: bytes) -> bytes:
+    """Let a lone entry be found by a scan, however damaged it is."""
+    if len(one) < 26 or one[16] > 1:
+        return b""
+    return one[:8] + struct.pack(">i", len(one) - 12) + one[12:]
+
+
+def told(data: bytes, *, checked: bool) -> list[Seen] | str:
+    """Read all messages, or say what is wrong, and where."""
+    try:
+        batches = v2.scan(data, 0, len(data))
+        if checked:
+            v2.check_crcs(data, batches)
+        return [row for part in decode_parts(data, batches, ALL) for row in rows(part)]
+    except CorruptRecordError as exc:
+        return str(exc)
+
+
+def check(seed: int) -> bool:
+    """Hold the loops to what columns give, and tell whether there was nothing wrong."""
+    data = drawn(seed)
+    said = []
+    for way in (BY_COLUMNS, MESSAGES_BY_LOOPS):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(legacy, "READING", way)
+            said.append(told(data, checked=bool(seed % 2)))
+    assert said[0] == said[1], seed
+    return not isinstance(said[0], str)
+
+
+if __name__ == "__main__":
+    whole = sum(map(check, range(int(sys.argv[1]))))
+    sys.stdout.write(f"{whole} of {sys.argv[1]} were whole\n")
