@@ -2,7 +2,8 @@
 
 The rule: as in `decode`, and every record's own CRC is checked too, as both consumers check it. The
 entries are kafka-python's own builder's; a wrapper gets its offset as a broker gives it, outside
-the CRC.
+the CRC. klog reads by loops that numba compiled, as a process does that has read some millions of
+records, and by whole columns, as any does until then.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import numpy as np
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from benchmarks.decode import KLOG, read_klog
+from benchmarks.encode import COLUMNS
 from benchmarks.logs import FIRST_TIMESTAMP_MS, PARTITIONS, SMALL_BATCHES, Shape, shape_records
 from benchmarks.peers import KAFKA_PYTHON, read_kafka_python_legacy
 from benchmarks.records import KEY_BYTES, Bytes
 from benchmarks.timing import Times, interleaved
+from klog.logformat import legacy
 from klog.logformat.codecs import NAMES
+from klog.logformat.compiled.compiling import Rented, message_loops
 
 MAGICS = (0, 1)
 CODECS = ("none", "lz4")
@@ -75,8 +79,20 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 
 def measure(logs: list[bytes], rounds: int) -> Times:
     """Time both readers; kafka-python, several times slower, gets the first log only."""
+    if message_loops() is None:
+        raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
+    by_loops, by_columns = Rented(message_loops, -1), Rented(lambda: None, -1)
     works = {
-        KLOG: lambda: read_klog(logs),
+        KLOG: lambda: _read(logs, by_loops),
+        COLUMNS: lambda: _read(logs, by_columns),
         KAFKA_PYTHON: lambda: read_kafka_python_legacy(logs[:1]),
     }
     return interleaved(works, rounds, time.process_time)
+
+
+def _read(logs: list[bytes], loops: Rented) -> int:
+    usual, legacy.READING = legacy.READING, loops
+    try:
+        return read_klog(logs)
+    finally:
+        legacy.READING = usual

@@ -42,7 +42,10 @@ def decode_table(results: Iterable[decode.Result]) -> str:
 
 def legacy_table(results: Iterable[legacy.Result]) -> str:
     """Tell klog's decoding of formats v0 and v1 against kafka-python's, in million records/s."""
-    header = ("format", "entries", "value", "klog / kafka-python", "target", "klog", "kafka-python")
+    header = (
+        "format", "entries", "value", "klog / kafka-python", "target",
+        "klog", "without numba", "kafka-python",
+    )  # fmt: skip
     rows = []
     for result in results:
         times, shape = result.times, result.shape
@@ -53,8 +56,10 @@ def legacy_table(results: Iterable[legacy.Result]) -> str:
                 f"{shape.value_bytes} B",
                 str(times.ratio(decode.KLOG, KAFKA_PYTHON)),
                 f"{legacy.KAFKA_PYTHON_TARGET:.0f}",
-                f"{times.rate(decode.KLOG) / MILLION:.2f}",
-                f"{times.rate(KAFKA_PYTHON) / MILLION:.2f}",
+                *(
+                    f"{times.rate(name) / MILLION:.2f}"
+                    for name in (decode.KLOG, encode.COLUMNS, KAFKA_PYTHON)
+                ),
             )
         )
     return _table(header, rows)

@@ -26,6 +26,8 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 WORTH_RECORDS = 1 << 22
 """To compact a partition of so many takes some 1.5 s less with them, and to write so many records
 0.7; to load them takes 0.6 s, and to compile them, once where they can be kept, 5."""
+_COMPILED_EACH_TIME = 4
+"""Times as many records are worth loops of which nothing is kept."""
 
 
 class Loops(NamedTuple):
@@ -43,7 +45,8 @@ class Rented:
 
     def __init__(self, load: Callable[[], ModuleType | None], worth_records: int) -> None:
         """Begin with no record done; below 0 they are worth it at once."""
-        self._load, self._left = load, worth_records
+        self._load = load
+        self._left = worth_records * (_COMPILED_EACH_TIME if _is_zipped(__name__) else 1)
 
     def given(self, records: int) -> ModuleType | None:
         """Give the loops for so many records more, None while they are not worth it."""
@@ -104,12 +107,16 @@ def compiled(loop: Loop) -> Loop:
     """Compile a function of numbers and arrays when it is first called, and keep it if possible."""
     from numba import njit
 
-    if isinstance(getattr(sys.modules[loop.__module__], "__loader__", None), zipimporter):
+    if _is_zipped(loop.__module__):
         return part(loop)
     try:
         return cast("Loop", njit(cache=True, nogil=True)(loop))
     except RuntimeError:  # There is no place to keep it.
         return part(loop)
+
+
+def _is_zipped(module: str) -> bool:
+    return isinstance(getattr(sys.modules[module], "__loader__", None), zipimporter)
 
 
 def part(loop: Loop) -> Loop:
