@@ -217,7 +217,8 @@ def _lz4_blocks_into(blocks: Blocks, out: memoryview) -> int:
             room[: len(block)] = block
             position += len(block)
         else:
-            position += int(cramjam.lz4.decompress_block_into(block, room))
+            # Not told the room, it takes the first four bytes for a size where they could be one.
+            position += int(cramjam.lz4.decompress_block_into(block, room, len(room)))
     return position
 
 

@@ -17,12 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError
-from klog.logformat.codecs import MAX_BATCH_BYTES, decompress
+from klog.logformat.codecs import MAX_BATCH_BYTES, decompress, decompress_into
 from tests.encode import CODECS, GZIP, HEADER_BYTES, LZ4, NONE, SNAPPY, ZSTD, compress, xerial
 from tests.logformat.golden import COMPRESSED
 
 DATA = b"".join(b"record %d, " % i for i in range(20000))
 PACKED = [GZIP, SNAPPY, LZ4, ZSTD]
+BEGINS_LIKE_A_SIZE = bytes.fromhex("0100002401000000000000 35e39ee9d1") + bytes(48) + b"\x3b"
+"""What the fuzzer found."""
 XERIAL_HEADER = xerial(b"")
 EMPTY = {
     # docs/format.md, 5: payloads of no records, as Kafka writes them.
@@ -73,6 +75,33 @@ def test_golden_payloads(codec: int) -> None:
         "14000000046b310476310014000202046b320476320014000104046b3304763300"  # docs/format.md, 5
     )
     assert decompress(codec, COMPRESSED[codec][HEADER_BYTES:]) == wanted
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("data", [b"", b"a", DATA, bytes(100_000)])
+def test_into_room_that_is_given(codec: int, data: bytes) -> None:
+    """None says that it does not fit; what lies behind the room is not touched."""
+    packed = memoryview(compress(codec, data))
+    for more in (0, 1, 5000, 1 << 17):
+        out = bytearray(b"behind" * (len(data) // 6 + more + 10))
+        room = memoryview(out)[: len(data) + more]
+        assert decompress_into(codec, packed, room) == len(data)
+        assert out[: len(data)] == data
+        assert (b"behind" * (len(out) // 6)).endswith(out[len(room) :])
+    if data:
+        assert decompress_into(codec, packed, memoryview(bytearray(len(data) - 1))) is None
+
+
+@given(
+    st.binary(max_size=150), st.lists(st.sampled_from(b"\0\0\0\1\2\3\x10\x21\x24"), max_size=150)
+)
+def test_a_block_may_begin_as_its_size_would(some: bytes, zeros: list[int]) -> None:
+    """A library took four bytes of some blocks for a size before them, where there was room."""
+    out = memoryview(bytearray(1 << 16))
+    for data in (BEGINS_LIKE_A_SIZE, some, bytes(zeros)):
+        for codec in PACKED:
+            size = decompress_into(codec, memoryview(compress(codec, data)), out)
+            assert (size, out[: len(data)]) == (len(data), data)
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
