@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from klog.logformat.sequence import advance
 from klog.logformat.transactions import markers as transaction_markers
 from tests.encode import Record, batch, varint
 from tests.logformat.decoding import ALL, by_klog, records
+from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
 from tests.logformat.writing import columns
 
 Row = tuple[Any, ...]
@@ -34,8 +36,13 @@ Form_ = dict[str, Any]
 def write(
     rows: Sequence[Row], form: Form_, base: int | None = None, delta: int | None = None
 ) -> bytes:
-    """Encode rows as one batch."""
-    return encode_one(columns([Record(*row) for row in rows], gaps=True), Form(**form), base, delta)
+    """Encode rows as one batch; by loops it is the same one, where it is that of its rows."""
+    given, of_form = columns([Record(*row) for row in rows], gaps=True), Form(**form)
+    made = encode_one(given, of_form, base, delta)
+    if base is None and delta is None:
+        limited = replace(of_form, batch_bytes=size_in_bytes(given, of_form))
+        assert list(encode(given, limited, BY_LOOPS)) == [made]
+    return made
 
 
 def written(
@@ -90,8 +97,10 @@ def _tell(data: bytes, names: str) -> tuple[Any, ...]:
 
 
 def counts(rows: Sequence[Row], batch_bytes: int) -> list[int]:
-    """Encode rows with a limit, and give the records of each batch."""
-    found = encode(columns([Record(*row) for row in rows]), Form(batch_bytes=batch_bytes))
+    """Encode rows with a limit, and give the records of each batch, which are the same by loops."""
+    given, form = columns([Record(*row) for row in rows]), Form(batch_bytes=batch_bytes)
+    found = list(encode(given, form, BY_COLUMNS))
+    assert list(encode(given, form, BY_LOOPS)) == found
     return [int.from_bytes(one[57:61], "big") for one in found]
 
 

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from klog.logformat import legacy
+from klog.logformat.compiled.compiling import Rented
 from tests.conformance import tables
 from tests.conformance.case import Case, NotApplicable, Refused
+from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS
 
 _MODULES = [
     importlib.import_module(f"{tables.__name__}.{found.name}")
@@ -25,9 +28,11 @@ def _name(case: Case) -> str:
     return f"{case.id} {case.label}".strip()
 
 
+@pytest.mark.parametrize("way", [BY_COLUMNS, MESSAGES_BY_LOOPS], ids=["columns", "loops"])
 @pytest.mark.parametrize("case", CASES, ids=_name)
-def test_case(case: Case) -> None:
-    """Klog answers as Kafka does."""
+def test_case(case: Case, way: Rented, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Klog answers as Kafka does, whichever way it reads formats v0 and v1."""
+    monkeypatch.setattr(legacy, "READING", way)
     if isinstance(case.expect, Refused):
         with pytest.raises(case.expect.error) as caught:
             case.run(*case.given)
