@@ -217,9 +217,21 @@ def _lz4_blocks_into(blocks: Blocks, out: memoryview) -> int:
             room[: len(block)] = block
             position += len(block)
         else:
-            # Not told the room, it takes the first four bytes for a size where they could be one.
-            position += int(cramjam.lz4.decompress_block_into(block, room, len(room)))
+            position += _lz4_block_into(block, room)
     return position
+
+
+def _lz4_block_into(block: memoryview, room: memoryview) -> int:
+    """Decompress a block to the start of `room`.
+
+    If the first four bytes could be a size before the block, cramjam takes them for one: always
+    where it is not told the room, and where it is in place of telling that the block is damaged.
+    """
+    if len(block) >= 4 and _le_uint(block)[0] <= len(room):
+        found = lz4.block.decompress(block, uncompressed_size=len(room))
+        room[: len(found)] = found
+        return len(found)
+    return int(cramjam.lz4.decompress_block_into(block, room, len(room)))
 
 
 def _lz4_blocks(data: memoryview, position: int, block_bytes: int, block_checksums: bool) -> Blocks:

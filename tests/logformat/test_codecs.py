@@ -104,6 +104,19 @@ def test_a_block_may_begin_as_its_size_would(some: bytes, zeros: list[int]) -> N
             assert (size, bytes(out[: len(data)])) == (len(data), data)
 
 
+@given(st.integers(0, 1 << 16), st.binary(max_size=100), st.binary(max_size=20))
+def test_a_size_before_a_block_is_damage(size: int, data: bytes, some: bytes) -> None:
+    """There is none in a frame; room for it is no reason to take what another room refuses."""
+    for blocks in (struct.pack("<I", size) + lz4.block.compress(data, store_size=False), some):
+        frame = framed(struct.pack("<I", len(blocks)) + blocks)
+        for room in (len(data), 1000, 1 << 17):
+            out = memoryview(bytearray(room))
+            found = decompress_into(LZ4, memoryview(frame), out)
+            if found is None:
+                continue
+            assert bytes(out[:found]) == decompress(LZ4, frame)
+
+
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 def test_every_cut_is_refused(codec: int) -> None:
     data = COMPRESSED[codec][HEADER_BYTES:]
