@@ -14,12 +14,14 @@ import numpy as np
 from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat import codecs, columnar
+from klog.logformat.compiled.compiling import Rented
 from klog.logformat.encode import encode as write
 from klog.logformat.form import Form
 from tests import encode, encode_legacy
 from tests.fuzz.seal import sealed_log
 from tests.logformat.decoding import ALL, by_hand, records
 from tests.logformat.decoding_legacy import LEGACY_CODECS, rows, wrapped_by_hand
+from tests.logformat.ways import BY_COLUMNS, BY_LOOPS, MESSAGES_BY_LOOPS, read_by
 from tests.logformat.writing import columns
 
 _WRAP = 1 << 64
@@ -140,32 +142,32 @@ def wrapper(data: bytes) -> None:
     """Take bytes as the messages in a wrapper, with right checksums, in each codec.
 
     Byte 0 says magic (bit 0), LogAppendTime (bit 1) and offset (the others); what is accepted must
-    be the same in all codecs, and what a plain reader finds.
+    be the same in all codecs, by columns and by loops, and what a plain reader finds.
     """
     if not data:
         return
     magic, late, offset = data[0] & 1, data[0] & 2, data[0] >> 2
     attributes = encode.LOG_APPEND_TIME if late else 0
     inner = sealed_log(data[1:])
-    found = [
-        _seen(
-            encode_legacy.wrapper(
-                [], magic, each, attributes=attributes, offset=offset, timestamp=777, inner=inner
-            )
+    made = [
+        encode_legacy.wrapper(
+            [], magic, each, attributes=attributes, offset=offset, timestamp=777, inner=inner
         )
         for each in LEGACY_CODECS
     ]
+    found = [_seen(one, way) for way in (BY_COLUMNS, MESSAGES_BY_LOOPS) for one in made]
     assert all(one == found[0] for one in found)
     if found[0] is not None:
         append_time = 777 if late and magic == 1 else None
         assert found[0] == wrapped_by_hand(inner, magic, offset, append_time)
 
 
-def _seen(one: bytes) -> list[encode_legacy.Seen] | None:
+def _seen(one: bytes, way: Rented) -> list[encode_legacy.Seen] | None:
     try:
         batches = v2.scan(one, 0, len(one))
         v2.check_crcs(one, batches)
-        return rows(columnar.decode(one, batches, ALL))
+        with read_by(way):
+            return rows(columnar.decode(one, batches, ALL))
     except CorruptRecordError:
         return None
 
@@ -173,7 +175,8 @@ def _seen(one: bytes) -> list[encode_legacy.Seen] | None:
 def encoded(data: bytes) -> None:
     """Write records made of the input with each codec; what is read must be what was written.
 
-    Byte 0 is the size of a batch, byte 1 says which; then the records of `_rows`.
+    By loops it must be the same bytes. Byte 0 is the size of a batch, byte 1 says which; then come
+    the records of `_rows`.
     """
     if len(data) < 2:
         return
@@ -186,7 +189,9 @@ def encoded(data: bytes) -> None:
             append_time_ms=777 if data[1] & 1 else None,
             delete_horizon_ms=1 << 40 if data[1] & 2 else None,
         )
-        written = b"".join(write(columns(made, gaps=bool(data[1] & 4)), form))
+        given = columns(made, gaps=bool(data[1] & 4))
+        written = b"".join(write(given, form, BY_COLUMNS))
+        assert b"".join(write(given, form, BY_LOOPS)) == written, codecs.NAMES[each]
         expected = [
             encode.Record(one.offset, 777, one.key, one.value, one.headers)
             if form.append_time_ms

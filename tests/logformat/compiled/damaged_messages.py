@@ -12,16 +12,13 @@ import random
 import struct
 import sys
 
-import pytest
-
 from klog.errors import CorruptRecordError
 from klog.logformat import batch as v2
-from klog.logformat import legacy
 from klog.logformat.columnar import decode_parts
 from tests.encode import LOG_APPEND_TIME, NONE, Record
 from tests.encode_legacy import Seen, message, sealed, wrapper
 from tests.logformat.decoding_legacy import ALL, LEGACY_CODECS, rows
-from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS
+from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS, read_by
 
 _SIZES = (0, 1, 3, 40, 300, 5000)
 _LENGTHS = (-1, -(1 << 31), 0, 1, 13, 14, 21, 22, 255, (1 << 31) - 1)
@@ -99,8 +96,7 @@ def check(seed: int) -> bool:
     data = drawn(seed)
     said = []
     for way in (BY_COLUMNS, MESSAGES_BY_LOOPS):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(legacy, "READING", way)
+        with read_by(way):
             said.append(told(data, checked=bool(seed % 2)))
     assert said[0] == said[1], seed
     return not isinstance(said[0], str)
