@@ -21,7 +21,7 @@ from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.columnar import MAX_BATCH_RECORDS
 from klog.logformat.compiled.compiling import WORTH_RECORDS, Rented, writing_loops
-from klog.logformat.filling import filled
+from klog.logformat.filling import filled, suits
 from klog.logformat.form import MAX_LONG, Form, check_range
 from klog.logformat.records import (
     MAX_FIRST_OFFSET,
@@ -55,7 +55,7 @@ def encode(records: Records, form: Form, loops: Rented = WRITING) -> Iterator[by
     batch begins that outgrew `MAX_BATCH_BYTES` in compression; batches before it may have been
     given by then.
     """
-    compiled = loops.given(len(records))
+    compiled = loops.given(len(records)) if suits(records) else None
     row = 0 if compiled is None else (yield from filled(records, form, compiled))
     rows = _FIRST_ROWS
     while row < len(records):

@@ -14,26 +14,39 @@ import numpy as np
 import pyarrow as pa
 
 from klog.logformat import batch as v2
-from klog.logformat.arrow import Column, in_one_piece
+from klog.logformat.arrow import Column, bounds_of, in_one_piece
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.compiled.compiling import frozen
 from klog.logformat.form import Form
 from klog.logformat.records import Records
 from klog.logformat.sealing import Span, sealed
 from klog.logformat.sequence import advance
+from klog.logformat.varint import Longs
 
 _LEAST_ROOM_BYTES = 64 << 10
+_WORTH_ROWS, _WORTH_BYTES = 1 << 12, 1 << 20
+"""So many rows, or rows of so many bytes, are worth what it takes to hand a piece to the loops."""
+_LEAST_CHUNK_ROWS = 64
+"""To find where chunks end takes a few us for each, and columns less where there are many."""
+_MOST_ROWS = 1 << 16
+"""What Arrow or numpy copies of a piece is bounded by this: offsets that lie in another type."""
 _NO_NULL = np.array([1], np.uint8)
+
+
+def suits(records: Records) -> bool:
+    """Tell whether records are for the loops: without headers, and not in chunks of few rows."""
+    has_headers = records.headers is not None and records.headers.null_count < len(records)
+    columns = records.timestamp_ms, records.key, records.value
+    chunks = max(getattr(column, "num_chunks", 1) for column in columns)
+    return not has_headers and chunks * _LEAST_CHUNK_ROWS <= max(len(records), _LEAST_CHUNK_ROWS)
 
 
 def filled(records: Records, form: Form, loops: Any) -> Generator[bytes, None, int]:
     """Give batches as `encode` does, and at last the row from which columns have to go on.
 
-    `loops` is `compiled.writing`. Raises `ValueError` for a batch that outgrew its limit in
-    compression.
+    `loops` is `compiled.writing`; the records suit them. Raises `ValueError` for a batch that
+    outgrew its limit in compression.
     """
-    if records.headers is not None and records.headers.null_count < len(records):
-        return 0
     batch = _Batch(records, form, loops)
     first = 0
     for begin, end in _pieces(records):
@@ -102,15 +115,26 @@ class _Batch:
 
 
 def _pieces(records: Records) -> Iterator[tuple[int, int]]:
-    """Cut rows where a chunk of any column ends."""
-    ends = {len(records)}
-    for column in (records.timestamp_ms, records.key, records.value):
-        if isinstance(column, pa.ChunkedArray):
-            ends.update(np.cumsum([len(chunk) for chunk in column.chunks]).tolist())
+    """Cut rows where a chunk of any column ends; of small chunks some are copied into a piece."""
+    columns = records.timestamp_ms, records.key, records.value
+    behind = [_behind_chunks(column) for column in columns]
+    ends = np.unique(np.concatenate([rows for rows, _ in behind]))
+    held = np.sum([np.interp(ends, *of_column) for of_column in behind], axis=0)
     begin = 0
-    for end in sorted(ends - {0}):
+    while begin < len(records):
+        of_chunk = int(ends[ends.searchsorted(begin, "right")])
+        enough = int(np.interp(np.interp(begin, ends, held) + _WORTH_BYTES, held, ends))
+        worth = min(enough, begin + _WORTH_ROWS)
+        end = max(min(of_chunk, begin + _MOST_ROWS), worth, begin + 1)
         yield begin, end
         begin = end
+
+
+def _behind_chunks(column: Column) -> tuple[Longs, Longs]:
+    """Give how many rows and bytes lie before the first chunk, and behind each."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    rows, sizes = [len(chunk) for chunk in chunks], [chunk.nbytes for chunk in chunks]
+    return bounds_of(np.array(rows, np.int64)), bounds_of(np.array(sizes, np.int64))
 
 
 def _columns(records: Records, begin: int, end: int, loops: Any) -> tuple[Any, Any]:
@@ -128,7 +152,7 @@ def _columns(records: Records, begin: int, end: int, loops: Any) -> tuple[Any, A
 def _field(column: Column, begin: int, end: int, loops: Any) -> tuple[Any, ...]:
     piece = in_one_piece(column, begin, end)
     valid, bounds, data = piece.buffers()
-    given = np.frombuffer(bounds, np.int32)[piece.offset : piece.offset + len(piece) + 1]
+    given = np.frombuffer(bounds, np.int32, len(piece) + 1, 4 * piece.offset)
     bits, which = _NO_NULL, (0, 0)
     if piece.null_count:
         bits, which = np.frombuffer(valid, np.uint8), (piece.offset, -1)

@@ -1,8 +1,9 @@
 """Records of format v2 written from Arrow's columns by loops that numba compiled, batch by batch.
 
 The rule: what they write is, byte for byte, what `records.py` writes of the same rows, and a batch
-ends where `encode.py` ends it. Records without headers are all that they know. They write nowhere
-beyond the room that they were given, and read of a field what its bounds say, as Arrow does.
+ends where `encode.py` ends it. Records without headers are all that they know, and of a field they
+take bounds that rise and lie within its bytes, so they read nowhere beyond them, and write nowhere
+beyond the room that they were given.
 
 All of it lies in one file, with constants of its own: numba takes what it kept for as good as new
 until this file changes, whatever else does.
@@ -63,7 +64,8 @@ def fit(
     and whether any timestamp is taken. What is known of the batch is brought up to these rows.
     """
     timestamps, offsets, first_offset = rows
-    (keys, valid_keys, key_bit, _), (values, valid_values, value_bit, _) = fields
+    (keys, valid_keys, key_bit, key_data), (values, valid_values, value_bit, value_data) = fields
+    of_keys, of_values = len(key_data), len(value_data)
     room, given_base, takes_any = np.uint64(max(limits[0], 0)), limits[1], limits[2]
     end, count = np.uint64(state[SIZE]), state[COUNT]
     base_offset, before = state[BASE_OFFSET], state[LAST_OFFSET]
@@ -72,7 +74,8 @@ def fit(
     while row < len(timestamps):
         timestamp = timestamps[row]
         offset = offsets[row] if len(offsets) else np.int64(first_offset + row)
-        if not _are_known(timestamp, takes_any, offset, before):
+        is_sound = _is_within(keys, row, of_keys) & _is_within(values, row, of_values)
+        if not (is_sound & _are_known(timestamp, takes_any, offset, before)):
             reason = REFUSED
             break
         if count == 0:
@@ -134,6 +137,13 @@ def _are_known(timestamp: np.int64, takes_any: bool, offset: np.int64, before: n
     """Tell whether columns would take them, and the offset is above the one before."""
     has_time = takes_any or timestamp >= _NO_TIMESTAMP
     return bool(has_time and before < offset <= _MOST_OFFSET)
+
+
+@part
+def _is_within(bounds: Bounds, row: int, size: int) -> bool:
+    """Tell whether a field's bounds are such."""
+    begin, end = bounds[row], bounds[row + 1]
+    return bool(0 <= begin <= end <= size)
 
 
 @part

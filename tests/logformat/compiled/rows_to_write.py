@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from klog.logformat import filling
 from klog.logformat.codecs import GZIP, LZ4, NONE, ZSTD
 from klog.logformat.compiled.compiling import Rented
 from klog.logformat.encode import encode
@@ -63,7 +65,7 @@ def _field(rng: random.Random, count: int) -> pa.Array:
 
 def _cut(rng: random.Random, column: pa.Array) -> Any:
     """Cut a column into chunks, some of them empty, or not."""
-    cuts = sorted(rng.randint(0, len(column)) for _ in range(rng.choice((0, 0, 1, 4))))
+    cuts = sorted(rng.randint(0, len(column)) for _ in range(rng.choice((0, 0, 1, 4, 40))))
     if not cuts:
         return column
     bounds = [0, *cuts, len(column)]
@@ -109,11 +111,16 @@ def made(records: Records, form: Form, loops: Rented) -> tuple[list[bytes], str]
 def check(seed: int) -> bool:
     """Hold the loops to what columns give, and tell whether no row was wrong.
 
+    Rows are handed over in pieces that are small beside them.
     Columns find a wrong row before they give the batches nearest before it.
     """
     records, form = drawn(seed)
     batches, said = made(records, form, BY_COLUMNS)
-    others, said_of_others = made(records, form, BY_LOOPS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filling, "_WORTH_ROWS", (1, 50, 1 << 12)[seed % 3])
+        patch.setattr(filling, "_LEAST_CHUNK_ROWS", 0)
+        patch.setattr(filling, "_MOST_ROWS", (1 << 16, 70)[seed % 2])
+        others, said_of_others = made(records, form, BY_LOOPS)
     assert said_of_others == said, seed
     assert others[: len(batches)] == batches, seed
     assert said or len(others) == len(batches), seed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import deque
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from klog.logformat.compiled import compiling, writing
 from klog.logformat.compiled.compiling import Rented, writing_loops
 from klog.logformat.encode import encode
-from klog.logformat.filling import filled
+from klog.logformat.filling import _pieces, filled
 from klog.logformat.form import Form
 from klog.logformat.headers import HEADERS_TYPE
 from klog.logformat.records import Records
@@ -56,11 +57,73 @@ def rest(records: Records, form: Form, made: list[bytes]) -> int:
 
 
 def test_a_column_of_headers_that_are_all_null_is_none() -> None:
+    """And who writes others does not load the loops for it."""
     plain = columns(ROWS)
-    for headers, behind in ((pa.nulls(9, HEADERS_TYPE), 9), (pa.array([[]] * 9, HEADERS_TYPE), 0)):
+    for headers, loaded in ((pa.nulls(9, HEADERS_TYPE), 1), (pa.array([[]] * 9, HEADERS_TYPE), 0)):
         given = Records(plain.timestamp_ms, plain.key, plain.value, headers)
-        assert rest(given, Form(), []) == behind
-        assert list(encode(given, Form(), BY_LOOPS)) == list(encode(plain, Form(), BY_COLUMNS))
+        rented, asked = counted(-1)
+        assert list(encode(given, Form(), rented)) == list(encode(plain, Form(), BY_COLUMNS))
+        assert len(asked) == loaded
+
+
+def test_chunks_of_few_rows_are_left_to_columns() -> None:
+    plain = columns([Record(at, 0, b"k", b"v") for at in range(200)])
+    for rows, loaded in ((100, 1), (40, 0)):
+        key = pa.chunked_array([plain.key.slice(at, rows) for at in range(0, 200, rows)])
+        rented, asked = counted(-1)
+        given = Records(plain.timestamp_ms, key, plain.value)
+        assert list(encode(given, Form(), rented)) == list(encode(plain, Form(), BY_COLUMNS))
+        assert len(asked) == loaded
+
+
+def counted(worth_records: int) -> tuple[Rented, list[int]]:
+    """Rent the loops; the list gets an element each time that they are loaded."""
+    asked: list[int] = []
+
+    def load() -> Any:
+        asked.append(1)
+        return writing
+
+    return Rented(load, worth_records), asked
+
+
+@pytest.mark.parametrize(
+    "bounds", [(0, 40, 20, 60), (0, 70, 70, 60), (0, -5, 20, 60), (0, 0, 1 << 30, 9)]
+)
+def test_bounds_that_are_none_lead_nowhere(bounds: tuple[int, ...]) -> None:
+    """Arrow looks at the first and the last only, unless it is asked to."""
+    buffers = [None, pa.py_buffer(np.array(bounds, np.int32)), pa.py_buffer(b"v" * 60)]
+    field = pa.Array.from_buffers(pa.binary(), 3, buffers)
+    times, sound = pa.array([1, 2, 3]), pa.nulls(3, pa.binary())
+    for given in (Records(times, field, sound), Records(times, sound, field)):
+        for batch_bytes in (61, 600):
+            made: list[bytes] = []
+            assert rest(given, Form(batch_bytes=batch_bytes), made) == len(made) < 3
+
+
+def test_bounds_may_lie_in_more_bytes_than_they_need() -> None:
+    plain = columns(ROWS)
+    valid, bounds, data = plain.key.buffers()
+    longer = pa.py_buffer(bounds.to_pybytes() + b"\0")
+    key = pa.Array.from_buffers(pa.binary(), len(ROWS), [valid, longer, data])
+    given = Records(plain.timestamp_ms, key, plain.value)
+    assert list(encode(given, Form(), BY_LOOPS)) == list(encode(plain, Form(), BY_COLUMNS))
+
+
+def test_small_chunks_are_handed_over_together() -> None:
+    """As many as are worth it, and no more: what lies in several is copied."""
+    small = [pa.array([b"v" * 100], pa.binary())] * 10_000
+    large = pa.array([b"v" * 100], pa.binary()).take(pa.array(np.zeros(100_000, np.int32)))
+    values = pa.chunked_array([*small, large, *small])
+    starts = (0, 4096, 8192, 12_288, 77_824, 110_000, 114_096, 118_192, 120_000)
+    assert list(_pieces(_of_values(values))) == list(pairwise(starts))
+    mebibytes = pa.chunked_array([pa.array([bytes(1 << 20)], pa.binary())] * 8)
+    assert len(list(_pieces(_of_values(mebibytes)))) == 8
+
+
+def _of_values(values: pa.ChunkedArray) -> Records:
+    count = len(values)
+    return Records(pa.array(np.arange(count)), pa.nulls(count, pa.binary()), values)
 
 
 def test_what_is_before_a_row_that_is_wrong_is_whole() -> None:
@@ -104,15 +167,17 @@ def test_what_is_held_is_one_batch() -> None:
 
 
 def test_loops_are_loaded_once_they_are_worth_it() -> None:
-    asked: list[int] = []
-
-    def load() -> Any:
-        asked.append(1)
-        return writing
-
-    rented = Rented(load, 100)
+    rented, asked = counted(100)
     assert [rented.given(40) for _ in range(4)] == [None, None, writing, writing]
     assert len(asked) == 2
+
+
+def test_loops_of_which_nothing_is_kept_are_worth_it_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where klog lies in a zip, each process compiles them."""
+    monkeypatch.setattr(compiling, "_is_zipped", lambda module: True)
+    rented, asked = counted(100)
+    assert [rented.given(100) is None for _ in range(5)] == [True] * 4 + [False]
+    assert len(asked) == 1
 
 
 def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
