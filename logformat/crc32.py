@@ -46,10 +46,11 @@ def all_match(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs
 def all_match_by(
     loops: Any, data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs
 ) -> bool:
-    """Tell the same of entries, each of which says 16 bytes before what its CRC is of.
+    """Tell the same of whole entries, whose first 16 bytes are not what their CRC is of.
 
-    So nothing is copied: the CRC of all of it follows from those that they should have. False for
-    entries between which anything else lies, which have to be looked at in another way.
+    `starts` are those of the entries, not of what is summed as in `all_match`, and each has 16
+    bytes at least. Nothing is copied: the CRC of all of it follows from those that they should
+    have. False for entries between which anything else lies, to be looked at in another way.
     """
     if not len(starts) or (starts[1:] != ends[:-1]).any():
         return False

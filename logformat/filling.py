@@ -1,4 +1,4 @@
-"""Batches filled row by row, by loops that numba compiled: what is held is one batch.
+"""Batches filled row by row, by loops that numba compiled: one batch is held, and a piece of rows.
 
 The rule: it is, byte for byte, what whole columns would give (`encode.py`), batch by batch, or
 nothing: at the first batch with a row that the loops do not know it ends, and the columns, which

@@ -46,6 +46,8 @@ _length = struct.Struct(">i").unpack_from
 class Messages:
     """Messages in the order of the log, a row each; keys and values lie in `sections.data`.
 
+    Those of wrappers lie in a buffer that is lent: it holds them until the next are asked for.
+
     `offsets` int64, `timestamps` ms, -1 in v0; `timestamp_types` 0 CreateTime, 1 LogAppendTime,
     -1 none (v0).
     """

@@ -142,17 +142,17 @@ def test_no_more_is_held_than_columns_hold(monkeypatch: pytest.MonkeyPatch) -> N
 ASKED = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
-from klog.logformat.compiled.compiling import loops
+from klog.logformat.compiled import compiling
 with warnings.catch_warnings(record=True) as told:
-    found = loops()
+    found = getattr(compiling, sys.argv[2])()
 print(found is not None, len(told), *(str(one.message).split(": ", 1)[-1] for one in told))
 """
 
 
-def asked(path: Path, **environment: str) -> str:
+def asked(path: Path, which: str = "loops", **environment: str) -> str:
     """Ask for loops in a process that imports from a folder or a zip first."""
     done = subprocess.run(
-        [sys.executable, "-c", ASKED, str(path)],
+        [sys.executable, "-c", ASKED, str(path), which],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -162,10 +162,12 @@ def asked(path: Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_zip_needs_no_place_to_keep_what_is_compiled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["loops", "writing_loops", "message_loops"])
+def test_a_zip_needs_no_place_to_keep_what_is_compiled(tmp_path: Path, which: str) -> None:
     archive = tmp_path / "klog.zip"
     subprocess.run([sys.executable, ROOT / "tools" / "pyfiles.py", archive], check=True)
-    assert asked(archive, HOME="/proc/nowhere", XDG_CACHE_HOME="/proc/nowhere") == "True 0"
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
+    assert asked(archive, which, **nowhere) == "True 0"
 
 
 def test_numba_that_cannot_be_used_is_told_and_not_needed(tmp_path: Path) -> None:
