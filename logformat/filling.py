@@ -52,7 +52,7 @@ def filled(records: Records, form: Form, loops: Any) -> Generator[bytes, None, i
     for begin, end in _pieces(records):
         if records.timestamp_ms.slice(begin, end - begin).null_count:
             return first
-        columns = _columns(records, begin, end, loops)
+        columns = _columns(records, begin, end)
         row, reason = 0, loops.FULL
         while reason == loops.FULL:
             row, reason = batch.add(*columns, row)
@@ -137,7 +137,7 @@ def _behind_chunks(column: Column) -> tuple[Longs, Longs]:
     return bounds_of(np.array(rows, np.int64)), bounds_of(np.array(sizes, np.int64))
 
 
-def _columns(records: Records, begin: int, end: int, loops: Any) -> tuple[Any, Any]:
+def _columns(records: Records, begin: int, end: int) -> tuple[Any, Any]:
     """Give rows and fields as the loops take them; no timestamp is null."""
     timestamps = in_one_piece(records.timestamp_ms, begin, end).to_numpy()
     offsets, first = np.empty(0, np.int64), 0
@@ -145,11 +145,11 @@ def _columns(records: Records, begin: int, end: int, loops: Any) -> tuple[Any, A
         first = records.offset + begin
     else:
         offsets = records.offsets(begin, end)
-    fields = [_field(column, begin, end, loops) for column in (records.key, records.value)]
+    fields = [_field(column, begin, end) for column in (records.key, records.value)]
     return (frozen(timestamps), frozen(offsets), first), tuple(fields)
 
 
-def _field(column: Column, begin: int, end: int, loops: Any) -> tuple[Any, ...]:
+def _field(column: Column, begin: int, end: int) -> tuple[Any, ...]:
     piece = in_one_piece(column, begin, end)
     valid, bounds, data = piece.buffers()
     given = np.frombuffer(bounds, np.int32, len(piece) + 1, 4 * piece.offset)
