@@ -67,6 +67,13 @@ def joined(pieces: Sequence[pa.Array]) -> Bytes:
     return np.frombuffer(data, np.uint8, int(np.frombuffer(bounds, np.int32)[len(whole)]))
 
 
+def chunk_lengths(column: Column) -> list[int]:
+    """Give the rows of each chunk; an array is one."""
+    return [
+        len(one) for one in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
+    ]
+
+
 def in_one_piece(column: Column, begin: int, end: int) -> pa.Array:
     """Take the rows from `begin` to before `end`; only rows in several chunks are copied."""
     part = column.slice(begin, end - begin)

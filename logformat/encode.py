@@ -48,9 +48,9 @@ WRITING = Rented(writing_loops, WORTH_RECORDS)
 def encode(records: Records, form: Form, loops: Rented = WRITING) -> Iterator[bytes]:
     """Encode records as batches, one at a time; no records are no batch.
 
-    With loops that numba compiled it takes a quarter to a half of the time beside the codec, and
-    holds one batch, and copies of what lies in several chunks or in other types than the loops
-    take: of a MiB or 65,536 rows' numbers. The bytes are the same. Who encodes has the loops once
+    With loops that numba compiled it takes about half the time beside the codec or less, and holds
+    one batch, and copies of what lies in several chunks or in other types than the loops take: of
+    a MiB or 65,536 rows' numbers. The bytes are the same. Who encodes has the loops once
     they are worth loading, and uses them for what suits them.
 
     Raises `ValueError` that names the row for a record that cannot be written, or with which a

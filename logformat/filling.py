@@ -7,37 +7,35 @@ go on from there, decide what it is or say what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from klog.logformat import batch as v2
-from klog.logformat.arrow import Column, bounds_of, in_one_piece
+from klog.logformat.arrow import Column, chunk_lengths, in_one_piece
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.compiled.compiling import frozen
 from klog.logformat.form import Form
 from klog.logformat.records import Records
 from klog.logformat.sealing import Span, sealed
 from klog.logformat.sequence import advance
-from klog.logformat.varint import Longs
 
 _LEAST_ROOM_BYTES = 64 << 10
 _WORTH_ROWS, _WORTH_BYTES = 1 << 12, 1 << 20
 """So many rows, or rows of so many bytes, are worth what it takes to hand a piece to the loops."""
 _LEAST_CHUNK_ROWS = 64
-"""To find where chunks end takes a few us for each, and columns less where there are many."""
+"""Chunks with fewer rows on average are left to columns, which take less for a chunk."""
 _MOST_ROWS = 1 << 16
 """What Arrow or numpy copies of a piece is bounded by this: offsets that lie in another type."""
 _NO_NULL = np.array([1], np.uint8)
 
 
 def suits(records: Records) -> bool:
-    """Tell whether records are for the loops: without headers, and not in chunks of few rows."""
+    """Tell whether records are for the loops: no headers, and on average no chunks of few rows."""
     has_headers = records.headers is not None and records.headers.null_count < len(records)
     columns = records.timestamp_ms, records.key, records.value
-    chunks = max(getattr(column, "num_chunks", 1) for column in columns)
+    chunks = max(len(chunk_lengths(column)) for column in columns)
     return not has_headers and chunks * _LEAST_CHUNK_ROWS <= max(len(records), _LEAST_CHUNK_ROWS)
 
 
@@ -61,6 +59,7 @@ def filled(records: Records, form: Form, loops: Any) -> Generator[bytes, None, i
             if reason == loops.FULL:
                 yield batch.sealed(first)
                 first = begin + row
+        del columns  # Before the next piece is copied.
     if first < len(records):
         yield batch.sealed(first)
     return len(records)
@@ -117,24 +116,21 @@ class _Batch:
 def _pieces(records: Records) -> Iterator[tuple[int, int]]:
     """Cut rows where a chunk of any column ends; of small chunks some are copied into a piece."""
     columns = records.timestamp_ms, records.key, records.value
-    behind = [_behind_chunks(column) for column in columns]
-    ends = np.unique(np.concatenate([rows for rows, _ in behind]))
-    held = np.sum([np.interp(ends, *of_column) for of_column in behind], axis=0)
+    ends = np.unique(np.concatenate([np.cumsum(chunk_lengths(column)) for column in columns]))
     begin = 0
     while begin < len(records):
         of_chunk = int(ends[ends.searchsorted(begin, "right")])
-        enough = int(np.interp(np.interp(begin, ends, held) + _WORTH_BYTES, held, ends))
-        worth = min(enough, begin + _WORTH_ROWS)
-        end = max(min(of_chunk, begin + _MOST_ROWS), worth, begin + 1)
+        end = min(begin + _WORTH_ROWS, len(records))
+        while end > of_chunk and _size(columns, begin, end) > _WORTH_BYTES:
+            end = begin + (end - begin) // 2
+        end = max(end, min(of_chunk, begin + _MOST_ROWS))
         yield begin, end
         begin = end
 
 
-def _behind_chunks(column: Column) -> tuple[Longs, Longs]:
-    """Give how many rows and bytes lie before the first chunk, and behind each."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    rows, sizes = [len(chunk) for chunk in chunks], [chunk.nbytes for chunk in chunks]
-    return bounds_of(np.array(rows, np.int64)), bounds_of(np.array(sizes, np.int64))
+def _size(columns: Sequence[Column], begin: int, end: int) -> int:
+    """Give the bytes of some rows."""
+    return sum(column.slice(begin, end - begin).nbytes for column in columns)
 
 
 def _columns(records: Records, begin: int, end: int) -> tuple[Any, Any]:

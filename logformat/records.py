@@ -53,7 +53,8 @@ class Records:
     has null; `headers` of `HEADERS_TYPE`, null or empty where a record has none, or None if none
     has any. `offset` is that of the first record, the others follow without gaps; or an int64
     array, rising. Of records `is_from_log` any timestamp is taken: they were written before. Raises
-    `ValueError` for columns of other types or of unequal length.
+    `ValueError` for columns of other types or of unequal length; of arrays made of buffers by hand
+    nobody checks what their bounds say (`pyarrow.Array.validate` does).
     """
 
     timestamp_ms: Column

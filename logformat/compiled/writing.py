@@ -141,7 +141,7 @@ def _are_known(timestamp: np.int64, takes_any: bool, offset: np.int64, before: n
 
 @part
 def _is_within(bounds: Bounds, row: int, size: int) -> bool:
-    """Tell whether a field's bounds are such."""
+    """Tell whether a row's bounds rise and lie within the bytes."""
     begin, end = bounds[row], bounds[row + 1]
     return bool(0 <= begin <= end <= size)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -175,12 +176,14 @@ def _seen(one: bytes, way: Rented) -> list[encode_legacy.Seen] | None:
 def encoded(data: bytes) -> None:
     """Write records made of the input with each codec; what is read must be what was written.
 
-    By loops it must be the same bytes. Byte 0 is the size of a batch, byte 1 says which; then come
-    the records of `_rows`.
+    By loops it must be the same bytes. Byte 0 is the size of a batch, byte 1 says which, and by
+    bit 3 to leave headers out, for loops know none; then come the records of `_rows`.
     """
     if len(data) < 2:
         return
     made = list(_rows(data[2:]))
+    if data[1] & 8:
+        made = [replace(one, headers=()) for one in made]
     for each in encode.CODECS:
         form = Form(
             batch_bytes=16 * data[0],
