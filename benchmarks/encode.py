@@ -24,7 +24,7 @@ from benchmarks.timing import Times, Work, interleaved
 from klog.logformat.arrow import binary_array
 from klog.logformat.batch import HEADER_BYTES, scan
 from klog.logformat.codecs import NAMES, NONE
-from klog.logformat.compiled.compiling import Rented, writing_loops
+from klog.logformat.compiled.compiling import writing_loops
 from klog.logformat.compress import compress
 from klog.logformat.encode import encode, size_in_bytes
 from klog.logformat.form import BATCH_BYTES, Form
@@ -32,6 +32,7 @@ from klog.logformat.indexing import index_batches
 from klog.logformat.offset_index import encode_offset_index
 from klog.logformat.records import Records
 from klog.logformat.time_index import encode_time_index
+from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
 
 KLOG, COLUMNS, CODEC, INDEXES = "klog", "without numba", "codec alone", "indexes"
 LARGE, SMALL = "512 KiB", "150 records"
@@ -89,13 +90,12 @@ def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, roun
     size = records_in_a_batch(columns, form)
     if writing_loops() is None:
         raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
-    by_loops, by_columns = Rented(writing_loops, -1), Rented(lambda: None, -1)
     works: dict[str, Work] = {
-        KLOG: lambda: _drain(encode(columns, form, by_loops), len(columns)),
-        COLUMNS: lambda: _drain(encode(columns, form, by_columns), len(columns)),
+        KLOG: lambda: _drain(encode(columns, form, BY_LOOPS), len(columns)),
+        COLUMNS: lambda: _drain(encode(columns, form, BY_COLUMNS), len(columns)),
     }
     part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
-    segment = b"".join(encode(columns, form, by_loops))
+    segment = b"".join(encode(columns, form, BY_LOOPS))
     works[INDEXES] = lambda: _index(segment, len(columns))
     if form.codec != NONE:
         uncompressed = replace(form, codec=NONE, level=None)

@@ -22,9 +22,9 @@ from benchmarks.logs import FIRST_TIMESTAMP_MS, PARTITIONS, SMALL_BATCHES, Shape
 from benchmarks.peers import KAFKA_PYTHON, read_kafka_python_legacy
 from benchmarks.records import KEY_BYTES, Bytes
 from benchmarks.timing import Times, interleaved
-from klog.logformat import legacy
 from klog.logformat.codecs import NAMES
 from klog.logformat.compiled.compiling import Rented, message_loops
+from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS, read_by
 
 MAGICS = (0, 1)
 CODECS = ("none", "lz4")
@@ -81,18 +81,14 @@ def measure(logs: list[bytes], rounds: int) -> Times:
     """Time both readers; kafka-python, several times slower, gets the first log only."""
     if message_loops() is None:
         raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
-    by_loops, by_columns = Rented(message_loops, -1), Rented(lambda: None, -1)
     works = {
-        KLOG: lambda: _read(logs, by_loops),
-        COLUMNS: lambda: _read(logs, by_columns),
+        KLOG: lambda: _read(logs, MESSAGES_BY_LOOPS),
+        COLUMNS: lambda: _read(logs, BY_COLUMNS),
         KAFKA_PYTHON: lambda: read_kafka_python_legacy(logs[:1]),
     }
     return interleaved(works, rounds, time.process_time)
 
 
 def _read(logs: list[bytes], loops: Rented) -> int:
-    usual, legacy.READING = legacy.READING, loops
-    try:
+    with read_by(loops):
         return read_klog(logs)
-    finally:
-        legacy.READING = usual

@@ -67,11 +67,9 @@ def joined(pieces: Sequence[pa.Array]) -> Bytes:
     return np.frombuffer(data, np.uint8, int(np.frombuffer(bounds, np.int32)[len(whole)]))
 
 
-def chunk_lengths(column: Column) -> list[int]:
-    """Give the rows of each chunk; an array is one."""
-    return [
-        len(one) for one in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
-    ]
+def chunks_of(column: Column) -> list[pa.Array]:
+    """Give the chunks of a column; an array is one."""
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def in_one_piece(column: Column, begin: int, end: int) -> pa.Array:

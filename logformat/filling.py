@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from klog.logformat import batch as v2
-from klog.logformat.arrow import Column, chunk_lengths, in_one_piece
+from klog.logformat.arrow import Column, chunks_of, in_one_piece
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.compiled.compiling import frozen
 from klog.logformat.form import Form
@@ -35,7 +35,7 @@ def suits(records: Records) -> bool:
     """Tell whether records are for the loops: no headers, and on average no chunks of few rows."""
     has_headers = records.headers is not None and records.headers.null_count < len(records)
     columns = records.timestamp_ms, records.key, records.value
-    chunks = max(len(chunk_lengths(column)) for column in columns)
+    chunks = max(getattr(column, "num_chunks", 1) for column in columns)
     return not has_headers and chunks * _LEAST_CHUNK_ROWS <= max(len(records), _LEAST_CHUNK_ROWS)
 
 
@@ -116,7 +116,8 @@ class _Batch:
 def _pieces(records: Records) -> Iterator[tuple[int, int]]:
     """Cut rows where a chunk of any column ends; of small chunks some are copied into a piece."""
     columns = records.timestamp_ms, records.key, records.value
-    ends = np.unique(np.concatenate([np.cumsum(chunk_lengths(column)) for column in columns]))
+    lengths = [[len(chunk) for chunk in chunks_of(column)] for column in columns]
+    ends = np.unique(np.concatenate([np.cumsum(one) for one in lengths]))
     begin = 0
     while begin < len(records):
         of_chunk = int(ends[ends.searchsorted(begin, "right")])

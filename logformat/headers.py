@@ -17,6 +17,7 @@ from klog.logformat.arrow import (
     binary_array,
     bounds_of,
     byte_lengths,
+    chunks_of,
     field_sizes,
     joined,
     refuse,
@@ -121,7 +122,7 @@ def header_sizes(headers: Column, first_row: int) -> Longs:
     a record has more headers than a reader takes.
     """
     sizes = [np.empty(0, np.int64)]
-    for chunk in headers.chunks if isinstance(headers, pa.ChunkedArray) else [headers]:
+    for chunk in chunks_of(headers):
         sizes.append(_sizes(chunk, first_row))
         first_row += len(chunk)
     return np.concatenate(sizes)

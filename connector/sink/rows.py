@@ -26,7 +26,7 @@ from klog.connector.sink.columns import (
     check_columns,
 )
 from klog.errors import KlogError
-from klog.logformat.arrow import Column, byte_lengths
+from klog.logformat.arrow import Column, byte_lengths, chunks_of
 from klog.logformat.batch import NO_TIMESTAMP
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.headers import HEADERS_TYPE, header_sizes
@@ -210,10 +210,7 @@ def _taken(column: Column, order: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _chunked(columns: Sequence[Column]) -> pa.ChunkedArray:
-    chunks: list[pa.Array] = []
-    for column in columns:
-        chunks += column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return pa.chunked_array(chunks)
+    return pa.chunked_array([chunk for column in columns for chunk in chunks_of(column)])
 
 
 def _checked(piece: dict[str, pa.Array], sizes: Longs, numbers: Longs, rules: Rules) -> Rows:

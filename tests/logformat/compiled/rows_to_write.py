@@ -111,8 +111,8 @@ def made(records: Records, form: Form, loops: Rented) -> tuple[list[bytes], str]
 def check(seed: int) -> bool:
     """Hold the loops to what columns give, and tell whether no row was wrong.
 
-    Rows are handed over in pieces that are small beside them.
-    Columns find a wrong row before they give the batches nearest before it.
+    Rows are handed over in pieces that are small beside them. Columns find a wrong row before they
+    give the batches nearest before it.
     """
     records, form = drawn(seed)
     batches, said = made(records, form, BY_COLUMNS)
