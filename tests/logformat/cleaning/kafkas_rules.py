@@ -206,11 +206,11 @@ class Rules:
 
     def _is_needed(self, one: Batch) -> bool:
         known = self.active.get(one.producer_id)
-        if known is not None and one.last_offset == known.data:
+        if one.last_offset + 1 == self.end:
             return True
         if known is not None and known.data is None and one.has(CONTROL):
             return one.producer_epoch == known.epoch
-        return one.last_offset + 1 == self.end
+        return known is not None and one.last_offset == known.data
 
 
 def aborted(log: Sequence[Batch]) -> set[int]:

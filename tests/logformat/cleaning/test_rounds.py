@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from klog.logformat.cleaning.offset_map import LEAST_BYTES
 from klog.logformat.cleaning.rewrite import Rewrite
 from klog.logformat.codecs import decompress
-from tests.encode import CODECS, CONTROL, Record, batch, compress, sealed
+from tests.encode import (
+    ABORT,
+    CODECS,
+    CONTROL,
+    TRANSACTIONAL,
+    Record,
+    batch,
+    compress,
+    control,
+    sealed,
+)
 from tests.logformat.cleaning.drawn import START_MS, cuts, logs
 from tests.logformat.cleaning.kafkas_rules import Batch, Known, Rules, batches, producers
 from tests.logformat.cleaning.rounds import NEVER, Round, cleaned, marked, next_offset, scan
@@ -61,6 +71,33 @@ def test_it_leaves_what_kafka_leaves(data: st.DataObject) -> None:
         assert found == expected
         for mine, theirs in zip(found, expected, strict=True):
             assert mine.data == (theirs.data or theirs.encoded())
+
+
+def test_an_earlier_epochs_marker_stays_empty_where_a_cleaning_ends() -> None:
+    """Its producer is known by the marker behind it, but the bound - 1 is its own offset."""
+    segments = [_aborted(0), _aborted(1)]
+    known = producers([one for segment in segments for one in batches(segment)])
+    left = []
+    for now_ms in (START_MS, START_MS + RETENTION_MS):
+        one = Round(0, 1, now_ms, RETENTION_MS)
+        expected = by_rules(segments, one, known)
+        segments = cleaned(segments, one)
+        left = [made for segment in segments for made in batches(segment)]
+        assert left == expected
+    assert [len(made.records) for made in left] == [0, 1]
+
+
+def _aborted(offset: int) -> bytes:
+    """Make a marker of the epoch that its offset is."""
+    attributes = TRANSACTIONAL | CONTROL
+    return control(
+        offset,
+        ABORT,
+        producer_id=1,
+        producer_epoch=offset,
+        timestamp=START_MS,
+        attributes=attributes,
+    )
 
 
 @settings(max_examples=60)
