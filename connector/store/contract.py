@@ -48,5 +48,6 @@ class WritableStore(Store, Protocol):
     def delete(self, path: str) -> None:
         """Remove `path`; that it is not there is fine.
 
-        Not durable at once: after a loss of power the path may be there again.
+        Not durable at once: after a loss of power the path may be there again. A path whose
+        `Entry` has a `link` is a `KlogError`, and stays.
         """

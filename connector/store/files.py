@@ -6,7 +6,7 @@ by its inode; elsewhere by what the store says of it (ETag, version or modificat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from klog.errors import FileTooLargeError
@@ -17,12 +17,21 @@ SMALL_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name in a directory; `path` is what `open` takes."""
+    """One name in a directory; `path` is what `open` takes.
+
+    `link` is the path below the root that is a link and by which this name is reached, maybe its
+    own: no store deletes such a file. It is empty where there is none.
+    `special` says what it is if it is neither a file nor a directory: "a FIFO".
+    `identity` is that of the open file; empty if the store's listing does not have it.
+    """
 
     name: str
     path: str
     size_bytes: int
     is_directory: bool
+    link: str = ""
+    special: str = ""
+    identity: str = field(default="", compare=False)
 
 
 class File(Protocol):
@@ -46,11 +55,23 @@ class Store(Protocol):
     """A place that holds files.
 
     A missing file or directory is `FileNotFoundError`, a file where a directory was asked for
-    `NotADirectoryError`; what else goes wrong (no permission, no such bucket) is a `KlogError`.
+    `NotADirectoryError`; what has a file's name and is no regular file is `NotRegularFileError`,
+    and never waited for; what else goes wrong (no permission, no such bucket) is a `KlogError`.
     """
+
+    @property
+    def reads_at_once(self) -> int:
+        """Return how many small reads side by side are worth it: 1 where a thread costs more."""
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory, one level deep, in the order of names."""
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after `name` in a directory that has only files.
+
+        Without their sizes, and where the store can begin a listing at a name, without a look at
+        those before it. A directory that is not there has none.
+        """
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open a file for reading ranges.
@@ -62,6 +83,14 @@ class Store(Protocol):
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes:
         """Read a whole small file; one larger than `most_bytes` is `FileTooLargeError`, unread."""
+
+
+def entry_names_after(store: Store, directory: str, name: str) -> list[str]:
+    """Return what `names_after` does, by a listing of the whole directory."""
+    try:
+        return [entry.name for entry in store.entries(directory) if entry.name > name]
+    except FileNotFoundError:
+        return []
 
 
 def check_size(path: str, size_bytes: int, most_bytes: int | None) -> None:

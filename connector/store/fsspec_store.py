@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from klog.connector.store.files import Entry, check_size
+from klog.connector.store.files import Entry, check_size, entry_names_after
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import FileTooLargeError, KlogError, without_passwords
 
@@ -88,6 +88,8 @@ class FsspecFile:
 class FsspecStore:
     """Any file system that fsspec knows, for reading."""
 
+    reads_at_once = 8
+
     def __init__(
         self, system: Any, storage: Storage = NOTHING_GIVEN, passwords: tuple[str, ...] = ()
     ) -> None:
@@ -125,6 +127,10 @@ class FsspecStore:
             return int(info["size"])
         with self._words.of(str(info["name"])):
             return int(self._system.info(info["name"])["size"])
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after `name`."""
+        return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> FsspecFile:
         """Open a file."""

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, check_size
+from klog.connector.store.files import Entry, check_size, entry_names_after
 from klog.connector.store.storage import Storage
 from klog.connector.store.temporary import NewId, random_id, temporary_path
 from klog.errors import KlogError, OptionError
@@ -76,6 +76,8 @@ class HdfsFile:
 class Hdfs:
     """One NameNode or name service. A path is the whole URL, `hdfs://host:port/path`."""
 
+    reads_at_once = 8
+
     def __init__(
         self, url: str, storage: Storage, new_id: NewId = random_id, wait: Wait = _wait
     ) -> None:
@@ -96,6 +98,10 @@ class Hdfs:
             for one in found
         ]
         return sorted(entries, key=lambda entry: entry.name)
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after `name`."""
+        return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> HdfsFile:
         """Open a file; of one that is being written, what is there."""

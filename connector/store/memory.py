@@ -22,6 +22,8 @@ _LOCK = threading.Lock()
 class MemoryStore(FsspecStore):
     """The files of fsspec's `memory` file system."""
 
+    reads_at_once = 1
+
     def __init__(self) -> None:
         """Use the one dictionary that all instances share."""
         self._memory = MemoryFileSystem()

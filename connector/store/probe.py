@@ -12,6 +12,7 @@ from contextlib import suppress
 from threading import Barrier
 
 from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.files import SMALL_BYTES
 from klog.connector.store.temporary import NewId, random_id
 from klog.errors import KlogError
 
@@ -68,7 +69,7 @@ def _judge(store: WritableStore, path: str, answers: list[Put]) -> None:
             "created it; on such a store commits are lost. Keep the log on a store that puts if "
             "absent: on S3, one that honours If-None-Match"
         )
-    if store.read(path) != _bytes(winners[0]):
+    if store.read(path, SMALL_BYTES) != _bytes(winners[0]):
         raise KlogError(
             f"{path}: the store told one writer that it had created the name and kept the bytes of "
             "another; on such a store commits are lost. Keep the log elsewhere"

@@ -20,9 +20,18 @@ class ReadOnlyStore:
     store: Store
     refusal: str
 
+    @property
+    def reads_at_once(self) -> int:
+        """Return how many reads side by side are worth it."""
+        return self.store.reads_at_once
+
     def entries(self, directory: str) -> list[Entry]:
         """List a directory."""
         return self.store.entries(directory)
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after `name`."""
+        return self.store.names_after(directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open a file for reading ranges."""

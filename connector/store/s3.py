@@ -99,6 +99,8 @@ class S3File:
 class S3:
     """One bucket. A path is the whole URL, `s3://bucket/key`; `s3a://` is spelled so too."""
 
+    reads_at_once = 16
+
     def __init__(
         self,
         bucket: str,
@@ -131,6 +133,21 @@ class S3:
         if not entries and not found["objects"] and key:
             self._refuse_empty(directory)
         return sorted(entries, key=lambda entry: entry.name)
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after `name`: the server begins there (`start-after`)."""
+        import obstore
+
+        prefix = f"{self._key(directory)}/"
+        offset = f"{prefix}{name}" if name else None
+
+        def listed() -> list[str]:
+            pages = obstore.list(self._client, prefix.rstrip("/"), offset=offset, chunk_size=1000)
+            return [item["path"] for page in pages for item in page]
+
+        with self._in_words(directory, "listed"):
+            paths = self._ask(listed)
+        return sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
 
     def open(self, path: str, size_bytes: int | None = None) -> S3File:
         """Open an object; where its size is known, nothing is sent."""

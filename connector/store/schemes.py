@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -66,11 +67,14 @@ def _refusal(root: str) -> str:
 def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
     """Give the store of a scheme that has a strategy of its own; None for any other."""
     scheme = scheme_of(root)
+    check_path(root)
     if not scheme:
-        return LocalStore(), str(Path(root).absolute())
+        path = str(Path(root).absolute())
+        return LocalStore(root=path), path
     rest = root.removeprefix(f"{scheme}:")
     if scheme == "file":
-        return LocalStore(), "/" + rest.strip("/")
+        path = "/" + rest.strip("/")
+        return LocalStore(root=path), path
     if scheme == "memory":
         return MemoryStore(), "/" + rest.strip("/")
     if scheme in ("s3", "s3a"):
@@ -97,6 +101,21 @@ def _writable(root: str, storage: Storage) -> tuple[WritableStore, str] | None:
         store = _hdfs(url, storage) if scheme == "hdfs" else WebHdfs(url, storage)
         return store, f"{url}/{path.strip('/')}".rstrip("/")
     return None
+
+
+def check_path(root: str) -> None:
+    """Raise `OptionError` for a text that can be no path anywhere."""
+    if not root:
+        raise OptionError("path: it is empty. Give a directory or a URL")
+    try:
+        encoded = os.fsencode(root)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise OptionError(
+            f"path: {root!a} has a NUL character, or half of a surrogate pair, which no path "
+            "has. Take it out"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -137,8 +156,13 @@ def _read_by_fsspec(root: str, storage: Storage) -> tuple[Store, str]:
 
 
 def _passwords(root: str) -> tuple[str, ...]:
-    """Give the passwords of a URL, or of each of those chained in it, as written and as meant."""
+    """Give what is secret in a URL, or in each of those chained in it, as written and as meant.
+
+    These are the password, the query and each of its values.
+    """
     written = re.findall(r"://[^/\s:]*:([^/\s]*)@", root)
+    for query in re.findall(r"://[^?#]*[?#](.+)", root):
+        written += [query, *re.findall(r"=([^&#]+)", query)]
     return (*written, *map(unquote, written))
 
 

@@ -169,5 +169,5 @@ def _boolean(word: str, value: str) -> bool:
 def _json_or_text(value: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, check_size
+from klog.connector.store.files import Entry, check_size, entry_names_after
 from klog.connector.store.hdfs import USER
 from klog.connector.store.storage import Storage
 from klog.connector.store.temporary import NewId, random_id, temporary_path
@@ -73,6 +73,8 @@ class WebHdfsFile:
 class WebHdfs:
     """One NameNode's web address. A path is the whole URL, `webhdfs://host:port/path`."""
 
+    reads_at_once = 8
+
     def __init__(self, url: str, storage: Storage, new_id: NewId = random_id) -> None:
         """Check the address; nothing is sent yet."""
         parts = urlsplit(url)
@@ -100,6 +102,10 @@ class WebHdfs:
             for one in found
         ]
         return sorted(entries, key=lambda entry: entry.name)
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after `name`."""
+        return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> WebHdfsFile:
         """Open a file, asking for its size also where it is known: no range tells it."""

@@ -7,9 +7,12 @@
     +-- DataLossError           records that a plan or a stream counted on are gone
     +-- OutOfOrderSequenceError a producer's batch does not follow its last: write what is missing
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
+    +-- LostCommitError         a commit was lost at rest: read nothing beyond it, repair the log
     +-- CommitConflictError     a commit did not land and cannot: what was staged may go
     +-- CommitStateUnknownError a commit may have landed: delete nothing, look again
-    +-- FileTooLargeError       a file is larger than one of its kind can be: it was not read
+    +-- InvalidFileError        a file cannot be one of its kind: it was not read
+    |   +-- FileTooLargeError   it is larger than any of its kind
+    |   +-- NotRegularFileError a directory, a FIFO, a socket or a device has the file's name
     +-- OptionError             the user's words are wrong: option, topic, path
 
 Each message names the file, topic-partition, offset or option, and what to do next.
@@ -20,15 +23,29 @@ from __future__ import annotations
 import re
 
 _USER_AND_PASSWORD = re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
+_TOKEN_AS_USER = re.compile(r"(?<=http://)[^/\s?#]*@|(?<=https://)[^/\s?#]*@")
+"""Of other schemes a user without a password is a name, such as the container of `abfs://`."""
+_QUERY = re.compile(
+    r"""((?<!s3)(?<!s3a)(?<!hdfs)://[^\s"<>?#]*(?=[?#])|://[^\s"<>?]*(?=\?[\w.~%-]*=))"""
+    r"""[?#][^\s"<>]*?(?=[]'`)}>,;:.]*(?:[\s"<>]|$))""",
+    re.MULTILINE,
+)
+"""From `?` or `#` to the end of a URL: a signature, such as S3's and Azure's, or a token.
+
+On S3 and HDFS both are characters of a path, unless what follows looks like a query.
+"""
 
 
 def without_passwords(text: str) -> str:
-    """Take the user and password out of every URL in a text."""
-    return _USER_AND_PASSWORD.sub("***@", text)
+    """Take what may be a secret out of every URL in a text: user, password, query and fragment."""
+    if "://" not in text:
+        return text
+    text = _USER_AND_PASSWORD.sub("***@", text)
+    return _QUERY.sub(r"\1?***", _TOKEN_AS_USER.sub("***@", text))
 
 
 class KlogError(Exception):
-    """Root of klog's errors; none shows the password of a URL."""
+    """Root of klog's errors; none shows the password or the query of a URL."""
 
     def __init__(self, *args: object) -> None:
         """Keep the message, without passwords."""
@@ -41,7 +58,13 @@ def restated(exc: Exception, text: str) -> KlogError:
 
     A class that is made of more than a message is not kept: what it knew is in the text.
     """
-    kinds = (CommitConflictError, CommitStateUnknownError, OptionError, ProducerFencedError)
+    kinds = (
+        CommitConflictError,
+        CommitStateUnknownError,
+        LostCommitError,
+        OptionError,
+        ProducerFencedError,
+    )
     return type(exc)(text) if isinstance(exc, kinds) else KlogError(text)
 
 
@@ -127,6 +150,14 @@ class ProducerFencedError(KlogError):
     """A newer epoch of this producer, or of its coordinator, has written: this one must stop."""
 
 
+class LostCommitError(KlogError):
+    """A commit is not there, though something shows that a later one was made.
+
+    What lies beyond it cannot be read, and nothing may be put on top: `klog repair` says what can
+    be done.
+    """
+
+
 class CommitConflictError(KlogError):
     """A commit did not land, and would not be right on top of what others committed."""
 
@@ -138,8 +169,19 @@ class CommitStateUnknownError(KlogError):
     """
 
 
-class FileTooLargeError(KlogError):
+class InvalidFileError(KlogError):
+    """What has a file's name cannot be a file of that kind; it was not read.
+
+    Whoever can do without the file takes it for missing.
+    """
+
+
+class FileTooLargeError(InvalidFileError):
     """A file that is read whole is larger than one of its kind can be; it was not read."""
+
+
+class NotRegularFileError(InvalidFileError):
+    """A directory, a FIFO, a socket or a device has the name of a file; it was not read."""
 
 
 class OptionError(KlogError):

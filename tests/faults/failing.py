@@ -39,6 +39,8 @@ _IN_EFFECT = (Fault.AFTER, Fault.DOWN_AFTER, *_TWICE)
 class FailingStore:
     """A store whose call `at`, counted from 0, has a fault; before that and after it is well."""
 
+    reads_at_once = 1
+
     def __init__(self, store: WritableStore) -> None:
         self._store, self._lock = store, threading.Lock()
         self.heal()
@@ -67,6 +69,9 @@ class FailingStore:
 
     def entries(self, directory: str) -> list[Entry]:
         return list(self._call(lambda: self._store.entries(directory)))
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        return list(self._call(lambda: self._store.names_after(directory, name)))
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
         raise NotImplementedError

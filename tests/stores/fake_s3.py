@@ -70,13 +70,18 @@ class FakeS3:
         return Answer(200)
 
     def listing(self, bucket: str, query: str) -> str:
-        """List one level below a prefix."""
-        prefix = dict(parse_qsl(query)).get("prefix", "")
+        """List one level below a prefix, from behind a key if one is given."""
+        asked = dict(parse_qsl(query))
+        prefix, after = asked.get("prefix", ""), asked.get("start-after", "")
         with self.lock:
             sizes = {
                 unquote(path)[len(bucket) + 1 :]: len(self.objects[path]) for path in self.objects
             }
-        names = {key[len(prefix) :].partition("/") for key in sizes if key.startswith(prefix)}
+        names = {
+            key[len(prefix) :].partition("/")
+            for key in sizes
+            if key.startswith(prefix) and key > after
+        }
         found = "".join(
             f"<CommonPrefixes><Prefix>{escape(prefix + name)}/</Prefix></CommonPrefixes>"
             for name in sorted({name for name, slash, _ in names if slash})

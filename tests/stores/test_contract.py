@@ -54,6 +54,20 @@ def test_the_first_put_wins(place: Place) -> None:
     ]
 
 
+def test_names_after_a_name(place: Place) -> None:
+    names = [f"{version:020d}.json" for version in (0, 1, 2, 9, 10, 100)]
+    for name in reversed(names):
+        place.store.put(place.at(f"log/{name}"), [b"x"])
+    place.store.put(place.at("logs/another"), [b"x"])
+    log = place.at("log")
+    assert place.store.names_after(log, "") == names
+    assert place.store.names_after(log, names[2]) == names[3:]
+    assert place.store.names_after(log, f"{5:020d}.json") == names[3:]
+    assert place.store.names_after(log, names[-1]) == []
+    assert place.store.names_after(place.at("none"), "") == []
+    assert place.store.reads_at_once >= 1
+
+
 def test_the_same_bytes_put_again_exist(place: Place) -> None:
     assert place.store.put_if_absent(place.at("x"), b"same") is Put.CREATED
     assert place.store.put_if_absent(place.at("x"), b"same") is Put.EXISTS

@@ -161,6 +161,38 @@ def outcome(operation: str, path: Path) -> Put | KlogError:
     return Put.CREATED
 
 
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    """Set the umask of the process, which is put back in the end."""
+    was = os.umask(0o022)
+    yield os.umask
+    os.umask(was)
+
+
+@pytest.mark.parametrize("named", ["put", "put_if_absent"])
+@pytest.mark.parametrize(
+    ("mask", "of_file", "of_folder"), [(0, 0o666, 0o777), (0o027, 0o640, 0o750)]
+)
+def test_the_umask_alone_says_who_may_read(
+    tmp_path: Path,
+    umask: Callable[[int], int],
+    named: str,
+    mask: int,
+    of_file: int,
+    of_folder: int,
+) -> None:
+    """Of a file in a directory that is made for it, and of one in a directory that is there."""
+    umask(mask)
+    for name in ("a/b/x", "a/b/y"):
+        if named == "put":
+            LocalStore().put(str(tmp_path / name), [b"1"])
+        else:
+            LocalStore().put_if_absent(str(tmp_path / name), b"1")
+        assert (tmp_path / name).stat().st_mode & 0o777 == of_file
+    for folder in ("a", "a/b"):
+        assert (tmp_path / folder).stat().st_mode & 0o777 == of_folder
+
+
 def test_a_lost_answer_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.link
 

@@ -109,7 +109,7 @@ def test_keys_that_expire_in_a_topics_log(fake: FakeS3) -> None:
     fake.expired.add("AKID")
     with pytest.raises(KlogError, match=EXPIRED):
         log.load(state)
-    with pytest.raises(KlogError, match=rf"{2:020d}.json: not written: .* expired: renew"):
+    with pytest.raises(KlogError, match=rf"{3:020d}.json: not read: .* expired: renew"):
         append(log, state, (0, 3))
     renewed = fake.storage(access_key_id="NEW", session_token="canary-token")
     again = log_on(S3("bucket", renewed))

@@ -81,9 +81,17 @@ def test_nobody_there() -> None:
         store.read(path)
 
 
-def test_an_address_without_a_port() -> None:
+@pytest.mark.parametrize("url", ["webhdfs://host/x", "webhdfs://host:/x", "webhdfs://:9870/x"])
+def test_an_address_without_a_host_or_a_port(url: str) -> None:
     with pytest.raises(OptionError, match="needs a host and a port"):
-        store_for("webhdfs://host/x")
+        store_for(url)
+
+
+@pytest.mark.parametrize("authority", ["me@host:9870", "me:canary@host:9870", "host:canary"])
+def test_an_address_with_more_than_a_host_and_a_port(authority: str) -> None:
+    with pytest.raises(OptionError, match="more than a host and a port") as caught:
+        store_for(f"webhdfs://{authority}/x")
+    assert "canary" not in str(caught.value)
 
 
 def test_it_is_of_webhdfs() -> None:
