@@ -43,41 +43,46 @@ class KlogDataSource(DataSource):
 
         Spark calls this once, at `load()`, and ships the data source as it is afterwards; so this
         is where a DataFrame's offsets are pinned. Whether a batch or a stream is loaded cannot be
-        told here: what is wrong for one of them is left for its reader to say.
+        told here: what is wrong for only one of them is left for its reader to say, in its words.
         """
-        from klog.connector.options import read_options
+        from klog.connector.catalog_tables import refuse_new_table
+        from klog.connector.options import shared_options
         from klog.connector.source import scan
-        from klog.errors import KlogError
 
         given = dict(self.options)
-        try:
-            options = read_options(given)
-        except KlogError:
-            options = read_options(given, streaming=True)
-        else:
-            self._pinned = scan.try_pin(given, options)
+        refuse_new_table(given)
+        options = shared_options(given)
+        self._pinned = scan.try_pin(given, options)
         return ", ".join(f"{name} {_TYPES[name]}" for name in options.columns)
 
     def reader(self, schema: StructType) -> KlogBatchReader:
         """Make the batch reader."""
+        from klog.connector.catalog_tables import refuse_table_read
         from klog.connector.source.batch import KlogBatchReader
 
+        refuse_table_read(self.options)
         return KlogBatchReader(dict(self.options), self._pinned)
 
     def streamReader(self, schema: StructType) -> KlogStreamReader:
         """Make the stream reader."""
+        from klog.connector.catalog_tables import refuse_table_read
         from klog.connector.source.stream import KlogStreamReader
 
+        refuse_table_read(self.options)
         return KlogStreamReader(dict(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> KlogBatchWriter:
         """Make the batch writer."""
+        from klog.connector.catalog_tables import refuse_table_write
         from klog.connector.sink.writers import KlogBatchWriter
 
+        refuse_table_write(self.options)
         return KlogBatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KlogStreamWriter:
         """Make the stream writer."""
+        from klog.connector.catalog_tables import refuse_table_write
         from klog.connector.sink.writers import KlogStreamWriter
 
+        refuse_table_write(self.options)
         return KlogStreamWriter(dict(self.options), schema, overwrite)

@@ -12,7 +12,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from klog.connector.option_words import boolean, choice, integer, nearest
@@ -56,6 +56,7 @@ class ReadOptions:
     `topics`, `pattern` and `assigned`: exactly one is set. `starting` and `ending` are `EARLIEST`,
     `LATEST` or offsets by topic and partition; timestamps are in ms and win over them.
     `latest_if_no_match` says what a `starting_timestamp_ms` behind every record means.
+    `streaming` tells the options of a stream, whose errors say another next step.
     `storage` is what the clients of the stores are told.
     """
 
@@ -71,6 +72,7 @@ class ReadOptions:
     include_headers: bool = False
     fail_on_data_loss: bool = True
     min_partitions: int = 0
+    streaming: bool = False
     storage: Storage = NOTHING_GIVEN
     columns: tuple[str, ...] = field(default=COLUMNS[:-1])
 
@@ -81,42 +83,16 @@ def read_options(given: Mapping[str, str], *, streaming: bool = False) -> ReadOp
     A stream starts at `latest` unless told otherwise and has no end, as with Spark's connector.
     """
     options = _known_only({key.lower(): value for key, value in given.items()})
-    headers = boolean(options, "includeHeaders", default=False)
-    topics, pattern, assigned = _subscription(options)
-    if streaming:
-        for name in ("endingOffsets", "endingTimestamp"):
-            if name in options:
-                raise OptionError(f"{name}: a stream has no end; use spark.read for a range")
-    starting = _offsets(options, "startingOffsets", LATEST if streaming else EARLIEST)
-    ending = _offsets(options, "endingOffsets", LATEST)
-    starting_timestamp = integer(options, "startingTimestamp")
-    ending_timestamp = integer(options, "endingTimestamp")
-    if starting_timestamp is None and not streaming:
-        _refuse(starting, LATEST, "startingOffsets", "latest (-1)", "a batch would be empty")
-    if ending_timestamp is None:
-        _refuse(ending, EARLIEST, "endingOffsets", "earliest (-2)", "a batch would be empty")
-    minimum = integer(options, "minPartitions")
-    if minimum is not None and minimum < 1:
-        raise OptionError(f"minPartitions: {minimum} is not a positive number")
-    return ReadOptions(
-        topics=topics,
-        pattern=pattern,
-        assigned=assigned,
-        starting=starting,
-        ending=ending,
-        starting_timestamp_ms=starting_timestamp,
-        ending_timestamp_ms=ending_timestamp,
-        latest_if_no_match=choice(
-            options, "startingOffsetsByTimestampStrategy", ("error", "latest")
-        )
-        == "latest",
-        committed_only=_isolation(options) == READ_COMMITTED,
-        include_headers=headers,
-        fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
-        min_partitions=minimum or 0,
-        storage=storage_of(given),
-        columns=_columns(options, headers),
-    )
+    shared = _shared(given, options)
+    return _of_stream(shared, options) if streaming else _of_batch(shared, options)
+
+
+def shared_options(given: Mapping[str, str]) -> ReadOptions:
+    """Parse and check the options that mean the same for a batch and for a stream.
+
+    Raises `OptionError` only for what is wrong for both; where a read ends is not looked at.
+    """
+    return _shared(given, _known_only({key.lower(): value for key, value in given.items()}))
 
 
 def paths(given: Mapping[str, str], exists: Any) -> list[str]:
@@ -161,6 +137,51 @@ def _known_only(options: dict[str, str]) -> dict[str, str]:
             stacklevel=2,
         )
     return known
+
+
+def _shared(given: Mapping[str, str], options: Mapping[str, str]) -> ReadOptions:
+    headers = boolean(options, "includeHeaders", default=False)
+    topics, pattern, assigned = _subscription(options)
+    minimum = integer(options, "minPartitions")
+    if minimum is not None and minimum < 1:
+        raise OptionError(f"minPartitions: {minimum} is not a positive number")
+    return ReadOptions(
+        topics=topics,
+        pattern=pattern,
+        assigned=assigned,
+        starting=_offsets(options, "startingOffsets", EARLIEST),
+        starting_timestamp_ms=integer(options, "startingTimestamp"),
+        latest_if_no_match=choice(
+            options, "startingOffsetsByTimestampStrategy", ("error", "latest")
+        )
+        == "latest",
+        committed_only=_isolation(options) == READ_COMMITTED,
+        include_headers=headers,
+        fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
+        min_partitions=minimum or 0,
+        storage=storage_of(given),
+        columns=_columns(options, headers),
+    )
+
+
+def _of_batch(shared: ReadOptions, options: Mapping[str, str]) -> ReadOptions:
+    """Add where a batch ends; refuse what would make every batch empty."""
+    ending = _offsets(options, "endingOffsets", LATEST)
+    ending_timestamp = integer(options, "endingTimestamp")
+    if shared.starting_timestamp_ms is None:
+        _refuse(shared.starting, LATEST, "startingOffsets", "latest (-1)", "a batch would be empty")
+    if ending_timestamp is None:
+        _refuse(ending, EARLIEST, "endingOffsets", "earliest (-2)", "a batch would be empty")
+    return replace(shared, ending=ending, ending_timestamp_ms=ending_timestamp)
+
+
+def _of_stream(shared: ReadOptions, options: Mapping[str, str]) -> ReadOptions:
+    """Start at the latest offsets by default; refuse an end."""
+    for name in ("endingOffsets", "endingTimestamp"):
+        if name in options:
+            raise OptionError(f"{name}: a stream has no end; use spark.read for a range")
+    starting = shared.starting if "startingOffsets" in options else LATEST
+    return replace(shared, starting=starting, streaming=True)
 
 
 def _subscription(
@@ -236,7 +257,7 @@ def _refuse(value: int | Offsets, what: int, name: str, word: str, why: str) -> 
 def _json(value: str, name: str, example: str) -> dict[str, Any]:
     try:
         parsed = json.loads(value)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise OptionError(f"{name}: not JSON ({exc}); write it like {example}") from exc
     if not isinstance(parsed, dict):
         raise OptionError(f"{name}: not a JSON object; write it like {example}")

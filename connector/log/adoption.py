@@ -19,17 +19,18 @@ from dataclasses import dataclass, field
 from klog.connector.log import description
 from klog.connector.log.commit import Actions, Topic
 from klog.connector.log.entries import Entry
+from klog.connector.log.max_sizes import SMALL_BYTES
 from klog.connector.log.operations import check_birth
 from klog.connector.log.paths import KLOG
-from klog.connector.log.root import FORMAT_FILE, KlogRoot, find_root
+from klog.connector.log.root import ADOPTING, FORMAT_FILE, KlogRoot, find_root
 from klog.connector.log.state import Build, State
 from klog.connector.store.files import Store
 from klog.connector.store.probe import probe
-from klog.connector.store.schemes import writable_store_for
+from klog.connector.store.schemes import log_store_for, writable_store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError
 
-ADOPTING_FILE = f"{KLOG}/adopting.json"
+ADOPTING_FILE = f"{KLOG}/{ADOPTING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,19 @@ def begin(given: str, cluster_id: str, storage: Storage = NOTHING_GIVEN) -> Klog
     return KlogRoot(given, store, path, cluster_id, 1, root)
 
 
+def foresee(given: str, cluster_id: str, storage: Storage = NOTHING_GIVEN) -> KlogRoot:
+    """Find the klog root at a path or URL, or give the one that `begin` would make; writes nothing.
+
+    It can be looked at for what an adoption that was killed has done.
+    """
+    found = find_root(given, storage)
+    if found is not None:
+        return found
+    store, path = log_store_for(given, storage)
+    root = description.Description(f"{path}/{FORMAT_FILE}")
+    return KlogRoot(given, store, path, cluster_id, 1, root)
+
+
 def finish(root: KlogRoot, storage: Storage = NOTHING_GIVEN) -> None:
     """Make it a klog root, which it may be already."""
     said = {"clusterId": root.cluster_id, "config": {"num.partitions": "1"}}
@@ -79,13 +93,13 @@ def is_under_way(store: Store, path: str) -> bool:
     Raises `KlogError` for one that has become a klog root just now.
     """
     try:
-        store.read(f"{path}/{ADOPTING_FILE}")
+        store.read(f"{path}/{ADOPTING_FILE}", SMALL_BYTES)
     except FileNotFoundError:
         pass
     else:
         return True
     try:
-        store.read(f"{path}/{FORMAT_FILE}")
+        store.read(f"{path}/{FORMAT_FILE}", SMALL_BYTES)
     except FileNotFoundError:
         return False
     raise KlogError(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -24,12 +25,15 @@ import pyarrow.parquet as pq
 from klog.connector.log import checkpoint_parts, entries, parquet
 from klog.connector.log.checkpoint_parts import Part
 from klog.connector.log.commit import (
+    ADOPT_FORMAT,
     FORMAT,
     LEAST_FORMAT,
     MAX_PARTITIONS,
     SINCE,
     Progress,
     check_format,
+    hole_from_json,
+    hole_to_json,
 )
 from klog.connector.log.json_fields import Fields, as_kind, number_of, text_of
 from klog.connector.log.live import ROWS, VERSION, Live
@@ -82,15 +86,18 @@ def encode(
     )
     rows = pa.concat_tables(nullable, promote_options="default")
     pause()
+    form = FORMAT if state.holes else _format(state.live.rows())
     said: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
     said |= {
-        "format": _format(state.live.rows()),
-        "since": SINCE,
+        "format": form,
+        "since": SINCE[form],
         "config": dict(state.config),
         "cleaned_to": [list(pair) for pair in state.cleaned_to.items()],
         "progress": [asdict(one) for one in state.progress.values()],
         "parts": [part.to_json() for part in parts],
     }
+    if state.holes:
+        said["holes"] = [hole_to_json(hole) for hole in state.holes]
     rows = rows.select(_SCHEMA.names).replace_schema_metadata({_KEY: json.dumps(said).encode()})
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
@@ -111,7 +118,8 @@ def _writes_of(state: State, pause: Pause) -> pa.Table:
 
 def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
     """Give the file of a part that a checkpoint of `version` is the first to name."""
-    said = json.dumps({"format": _format(rows), "since": SINCE}).encode()
+    form = _format(rows)
+    said = json.dumps({"format": form, "since": SINCE[form]}).encode()
     sink = pa.BufferOutputStream()
     rows = rows.replace_schema_metadata({_KEY: said})
     pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
@@ -120,7 +128,7 @@ def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
 
 
 def _format(rows: pa.Table) -> int:
-    return LEAST_FORMAT if entries.are_plain(rows) else FORMAT
+    return LEAST_FORMAT if entries.are_plain(rows) else ADOPT_FORMAT
 
 
 def is_whole(name: CheckpointName, data: bytes) -> bool:
@@ -187,6 +195,9 @@ def _head(schema: pa.Schema) -> _Head:
     log_start, log_end = said.numbers("log_start"), said.numbers("log_end")
     if len(log_start) != len(log_end) or len(log_end) > MAX_PARTITIONS:
         raise ValueError(f"it has {len(log_start)} log starts and {len(log_end)} log ends")
+    parts = tuple(Part.from_json(one) for one in said.objects("parts"))
+    if any(before.end > after.first for before, after in pairwise(parts)):
+        raise ValueError("two of its parts have the same versions")
     config = said.object("config") or {}
     pairs = [as_kind("cleaned_to", pair, list) for pair in said.values("cleaned_to")]
     state = State(
@@ -208,8 +219,9 @@ def _head(schema: pa.Schema) -> _Head:
         progress=MappingProxyType(
             {one.name: one for one in map(_progress, said.objects("progress"))}
         ),
+        holes=tuple(map(hole_from_json, said.objects("holes"))),
     )
-    return _Head(state, tuple(Part.from_json(one) for one in said.objects("parts")))
+    return _Head(state, parts)
 
 
 def _progress(said: Mapping[str, Any]) -> Progress:

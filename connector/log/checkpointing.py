@@ -51,6 +51,7 @@ class Checkpointer:
         self._lock = Lock()
         self._thread: Thread | None = None
         self._written: dict[str, CheckpointName] = {}
+        self._begun: dict[str, int] = {}
 
     def offer(self, log: TopicLog, state: State) -> State:
         """Have a checkpoint written if one is due and none is under way; returns at once.
@@ -62,13 +63,15 @@ class Checkpointer:
         taken_for = -1 if state.checkpoint is None else state.checkpoint.version
         if newest is not None and newest.version == taken_for:
             state = replace(state, checkpoint=newest)  # Only now its size is known.
-        if not is_due(state):
+        begun = self._begun.get(log.paths.directory, -MIN_COMMITS)
+        if not is_due(state) or 0 <= state.version - begun < MIN_COMMITS:
             return state
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return state
             self._thread = Thread(target=self._write, args=(log, state), name="klog-checkpoint")
             self._thread.start()
+            self._begun[log.paths.directory] = state.version
         size_bytes = 0 if newest is None else newest.size_bytes
         return replace(state, checkpoint=CheckpointName(state.version, size_bytes, 0), tail_bytes=0)
 

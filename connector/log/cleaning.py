@@ -8,13 +8,15 @@ those up to the boundary are named anew only where the checkpoint that it rests 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from klog.connector.log import checkpoint, checkpoint_parts
 from klog.connector.log.checkpoint_parts import Part
+from klog.connector.log.log_reader import MAX_LOADS
+from klog.connector.log.max_sizes import MAX_TABLE_BYTES, SMALL_BYTES, read_named
 from klog.connector.log.paths import (
     CheckpointName,
     boundary_version,
@@ -23,10 +25,9 @@ from klog.connector.log.paths import (
     sidecar_name,
 )
 from klog.connector.log.state import State
-from klog.connector.log.topic_log import MAX_LOADS, MAX_PUTS, TopicLog
+from klog.connector.log.topic_log import MAX_PUTS, TopicLog
 from klog.connector.store.contract import Put
-from klog.connector.store.files import SMALL_BYTES
-from klog.errors import FileTooLargeError, KlogError, UnsupportedFormatError
+from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
 
 LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
@@ -51,15 +52,27 @@ def write_checkpoint(
         for first, end in cut.wanted:
             wanted = checkpoint_parts.of_range(rows, first, end)
             name, data = checkpoint.encode_part(wanted, state.version)
+            _check_written(log, name)
             pause()
             _put_part(log, name, data)
             parts.append(Part(name, first, end, len(wanted)))
     name, data = checkpoint.encode(state, sorted(parts, key=lambda part: part.first), pause)
     pause()
+    _check_written(log, name)
     checkpoint.parts_of(data)  # What no reader would take, once it is there ends the topic.
     # The name is of the content: who finds it there finds the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name
+
+
+def _check_written(log: TopicLog, name: CheckpointName) -> None:
+    """Raise `KlogError` for a file that is larger than readers take."""
+    if name.size_bytes > MAX_TABLE_BYTES:
+        raise KlogError(
+            f"{log.paths.directory}: a checkpoint's file would have {name.size_bytes} bytes, at "
+            f"most {MAX_TABLE_BYTES} are read. Have fewer segments: run `klog merge`, then `klog "
+            "vacuum`"
+        )
 
 
 def _known_parts(log: TopicLog, state: State) -> list[Part]:
@@ -83,6 +96,24 @@ def _put_part(log: TopicLog, name: CheckpointName, data: bytes) -> None:
             return
         log.wait(tries)
     raise KlogError(f"{path}: the store did not say whether it was written; checkpoint later")
+
+
+def cleaned_versions(log: TopicLog) -> list[int]:
+    """Give the commits that are left of a cleaning which ended early, lowest first.
+
+    They go upward, so the boundary's own is the last: where it is gone, nothing is listed.
+    """
+    boundary = log.boundary()
+    if boundary < 0 or log.read_alone(boundary) is None:
+        return []
+    newest = next((name for name, _ in whole_checkpoints(log)), None)
+    return _versions(log, boundary) if newest is not None and newest.version >= boundary else []
+
+
+def delete_commits(log: TopicLog, versions: Iterable[int]) -> None:
+    """Delete commits at or below a boundary that is on the store."""
+    for version in versions:
+        log.store.delete(log.paths.commit(version))
 
 
 def clean_log(log: TopicLog, retention_ms: int = LOG_RETENTION_MS) -> int:
@@ -122,7 +153,7 @@ class _Due:
 
 def _due(log: TopicLog, retention_ms: int) -> _Due:
     state, old = log.load(), log.boundary()
-    found = list(islice(_whole_checkpoints(log), 2))
+    found = list(islice(whole_checkpoints(log), 2))
     # After they were read: a boundary that came before may have taken parts of theirs since.
     is_certain = _is_certain(log)
     resting = next((name for name, parts in found if all(map(is_certain, parts))), None)
@@ -140,8 +171,16 @@ def _is_durable(log: TopicLog, name: CheckpointName) -> bool:
     was deleted by another cleaning, which rests on a newer one.
     """
     path = log.paths.checkpoint(name)
+    return is_durable(log, path, lambda: read_named(log.store, path, name))
+
+
+def is_durable(log: TopicLog, path: str, read: Callable[[], bytes]) -> bool:
+    """Have the store say that a file exists, which it may say only of a durable one.
+
+    `read` gives its bytes. False also where the file is gone.
+    """
     try:
-        data = log.store.read(path, name.size_bytes)
+        data = read()
     except FileNotFoundError:
         return False
     return log.store.put_if_absent(path, data) is not Put.UNKNOWN
@@ -149,29 +188,34 @@ def _is_durable(log: TopicLog, name: CheckpointName) -> bool:
 
 def _delete_below(log: TopicLog, boundary: int, whole: list[CheckpointName]) -> None:
     """Delete what a boundary that is on the store makes superfluous, lowest numbers first."""
-    versions = sorted(
-        version
-        for name in log.names(log.paths.commits)
-        if (version := commit_version(name)) is not None and version <= boundary
-    )
-    for version in versions:
-        log.store.delete(log.paths.commit(version))
-    for sidecar in filter(None, map(sidecar_name, log.names(log.paths.sidecars))):
+    delete_commits(log, _versions(log, boundary))
+    for sidecar in filter(None, map(sidecar_name, _own_names(log, log.paths.sidecars))):
         if sidecar.version <= boundary:
             log.store.delete(log.paths.sidecar(sidecar))
     keep = {*whole, _newest_boundary(log)[1]}
-    for name in filter(None, map(checkpoint_name, log.names(log.paths.checkpoints))):
+    for name in filter(None, map(checkpoint_name, _own_names(log, log.paths.checkpoints))):
         if name not in keep and name < whole[-1]:
             log.store.delete(log.paths.checkpoint(name))
     _delete_parts(log, boundary)
-    for one in log.names(log.paths.boundaries):
+    for one in _own_names(log, log.paths.boundaries):
         if (version := boundary_version(one)) is not None and version < boundary:
             log.store.delete(log.paths.boundary(version))
 
 
+def _versions(log: TopicLog, boundary: int) -> list[int]:
+    """List the commits at or below a boundary that may be deleted, lowest first."""
+    found = map(commit_version, _own_names(log, log.paths.commits))
+    return sorted(version for version in found if version is not None and version <= boundary)
+
+
+def _own_names(log: TopicLog, directory: str) -> list[str]:
+    """List the names in a folder that are no links, nor reached through one: others stay."""
+    return [entry.name for entry in log.entries(directory) if not entry.link]
+
+
 def _delete_parts(log: TopicLog, boundary: int) -> None:
     """Delete parts that were written up to a boundary and that no checkpoint names."""
-    names = filter(None, map(checkpoint_name, log.names(log.paths.parts)))
+    names = filter(None, map(checkpoint_name, _own_names(log, log.paths.parts)))
     old = {name for name in names if name.version <= boundary}
     if old:
         old.difference_update(part.name for _, parts in _checkpoints(log) for part in parts)
@@ -211,8 +255,8 @@ def _checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ..
 def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | None:
     """Read which parts a checkpoint has; None if it is not there or not whole."""
     try:
-        data = log.store.read(log.paths.checkpoint(name), name.size_bytes)
-    except (FileNotFoundError, FileTooLargeError):
+        data = read_named(log.store, log.paths.checkpoint(name), name)
+    except (FileNotFoundError, InvalidFileError):
         return None
     if not checkpoint.is_whole(name, data):
         return None
@@ -224,7 +268,7 @@ def _read_checkpoint(log: TopicLog, name: CheckpointName) -> tuple[Part, ...] | 
         ) from exc
 
 
-def _whole_checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+def whole_checkpoints(log: TopicLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
     """Give the checkpoints that can be read with all their parts, newest first."""
     for name, parts in _checkpoints(log):
         if all(_is_whole_part(log, part) for part in parts):

@@ -7,11 +7,12 @@ under its own name and left out where there is none:
     since       the first klog that reads this format
     version     its number: the file's name
     writeId     made once a try to write; who lost an answer finds their own commit by it
+    previousWriteId  that of the commit before it, empty for version 0; klog 0.1 wrote none
     timestampMs above that of the commit before
     operation   append, create-topic, ...: an unknown one is refused
     engine      who wrote it, with what version: for people
     add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setLogEnd,
-    setCleanedTo, setHorizon, setProducer, forget, post
+    setCleanedTo, setHorizon, setProducer, forget, addHoles, post
     sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
                 they are so many that a commit would be larger than 1 MiB (`sidecar.py`)
 
@@ -19,7 +20,8 @@ Fields that this klog does not know are kept and shown, never acted on: whoever 
 changes what the rest means raises the format. A commit has the lowest format that can say it, so
 that a klog that knows less refuses only what it would misread. Format 2 is what `adopt` needs of a
 broker's log: `setLogEnd`, where no segment reaches the log's end, and in an entry `tornBytes` and
-`aborted` (`entries.py`).
+`aborted` (`entries.py`). Format 3 is what `repair` needs: the operation, and `addHoles`, a list of
+`partition`, `baseOffset` and `nextOffset`: offsets that have no records, and never get any.
 """
 
 from __future__ import annotations
@@ -38,18 +40,22 @@ from klog.connector.log.json_fields import (
     shortly,
     text_of,
 )
+from klog.connector.log.max_sizes import MAX_COMMIT_BYTES
 from klog.connector.log.paths import MAX_VERSION, SidecarName, sidecar_name
 from klog.errors import UnsupportedFormatError
+from klog.logformat.names import MAX_PARTITION
 
-FORMAT = 2
+FORMAT = 3
 """The highest that this klog reads."""
 LEAST_FORMAT = 1
-SINCE = "0.1.0"
-"""The first klog that reads `FORMAT`."""
+ADOPT_FORMAT = 2
+REPAIR = "repair"
+SINCE = {1: "0.1.0", 2: "0.1.0", 3: "0.2.0"}
+"""By format the first klog that reads it."""
 OPERATIONS = frozenset(
     {
         "append", "create-topic", "delete-topic", "alter-config", "add-partitions", "compact",
-        "merge", "retain", "delete-records", "vacuum", "adopt",
+        "merge", "retain", "delete-records", "vacuum", "adopt", REPAIR,
     }
 )  # fmt: skip
 MAX_PARTITIONS = 100_000
@@ -86,6 +92,15 @@ class Amount:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Hole:
+    """Offsets of a partition that have no records, and never get any."""
+
+    partition: int
+    base_offset: int
+    next_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Actions:
     """What a commit changes; offsets and versions are those of the log, exclusive at their ends."""
@@ -108,12 +123,15 @@ class Actions:
     """Redundant: what the log ends are afterwards, which a replay asserts."""
     ends_at: Mapping[int, int] = field(default_factory=dict)
     """Where a partition ends, if no segment reaches its end."""
+    holes: tuple[Hole, ...] = ()
 
     @property
     def format(self) -> int:
         """Give the lowest format that can say this."""
+        if self.holes:
+            return FORMAT
         is_plain = not self.ends_at and all(map(entries.is_plain, self.add))
-        return LEAST_FORMAT if is_plain else FORMAT
+        return LEAST_FORMAT if is_plain else ADOPT_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,8 @@ class Commit:
     """Fields of later versions, as they were read."""
     sidecar: SidecarName | None = None
     """Where `add`, `remove` and `forget` stand, if not in the commit itself."""
+    previous_write_id: str | None = None
+    """Of the commit that it was put on top of; None where its writer did not say."""
     size_bytes: int = field(default=0, compare=False)
     """Of its files on the store, as far as they are known."""
 
@@ -137,14 +157,15 @@ class Commit:
 def encode(commit: Commit) -> bytes:
     """Give the bytes of a commit's file; what its sidecar has stands there alone."""
     actions = commit.actions
-    form = actions.format
+    form = FORMAT if commit.operation == REPAIR else actions.format
     if commit.sidecar is not None:
         actions = replace(actions, add=(), remove=(), forget=())
     said: dict[str, Any] = {
         "format": form,
-        "since": SINCE,
+        "since": SINCE[form],
         "version": commit.version,
         "writeId": commit.write_id,
+        **_previous(commit),
         "timestampMs": commit.timestamp_ms,
         "operation": commit.operation,
         "engine": commit.engine,
@@ -171,6 +192,7 @@ def encode(commit: Commit) -> bytes:
             ("remove", list(actions.remove) or None),
             ("removed", _amount_to_json(actions.removed)),
             ("forget", list(actions.forget) or None),
+            ("addHoles", [hole_to_json(hole) for hole in actions.holes] or None),
             (
                 "post",
                 {k: {"logEnd": v} for k, v in (_by_text(actions.log_end) or {}).items()} or None,
@@ -184,6 +206,11 @@ def encode(commit: Commit) -> bytes:
         raise UnsupportedFormatError(f"a text of the commit cannot be written: {exc}") from exc
 
 
+def _previous(commit: Commit) -> dict[str, str]:
+    found = commit.previous_write_id
+    return {} if found is None else {"previousWriteId": found}
+
+
 def decode(data: bytes, topic: str, version: int) -> Commit:
     """Read a commit's file, which is the one of `version` and may say anything.
 
@@ -192,6 +219,11 @@ def decode(data: bytes, topic: str, version: int) -> Commit:
     Raises `UnsupportedFormatError` for what is no commit of this topic and version, for a format or
     an operation that this klog does not know.
     """
+    if len(data) > MAX_COMMIT_BYTES:  # A reader has not read it: this is who is about to write it.
+        raise UnsupportedFormatError(
+            f"commit {version} of {topic} would have {len(data)} bytes, at most "
+            f"{MAX_COMMIT_BYTES} are read. Change less at a time"
+        )
     try:
         said = json.loads(data)
     except (ValueError, RecursionError) as exc:
@@ -211,6 +243,7 @@ def decode(data: bytes, topic: str, version: int) -> Commit:
     return Commit(
         version=version,
         write_id=head.text("writeId"),
+        previous_write_id=head.optional_text("previousWriteId"),
         timestamp_ms=head.number("timestampMs"),
         operation=operation,
         engine=head.text("engine"),
@@ -263,11 +296,36 @@ def _actions(head: Fields, topic: str) -> Actions:
         horizon=head.optional_number("setHorizon", MAX_VERSION),
         progress=None if progress is None else _progress_from_json(progress),
         forget=tuple(segment_file_of(name, topic) for name in head.texts("forget")),
+        holes=tuple(map(hole_from_json, head.objects("addHoles"))),
         log_end={
             partition_number("post", key): Fields(as_kind("post", value, dict)).number("logEnd")
             for key, value in ends.items()
         },
     )
+
+
+def hole_to_json(hole: Hole) -> dict[str, int]:
+    """Name a hole's fields as a commit does."""
+    return {
+        "partition": hole.partition,
+        "baseOffset": hole.base_offset,
+        "nextOffset": hole.next_offset,
+    }
+
+
+def hole_from_json(given: Mapping[str, Any]) -> Hole:
+    """Check a hole, whose fields may say anything."""
+    fields = Fields(given)
+    hole = Hole(
+        fields.number("partition", MAX_PARTITION),
+        fields.number("baseOffset"),
+        fields.number("nextOffset"),
+    )
+    if hole.next_offset <= hole.base_offset:
+        raise UnsupportedFormatError(
+            f"a hole of partition {hole.partition} is from {hole.base_offset} to {hole.next_offset}"
+        )
+    return hole
 
 
 def _sidecar(head: Fields, version: int) -> SidecarName | None:

@@ -112,11 +112,25 @@ class CommittedLook:
         self._segments: dict[str, pa.Table] = {}
         self.topics: Mapping[str, Sequence[int]] = _Topics(self, root.root.topic_names)
 
+    @property
+    def no_topics(self) -> str:
+        """Say that the root has no topics."""
+        return (
+            f"{self._root.root.given} has no topics; `klog topics create` makes one, and so does "
+            "a write"
+        )
+
+    def missing(self, topic: str) -> str:
+        """Say that a topic is not there, or that it was deleted."""
+        if self.state(topic).version < 0:
+            return f"there is no topic {topic}"
+        return f"topic {topic} was deleted (`klog history --topic {topic}` says when and by whom)"
+
     def __contains__(self, name: object) -> bool:
         """Tell whether a `TopicPartition` was there."""
-        return (
-            isinstance(name, TopicPartition) and name.partition < self.state(name.topic).partitions
-        )
+        if not isinstance(name, TopicPartition):
+            return False
+        return 0 <= name.partition < self.state(name.topic).partitions
 
     def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedPartition]:
         """Open partitions; one that is not there is a `FileNotFoundError`."""

@@ -24,7 +24,7 @@ class Description:
 
     path: str
     writer_format: int = LEAST_FORMAT
-    writer_since: str = SINCE
+    writer_since: str = SINCE[LEAST_FORMAT]
     others: Mapping[str, Any] = field(default_factory=dict)
 
     def check_writer(self) -> None:
@@ -41,9 +41,9 @@ def encode(others: Mapping[str, Any]) -> bytes:
     """Give the bytes of a file that this klog makes."""
     said = {
         "format": LEAST_FORMAT,
-        "since": SINCE,
+        "since": SINCE[LEAST_FORMAT],
         "writerFormat": LEAST_FORMAT,
-        "writerSince": SINCE,
+        "writerSince": SINCE[LEAST_FORMAT],
     }
     return json.dumps({**said, **others}, ensure_ascii=False).encode()
 

@@ -23,24 +23,50 @@ _VERSION = re.compile(r"[0-9]{20}(?![0-9])")
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 
 
+Folders = list[tuple[Entry, list[Entry]]]
+"""The folders beside a topic's `topic.json`, and what is in each."""
+
+
+def list_folders(log: TopicLog) -> Folders:
+    """List the folders of the topic's log: commits, checkpoints, boundaries, pins, ..."""
+    return [
+        (folder, log.entries(f"{log.paths.directory}/{folder.name}"))
+        for folder in log.entries(log.paths.directory)
+        if folder.is_directory
+    ]
+
+
+def find_links(log: TopicLog, folders: Folders) -> dict[str, str]:
+    """Find the links by which the folders of the topic's log are reached, and those in them.
+
+    Nothing behind them goes. They are relative to the root, and each stands for itself.
+    """
+    links = {one.link for folder, entries in folders for one in (folder, *entries) if one.link}
+    own = (link.removeprefix(f"{log.paths.root}/") for link in sorted(links))
+    return {link: link for link in own}
+
+
 def find_leftovers(
-    log: TopicLog, by_directory: Iterable[tuple[str, list[Entry]]], horizon: int
-) -> dict[str, int]:
-    """Find the temporary files that may go, by path relative to the root; gives their bytes.
+    log: TopicLog,
+    by_directory: Iterable[tuple[str, list[Entry]]],
+    folders: Folders,
+    horizon: int,
+) -> dict[str, Entry]:
+    """Find the temporary files that may go, by path relative to the root.
 
     `by_directory` are the listed directories of the topic's partitions.
     """
-    found: dict[str, int] = {}
+    found: dict[str, Entry] = {}
     for directory, listed in by_directory:
         for entry in listed:
             final = _final_name(entry)
             segment = None if final is None else segment_of(f"{directory}/{final}")
             path = None if segment is None else segment_path(segment)
             if path is not None and path.birth is not None and path.birth < horizon:
-                found[f"{directory}/{entry.name}"] = entry.size_bytes
-    for folder in log.entries(log.paths.directory):
-        if folder.is_directory and f"{log.paths.directory}/{folder.name}" != log.paths.pins:
-            found |= _of_versions(log, folder.name, horizon)
+                found[f"{directory}/{entry.name}"] = entry
+    for folder, entries in folders:
+        if f"{log.paths.directory}/{folder.name}" != log.paths.pins:
+            found |= _of_versions(log, folder.name, entries, horizon)
     return found
 
 
@@ -58,16 +84,17 @@ def _final_name(entry: Entry) -> str | None:
     return None if found is None or entry.is_directory else found["name"]
 
 
-def _of_versions(log: TopicLog, folder: str, horizon: int) -> dict[str, int]:
+def _of_versions(
+    log: TopicLog, folder: str, entries: list[Entry], horizon: int
+) -> dict[str, Entry]:
     """Find those of a folder whose files are called by versions: commits, checkpoints, ..."""
     directory = f"{log.paths.directory}/{folder}"
-    entries = log.entries(directory)
     if directory == log.paths.boundaries:
         found = (boundary_version(entry.name) for entry in entries)
         horizon = max((version for version in found if version is not None), default=-1)
     relative = directory.removeprefix(f"{log.paths.root}/")
     return {
-        f"{relative}/{entry.name}": entry.size_bytes
+        f"{relative}/{entry.name}": entry
         for entry in entries
         if (final := _final_name(entry)) is not None
         and (version := _VERSION.match(final)) is not None

@@ -11,6 +11,9 @@ import os
 import struct
 import sys
 
+from klog.connector.store.local import open_regular
+from klog.errors import NotRegularFileError
+
 _FLOCK = struct.Struct("hhqqi4x")
 """Linux's `struct flock` on 64 bits: type, whence, start, length, process."""
 
@@ -20,8 +23,8 @@ def is_held(directory: str) -> bool:
     if sys.platform != "linux":
         return False
     try:
-        descriptor = os.open(f"{directory}/.lock", os.O_RDONLY)
-    except OSError:
+        descriptor = open_regular(f"{directory}/.lock")
+    except (OSError, NotRegularFileError):  # A broker makes a regular file.
         return False
     try:
         question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

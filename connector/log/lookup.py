@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from klog.connector.log.beside import MOST_INDEX_BYTES
 from klog.connector.log.entries import Entry, file_bytes
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.segment import chunks
 from klog.connector.log.times import first_at_time
 from klog.connector.store.files import File, Store
-from klog.errors import CorruptRecordError, FileTooLargeError
+from klog.errors import CorruptRecordError, InvalidFileError
 from klog.logformat.offset_index import OffsetIndex, read_offset_index
 from klog.logformat.time_index import TimeIndex, TimestampOffset, read_time_index
 
@@ -146,8 +147,8 @@ def _read_times(store: Store, path: str, base_offset: int, index_bytes: int) -> 
 def _beside(store: Store, path: str, suffix: str, size_bytes: int) -> bytes | None:
     """Read what lies beside a segment; None if it is missing or longer."""
     try:
-        return store.read(index_path(path, suffix), size_bytes)
-    except (FileNotFoundError, FileTooLargeError):
+        return store.read(index_path(path, suffix), min(size_bytes, MOST_INDEX_BYTES))
+    except (FileNotFoundError, InvalidFileError):
         return None
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from klog.connector.log import entries
 from klog.connector.log.commit import Actions, Amount, Progress, Topic
 from klog.connector.log.state import Build, State
-from klog.errors import CommitConflictError, ProducerFencedError
+from klog.errors import CommitConflictError, LostCommitError, ProducerFencedError
 
 REMEMBERED_RUNS = 32
 
@@ -279,7 +279,12 @@ def raise_horizon(horizon: int, forget: Sequence[str]) -> Build:
 
 
 def check_birth(state: State, birth: int) -> None:
-    """Refuse files that vacuum may have taken for garbage."""
+    """Refuse files that vacuum may have taken for garbage, and a log that has lost its end."""
+    if birth > max(state.version, 0):
+        raise LostCommitError(
+            f"this write began at version {birth}, and the log ends at version {state.version}: "
+            "its last commits are lost. Restore them from a copy, then write it again"
+        )
     if birth < state.horizon:
         raise CommitConflictError(
             f"this write began at version {birth}, and vacuum has cleared what was not committed "

@@ -7,14 +7,16 @@ Only the active segment, the last, ends where `tail` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from klog.connector.log.directory import Directory, Segment
+from klog.connector.log.directory import LISTING_TRIES, Directory, Segment
 from klog.connector.log.segment import SegmentReader
 from klog.connector.log.tail import End
 from klog.connector.store.files import Store
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,6 +87,13 @@ class Look(Protocol):
         Names are cheap, and may be those of topics that were deleted: `in` tells.
         """
 
+    @property
+    def no_topics(self) -> str:
+        """Say, for an error, that there are no topics, and what to do."""
+
+    def missing(self, topic: str) -> str:
+        """Say, for an error, that a topic is not there, and why."""
+
     def __contains__(self, name: object) -> bool:
         """Tell whether a `TopicPartition` was there."""
 
@@ -110,6 +119,9 @@ class RawReading(Protocol):
 
     def offset_for_time(self, log: RawPartition, timestamp_ms: int, bound: int) -> int | None:
         """Give the first offset of at least this time."""
+
+    def relist(self, log: RawPartition) -> RawPartition:
+        """Return the partition with its files listed again and the same log end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,5 +193,18 @@ class RawPartition:
         return min(self.end.position, size) if self.is_active(reader.segment) else size
 
     def open(self, segment: Segment) -> SegmentReader:
-        """Open one of the segments."""
+        """Open one of the segments. Raises as `SegmentReader`."""
         return SegmentReader(self.store, segment)
+
+    def retry_stale(self, read: Callable[[RawPartition], T]) -> T:
+        """Return `read` of this partition; list its files again if a segment was replaced.
+
+        Raises `FileNotFoundError` if the whole root has to be listed again.
+        """
+        log = self
+        for _ in range(LISTING_TRIES - 1):
+            try:
+                return read(log)
+            except FileNotFoundError:
+                log = self.reading.relist(self)
+        return read(log)

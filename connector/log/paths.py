@@ -110,7 +110,7 @@ class TopicPaths:
 
     def commit(self, version: int) -> str:
         """Give the place of one commit."""
-        return f"{self.commits}/{version:020d}.json"
+        return f"{self.commits}/{commit_name(version)}"
 
     @property
     def checkpoints(self) -> str:
@@ -160,6 +160,11 @@ class TopicPaths:
     def data(self, file: str) -> str:
         """Give the place of a segment's file, by its path relative to the root."""
         return f"{self.root}/{file}"
+
+
+def commit_name(version: int) -> str:
+    """Return the name of a commit's file."""
+    return f"{version:020d}.json"
 
 
 def commit_version(name: str) -> int | None:

@@ -8,13 +8,18 @@ it lies there.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from klog.connector.log.json_fields import Fields, as_kind
+from klog.connector.log.max_sizes import SMALL_BYTES
 from klog.connector.log.paths import MAX_VERSION, is_pin
 from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.files import SMALL_BYTES
-from klog.errors import FileTooLargeError, UnsupportedFormatError
+from klog.connector.store.files import Entry
+from klog.errors import InvalidFileError, UnsupportedFormatError
 from klog.logformat.names import MAX_OFFSET
+
+Pin = tuple[Entry, int, int]
+"""A pin's file, its version and when it ends."""
 
 
 def pin(log: TopicLog, pin_id: str, version: int, lease_ms: int) -> None:
@@ -34,30 +39,37 @@ def unpin(log: TopicLog, pin_id: str) -> None:
     log.store.delete(log.paths.pin(pin_id))
 
 
-def pinned_version(log: TopicLog) -> int | None:
-    """Give the oldest version that a pin keeps; a pin that cannot be read keeps version 0."""
+def pinned_versions(log: TopicLog) -> list[tuple[str, int]]:
+    """Return each pin's file name and version, ended ones too; 0 of one that cannot be read."""
+    return [(entry.name, version) for entry, version, _ in read_pins(log)]
+
+
+def pinned_version(log: TopicLog, pins: Iterable[Pin]) -> int | None:
+    """Return the oldest version that a pin keeps; a pin that cannot be read keeps version 0."""
     now_ms = log.clock()
-    return min((version for _, version, ends_ms in _pins(log) if ends_ms >= now_ms), default=None)
+    return min((version for _, version, ends_ms in pins if ends_ms >= now_ms), default=None)
 
 
-def _pins(log: TopicLog) -> list[tuple[str, int, int]]:
-    """Read all pins: their names, versions and ends; one that cannot be read never ends."""
+def read_pins(log: TopicLog) -> list[Pin]:
+    """Read all pins: their files, versions and ends; one that cannot be read never ends."""
     found = []
-    for name in filter(is_pin, log.names(log.paths.pins)):
+    for entry in log.entries(log.paths.pins):
+        if not is_pin(entry.name):
+            continue
         try:
-            said = json.loads(log.store.read(f"{log.paths.pins}/{name}", SMALL_BYTES))
+            said = json.loads(log.store.read(f"{log.paths.pins}/{entry.name}", SMALL_BYTES))
             fields = Fields(as_kind("pin", said, dict))
             version, ends_ms = fields.number("version", MAX_VERSION), fields.number("expiresMs")
-            found.append((name, version, ends_ms))
+            found.append((entry, version, ends_ms))
         except FileNotFoundError:
             continue
-        except (ValueError, RecursionError, FileTooLargeError, UnsupportedFormatError):
-            found.append((name, 0, MAX_OFFSET))
+        except (ValueError, RecursionError, InvalidFileError, UnsupportedFormatError):
+            found.append((entry, 0, MAX_OFFSET))
     return found
 
 
 def drop_pins(log: TopicLog, limit_ms: int) -> None:
     """Delete the pins of readers that never gave them back and were not renewed for long."""
-    for name, _, ends_ms in _pins(log):
-        if ends_ms < limit_ms:
-            log.store.delete(f"{log.paths.pins}/{name}")
+    for entry, _, ends_ms in read_pins(log):
+        if ends_ms < limit_ms and not entry.link:
+            log.store.delete(f"{log.paths.pins}/{entry.name}")

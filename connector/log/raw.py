@@ -4,22 +4,34 @@ Partitions are found by directory name, segments by listing; nothing is written.
 the larger of its first segment and `log-start-offset-checkpoint`, and ends where `tail` says, or,
 while a broker holds the directory, at the high watermark that it last checkpointed. Several
 directories are one broker's `log.dirs`.
+
+A broker renames and deletes files while they are read. If a file that was listed is gone, or is
+another file, when it is opened, then the partition is listed again, a few times at once; after that
+the whole root, with a growing pause.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from klog.connector.log import stable, times
 from klog.connector.log.adoption import is_under_way
 from klog.connector.log.beside import read_beside
-from klog.connector.log.directory import Directory, read_directory
+from klog.connector.log.directory import (
+    LISTING_TRIES,
+    Segment,
+    list_consistently,
+    read_directory,
+)
 from klog.connector.log.lock import is_held
 from klog.connector.log.partition import RawPartition, TopicPartition
+from klog.connector.log.root import back_off
 from klog.connector.log.segment import SegmentReader, chunks
-from klog.connector.log.tail import End, Flushed, find_end
+from klog.connector.log.tail import End, Flushed, find_end, find_log_end
 from klog.connector.store.files import Entry, Store
 from klog.connector.store.local import LocalStore
 from klog.connector.store.schemes import store_for
@@ -36,10 +48,11 @@ from klog.logformat.metadata import read_topic_id
 from klog.logformat.names import partition_of_directory
 
 KLOG_STATE = "_klog"
-LISTING_TRIES = 5
-"""A broker renames and deletes while it is read; a listing that went stale is made anew."""
+MAX_STALE_LISTINGS = 12
+"""Together some seconds: on a busy machine a reader may be suspended while a broker cleans."""
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +164,7 @@ class RawRoot:
 
     def offset_for_time(self, log: RawPartition, timestamp_ms: int, bound: int) -> int | None:
         """Give the first offset of at least this time, None if none below `bound` has it."""
-        return times.offset_for_time(log, timestamp_ms, bound)
+        return log.retry_stale(lambda now: times.offset_for_time(now, timestamp_ms, bound))
 
     def last_stable_offset(self, log: RawPartition) -> int:
         """Give the last stable offset of a partition: its log end if no transaction is open."""
@@ -159,6 +172,19 @@ class RawRoot:
 
     def open_transactions(self, log: RawPartition) -> stable.OpenTransactions:
         """Give the transactions of a partition that are open at its log end."""
+        return log.retry_stale(self._open_transactions)
+
+    def relist(self, log: RawPartition) -> RawPartition:
+        """Return a partition with its files listed again and the same log end.
+
+        Raises `FileNotFoundError` if it belongs to another topic by now, or ends before that.
+        """
+        now = self.open([log.name])[log.name]
+        if now.topic_id != log.topic_id or now.end.next_offset < log.log_end:
+            raise FileNotFoundError(f"partition {log.name} was deleted and created again, or cut")
+        return replace(now, log_end=log.log_end)
+
+    def _open_transactions(self, log: RawPartition) -> stable.OpenTransactions:
         remembered = self._remembered.get(log.name)
         known = remembered.opened if remembered is not None else None
         if known is None or not log.log_start <= known.offset <= log.log_end:
@@ -171,24 +197,34 @@ class RawRoot:
     def _open_one(
         self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
     ) -> RawPartition:
-        return retrying(lambda: self._read_partition(name, log_directory, entry))
+        for _ in range(LISTING_TRIES - 1):
+            with suppress(FileNotFoundError):
+                return self._read_partition(name, log_directory, entry)
+        return self._read_partition(name, log_directory, entry)
 
     def _read_partition(
         self, name: TopicPartition, log_directory: LogDirectory, entry: Entry
     ) -> RawPartition:
         store, key = log_directory.store, (name.topic, name.partition)
-        listing = store.entries(entry.path)
+        held = log_directory.held
+        listing = list_consistently(store, entry.path) if held else store.entries(entry.path)
         directory = read_directory(entry.path, listing, lambda swap: _next_offset(store, swap))
         topic_id = read_topic_id_of(store, entry.path)
         start = log_directory.log_starts.get(key, 0)
         end = End(start, 0)
         if directory.segments:
-            end = self._find_end(name, topic_id, store, directory, log_directory.flushed(key))
+            flushed = log_directory.flushed(key)
+            count, end = find_log_end(
+                directory.segments,
+                flushed,
+                lambda segment: self._find_end(name, topic_id, store, segment, flushed),
+            )
+            directory = replace(directory, segments=directory.segments[:count])
             start = max(start, directory.segments[0].base_offset)
         # A broker that finds its log end below the checkpointed start drops the log
         # (docs/format.md, 14).
         log_end = max(end.next_offset, start)
-        if log_directory.held:
+        if held:
             log_end = max(min(log_end, log_directory.high_watermarks.get(key, 0)), start)
         return RawPartition(
             name,
@@ -199,7 +235,7 @@ class RawRoot:
             start,
             log_end,
             end,
-            log_directory.held,
+            held,
             self,
         )
 
@@ -208,10 +244,10 @@ class RawRoot:
         name: TopicPartition,
         topic_id: str,
         store: Store,
-        directory: Directory,
+        segment: Segment,
         flushed: Flushed,
     ) -> End:
-        segment = directory.segments[-1]
+        """Find the end of the last segment, or of one behind which no batch is whole."""
         if not segment.log.size_bytes:
             return End(segment.base_offset, 0)
         known = self._remembered.get(name)
@@ -248,6 +284,18 @@ class RawLook:
         return name in self.listed
 
     @property
+    def no_topics(self) -> str:
+        """Say what a root is: a folder above or below it was given, maybe."""
+        return (
+            "there is no topic here; give the root itself, or the broker's log directory, which "
+            "has directories named <topic>-<partition>"
+        )
+
+    def missing(self, topic: str) -> str:
+        """Say that a topic is not there."""
+        return f"there is no topic {topic}"
+
+    @property
     def topics(self) -> Mapping[str, Sequence[int]]:
         """Give the numbers of each topic's partitions."""
         found: dict[str, list[int]] = {}
@@ -274,20 +322,22 @@ def read_topic_id_of(store: Store, partition: str) -> str:
     return "" if data is None else read_topic_id(data) or ""
 
 
-def retrying(read: Callable[[], T]) -> T:
-    """Run what lists and then opens again, when a file listed is gone by the time it is opened.
+def retrying(read: Callable[[], T], wait: Callable[[int], None] = back_off) -> T:
+    """Return `read()`; call it again if a file that it listed is gone when it is opened.
 
-    Raises `DataLossError` where it is gone each time.
+    `wait` takes the number of tries so far. Raises `DataLossError` after the last one.
     """
-    for tries_left in reversed(range(LISTING_TRIES)):
+    for tries in range(1, MAX_STALE_LISTINGS + 1):
         try:
             return read()
         except FileNotFoundError as exc:
-            if not tries_left:
+            if tries == MAX_STALE_LISTINGS:
                 raise DataLossError(
-                    f"files vanish as fast as they are listed ({exc}); read again when the broker "
+                    f"files vanish as fast as they are listed ({exc}); try again when the broker "
                     "has finished deleting"
                 ) from exc
+            _log.info("%s; listing again", exc)
+            wait(tries)
     raise AssertionError("a loop of no tries")
 
 
@@ -323,7 +373,9 @@ def _list_root(given: str, store: Store, path: str) -> list[Entry]:
 
 
 def _read_log_directory(given: str, store: Store, path: str, entries: list[Entry]) -> LogDirectory:
-    files = {entry.name: entry.path for entry in entries if not entry.is_directory}
+    files = {
+        entry.name: entry.path for entry in entries if not entry.is_directory and not entry.special
+    }
 
     def checkpoint(name: str) -> dict[tuple[str, int], int]:
         data = read_beside(store, files[name]) if name in files else None

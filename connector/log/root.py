@@ -14,23 +14,27 @@ from __future__ import annotations
 import difflib
 import random
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from klog.connector.log import description
 from klog.connector.log.commit import MAX_PARTITIONS
 from klog.connector.log.description import Description
+from klog.connector.log.max_sizes import SMALL_BYTES
 from klog.connector.log.paths import KLOG, TopicPaths
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put, WritableStore
-from klog.connector.store.files import SMALL_BYTES
 from klog.connector.store.probe import probe
 from klog.connector.store.schemes import log_store_for, writable_store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import KlogError, OptionError, UnsupportedFormatError
 from klog.logformat.names import is_topic, partition_of_directory
 
+TOPICS = "topics"
+"""The folder of `_klog/` that has a folder for each topic."""
+ADOPTING = "adopting.json"
+"""The name in `_klog/` of what says that the directory is a broker's until it is adopted."""
 FORMAT_FILE = f"{KLOG}/format.json"
 LONGEST_WAIT_SECONDS = 2.0
 _OF_A_BROKER = frozenset(
@@ -59,7 +63,7 @@ class KlogRoot:
         A file that a desktop or a copy left among them is no topic, whatever its name.
         """
         try:
-            entries = self.store.entries(f"{self.path}/{KLOG}/topics")
+            entries = self.store.entries(f"{self.path}/{KLOG}/{TOPICS}")
         except FileNotFoundError:
             return []
         return sorted(
@@ -77,8 +81,7 @@ class KlogRoot:
         Raises `UnsupportedFormatError` where `topic.json` asks for a newer klog.
         """
         log = self.log(topic)
-        self._described(log)
-        return log
+        return replace(log, is_described=self._described(log) is not None)
 
     def log_to_write(self, topic: str) -> TopicLog:
         """Give the log of a topic that this klog may write: one read. Raises as `log_to_read`."""
@@ -87,7 +90,7 @@ class KlogRoot:
         found = self._described(log)
         if found is not None:
             found.check_writer()
-        return log
+        return replace(log, is_described=found is not None)
 
     def new_log(self, topic: str) -> TopicLog:
         """Give the log of a topic that is about to be made: `topic.json` is there then.
@@ -118,11 +121,26 @@ class KlogRoot:
                 "when and by whom. A topic made anew under its name has another id"
             )
         others = [name for name in self.topic_names() if name != topic]
-        close = difflib.get_close_matches(topic, others, n=1)
+        if not others:
+            raise OptionError(
+                f"there is no topic {topic}: {self.given} has no topics; `klog topics create` "
+                "makes one, and so does a write"
+            )
+        close = self._close_topic(topic, others)
         raise OptionError(
             f"there is no topic {topic} in {self.given}; "
-            + (f"did you mean {close[0]}?" if close else "`klog topics list` names those there are")
+            + (f"did you mean {close}?" if close else "`klog topics list` names those there are")
         )
+
+    def _close_topic(self, topic: str, others: Sequence[str]) -> str:
+        """Return the topic that is there with the most similar name; "" if there is none."""
+        for name in difflib.get_close_matches(topic, others):
+            try:
+                if self.log(name).load().topic_id:
+                    return name
+            except (KlogError, OSError):
+                return name  # A topic that cannot be read is there.
+        return ""
 
     def _described(self, log: TopicLog) -> Description | None:
         path = log.paths.description
@@ -203,12 +221,38 @@ def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
     try:
         data = store.read(file, SMALL_BYTES)
     except (FileNotFoundError, NotADirectoryError):
+        _refuse_lost_format(store, path)
         return None
     found = description.decode(file, data)
     cluster_id, config = found.others.get("clusterId"), found.others.get("config")
     if not isinstance(cluster_id, str):
         raise UnsupportedFormatError(f"{file}: its clusterId is {str(cluster_id)[:100]!r}")
     return KlogRoot(given, store, path, cluster_id, _num_partitions(file, config), found)
+
+
+def _refuse_lost_format(store: WritableStore, path: str) -> None:
+    """Raise `KlogError` for topics of klog's whose root has lost its format: one listing.
+
+    A directory that is being adopted has no format yet, and says so.
+    """
+    try:
+        names = {entry.name for entry in store.entries(f"{path}/{KLOG}")}
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    file = f"{path}/{FORMAT_FILE}"
+    if TOPICS in names and ADOPTING not in names and not _is_there(store, file):
+        raise KlogError(
+            f"{file}: this file is lost: {path}/{KLOG}/{TOPICS} is there, so the directory is a "
+            "klog root. Restore it from a copy"
+        )
+
+
+def _is_there(store: WritableStore, path: str) -> bool:
+    try:
+        store.read(path, SMALL_BYTES)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _num_partitions(file: str, config: object) -> int:

@@ -109,9 +109,16 @@ class SegmentReader:
     """One open segment. Indexes are read at first use; `close` gives the file back."""
 
     def __init__(self, store: Store, segment: Segment) -> None:
-        """Open the segment's log."""
+        """Open the segment's log.
+
+        Raises `FileNotFoundError` if it is gone, or if its name belongs to another file by now: the
+        cleaner merges segments, so the offset bounds that were listed with it no longer hold.
+        """
         self.segment = segment
         self.file = store.open(segment.log.path)
+        if segment.log.identity not in ("", self.file.identity):
+            self.file.close()
+            raise FileNotFoundError(f"{segment.log.path} was replaced after it was listed")
         self._store = store
         self._index: OffsetIndex | None = None
 
@@ -194,6 +201,14 @@ class SegmentReader:
         except CorruptRecordError:
             pass
         return indexes.offset_index
+
+    def batch_end(self, position: int) -> tuple[int, int] | None:
+        """Return the next offset and the position after the v2 batch at `position`; else None."""
+        header = self.header(position)
+        if header is None or int(header["magic"]) != v2.MAGIC:
+            return None
+        next_offset = int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
+        return next_offset, position + v2.FRAME_BYTES + int(header["length"])
 
     def header(self, position: int) -> v2.Headers | None:
         """Give the header of the batch that begins at `position`; None if none of this segment."""

@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 from klog.connector.log import entries, parquet
 from klog.connector.log.commit import SINCE, Actions, Commit, check_format
 from klog.connector.log.json_fields import segment_file_of
+from klog.connector.log.max_sizes import MAX_TABLE_BYTES
 from klog.connector.log.parquet import DAMAGE
 from klog.connector.log.paths import SidecarName
-from klog.errors import UnsupportedFormatError
+from klog.errors import KlogError, UnsupportedFormatError
 
 MOST_JSON_BYTES = 1 << 20
 """A commit that is larger has a sidecar."""
@@ -33,8 +34,14 @@ _NULLABLE = pa.schema([field.with_nullable(True) for field in entries.SCHEMA])
 
 
 def encode(commit: Commit) -> tuple[SidecarName, bytes]:
-    """Give what of a commit goes into its sidecar, and the name that this must have."""
+    """Give what of a commit goes into its sidecar, and the name that this must have.
+
+    Raises `KlogError` for one that no reader would take.
+    """
     actions = commit.actions
+    rows_count = len(actions.add) + len(actions.remove) + len(actions.forget)
+    if rows_count > parquet.MOST_ROWS:
+        raise _too_large(commit, f"{rows_count} segments", f"{parquet.MOST_ROWS}")
     added = entries.table_of(actions.add).cast(_NULLABLE)
     others = [
         pa.table({"file": pa.array(files, pa.string())}).append_column(
@@ -44,12 +51,21 @@ def encode(commit: Commit) -> tuple[SidecarName, bytes]:
     ]
     added = added.append_column(_ACTION, pa.array(["add"] * len(added), pa.string()))
     rows = pa.concat_tables([added, *others], promote_options="default")
-    said = json.dumps({"format": actions.format, "since": SINCE}).encode()
+    said = json.dumps({"format": actions.format, "since": SINCE[actions.format]}).encode()
     sink = pa.BufferOutputStream()
     pq.write_table(rows.replace_schema_metadata({_KEY: said}), sink, compression="zstd")
     data = sink.getvalue().to_pybytes()
+    if len(data) > MAX_TABLE_BYTES:
+        raise _too_large(commit, f"a sidecar of {len(data)} bytes", f"{MAX_TABLE_BYTES}")
     write = sha256(commit.write_id.encode()).hexdigest()[:16]
     return SidecarName(commit.version, write, len(data), google_crc32c.value(data)), data
+
+
+def _too_large(commit: Commit, has: str, most: str) -> KlogError:
+    return KlogError(
+        f"commit {commit.version} ({commit.operation}) would have {has}, at most {most} are read; "
+        "nothing was committed. Write it in several commits"
+    )
 
 
 def decode(commit: Commit, name: SidecarName, data: bytes, topic: str) -> Commit:

@@ -26,14 +26,14 @@ from klog.logformat.snapshot import read_open_transactions
 class OpenTransactions:
     """Open transactions at `offset`: producer id to first offset.
 
-    `identity` and `position` are where that offset lies, where that is known: the next look goes on
-    from there without the index.
+    `position` is the end of the batch that begins at `last_batch` (-1 if unknown). If that batch is
+    still there, the next call resumes at `position` without the index.
     """
 
     offset: int
     first_offsets: dict[int, int] = field(default_factory=dict)
-    identity: str = ""
     position: int = 0
+    last_batch: int = -1
 
     @property
     def last_stable_offset(self) -> int:
@@ -66,7 +66,7 @@ def follow(known: OpenTransactions, log: RawPartition) -> OpenTransactions:
             continue
         reader = log.open(segment)
         try:
-            now = _through(reader, now, log.log_end, log.readable_bytes(reader))
+            now = _through(reader, now, min(behind, log.log_end), log.readable_bytes(reader))
         except CorruptRecordError as exc:
             raise exc.in_file(segment.log.path, str(log.name)) from exc
         finally:
@@ -78,9 +78,9 @@ def _through(
     reader: SegmentReader, now: OpenTransactions, end: int, end_position: int
 ) -> OpenTransactions:
     """Follow one segment from where `now` stands up to offset `end`."""
-    file, position = reader.file, now.position
-    if now.identity != file.identity or position > file.size_bytes:
-        position = reader.position_before(now.offset)
+    file, position, last = reader.file, now.position, now.last_batch
+    if not _can_resume(reader, now):
+        position, last = reader.position_before(now.offset), -1
     for chunk in chunks(file, position, end_position):
         bases = chunk.batches.base_offsets
         wanted = chunk.batches.where((chunk.batches.next_offsets > now.offset) & (bases < end))
@@ -92,7 +92,18 @@ def _through(
             np.append(chunk.batches.starts, chunk.batches.ends[-1])[reached]
         )
         behind = int(np.append(bases, chunk.batches.next_offsets[-1])[reached])
-        now = OpenTransactions(min(behind, end), opened, file.identity, stop)
-        if reached < len(bases):
-            break
+        if reached:
+            last = chunk.position + int(chunk.batches.starts[reached - 1])
+        now = OpenTransactions(min(behind, end), opened, stop, last)
+        if reached < len(bases) or behind >= end:
+            break  # What else the file has is none of the log's, nor do other readers look at it.
     return now
+
+
+def _can_resume(reader: SegmentReader, now: OpenTransactions) -> bool:
+    """Return whether every batch before `now.position` in this segment was followed already.
+
+    The inode number cannot say so: a file system reuses it as soon as it is free.
+    """
+    end = reader.batch_end(now.last_batch) if now.last_batch >= 0 else None
+    return end is not None and end[0] <= now.offset and end[1] == now.position

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pyarrow as pa
 
 from klog.connector.log import entries
-from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Progress
+from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Hole, Progress
 from klog.connector.log.live import ROWS, VERSION, Live
 from klog.connector.log.paths import CheckpointName, segment_path
 from klog.errors import KlogError
@@ -42,7 +42,9 @@ class State:
 
     `log_start` and `log_end` are by partition. `removed` has `REMOVED`. `writes` gives the version
     by write id, oldest first. `checkpoint` is the newest one that is known of, and `tail_bytes`
-    what the commits behind it have on the store: states that differ in them alone are the same.
+    what the commits behind it have on the store. `listed_ms` is when the commits were last listed,
+    -1 if they never were, and `own_commits` how many this process has put since. States that differ
+    in these alone are the same.
     """
 
     version: int = -1
@@ -57,8 +59,17 @@ class State:
     progress: Mapping[str, Progress] = field(default_factory=dict)
     writes: Mapping[str, int] = field(default_factory=dict)
     horizon: int = 0
+    holes: tuple[Hole, ...] = ()
     checkpoint: CheckpointName | None = field(default=None, compare=False)
     tail_bytes: int = field(default=0, compare=False)
+    listed_ms: int = field(default=-1, compare=False)
+    loaded_ms: int = field(default=-1, compare=False)
+    own_commits: int = field(default=0, compare=False)
+
+    @property
+    def last_write_id(self) -> str:
+        """Return the write id of the commit of `version`; empty before the first commit."""
+        return _last(self.writes)
 
     @property
     def segments(self) -> pa.Table:
@@ -111,6 +122,8 @@ class _Folding:
 
     def __init__(self, state: State, commits: Sequence[Commit]) -> None:
         self._checkpoint, self._tail_bytes = state.checkpoint, state.tail_bytes
+        self._listed_ms, self._loaded_ms = state.listed_ms, state.loaded_ms
+        self._own_commits = state.own_commits
         self._version, self._timestamp_ms = state.version, state.timestamp_ms
         self._topic_id, self._config = state.topic_id, _copied(state.config)
         self._log_start, self._log_end = list(state.log_start), list(state.log_end)
@@ -121,6 +134,7 @@ class _Folding:
         self._gone: list[tuple[str, int, int]] = []
         self._forgotten: set[str] = set()
         self._segments, self._removed = state.live, state.removed
+        self._holes = list(state.holes)
         self._live = _named(state.live, commits)
 
     def apply(self, commit: Commit) -> None:
@@ -130,6 +144,7 @@ class _Folding:
             raise ValueError(f"version {self._version} comes before it")
         if commit.timestamp_ms <= self._timestamp_ms:
             raise ValueError(f"its time {commit.timestamp_ms} is not above {self._timestamp_ms}")
+        self._assert_previous(commit)
         self._version, self._timestamp_ms = commit.version, commit.timestamp_ms
         self._set_topic(actions)
         self._set_config(actions.config)
@@ -137,6 +152,8 @@ class _Folding:
         for entry in actions.add:
             self._add(entry)
             self._added_by[entry["file"]] = commit.version
+        for hole in actions.holes:
+            self._add_hole(hole)
         for partition, end in actions.ends_at.items():
             self._log_end[partition] = max(self._end(partition), end)
         self._set_offsets(actions.log_start, actions.cleaned_to)
@@ -167,8 +184,12 @@ class _Folding:
             progress=MappingProxyType(self._progress),
             writes=MappingProxyType(self._writes),
             horizon=self._horizon,
+            holes=tuple(self._holes),
             checkpoint=self._checkpoint,
             tail_bytes=self._tail_bytes,
+            listed_ms=self._listed_ms,
+            loaded_ms=self._loaded_ms,
+            own_commits=self._own_commits,
         )
 
     def _set_topic(self, actions: Actions) -> None:
@@ -202,7 +223,7 @@ class _Folding:
         self._segments, self._live = Live(), set()
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
-        self._cleaned_to, self._progress = {}, {}
+        self._cleaned_to, self._progress, self._holes = {}, {}, []
 
     def _grow(self, partitions: int) -> None:
         more = partitions - len(self._log_end)
@@ -244,14 +265,36 @@ class _Folding:
         self._live.add(entry["file"])
         self._added[entry["file"]] = entry
 
+    def _add_hole(self, hole: Hole) -> None:
+        end = self._end(hole.partition)
+        if hole.base_offset != end:
+            raise ValueError(
+                f"a hole of partition {hole.partition} begins at {hole.base_offset}, the partition "
+                f"ends at {end}"
+            )
+        self._log_end[hole.partition] = hole.next_offset
+        self._holes.append(hole)
+
     def _set_offsets(self, log_start: Mapping[int, int], cleaned_to: Mapping[int, int]) -> None:
         for partition, start in log_start.items():
             if start > self._end(partition):
                 raise ValueError(f"partition {partition} would begin at {start}, behind its end")
             self._log_start[partition] = max(self._log_start[partition], start)
+        if log_start:
+            starts = self._log_start
+            self._holes = [one for one in self._holes if one.next_offset > starts[one.partition]]
         for partition, offset in cleaned_to.items():
             self._end(partition)
             self._cleaned_to[partition] = max(self._cleaned_to.get(partition, 0), offset)
+
+    def _assert_previous(self, commit: Commit) -> None:
+        last = _last(self._writes)
+        if commit.previous_write_id is not None and commit.previous_write_id != last:
+            raise ValueError(
+                f"it was put on top of write {commit.previous_write_id or 'none'}, and commit "
+                f"{self._version} is write {last or 'none'}: that one was lost, and another commit "
+                "was put in its place"
+            )
 
     def _assert_ends(self, log_end: Mapping[int, int]) -> None:
         for partition, end in log_end.items():
@@ -308,6 +351,11 @@ V = TypeVar("V")
 def _copied(given: Mapping[K, V]) -> dict[K, V]:
     """Copy a mapping; one of a state is copied as a whole, where `dict` would look each key up."""
     return given.copy() if isinstance(given, (dict, MappingProxyType)) else dict(given)
+
+
+def _last(writes: Mapping[str, int]) -> str:
+    """Return the last key; what a state is made of are dictionaries, which know it at once."""
+    return next(reversed(cast("dict[str, int]", writes)), "")
 
 
 def tidied(state: State) -> State:

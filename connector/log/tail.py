@@ -6,19 +6,27 @@ leaves them out. They are damage, and an error, if an intact batch lies behind t
 broker had flushed beyond them (its recovery point says so): nothing is dropped in silence
 (docs/format.md, seen 25, 26, 28, 30). While a broker holds the directory, an append may be under
 way and nothing behind the high watermark is looked at.
+
+A broker that was killed just after it rolled leaves the torn tail in the segment before an empty
+active one. Its recovery goes through all segments from the one that holds the recovery point,
+cuts the first that is torn and deletes those behind it (docs/format.md, 14; Kafka's
+`LogLoader.recoverLog`). So does klog where those behind have no intact batch.
 """
 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from klog.connector.log.directory import Segment
 from klog.connector.log.segment import SegmentReader, chunks
 from klog.connector.store.files import File
-from klog.errors import CorruptRecordError
+from klog.errors import CorruptRecordError, without_passwords
 from klog.logformat import batch as v2
 from klog.logformat.codecs import MAX_BATCH_BYTES
 from klog.logformat.index import MAX_RELATIVE_OFFSET
@@ -54,8 +62,41 @@ class Flushed:
     held: bool
 
 
+def find_log_end(
+    segments: Sequence[Segment], flushed: Flushed, end_of: Callable[[Segment], End]
+) -> tuple[int, End]:
+    """Return how many segments a broker's recovery would leave, and the end of the last of them.
+
+    `end_of` finds the end of a segment as `find_end` does, and raises what it raises. Only for the
+    last segment is that passed on: damage in one before it is an error for who reads there.
+    """
+    count, end = len(segments), end_of(segments[-1])
+    if flushed.clean or flushed.held:
+        return count, end
+    first_recovered = bisect_right([one.base_offset for one in segments], flushed.offset) - 1
+    is_void = not end.position
+    for number in range(len(segments) - 2, max(first_recovered, 0) - 1, -1):
+        if not is_void:
+            break
+        try:
+            before = end_of(segments[number])
+        except CorruptRecordError:
+            break
+        is_void = not before.position
+        if before.position < segments[number].log.size_bytes:
+            count, end = number + 1, before
+    for left in segments[count:]:
+        _log.warning(
+            "%s: left out, as a broker's recovery would delete it: the segment before it ends in "
+            "a torn append at offset %d",
+            left.log.path,
+            end.next_offset,
+        )
+    return count, end
+
+
 def find_end(reader: SegmentReader, flushed: Flushed, hint: End | None = None) -> End:
-    """Find the end of the last segment with batches in it.
+    """Find the end of a segment behind which no intact batch lies.
 
     `hint` is an end found before, from which to go on. Raises `CorruptRecordError` with the
     position in the file.
@@ -92,12 +133,8 @@ def _still_ends(reader: SegmentReader, hint: End) -> bool:
 
     A file system gives an inode's number to another file as soon as it is free.
     """
-    header = reader.header(hint.last_batch) if hint.last_batch >= 0 else None
-    if header is None:
-        return False
-    next_offset = int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
-    behind = hint.last_batch + v2.FRAME_BYTES + int(header["length"])
-    return (next_offset, behind) == (hint.next_offset, hint.position)
+    end = reader.batch_end(hint.last_batch) if hint.last_batch >= 0 else None
+    return end == (hint.next_offset, hint.position)
 
 
 def _last_indexed(reader: SegmentReader) -> End:
@@ -140,7 +177,7 @@ def _judge_tail(
         _log.warning(
             "%s: %d bytes behind position %d are a torn append and left out, as a broker's "
             "recovery would leave them out",
-            reader.segment.log.path,
+            without_passwords(reader.segment.log.path),
             room,
             end.position,
         )
@@ -199,7 +236,7 @@ def _without_torn_batches(reader: SegmentReader, end: End, flushed: Flushed) -> 
         )
     _log.warning(
         "%s: batches behind position %d fail their CRC and are left out as a torn append",
-        reader.segment.log.path,
+        without_passwords(reader.segment.log.path),
         kept.position,
     )
     return kept

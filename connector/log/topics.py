@@ -15,10 +15,11 @@ from types import MappingProxyType
 from klog.connector.log import operations
 from klog.connector.log.author import NewId, random_uuid, this_engine
 from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Topic
+from klog.connector.log.commit_tail import Evidence, lost_commit_error
 from klog.connector.log.root import KlogRoot, check_topic_name
 from klog.connector.log.state import Build, State
 from klog.connector.log.topic_log import Attempt, TopicLog
-from klog.errors import CommitConflictError, KlogError, OptionError
+from klog.errors import CommitConflictError, OptionError
 from klog.logformat.topic_config import check_config_names, klog_config_names, klog_topic_config
 
 NO_CONFIG: Mapping[str, str] = MappingProxyType({})
@@ -86,12 +87,15 @@ class Topics:
         kept = check_new_topic(topic, partitions, config)
         made = Topic(self.new_id(), partitions or self.root.num_partitions)
         refuse_collision(self.root, topic)
-        log = self.root.new_log(topic)
+        log = self.root.log_to_write(topic)
+        before = log.load()  # Of a topic that has lost its `topic.json`, raises: none is made then.
+        if not before.topic_id:
+            log = self.root.new_log(topic)
 
         def build(state: State) -> Actions | None:
             return None if state.topic_id else Actions(create_topic=made, config=kept)
 
-        state = self._commit(log, log.load(), build, "create-topic")
+        state = self._commit(log, before, build, "create-topic")
         return state, state.topic_id == made.topic_id
 
     def alter_config(
@@ -222,15 +226,15 @@ def _known(config: Mapping[str, str | None]) -> dict[str, str]:
 
 def _backwards(log: TopicLog, version: int) -> Iterator[Commit]:
     for number in range(version, -1, -1):
-        found = log.read(number)
+        found = log.read(number) or log.read(number)
         if found is None:
             # Below the boundary it was cleaned, maybe just now.
             if log.boundary() >= number:
                 return
-            raise KlogError(
-                f"commit {log.paths.commit(number)} is missing, though no cleaning took it; "
-                "restore it from a copy"
-            )
+            evidence = Evidence(number + 1, log.paths.commit(number + 1))
+            if number == version:
+                evidence = Evidence(version, log.paths.checkpoints)
+            raise lost_commit_error(log.paths, number, evidence)
         yield found
 
 

@@ -83,7 +83,9 @@ def as_milliseconds(column: pa.Array, now_ms: int) -> Longs:
         times = times // _PER_MS[unit]
     elif unit == "s":
         most = np.iinfo(np.int64).max // _MS_PER_SECOND
-        times = np.where(abs(times) <= most, times * _MS_PER_SECOND, _NO_TIME)
+        # Not by `abs`: the least number has none.
+        fits = (times >= -most) & (times <= most)
+        times = np.where(fits, times * _MS_PER_SECOND, _NO_TIME)
     if column.null_count:
         times = np.where(column.is_null().to_numpy(False), now_ms, times)
     return times

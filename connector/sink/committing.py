@@ -118,6 +118,8 @@ def _commit_topic(
         create = Topic(random_uuid(), partitions)
         refuse_collision(known.root, topic)
         log = known.root.new_log(topic)
+    if writer is not None and topic == options.topic and options.version is None:
+        _warn_of_missing_batches(topic, known.state.progress.get(writer.name), writer)
     build = operations.append(staged, writer, create)
     attempt = Attempt(write_id, "append", this_engine("Spark"))
     landed = log.commit(known.state, build, attempt)
@@ -163,6 +165,22 @@ def _is_of(progress: Progress | None, writer: Writer) -> bool:
     return progress is not None and (progress.name, progress.batch_id) == (
         writer.name,
         writer.batch_id,
+    )
+
+
+def _warn_of_missing_batches(topic: str, last: Progress | None, writer: Writer) -> None:
+    """Warn where a stream's batches between the last one in the topic and this one are missing.
+
+    Each micro-batch that has a task commits its number, so the commits of these may be lost. Spark
+    may also have run one without a task, or they were written elsewhere.
+    """
+    if last is None or last.query_id != writer.query_id or writer.batch_id <= last.batch_id + 1:
+        return
+    warnings.warn(
+        f"{topic}: query {writer.query_id} comes with batch {writer.batch_id}, and its last batch "
+        f"there is {last.batch_id}. If those between had rows, the topic's last commits are lost: "
+        f"look with `klog verify --topic {topic}`, and restore them from a copy",
+        stacklevel=2,
     )
 
 

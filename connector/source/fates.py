@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from klog.connector.log.directory import read_directory
+from klog.connector.log.directory import list_consistently, read_directory
 from klog.connector.log.segment import Chunk, chunks, located
 from klog.connector.source.slices import ChangedError, Slice
 from klog.connector.store.files import File, Store
@@ -108,7 +108,7 @@ class Fates:
     def _files(self, position: int) -> Iterator[tuple[File, str, int]]:
         yield self._file, self._slice["path"], position
         folder = self._slice["path"].rpartition("/")[0]
-        directory = read_directory(folder, self._store.entries(folder), lambda swap: 0)
+        directory = read_directory(folder, list_consistently(self._store, folder), lambda swap: 0)
         for segment in directory.segments:
             if self._slice["base_offset"] < segment.base_offset < self._slice["markers_until"]:
                 yield self._store.open(segment.log.path), segment.log.path, 0

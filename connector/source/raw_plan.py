@@ -26,7 +26,16 @@ def size_bytes(r: OffsetRange, log: RawPartition) -> int:
 
 
 def tasks(r: OffsetRange, log: RawPartition, target: int) -> list[Task]:
-    """Plan a range of a raw partition: lists of slices of about `target` bytes each."""
+    """Plan a range of a raw partition: lists of slices of about `target` bytes each.
+
+    Raises `FileNotFoundError` if the whole root has to be listed again.
+    """
+    return log.retry_stale(lambda now: _tasks(r, now, target))
+
+
+def _tasks(r: OffsetRange, log: RawPartition, target: int) -> list[Task]:
+    if log.log_start > max(r.start, r.log.log_start):
+        raise FileNotFoundError(f"{log.name}: the log starts at offset {log.log_start} by now")
     aborted = aborted_by_indexes(log, r.start, r.end) if r.committed_only else []
     slices: list[Slice] = []
     for segment, next_base in _overlapping(r, log):

@@ -2,8 +2,10 @@
 
 A slice is read from the very file that was planned. A broker that has cleaned or expired it
 meanwhile keeps the old bytes as `.deleted` for a while, and they are read from there; else the
-slice is planned anew by offset from what the directory holds now. Records that no file holds any
-more are data loss: an error, or a warning where `failOnDataLoss` is false.
+slice is planned again by offset from what the directory holds now. Damage in a broker's file is an
+error only if a new plan has the same file: an inode number may belong to another file by now.
+Records that no file holds any more are data loss: an error, or a warning where `failOnDataLoss` is
+false.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from klog.connector.log.raw import read_topic_id_of
+from klog.connector.log.root import back_off
 from klog.connector.log.segment import Chunk, chunks, first_offset, located
 from klog.connector.source.fates import Fates
 from klog.connector.source.indexed import narrowed
@@ -39,18 +42,24 @@ Replan: TypeAlias = Callable[[Slice], tuple[int, list[Slice]]]
 
 MAX_ROWS = 1 << 20
 """Rows of one Arrow batch: as many topic names stay within Arrow's 32-bit offsets."""
-TRIES = 5
-"""A log that changes under its reader more often than this is not settling."""
+READ_AGAIN = "read again from earliest, or set failOnDataLoss=false to go on with what is left"
+"""What a batch's user does where records were deleted while they were read."""
+TRIES = 8
+"""A slice may change so often in a row without a record read from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How slices are read: which columns, from what stores, and what if bytes have gone."""
+    """How slices are read: which columns, from what stores, and what if bytes have gone.
+
+    `after_loss` is what an error tells the user to do where records were deleted meanwhile.
+    """
 
     columns: Sequence[str]
     replan: Replan
     fail_on_data_loss: bool = True
     storage: Storage = NOTHING_GIVEN
+    after_loss: str = READ_AGAIN
 
     def read(self, task: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """Give the records of a task's slices and runs in order.
@@ -66,27 +75,39 @@ class Reader:
                     yield rows(piece["topic"], piece["partition"], some, wanted)
 
     def _survive(self, piece: Slice, names: set[str]) -> Iterator[Columns]:
-        """Read a slice; where its file has changed, read on from a new plan, a few times."""
-        left, tries = [piece], TRIES
+        """Read a slice; where its file has changed, read on from a new plan."""
+        left, tries = [piece], 0
         while left:
             given = left[0]["start_offset"]
             try:
                 for columns, reached in _read_slice(left[0], names, self.storage):
                     yield columns
-                    given = reached
+                    given, tries = reached, 0
                 del left[0]
-            except (ChangedError, FileNotFoundError) as exc:
-                tries -= 1
-                if not tries:
+            except (ChangedError, FileNotFoundError, CorruptRecordError) as exc:
+                tries += 1
+                if isinstance(exc, CorruptRecordError) and self._is_planned_again(left[0]):
+                    raise
+                if tries == TRIES:
                     raise _unsettled(left[0], exc) from exc
                 said = without_passwords(f"{piece['path']} changed while it was read ({exc})")
                 _log.info("%s; planning anew", said)
+                if tries > 1:
+                    back_off(tries)
                 rest = {"start_offset": max(given, left[0]["start_offset"])}
                 rest["end_offset"] = piece["end_offset"]
                 log_start, again = self.replan(left[0] | rest)
                 self._check_loss(left[0] | rest, log_start)
                 _check_missing(left[0], again, exc)
                 left = again
+
+    def _is_planned_again(self, piece: Slice) -> bool:
+        """Return whether a new plan of a slice has the same file."""
+        if piece["file_bytes"] >= 0:
+            return True
+        file = ("path", "identity", "stamp")
+        _, again = self.replan(piece)
+        return any(all(one[name] == piece[name] for name in file) for one in again)
 
     def _check_loss(self, left: Slice, log_start: int) -> None:
         behind = min(log_start, left["end_offset"])
@@ -96,8 +117,7 @@ class Reader:
         lost = f"{name}: offsets {left['start_offset']} to {behind - 1}"
         if self.fail_on_data_loss:
             raise DataLossError(
-                f"{lost} were deleted while they were read ({left['path']}); read again from "
-                "earliest, or set failOnDataLoss=false to go on with what there is"
+                f"{lost} were deleted while they were read ({left['path']}); {self.after_loss}"
             )
         _log.warning("%s were deleted while they were read; failOnDataLoss=false, going on", lost)
 

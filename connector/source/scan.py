@@ -14,10 +14,11 @@ from typing import TypeAlias
 from klog.connector.log.partition import Look, PartitionLog, Root, TopicPartition
 from klog.connector.log.raw import retrying
 from klog.connector.log.roots import open_root
-from klog.connector.options import ReadOptions, paths
+from klog.connector.options import ReadOptions, paths, read_options
+from klog.connector.source.loss import loss_of, step_of_a_stream
 from klog.connector.source.plan import plan
 from klog.connector.source.ranges import OffsetRange, batch_ranges
-from klog.connector.source.read import Reader
+from klog.connector.source.read import READ_AGAIN, Reader
 from klog.connector.source.slices import Slice, Task, expanded
 from klog.connector.source.subscription import subscribed
 from klog.connector.store.storage import Storage
@@ -54,19 +55,20 @@ def tasks(look: Look, options: ReadOptions) -> list[Task]:
 
 
 def _ranges(look: Look, options: ReadOptions) -> list[OffsetRange]:
-    return batch_ranges(look.open(subscribed(options, look.topics)), options)
+    return batch_ranges(look.open(subscribed(options, look)), options)
 
 
-def try_pin(given: Mapping[str, str], options: ReadOptions) -> Pinned | None:
+def try_pin(given: Mapping[str, str], shared: ReadOptions) -> Pinned | None:
     """Pin the offsets at `load()`, where a batch and a stream cannot yet be told apart.
 
-    What is wrong for both (no such directory, no such topic) is raised as `OptionError`; what only
-    a batch would mind is left for its reader, and None given.
+    `shared` are the options that mean the same for both. What is wrong for both (no such directory,
+    no such topic) is raised as `OptionError`; what only a batch would mind is left for its reader,
+    and None given.
     """
-    root = open_root(log_directories(given), options.storage)
-    subscribed(options, root.look().topics)
+    root = open_root(log_directories(given), shared.storage)
+    subscribed(shared, root.look())
     try:
-        return pin(root, options)
+        return pin(root, read_options(given))
     except (KlogError, OSError):
         return None
 
@@ -98,31 +100,17 @@ def _range(
     options: ReadOptions,
 ) -> OffsetRange | None:
     _, _, topic_id, start, end = row
-    lost = _lost(log, topic_id, start, end)
-    if lost:
-        said = f"{name}: {lost} since the read was planned"
+    loss = loss_of(log, topic_id, start, end)
+    if loss is not None:
+        said = f"{name}: {loss.of_a_stream() if options.streaming else loss.of_a_batch()}"
         if options.fail_on_data_loss:
-            raise DataLossError(
-                f"{said}; read again, or set failOnDataLoss=false to go on with what there is"
-            )
-        _log.warning("%s; failOnDataLoss=false, going on with what there is", said)
+            step = loss.step_of_a_stream() if options.streaming else loss.step_of_a_batch()
+            raise DataLossError(f"{said}; {step}")
+        _log.warning("%s; failOnDataLoss=false, going on with %s", said, loss.rest)
     if log is None or (topic_id and log.topic_id != topic_id):
         return None
     start, end = max(start, log.log_start), min(end, log.readable_end)
     return OffsetRange(log, start, end, options.committed_only) if start < end else None
-
-
-def _lost(log: PartitionLog | None, topic_id: str, start: int, end: int) -> str:
-    """Say what of a pinned range is gone; nothing if it is all there."""
-    if log is None:
-        return "the partition was deleted"
-    if topic_id and log.topic_id != topic_id:
-        return "the topic was deleted and made anew"
-    if log.log_start > start:
-        return f"offsets {start} to {min(log.log_start, end) - 1} were deleted"
-    if log.readable_end < end:
-        return f"offsets {log.readable_end} to {end - 1} were cut off"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +143,10 @@ class Replanner:
 def reader(directories: list[str], options: ReadOptions) -> Reader:
     """Make the reader that tasks use."""
     replan = Replanner(tuple(directories), options.storage)
-    return Reader(options.columns, replan, options.fail_on_data_loss, options.storage)
+    return Reader(
+        options.columns,
+        replan,
+        options.fail_on_data_loss,
+        options.storage,
+        step_of_a_stream("what is left") if options.streaming else READ_AGAIN,
+    )

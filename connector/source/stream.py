@@ -25,6 +25,7 @@ from klog.connector.log.raw import retrying
 from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
 from klog.connector.source import scan
+from klog.connector.source.loss import step_of_a_stream
 from klog.connector.source.ranges import latest_offsets, starting_offsets
 from klog.connector.source.subscription import subscribed
 from klog.errors import DataLossError
@@ -122,14 +123,14 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _initial(self) -> dict[str, Any]:
         look = self._the_root().look()
-        logs = look.open(subscribed(self._options, look.topics))
+        logs = look.open(subscribed(self._options, look))
         latest = latest_offsets(logs, self._options)
         starts = starting_offsets(logs, latest, self._options)
         return _stated({name: min(at, logs[name].log_end) for name, at in starts.items()}, logs)
 
     def _latest(self) -> Latest:
         look = self._the_root().look()
-        logs = look.open(subscribed(self._options, look.topics))
+        logs = look.open(subscribed(self._options, look))
         held = {name for name, log in logs.items() if log.held}
         return Latest(_stated(latest_offsets(logs, self._options), logs), held)
 
@@ -142,24 +143,30 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if name.topic in ids and ids[name.topic] != before.get(name.topic, ids[name.topic]):
                 continue
             if name not in ends:
-                self._lost(f"{name}: the partition was deleted while the stream was at {offset}")
+                self._lost(
+                    f"{name}: the partition was deleted while the stream was at {offset}",
+                    "the other partitions",
+                )
             elif ends[name] < offset and name not in latest.held:
-                self._lost(f"{name}: the log ends at {ends[name]}, the stream was at {offset}")
+                self._lost(
+                    f"{name}: the log ends at {ends[name]}, the stream was at {offset}",
+                    f"offset {offset}, which leaves out what is written before it",
+                )
             ends[name] = max(ends.get(name, 0), offset)
         return _joined(ends, {**before, **ids})
 
     def _check_ids(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
         for topic, topic_id in before.items():
             if now.get(topic, topic_id) != topic_id:
-                self._lost(f"{topic}: the topic was deleted and made anew (its id is another)")
+                self._lost(
+                    f"{topic}: the topic was deleted and made anew (its id is another)",
+                    "the new topic, from its start",
+                )
 
-    def _lost(self, what: str) -> None:
+    def _lost(self, what: str, rest: str) -> None:
         if self._options.fail_on_data_loss:
-            raise DataLossError(
-                f"{what}; start the query with a new checkpoint, or set failOnDataLoss=false to go "
-                "on with what there is"
-            )
-        _log.warning("%s; failOnDataLoss=false, going on", what)
+            raise DataLossError(f"{what}; {step_of_a_stream(rest)}")
+        _log.warning("%s; failOnDataLoss=false, going on with %s", what, rest)
 
 
 def _stated(offsets: Offsets, logs: Mapping[TopicPartition, PartitionLog]) -> dict[str, Any]:

@@ -8,30 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from klog.connector.log.partition import TopicPartition
+from klog.connector.log.partition import Look, TopicPartition
 from klog.connector.options import ReadOptions
 from klog.errors import CorruptRecordError, OptionError, UnsupportedFormatError
+from klog.logformat.names import INTERNAL_TOPICS
 
-INTERNAL_TOPICS = (
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-    "__cluster_metadata",
-)
 _SHOWN = 20
-_NO_PARTITION = (
-    "there is no topic here; give the root itself, or the broker's log directory, which has "
-    "directories named <topic>-<partition>"
-)
 
 
-def subscribed(options: ReadOptions, topics: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
-    """Give the partitions a read is about, in order; `topics` has those that are there.
+def subscribed(options: ReadOptions, look: Look) -> list[TopicPartition]:
+    """Give the partitions a read is about, in order, of those that a look saw.
 
     Only topics that the options mean are asked for their partitions. Raises `OptionError`.
     """
+    topics = look.topics
     if options.assigned is not None:
-        return sorted(_assigned(options.assigned, topics))
+        return sorted(_assigned(options.assigned, look))
     if options.pattern is not None:
         wanted = [
             topic
@@ -41,28 +33,28 @@ def subscribed(options: ReadOptions, topics: Mapping[str, Sequence[int]]) -> lis
     else:
         wanted = sorted(options.topics or ())
         for topic in options.topics or ():
-            _check_topic("subscribe", topic, topics)
+            _check_topic("subscribe", topic, look)
     return [TopicPartition(topic, number) for topic in wanted for number in topics[topic]]
 
 
-def _assigned(
-    assigned: Iterable[tuple[str, int]], topics: Mapping[str, Sequence[int]]
-) -> Iterable[TopicPartition]:
+def _assigned(assigned: Iterable[tuple[str, int]], look: Look) -> Iterable[TopicPartition]:
+    topics = look.topics
     for topic, partition in assigned:
-        _check_topic("assign", topic, topics)
+        _check_topic("assign", topic, look)
         if partition not in topics[topic]:
             numbers = ", ".join(map(str, topics[topic]))
             raise OptionError(f"assign: topic {topic} has no partition {partition}, but {numbers}")
         yield TopicPartition(topic, partition)
 
 
-def _check_topic(option: str, topic: str, topics: Mapping[str, Sequence[int]]) -> None:
+def _check_topic(option: str, topic: str, look: Look) -> None:
+    topics = look.topics
     if topic in topics:
         return
     there = sorted(name for name in topics if is_there(name, topics))
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
-    here = f"the topics here are {listed}" if there else _NO_PARTITION
-    raise OptionError(f"{option}: there is no topic {topic}; {here}")
+    here = f"the topics here are {listed}" if there else look.no_topics
+    raise OptionError(f"{option}: {look.missing(topic)}; {here}")
 
 
 def is_there(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:

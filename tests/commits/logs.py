@@ -16,7 +16,7 @@ from klog.connector.log.paths import SegmentPath, TopicPaths
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, File, check_size
+from klog.connector.store.files import Entry, File, check_size, entry_names_after
 
 TOPIC, ROOT = "orders", "/root"
 DAY_MS = 86_400_000
@@ -29,6 +29,7 @@ class CountingStore:
 
     files: dict[str, bytes] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
+    reads_at_once = 1
 
     def entries(self, directory: str) -> list[Entry]:
         """List a directory."""
@@ -41,6 +42,10 @@ class CountingStore:
         if not names:
             raise FileNotFoundError(directory)
         return list(names.values())
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after one."""
+        return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open nothing: a commit log reads whole files."""

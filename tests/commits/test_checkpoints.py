@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from klog.connector.log import checkpoint, checkpoint_parts, cleaning, operations
 from klog.connector.log.checkpoint_parts import Cut, Part
-from klog.connector.log.commit import FORMAT
+from klog.connector.log.commit import FORMAT, SINCE
+from klog.connector.log.commit_tail import read_by_number
 from klog.connector.log.live import ROWS
 from klog.connector.log.paths import CheckpointName, checkpoint_name
 from klog.connector.log.state import State, fold
@@ -47,7 +48,7 @@ def small_parts() -> Iterator[None]:
 
 
 def replayed(log: TopicLog) -> State:
-    return fold(State(), list(log._commits_from(0)))
+    return fold(State(), read_by_number(log.read, 0))
 
 
 def parts(store: CountingStore) -> list[str]:
@@ -118,7 +119,7 @@ def test_a_load_from_a_checkpoint_is_a_full_replay(part_rows: int, given: list[s
         for number, name in enumerate([*given, "checkpoint"]):
             state = step(log, state, name, number)
         whole = replayed(log)
-        assert plain(log._newest_checkpoint()) == plain(whole)
+        assert plain(log.newest_checkpoint()) == plain(whole)
         assert plain(log.load()) == plain(state) == plain(whole)
 
 
@@ -202,6 +203,7 @@ def test_a_whole_part_that_cannot_be_read_is_named(
         def newer(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
             with monkeypatch.context() as patch:
                 patch.setattr(checkpoint, "LEAST_FORMAT", FORMAT + 1)
+                patch.setitem(SINCE, FORMAT + 1, "9.1.0")
                 return usual(rows, version)
 
         monkeypatch.setattr(checkpoint, "encode_part", newer)
@@ -237,6 +239,15 @@ def test_what_is_no_part_is_refused(said: dict[str, Any]) -> None:
     assert Part.from_json(good.to_json()) == good
     with pytest.raises((ValueError, TypeError)):
         Part.from_json({**good.to_json(), **said})
+
+
+def test_parts_of_the_same_versions_make_no_checkpoint() -> None:
+    """One part that is named a thousand times would be read as often."""
+    log = topic_log(CountingStore())
+    part = Part(CheckpointName(3, 4, 5), 0, 4, 2)
+    _, data = checkpoint.encode(append(log, created(log), (0, 3)), [part, part])
+    with pytest.raises(UnsupportedFormatError, match="two of its parts have the same versions"):
+        checkpoint.parts_of(data)
 
 
 def test_a_file_that_is_no_segment_makes_no_checkpoint() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from klog.connector.log import checkpoint, cleaning, operations
-from klog.connector.log.commit import FORMAT
+from klog.connector.log.commit import FORMAT, SINCE
 from klog.connector.log.paths import CheckpointName
 from klog.errors import (
     KlogError,
@@ -60,9 +60,10 @@ def test_a_checkpoint_of_a_newer_klog_is_refused(monkeypatch: pytest.MonkeyPatch
     log = topic_log(store)
     state = created(log)
     monkeypatch.setattr(checkpoint, "LEAST_FORMAT", FORMAT + 1)
+    monkeypatch.setitem(SINCE, FORMAT + 1, "9.1.0")
     name, data = checkpoint.encode(state)
     store.files[log.paths.checkpoint(name)] = data
-    with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 3"):
+    with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*: it has format 4"):
         log.load()
 
 

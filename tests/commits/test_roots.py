@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from klog.connector.log.author import random_uuid, this_engine
-from klog.connector.log.root import find_root, make_root
+from klog.connector.log.root import KlogRoot, find_root, make_root
 from klog.connector.log.topics import Topics
-from klog.errors import OptionError, UnsupportedFormatError
+from klog.errors import KlogError, OptionError, UnsupportedFormatError
 from tests.commits.logs import ROOT, CountingStore
 
 FORMAT_FILE = f"{ROOT}/_klog/format.json"
-NEWER = {"format": 1, "since": "0.1.0", "writerFormat": 3, "writerSince": "3.2.1"}
+NEWER = {"format": 1, "since": "0.1.0", "writerFormat": 4, "writerSince": "3.2.1"}
 
 
 def test_a_topic_of_a_newer_klog(topics: Topics, store: CountingStore) -> None:
@@ -34,8 +34,8 @@ def test_a_topic_of_a_newer_klog(topics: Topics, store: CountingStore) -> None:
     for write in writes:
         with pytest.raises(UnsupportedFormatError, match=r"topic\.json: .* install klog 3\.2\.1"):
             write()
-    store.files[path] = json.dumps(NEWER | {"format": 3, "since": "3.0.0"}).encode()
-    with pytest.raises(UnsupportedFormatError, match=r"reads up to 2; install klog 3\.0\.0"):
+    store.files[path] = json.dumps(NEWER | {"format": 4, "since": "3.0.0"}).encode()
+    with pytest.raises(UnsupportedFormatError, match=r"reads up to 3; install klog 3\.0\.0"):
         topics.describe("orders")
 
 
@@ -116,3 +116,33 @@ def test_an_engine_says_who(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("getpass.getuser", nobody)
     assert this_engine().endswith(", ?@mill")
+
+
+@pytest.mark.parametrize("lost", ["_klog/format.json", "_klog/topics/orders/topic.json"])
+def test_a_lost_description_is_told_by_whoever_needs_it(
+    topics: Topics, store: CountingStore, lost: str
+) -> None:
+    topics.create("orders")
+    del store.files[f"{ROOT}/{lost}"]
+    before = dict(store.files)
+    for needs in (
+        lambda: Topics(found_root()).describe("orders"),
+        lambda: Topics(found_root()).alter_config("orders", {}),
+        lambda: Topics(make_root(ROOT, "another")).describe("orders"),
+        lambda: Topics(found_root()).ensure("orders"),
+    ):
+        with pytest.raises(KlogError, match=f"{lost}: this file is lost: .*Restore it from a copy"):
+            needs()
+    assert store.files == before
+
+
+def found_root() -> KlogRoot:
+    found = find_root(ROOT)
+    assert found is not None
+    return found
+
+
+def test_a_directory_that_is_being_adopted_is_a_brokers(store: CountingStore) -> None:
+    store.files = {f"{ROOT}/_klog/topics/orders/topic.json": b"{}"}
+    store.files[f"{ROOT}/_klog/adopting.json"] = b"{}"
+    assert find_root(ROOT) is None

@@ -47,7 +47,7 @@ def test_a_large_commit_stands_beside_its_number() -> None:
     assert sidecars(store) == []
     store.requests.clear()
     state = append(log, small, *MANY)
-    assert store.requests == {"put": 1, "create": 1, "list": 1}
+    assert store.requests == {"read": 1, "put": 1, "create": 1, "list": 1}
     (path,) = sidecars(store)
     commit = store.files[log.paths.commit(state.version)]
     assert json.loads(commit)["sidecar"] == path.rsplit("/", 1)[1]
@@ -146,7 +146,7 @@ def test_a_sidecar_that_is_damaged_is_named(large: Large, damage: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 3, "since": "9.9.0"}, "install klog 9.9.0"),
+        ({"format": 9, "since": "9.9.0"}, "install klog 9.9.0"),
         ({"format": None}, "its format is None"),
         ({"file": "../../etc/passwd"}, "is no segment of orders"),
         ({"file": FILE.replace("orders", "other")}, "is no segment of orders"),

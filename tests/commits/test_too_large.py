@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import os
 import resource
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import klog
-from klog.connector.log import cleaning, pins
+from klog.cli import main
+from klog.connector.log import (
+    checkpoint,
+    checkpointing,
+    cleaning,
+    max_sizes,
+    operations,
+    parquet,
+    pins,
+    sidecar,
+)
+from klog.connector.log import commit as commits
+from klog.connector.log.checkpoint_parts import Part
+from klog.connector.log.commit import Actions, Commit
+from klog.connector.log.max_sizes import MAX_TABLE_BYTES
+from klog.connector.log.paths import CheckpointName, SidecarName
 from klog.connector.log.root import find_root
-from klog.connector.log.topic_log import TopicLog
-from klog.errors import FileTooLargeError
+from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.errors import FileTooLargeError, InvalidFileError, KlogError
 from tests.connector.committed import table
 
 HUGE = 1 << 30
 PIN = "0123456789abcdef"
+VERBS = ("describe", "append", "verify", "consume")
 
 
 def made(folder: Path) -> tuple[str, TopicLog]:
@@ -66,9 +84,9 @@ def test_the_format_of_a_root(tmp_path: Path) -> None:
 def test_a_pin_keeps_all(tmp_path: Path) -> None:
     _, log = made(tmp_path)
     pins.pin(log, PIN, 2, 60_000)
-    assert pins.pinned_version(log) == 2
+    assert pins.pinned_version(log, pins.read_pins(log)) == 2
     grow(log.paths.pin(PIN))
-    assert pins.pinned_version(log) == 0
+    assert pins.pinned_version(log, pins.read_pins(log)) == 0
 
 
 def test_a_checkpoint_and_its_parts_are_passed_over(tmp_path: Path) -> None:
@@ -79,3 +97,148 @@ def test_a_checkpoint_and_its_parts_are_passed_over(tmp_path: Path) -> None:
         for name in log.names(folder):
             grow(f"{folder}/{name}")
             assert log_of(path).load().version == state.version
+
+
+def sparse(path: str, size_bytes: int) -> None:
+    """Make a file that is a hole."""
+    Path(path).parent.mkdir(exist_ok=True)
+    with Path(path).open("wb"):
+        os.truncate(path, size_bytes)
+
+
+@pytest.mark.parametrize("size_bytes", [3 << 30, MAX_TABLE_BYTES])
+def test_a_checkpoint_is_not_believed_what_its_name_says_of_its_size(
+    tmp_path: Path, size_bytes: int
+) -> None:
+    """One of any size that a name may say stays out of memory, and an older one is taken."""
+    path, log = made(tmp_path)
+    state = log.load()
+    name = CheckpointName(state.version, size_bytes, 7)
+    sparse(log.paths.checkpoint(name), size_bytes)
+    assert log_of(path).load().version == state.version
+    assert cleaning.clean_log(log, 0) == -1
+    cleaning.write_checkpoint(log, state)
+
+
+@pytest.mark.parametrize("size_bytes", [3 << 30, MAX_TABLE_BYTES])
+def test_a_part_is_not_believed_what_its_name_says_of_its_size(
+    tmp_path: Path, size_bytes: int
+) -> None:
+    path, log = made(tmp_path)
+    state = log.load()
+    name = CheckpointName(state.version, size_bytes, 7)
+    sparse(log.paths.part(name), size_bytes)
+    said, data = checkpoint.encode(state, [Part(name, 0, 1, 5)])
+    log.store.put_if_absent(log.paths.checkpoint(said), data)
+    assert log_of(path).load().version == state.version
+    assert cleaning.clean_log(log, 0) == -1
+
+
+@pytest.mark.parametrize(
+    ("verb", "size_bytes"),
+    [*((verb, 3 << 30) for verb in VERBS), ("describe", MAX_TABLE_BYTES)],
+)
+def test_a_sidecar_is_not_believed_what_its_name_says_of_its_size(
+    tmp_path: Path, size_bytes: int, verb: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path, log = made(tmp_path)
+    state = log.load()
+    name = SidecarName(state.version + 1, PIN, size_bytes, 7)
+    sparse(log.paths.sidecar(name), size_bytes)
+    said = replace(commit_of(log, state.version), version=name.version, sidecar=name)
+    actions = Actions()
+    said = replace(said, timestamp_ms=said.timestamp_ms + 1, actions=actions)
+    log.store.put_if_absent(log.paths.commit(name.version), commits.encode(said))
+    if verb == "append":
+        with pytest.raises(InvalidFileError, match=f"{name}: i.*Restore"):
+            klog.open(path).append("t", table(20, 10))
+        return
+    words = {"describe": ["topics", "describe"], "consume": ["consume", "--topic", "t"]}
+    assert main([*words.get(verb, [verb]), "--root", path]) == 1
+    captured = capsysbinary.readouterr()
+    assert str(name).encode() in captured.err + captured.out
+    assert captured.err.count(b"\n") <= 1
+
+
+def commit_of(log: TopicLog, version: int) -> Commit:
+    found = log.read_alone(version)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", ["topic.json", "_klog/adopting.json", "a boundary"])
+def test_small_files(tmp_path: Path, name: str) -> None:
+    path, log = made(tmp_path)
+    if name == "topic.json":
+        grow(log.paths.description)
+        with pytest.raises(FileTooLargeError, match=r"topic.json: it has .* 1048576 at most"):
+            klog.open(path).describe("t")
+    elif name == "a boundary":
+        cleaning.write_checkpoint(log, log.load())
+        sparse(log.paths.boundary(0), HUGE)
+        with pytest.raises(FileTooLargeError, match=r"gc/0+: it has .* 1048576 at most"):
+            cleaning.clean_log(log, 0)
+    else:
+        Path(path, "_klog/format.json").unlink()
+        sparse(f"{path}/{name}", HUGE)
+        with pytest.raises(FileTooLargeError, match=r"adopting.json: it has .* 1048576 at most"):
+            klog.open(path).topics()
+
+
+def test_no_commit_is_written_that_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, log = made(tmp_path)
+    state = log.load()
+    monkeypatch.setattr(commits, "MAX_COMMIT_BYTES", 300)
+    build = operations.alter_config(state.topic_id, state.config, {"retention.ms": "1" * 300})
+    with pytest.raises(KlogError, match=r"commit 3 of t would have \d+ bytes, at most 300 .* less"):
+        log.commit(state, build, Attempt("w" * 32, "alter-config", "e"))
+    monkeypatch.undo()
+    assert log_of(path).load().version == 2
+
+
+@pytest.mark.parametrize("of", [(sidecar, "MAX_TABLE_BYTES"), (parquet, "MOST_ROWS")])
+def test_no_sidecar_is_written_that_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: tuple[ModuleType, str]
+) -> None:
+    path, log = made(tmp_path)
+    monkeypatch.setattr(sidecar, "MOST_JSON_BYTES", 10)
+    monkeypatch.setattr(*of, 0)
+    words = r"commit 3 \(append\) would have .*, at most 0 are read; nothing was committed. Write"
+    with pytest.raises(KlogError, match=words):
+        klog.open(path).append("t", table(20, 10))
+    monkeypatch.undo()
+    assert log_of(path).load().version == 2
+    assert log.names(log.paths.sidecars) == []
+
+
+def test_no_checkpoint_is_written_that_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Commits go on, and a warning says so."""
+    path, log = made(tmp_path)
+    monkeypatch.setattr(cleaning, "MAX_TABLE_BYTES", 10)
+    monkeypatch.setattr(checkpointing, "MIN_COMMITS", 1)
+    writer = checkpointing.Checkpointer()
+    writer.offer(log, log.load())
+    writer.join()
+    assert "no checkpoint was written" in caplog.text
+    assert "a checkpoint's file would have" in caplog.text
+    assert log.names(log.paths.checkpoints) == []
+    klog.open(path).append("t", table(20, 10))
+
+
+def test_a_large_file_that_is_what_its_name_says_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, log = made(tmp_path)
+    name = cleaning.write_checkpoint(log, log.load())
+    monkeypatch.setattr(max_sizes, "_AT_ONCE_BYTES", 1000)
+    assert log_of(path).load().checkpoint == name
+    with Path(log.paths.checkpoint(name)).open("r+b") as file:
+        file.seek(2000)
+        file.write(b"\0\1\2\3")
+    with pytest.raises(InvalidFileError, match=f"{name}: its length or its CRC-32C is not the one"):
+        max_sizes.read_named(log.store, log.paths.checkpoint(name), name)
+    assert log_of(path).load().checkpoint is None

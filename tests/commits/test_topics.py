@@ -14,7 +14,7 @@ from klog.connector.log.author import random_uuid
 from klog.connector.log.root import find_root, make_root
 from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import PartitionDescription, Topics
-from klog.errors import CommitConflictError, KlogError, OptionError
+from klog.errors import CommitConflictError, LostCommitError, OptionError
 from tests.commits.logs import ROOT, Clock, CountingStore, append, topic_log
 
 
@@ -28,18 +28,19 @@ def test_a_topic_is_made_as_it_was_asked_for(topics: Topics) -> None:
     assert topics.names() == ["orders"]
 
 
-def test_making_a_topic_costs_seven_requests_and_one_more_for_a_dot(
+def test_what_making_a_topic_costs_and_what_a_dot_adds(
     topics: Topics, store: CountingStore
 ) -> None:
     found = find_root(ROOT)
     assert found is not None
     assert store.requests == {"read": 1}
     Topics(found, "test", random_uuid).create("orders")
-    # The root; topic.json; no checkpoint, no commit, no boundary; the commit, again no boundary.
-    assert store.requests == {"read": 2, "create": 2, "list": 3}
+    # The root; no topic.json; no checkpoint, no commit listed or read, no boundary; topic.json is
+    # put; no commit above the one that is put, again no boundary.
+    assert store.requests == {"read": 4, "create": 2, "list": 4}
     store.requests.clear()
     topics.create("or.ders")
-    assert store.requests == {"read": 1, "create": 2, "list": 4}
+    assert store.requests == {"read": 3, "create": 2, "list": 5}
 
 
 def test_partitions_default_to_those_of_the_root(store: CountingStore) -> None:
@@ -120,6 +121,36 @@ def test_a_topic_that_never_was(topics: Topics, store: CountingStore) -> None:
     with pytest.raises(OptionError, match="klog topics list"):
         topics.add_partitions("payments", 2)
     assert not [path for path in store.files if "ordesr" in path or "payments" in path]
+
+
+def test_a_hint_names_a_topic_that_is_there(topics: Topics) -> None:
+    for name in ("orders", "order-lines"):
+        topics.create(name)
+    topics.delete("orders")
+    with pytest.raises(OptionError, match=r"no topic order in /root; did you mean order-lines\?"):
+        topics.describe("order")
+    topics.delete("order-lines")
+    with pytest.raises(OptionError, match=r"no topic order in /root; `klog topics list`"):
+        topics.describe("order")
+
+
+def test_a_hint_may_name_a_topic_that_cannot_be_read(topics: Topics, store: CountingStore) -> None:
+    topics.create("orders")
+    store.files[f"{ROOT}/_klog/topics/orders/log/{0:020d}.json"] = b"{}"
+    with pytest.raises(OptionError, match=r"did you mean orders\?"):
+        topics.describe("order")
+
+
+def test_a_hint_is_not_the_name_that_was_given(topics: Topics, store: CountingStore) -> None:
+    """A writer that was killed before a topic's first commit leaves its `topic.json`."""
+    topics.create("orders")
+    described = f"{ROOT}/_klog/topics/{{}}/topic.json"
+    store.files[described.format("ordesr")] = store.files[described.format("orders")]
+    with pytest.raises(OptionError, match=r"no topic ordesr in /root; did you mean orders\?"):
+        topics.describe("ordesr")
+    store.files[described.format("payments")] = store.files[described.format("orders")]
+    with pytest.raises(OptionError, match=r"no topic payments in /root; `klog topics list`"):
+        topics.describe("payments")
 
 
 def test_partitions_only_grow(topics: Topics) -> None:
@@ -249,7 +280,7 @@ def test_history_ends_where_commits_were_cleaned(topics: Topics, store: Counting
     assert cleaning.clean_log(log, retention_ms=2000) == 2
     assert [one.version for one in topics.history("orders")] == [4, 3]
     store.delete(log.paths.commit(3))
-    with pytest.raises(KlogError, match=r"log/0{19}3\.json is missing, though no cleaning took it"):
+    with pytest.raises(LostCommitError, match=r"log/0{19}3\.json: this commit is lost.*0004\.json"):
         list(topics.history("orders"))
 
 

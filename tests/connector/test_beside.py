@@ -58,6 +58,7 @@ def test_too_large_is_as_missing(
         for path in changed:
             change(path)
         monkeypatch.setattr(beside, "MOST_INDEX_BYTES", 4096)
+        monkeypatch.setattr(beside, "_MAX_BYTES", {})
         answers.append(told(root))
     missing, too_large = answers
     assert all(missing)
@@ -75,5 +76,5 @@ def test_what_a_small_limit_leaves_out(tmp_path: Path, monkeypatch: pytest.Monke
     root = RawRoot([str(ROOT / "transactions" / "log")])
     topics = {name.topic for name in root.look().listed}
     assert set(root.look().topic_ids(topics)) == topics
-    monkeypatch.setattr(beside, "MOST_INDEX_BYTES", 4)
+    monkeypatch.setitem(beside._MAX_BYTES, "partition.metadata", 4)
     assert root.look().topic_ids(topics) == {}

@@ -21,7 +21,7 @@ from klog.connector.source import plan as plan_module
 from klog.connector.source.read import as_in_file
 from klog.connector.source.slices import expanded
 from klog.connector.store.local import LocalFile, LocalStore
-from klog.errors import OptionError, UnsupportedFormatError
+from klog.errors import DataLossError, OptionError, UnsupportedFormatError
 from tests.connector.committed import (
     START_MS,
     between,
@@ -93,6 +93,17 @@ def test_slices_of_a_segment_share_no_offset(shared: Path) -> None:
         patch.setattr(indexed, "WHOLE_BYTES", 0)
         read = [indexed.narrowed(LocalStore(), as_in_file(piece)) for piece in pieces]
     assert max(piece["end"] - piece["begin"] for piece in read) < 4000
+
+
+@pytest.mark.parametrize(("less", "tasks"), [(0, 1), (1, 2)])
+def test_a_task_has_as_many_bytes_as_its_share(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, less: int, tasks: int
+) -> None:
+    size_bytes = sum(state_of(shared).segments["size_bytes"].to_pylist())
+    monkeypatch.setattr(plan_module, "TARGET_BYTES", size_bytes - less)
+    parsed = read_options({"subscribe": "t"})
+    root = open_root([str(shared)])
+    assert len(scan.slices(root, scan.pin(root, parsed), parsed)) == tasks
 
 
 @pytest.mark.parametrize("second", [0, 1, 499, 1000, 1499, 1500, 2222, 2999])
@@ -172,6 +183,38 @@ def test_an_idle_look_is_one_read_and_one_listing(shared: Path, requests: Counte
     assert requests == {"read": 1, "list": 1}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        TopicPartition("t", 1),
+        TopicPartition("t", -1),
+        TopicPartition("x", 0),
+        TopicPartition("gone", 0),
+    ],
+    ids=str,
+)
+def test_a_partition_that_is_not_there_is_not_in_a_look(path: Path, name: TopicPartition) -> None:
+    klog.open(str(path)).create_topic("gone")
+    klog.open(str(path)).delete_topic("gone")
+    look = open_root([str(path)]).look()
+    assert TopicPartition("t", 0) in look
+    assert name not in look
+    with pytest.raises(FileNotFoundError, match=f"partition {name} has gone"):
+        look.open([name])
+
+
+@pytest.mark.parametrize("name", ["t", ("t", 0, 0), None])
+def test_a_look_has_partitions_alone(shared: Path, name: object) -> None:
+    assert name not in open_root([str(shared)]).look()
+
+
+def test_a_plan_of_a_partition_that_was_never_there_is_data_loss(shared: Path) -> None:
+    root = open_root([str(shared)])
+    topic_id = root.look().topic_ids(["t"])["t"]
+    with pytest.raises(DataLossError, match="t-1: the partition was deleted"):
+        scan.slices(root, [("t", 1, topic_id, 0, 5)], read_options({"subscribe": "t"}))
+
+
 def test_a_klog_root_is_read_by_itself(path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with pytest.raises(OptionError, match="is a klog root, which is read by itself"):
@@ -181,10 +224,11 @@ def test_a_klog_root_is_read_by_itself(path: Path, tmp_path: Path) -> None:
 def test_a_topic_that_is_not_there_is_told_with_those_that_are(path: Path) -> None:
     klog.open(str(path)).create_topic("gone")
     klog.open(str(path)).delete_topic("gone")
-    for topic in ("x", "gone"):
-        with pytest.raises(
-            OptionError, match=rf"there is no topic {topic}; the topics here are t$"
-        ):
+    for topic, missing in (
+        ("x", "there is no topic x"),
+        ("gone", "topic gone was deleted .`klog history --topic gone` says when and by whom."),
+    ):
+        with pytest.raises(OptionError, match=rf"{missing}; the topics here are t$"):
             read_topic(path, topic)
 
 

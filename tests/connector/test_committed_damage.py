@@ -165,6 +165,51 @@ def merged(path: Path) -> None:
         (path / name).unlink()
 
 
+def emptied(path: Path) -> Path:
+    """Replace the first segment by one that has no bytes, and give its file."""
+    state = state_of(path)
+    row = of_partition(state.segments, 0).to_pylist()[0]
+    file = f"t-0/{0:020d}-{state.version:010d}-0000abcd.log"
+    (path / file).write_bytes(b"")
+    sizes = dict.fromkeys(
+        ("size_bytes", "index_bytes", "time_index_bytes", "crc32c", "record_count", "batch_count"),
+        0,
+    )
+    empty = {**row, **sizes, "file": file, "origin": "compact"}
+    build = replace_segments(state.topic_id, state.version, [row["file"]], [empty], {})
+    commit(path, build, "compact")
+    return path / file
+
+
+def test_an_empty_segment_costs_no_record_behind_it(path: Path) -> None:
+    behind = of_partition(state_of(path).segments, 0)["next_offset"][0].as_py()
+    emptied(path)
+    assert values(read(path)) == list(range(behind, 3000))
+    assert values(read(path, **between(3, behind + 3))) == list(range(behind, behind + 3))
+
+
+def test_an_empty_segment_is_held_to_its_commit(path: Path) -> None:
+    file = emptied(path)
+    file.write_bytes(b"1")
+    assert "it has 1 bytes, its commit says 0" in refused(path)
+    file.unlink()
+    said = refused(path)
+    assert str(file) in said
+    assert "the file is missing or was replaced, and the topic's log still names it" in said
+
+
+def test_a_checksum_of_0_is_one(path: Path) -> None:
+    """Of 2^32 segments one has it: what is not there is -1."""
+    state = state_of(path)
+    row = of_partition(state.segments, 0).to_pylist()[0]
+    file = f"t-0/{0:020d}-{state.version:010d}-0000abcd.log"
+    (path / file).write_bytes((path / row["file"]).read_bytes())
+    changed = {**row, "file": file, "crc32c": 0, "origin": "merge"}
+    build = replace_segments(state.topic_id, state.version, [row["file"]], [changed], {})
+    commit(path, build, "merge")
+    assert "its commit says 00000000" in refused(path)
+
+
 def test_a_plan_outlives_a_merge(path: Path) -> None:
     parsed = read_options({"subscribe": "t"})
     root = open_root([str(path)])
@@ -192,6 +237,17 @@ def test_what_was_deleted_under_a_plan_is_data_loss(path: Path) -> None:
     # The plan is as of its load: what its files still have of the second segment, it gives.
     assert [row["offset"] for row in rows] == list(range(second["base_offset"], 3000))
     assert read(path)[0]["offset"] == start
+
+
+def test_what_was_deleted_of_a_pinned_range_is_told_within_it(path: Path) -> None:
+    parsed = read_options({"subscribe": "t", **between(2, 5)})
+    root = open_root([str(path)])
+    pinned = scan.pin(root, parsed)
+    topic_id = state_of(path).topic_id
+    for log_start, lost in ((3, "2 to 2"), (900, "2 to 4")):
+        commit(path, operations.delete_records(topic_id, {0: log_start}), "delete-records")
+        with pytest.raises(DataLossError, match=f"t-0: offsets {lost} were deleted since"):
+            scan.slices(root, pinned, parsed)
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])

@@ -149,6 +149,7 @@ WRONG = [
     pytest.param({"subscribe": " , "}, ["subscribe:", "no topic"], id="no topic"),
     pytest.param({"subscribePattern": "("}, ["subscribePattern:", "'('"], id="no expression"),
     pytest.param({"assign": "t"}, ["assign:", "not JSON"], id="assign no JSON"),
+    pytest.param({"assign": "[" * 1_000_000}, ["assign:", "not JSON"], id="assign a deep one"),
     pytest.param({"assign": "[1]"}, ["assign:", "not a JSON object"], id="assign a list"),
     pytest.param({"assign": "{}"}, ["assign:", "names no partition"], id="assign nothing"),
     pytest.param({"assign": '{"t":[]}'}, ["assign:", "names no partition"], id="assign none"),

@@ -81,6 +81,15 @@ def test_at_least_as_many_tasks_as_asked_for(tmp_path: Path, minimum: int, index
     assert offsets(read_tasks([str(tmp_path)], tasks)) == list(range(COUNT))
 
 
+@pytest.mark.parametrize(("minimum", "count"), [(3, 3), (4, 4), (5, 5), (9, 5)])
+def test_a_task_has_one_offset_at_least(tmp_path: Path, minimum: int, count: int) -> None:
+    write_log(tmp_path, {0: many(5)})
+    tasks = plan_tasks([str(tmp_path)], minPartitions=str(minimum))
+    assert len(tasks) == count
+    assert_covered(tasks, 0, 5)
+    assert offsets(read_tasks([str(tmp_path)], tasks)) == list(range(5))
+
+
 def test_each_cut_knows_the_batch_it_begins_at(tmp_path: Path) -> None:
     write_log(tmp_path, {0: BATCHES})
     for piece in flat(plan_tasks([str(tmp_path)], minPartitions="9")):

@@ -11,6 +11,7 @@ import pytest
 from klog.connector.log.raw import RawRoot
 from klog.connector.options import read_options
 from klog.connector.source import scan
+from klog.connector.source.subscription import subscribed
 from klog.errors import KlogError, OffsetOutOfRangeError, OptionError
 from tests.connector.logs import set_checkpoint, write_log
 from tests.encode import ABORT, COMMIT, Record, batch, marker, plain, transactional
@@ -229,3 +230,17 @@ def test_1_patterns_are_searched_for(tmp_path: Path, pattern: str, topics: list[
         write_log(tmp_path, {0: TEN.batches}, f"{topic}-0")
     pinned = scan.pin(RawRoot([str(tmp_path)]), read_options({"subscribePattern": pattern}))
     assert [row[0] for row in pinned] == topics
+
+
+@pytest.mark.parametrize(("count", "behind"), [(1, ""), (20, ""), (21, ", ...")])
+def test_so_many_of_the_topics_that_are_there_are_listed(
+    tmp_path: Path, count: int, behind: str
+) -> None:
+    topics = [f"t{number:02}" for number in range(count)]
+    for topic in topics:
+        write_log(tmp_path, {0: TEN.batches}, f"{topic}-0")
+    listed = ", ".join(topics[:20])
+    for given in ({"subscribe": "x"}, {"assign": '{"x":[0]}'}):
+        with pytest.raises(OptionError) as caught:
+            subscribed(read_options(given), RawRoot([str(tmp_path)]).look())
+        assert str(caught.value).endswith(f"no topic x; the topics here are {listed}{behind}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from klog.connector.options import read_options
+from klog.connector.options import shared_options
 from klog.connector.source import scan
 from klog.connector.source.stream import KlogStreamReader
 from klog.errors import DataLossError, OffsetOutOfRangeError, OptionError
@@ -322,7 +322,7 @@ def test_offsets_by_partition_do_not_bind_a_restart(tmp_path: Path) -> None:
     write_log(tmp_path, {0: many(10)})
     write_log(tmp_path, {0: many(4)}, "t-1")
     given = {"subscribe": "t", "path": str(tmp_path), "startingOffsets": '{"t":{"0":5}}'}
-    assert scan.try_pin(given, read_options(given)) is None
+    assert scan.try_pin(given, shared_options(given)) is None
     reader = stream(tmp_path, startingOffsets=given["startingOffsets"])
     end = latest(reader, {"t": {"0": 5}})
     found = [(row["partition"], row["offset"]) for row in rows(reader, {"t": {"0": 5}}, end)]

@@ -35,6 +35,18 @@ def test_rows_are_where_the_answer_says() -> None:
     assert values(store, second.state, 1) == [(0, None)]
 
 
+def test_the_offsets_of_many_segments_are_those_of_all() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    rows = pa.table({"value": [b"v" * 50] * 40, "partition": [0, 1] * 20})
+    options = {"segment.bytes": "300", "batch.size": "100", "compression.type": "none"}
+    first = append(log, created(log), rows, attempt("append"), options)
+    second = append(log, first.state, rows.slice(0, 21), attempt("append"), options)
+    assert first.state.segments.num_rows > 4
+    assert first.offsets == {0: (0, 20), 1: (0, 20)}
+    assert second.offsets == {0: (20, 31), 1: (20, 30)}
+
+
 def test_an_append_on_top_of_anothers_is_shifted() -> None:
     store = CountingStore()
     log = topic_log(store)

@@ -178,3 +178,26 @@ def test_what_their_topic_cannot_take_fails_the_write() -> None:
     noise = Random(1).randbytes(2_000_000)  # It does not compress below what a message may have.
     with pytest.raises(KlogError, match="dead: row 0 of task 5: the record makes a batch of"):
         staged(batch(value=[noise], partition=[9]))
+
+
+@pytest.mark.parametrize(
+    ("before", "attempt"),
+    [
+        ([b"1"], "2"),
+        ([b"999999999"], "1000000000"),
+        ([b"3", b"7"], "8"),
+        # What klog never writes counts for nothing.
+        ([b"1000000000"], "1"),
+        ([b"x"], "1"),
+        ([b"-1"], "1"),
+        ([b""], "1"),
+        ([None], "1"),
+    ],
+)
+def test_attempts_are_counted_on_from_a_number_alone(
+    before: list[bytes | None], attempt: str
+) -> None:
+    headers = [[(f"{_PREFIX}attempt", value) for value in before]]
+    rows = batch(value=["v"], partition=[9], headers=pa.array(headers, HEADERS_TYPE))
+    (row,) = staged(rows)[DEAD]
+    assert said(row)["attempt"] == attempt

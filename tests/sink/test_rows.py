@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from klog.connector.sink.columns import as_milliseconds
 from klog.connector.sink.rows import Rules, read_rows
 from klog.errors import KlogError, OptionError
 from klog.logformat.headers import HEADERS_TYPE, MAX_HEADERS
@@ -256,3 +257,31 @@ def test_no_record_takes_fewer_bytes_than_its_row_says(found: list[Any]) -> None
         assert len(rows.least_bytes) == len(found) - partitions.count(3)
         assert (rows.least_bytes <= sizes).all()
         assert (rows.least_bytes > sizes - 10).all()
+
+
+MOST_SECONDS = ((1 << 63) - 1) // 1000
+
+
+@pytest.mark.parametrize(
+    ("second", "found_ms"),
+    [
+        (0, 0),
+        (-1, -1000),
+        (MOST_SECONDS, MOST_SECONDS * 1000),
+        (-MOST_SECONDS, -MOST_SECONDS * 1000),
+        (MOST_SECONDS + 1, -(1 << 63)),
+        (-MOST_SECONDS - 1, -(1 << 63)),
+        ((1 << 63) - 1, -(1 << 63)),
+        (-(1 << 63), -(1 << 63)),
+    ],
+)
+def test_seconds_that_milliseconds_cannot_say_are_no_time(second: int, found_ms: int) -> None:
+    column = pa.array([second], pa.timestamp("s"))
+    assert as_milliseconds(column, 7).tolist() == [found_ms]
+
+
+@pytest.mark.parametrize("second", [-(1 << 63), MOST_SECONDS + 1])
+def test_a_time_that_milliseconds_cannot_say_is_refused(second: int) -> None:
+    rows = pa.record_batch({"value": ["v"], "timestamp": pa.array([second], pa.timestamp("s"))})
+    with pytest.raises(KlogError, match="is before 1970 or beyond what milliseconds can say"):
+        list(read_rows(rows, np.arange(1), Rules("t", 1, 0)))

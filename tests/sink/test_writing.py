@@ -13,8 +13,11 @@ import pyarrow as pa
 import pytest
 
 import klog
+from klog.connector.log import operations
 from klog.connector.log.operations import Writer
-from klog.connector.sink import committing, writing
+from klog.connector.log.root import find_root
+from klog.connector.log.topic_log import Attempt
+from klog.connector.sink import committing, known, writing
 from klog.connector.sink.known import KnownTopics
 from klog.connector.sink.write_options import WriteOptions, write_options
 from klog.connector.sink.writing import Planned, TaskWork
@@ -81,6 +84,8 @@ def test_tasks_are_in_the_log_in_their_order(tmp_path: Path) -> None:
     table = klog.open(tmp_path).scan("t", columns=["offset"]).read_all()
     assert table["offset"].to_pylist() == [0, 1, 0, 1]
     assert versions(tmp_path) == 1  # The topic was made by the commit that filled it.
+    (commit,) = klog.open(tmp_path).history("t")
+    assert [entry["partition"] for entry in commit.actions.add] == [0, 0, 1, 1]
 
 
 def test_what_is_staged_is_not_there_before_the_commit(tmp_path: Path) -> None:
@@ -304,6 +309,44 @@ def test_many_files_are_warned_of(tmp_path: Path) -> None:
         write(given, *[rows(n) for n in range(5)])
 
 
+@pytest.mark.filterwarnings("error")
+def test_few_files_in_each_partition_are_not_warned_of(tmp_path: Path) -> None:
+    given = options(tmp_path, topic="t", numPartitions=2)
+    write(given, *[rows(n, n, partition=[0, 1]) for n in range(4)])
+    assert len(values(tmp_path)) == 8
+
+
+def test_a_write_is_as_old_as_the_first_of_its_tasks(tmp_path: Path) -> None:
+    """Vacuum may have taken the files of one task, though not those of a later one."""
+    given, log = options(tmp_path), klog.open(tmp_path)
+    log.create_topic("t")
+    planned = writing.plan(given)
+    first = writing.stage(planned, None, 0, 0, iter([rows(1, topic=["t"])]))
+    log.append("t", pa.table({"value": ["between"]}))
+    second = writing.stage(planned, None, 1, 1, iter([rows(2, topic=["t"])]))
+    root = find_root(str(tmp_path))
+    assert root is not None
+    commits = root.log("t")
+    vacuum = Attempt("a vacuum", "vacuum", "test")
+    commits.commit(commits.load(), operations.raise_horizon(1, ()), vacuum)
+    with pytest.raises(CommitConflictError, match="this write began at version 0, and vacuum"):
+        committing.commit(given, [first, second])
+    assert values(tmp_path) == ["between"]
+
+
+def test_the_topic_that_was_seen_longest_ago_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "MOST_TOPICS", 2)
+    given, topics = options(tmp_path), KnownTopics()
+    for topic in "abc":
+        klog.open(tmp_path).create_topic(topic)
+    seen = {topic: topics.load(given, topic) for topic in ("a", "b", "a", "c")}
+    states = {topic: (one.state.topic_id, one.state.version) for topic, one in seen.items()}
+    for topic, is_kept in (("a", True), ("c", True), ("b", False)):
+        assert (topics.last(given, topic, states[topic]) is seen[topic]) == is_kept, topic
+
+
 def test_partitions_added_meanwhile_are_told(tmp_path: Path) -> None:
     log = klog.open(tmp_path)
     log.create_topic("t")
@@ -333,6 +376,30 @@ def test_a_root_that_was_restored_meanwhile_is_loaded(tmp_path: Path) -> None:
     write(given, rows("again"), by=writer(1))
     assert values(root) == ["0", "again"]
     assert versions(root) == 2
+
+
+def test_a_streams_missing_batches_are_warned_of(tmp_path: Path) -> None:
+    given = options(tmp_path, topic="t")
+    write(given, rows(5), by=writer(5))
+    with pytest.warns(UserWarning, match="comes with batch 8, and its last batch there is 5"):
+        write(given, rows(8), by=writer(8))
+    assert values(tmp_path) == ["5", "8"]
+
+
+@pytest.mark.parametrize(
+    ("named", "second"),
+    [
+        ({}, writer(6)),
+        ({}, writer(8, query="another")),
+        ({"transactionalId": "etl", "transactionVersion": 8}, writer(8)),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_batches_that_need_not_be_there_are_not_missed(
+    tmp_path: Path, named: dict[str, object], second: Writer
+) -> None:
+    write(options(tmp_path, topic="t"), rows(5), by=writer(5))
+    write(options(tmp_path, topic="t", **named), rows(8), by=second)
 
 
 def test_new_topics_that_collide_are_refused_before_one_is_made(tmp_path: Path) -> None:

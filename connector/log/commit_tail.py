@@ -1,0 +1,85 @@
+"""The commits behind a version, read by number, and whether one of them is lost.
+
+The rule (docs/commit-protocol.md, Lost commits): who commits n + 1 has seen n, so a number that is
+absent below one that was made was lost at rest. It is lost only when something shows a later
+version, and two reads say that it is absent; the caller then lists the boundary, which has to be
+below it. A listing alone proves nothing: what it leaves out is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from klog.connector.log.commit import Commit
+from klog.connector.log.paths import TopicPaths, commit_name, commit_version
+from klog.connector.store.files import Store
+from klog.connector.store.side_by_side import in_order
+from klog.errors import LostCommitError
+
+Read = Callable[[int], Commit | None]
+"""Reads the commit of a version; None if it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A version that was made, and what shows it."""
+
+    version: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Commits without a gap; `lost` is the version that two reads did not find behind them.
+
+    `evidence` is what shows that it was there.
+    """
+
+    commits: list[Commit]
+    lost: int | None = None
+    evidence: Evidence | None = None
+
+
+def lost_commit_error(paths: TopicPaths, lost: int, evidence: Evidence) -> LostCommitError:
+    """Return the error that names a lost commit, and what shows that it was made."""
+    return LostCommitError(
+        f"{paths.commit(lost)}: this commit is lost: it is not there, and {evidence.source} shows "
+        f"that version {evidence.version} was made. Restore it from a copy, or see what `klog "
+        f"repair --topic {paths.topic}` can do"
+    )
+
+
+def read_by_number(read: Read, version: int) -> list[Commit]:
+    """Read the commits from a version on, until one is not there."""
+    commits: list[Commit] = []
+    while (commit := read(version + len(commits))) is not None:
+        commits.append(commit)
+    return commits
+
+
+def read_listed(
+    store: Store, paths: TopicPaths, read: Read, start: int, evidence: Evidence | None
+) -> Tail:
+    """Read the commits from `start` on: those that a listing shows, then by number.
+
+    `evidence` is what the caller knows of later versions, if anything.
+    """
+    names = store.names_after(paths.commits, commit_name(start - 1) if start else "")
+    versions = (commit_version(name) for name in names)
+    listed = max((version for version in versions if version is not None), default=-1)
+    if evidence is None or listed > evidence.version:
+        evidence = Evidence(listed, paths.commit(listed))
+    commits: list[Commit] = []
+    while (upcoming := start + len(commits)) <= evidence.version:
+        for commit in in_order(read, range(upcoming, evidence.version + 1), store.reads_at_once):
+            if commit is None:
+                break
+            commits.append(commit)
+        upcoming = start + len(commits)
+        if upcoming <= evidence.version:
+            again = read(upcoming)
+            if again is None:
+                return Tail(commits, upcoming, evidence)
+            commits.append(again)
+    return Tail(commits + read_by_number(read, start + len(commits)))

@@ -1,0 +1,289 @@
+"""Reading a topic's commit log: its files, and the state that they lead to.
+
+The rule (docs/commit-protocol.md, Load): a load begins with a state or the newest checkpoint that
+is whole, and reads commits by number. Commits at or below a boundary may be gone, so a number that
+is free there proves nothing: the boundary is read after the tail, and what it overtakes is loaded
+again from a checkpoint. A load that begins with no state lists the commits, and so does one whose
+last listing is a minute old: a commit that was lost at rest is an error, never the end of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from klog.connector.log import checkpoint, sidecar
+from klog.connector.log import commit as commits
+from klog.connector.log.checkpoint import NotWholeError
+from klog.connector.log.commit import Commit
+from klog.connector.log.commit_tail import (
+    Evidence,
+    Tail,
+    lost_commit_error,
+    read_by_number,
+    read_listed,
+)
+from klog.connector.log.max_sizes import MAX_COMMIT_BYTES, SMALL_BYTES, read_named
+from klog.connector.log.paths import (
+    CheckpointName,
+    SidecarName,
+    TopicPaths,
+    boundary_version,
+    checkpoint_name,
+)
+from klog.connector.log.state import State, fold, tidied
+from klog.connector.store.contract import WritableStore
+from klog.connector.store.files import Entry
+from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
+
+MAX_LOADS = 8
+"""A load is begun again when cleaning overtakes it; so often in a row means something is wrong."""
+LISTING_MS = 60_000
+"""A state that goes on by number for longer lists the commits: one of them may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogReader:
+    """The commit log of one topic, as it is read.
+
+    `clock` gives milliseconds since the epoch. `is_described` says whether `topic.json` was there
+    when it was looked for.
+    """
+
+    store: WritableStore
+    paths: TopicPaths
+    clock: Callable[[], int]
+    is_described: bool = field(default=True, kw_only=True)
+
+    def load(self, cached: State | None = None) -> State:
+        """Give the topic's state as of its last commit, from one of an earlier load or from none.
+
+        A state of version -1 means that there is no such topic. Raises `LostCommitError` for a
+        commit that is not there though a later one was made, and `KlogError` that names the file
+        for a commit or a checkpoint that is not what it should be.
+        """
+        if cached is None:
+            return self.load_cold(None)
+        if self.is_listing_due(cached):
+            return self._list_again(cached)
+        tail = read_by_number(self.read, cached.version + 1)
+        # After the tail: a number that was read, or found free, may be a cleaned one.
+        if self.boundary() > cached.version:
+            return self.load_cold(cached)
+        return self._folded(cached, tail) if tail else cached
+
+    def is_listing_due(self, state: State) -> bool:
+        """Tell whether commits may have been lost unseen for too long; a clock may go back."""
+        return self._is_old(state.listed_ms)
+
+    def is_cold_load_due(self, state: State) -> bool:
+        """Tell whether commits below a state may have been lost unseen for too long.
+
+        A listing from a state on shows nothing of them, so it does not count.
+        """
+        return self._is_old(state.loaded_ms)
+
+    def _is_old(self, time_ms: int) -> bool:
+        return time_ms < 0 or not 0 <= self.clock() - time_ms < LISTING_MS
+
+    def _list_again(self, cached: State) -> State:
+        """Load from a state, and list the commits from its own on."""
+        now_ms, known = self.clock(), _known(cached)
+        start = max(cached.version, 0)
+        tail = read_listed(self.store, self.paths, self.read, start, known)
+        boundary = self.boundary()
+        if boundary > cached.version or (tail.lost is not None and boundary >= tail.lost):
+            return self.load_cold(cached)
+        self._refuse_lost(tail)
+        commits = tail.commits
+        if cached.version >= 0:
+            if cached.writes.get(commits[0].write_id) != cached.version:
+                return self.load_cold(None)  # The log of this state has gone: this is another.
+            commits = commits[1:]
+        state = self._folded(cached, commits) if commits else cached
+        if any(name.version > state.version for name in self._checkpoint_names()):
+            return self.load_cold(cached)  # The last commits may be lost, and this be what is left.
+        return replace(state, listed_ms=now_ms)
+
+    def load_cold(self, known: State | None) -> State:
+        """Load from the newest checkpoint, or from nothing; `known` is what a process has seen."""
+        for _ in range(MAX_LOADS):
+            now_ms = self.clock()
+            state = self.newest_checkpoint()
+            evidence = None if known is None else _known(known)
+            tail = read_listed(self.store, self.paths, self.read, state.version + 1, evidence)
+            own = None if tail.commits else self._own_commit(state)
+            # After the tail: a number that was read, or found free, may be a cleaned one.
+            boundary = self.boundary()
+            if boundary > state.version:
+                continue
+            self._refuse_lost(tail)
+            if not tail.commits and boundary < state.version:
+                self._refuse_alone(state, own)
+            state = self._folded(state, tail.commits) if tail.commits else state
+            self._refuse_lost_description(state)
+            return replace(state, listed_ms=now_ms, loaded_ms=now_ms, own_commits=0)
+        raise KlogError(
+            f"{self.paths.directory}: no checkpoint at or above boundary {self.boundary()} can be "
+            f"read, and the commits before it are gone. Restore the newest file of "
+            f"{self.paths.checkpoints}, or those of {self.paths.parts} that it names"
+        )
+
+    def _refuse_lost(self, tail: Tail) -> None:
+        """Raise `LostCommitError` where the boundary, listed after the reads, is below the loss."""
+        if tail.lost is None or tail.evidence is None:
+            return
+        raise lost_commit_error(self.paths, tail.lost, tail.evidence)
+
+    def _refuse_lost_description(self, state: State) -> None:
+        """Raise `KlogError` where a topic has commits and no `topic.json`, which comes first."""
+        if self.is_described or state.version < 0:
+            return
+        path = self.paths.description
+        try:
+            self.store.read(path, SMALL_BYTES)
+        except FileNotFoundError:
+            raise KlogError(
+                f"{path}: this file is lost: the topic has commits up to version {state.version}. "
+                "Restore it from a copy"
+            ) from None
+
+    def _own_commit(self, state: State) -> Commit | None:
+        """Read the last commit of a state, twice where it is absent."""
+        if state.version < 0:
+            return None
+        return self.read_alone(state.version) or self.read_alone(state.version)
+
+    def _refuse_alone(self, state: State, own: Commit | None) -> None:
+        """Raise where a checkpoint has no commits behind it, and its own is not there either.
+
+        Others may have been lost with it, of which nothing else is left.
+        """
+        assert state.checkpoint is not None  # Nothing else gives a state without a commit.
+        path = self.paths.checkpoint(state.checkpoint)
+        if own is None:
+            self._refuse_lost(Tail([], state.version, Evidence(state.version, path)))
+        elif state.writes.get(own.write_id) != state.version:
+            raise KlogError(
+                f"{path}: this checkpoint does not stand for these commits: it came from another "
+                f"topic, or they did. Restore {self.paths.commits}, or take the checkpoint away"
+            )
+
+    def holds(self, state: State) -> bool:
+        """Tell whether the last commit of a state is that of this log: one read."""
+        if state.version < 0:
+            return True
+        found = self.read_alone(state.version)
+        return found is not None and state.writes.get(found.write_id) == state.version
+
+    def follow(self, state: State) -> State | None:
+        """Give the state that the commits behind one lead to; None if the log does not hold it.
+
+        For those who plan: the boundary is not looked at, so it may be an old state of this log,
+        on which a commit would lose its number or be built anew.
+        """
+        if not self.holds(state):
+            return None
+        tail = read_by_number(self.read, state.version + 1)
+        return self._folded(state, tail) if tail else state
+
+    def _folded(self, state: State, tail: list[Commit]) -> State:
+        try:
+            return tidied(fold(state, tail))
+        except KlogError as exc:
+            raise KlogError(
+                f"{self.paths.commits}: {exc}. Something else than klog changed this log: restore "
+                "it from a copy"
+            ) from exc
+
+    def boundary(self) -> int:
+        """Give the highest version at or below which commits may be gone; -1 if there is none."""
+        found = (boundary_version(name) for name in self.names(self.paths.boundaries))
+        return max((version for version in found if version is not None), default=-1)
+
+    def read(self, version: int) -> Commit | None:
+        """Read one commit, with its sidecar; None if it is not there."""
+        found = self.read_alone(version)
+        if found is None or found.sidecar is None:
+            return found
+        return self._with_sidecar(found, found.sidecar)
+
+    def read_alone(self, version: int) -> Commit | None:
+        """Read one commit's own file, without its sidecar; None if it is not there."""
+        path = self.paths.commit(version)
+        try:
+            data = self.store.read(path, MAX_COMMIT_BYTES)
+        except FileNotFoundError:
+            return None
+        try:
+            return commits.decode(data, self.paths.topic, version)
+        except UnsupportedFormatError as exc:
+            raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
+
+    def _with_sidecar(self, found: Commit, name: SidecarName) -> Commit | None:
+        """Read what a commit's sidecar says; None if both were cleaned meanwhile."""
+        path = self.paths.sidecar(name)
+        try:
+            data = read_named(self.store, path, name)
+            return sidecar.decode(found, name, data, self.paths.topic)
+        except FileNotFoundError as exc:
+            if self.boundary() >= found.version:
+                return None
+            raise KlogError(
+                f"{path}: it is not there, and commit {found.version} needs it. Restore it from a "
+                "copy"
+            ) from exc
+        except UnsupportedFormatError as exc:
+            raise UnsupportedFormatError(f"sidecar {path}: {exc.reason}") from exc
+
+    def newest_checkpoint(self) -> State:
+        """Read the newest checkpoint that is whole; none is the state before the first commit.
+
+        They are found by listing: a hint may be older than the boundary.
+        """
+        for name in sorted(self._checkpoint_names(), reverse=True):
+            path = self.paths.checkpoint(name)
+            try:
+                data = read_named(self.store, path, name)
+            except (FileNotFoundError, InvalidFileError):
+                continue
+            if not checkpoint.is_whole(name, data):
+                continue
+            try:
+                found = checkpoint.decode(data, self.read_part, self.paths.topic)
+            except NotWholeError:
+                continue
+            except UnsupportedFormatError as exc:
+                raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
+            if found.version != name.version:
+                raise UnsupportedFormatError(
+                    f"checkpoint {path}: it is of version {found.version}. Take it away"
+                )
+            return replace(found, checkpoint=name)
+        return State()
+
+    def _checkpoint_names(self) -> list[CheckpointName]:
+        found = map(checkpoint_name, self.names(self.paths.checkpoints))
+        return [name for name in found if name is not None]
+
+    def read_part(self, name: CheckpointName) -> bytes:
+        """Read a part of a checkpoint."""
+        try:
+            return read_named(self.store, self.paths.part(name), name)
+        except InvalidFileError:
+            return b""  # As torn as a longer one, for all who check it.
+
+    def names(self, directory: str) -> list[str]:
+        """List the names in a folder; one that is not there has none."""
+        return [entry.name for entry in self.entries(directory)]
+
+    def entries(self, directory: str) -> list[Entry]:
+        """List a folder; one that is not there has nothing."""
+        try:
+            return self.store.entries(directory)
+        except FileNotFoundError:
+            return []
+
+
+def _known(state: State) -> Evidence:
+    return Evidence(state.version, "this process, which has loaded it,")

@@ -1,0 +1,161 @@
+"""How much a Parquet file holds, by its footer and by the headers of its pages.
+
+The rule: what a page makes of its bytes is said by its header, which a reader follows, and not by
+the footer, which may say less; so both are looked at, before Arrow is. Footer and headers are
+structs of Thrift's compact protocol: a byte for each field, with the step of its number and its
+type, then its value. What is malformed is a `ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_MAGIC = b"PAR1"
+_TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _LIST, _STRUCT = 1, 2, 3, 6, 7, 8, 9, 12
+_MAX_DEPTH = 8
+_MAX_VARINT_BYTES = 10
+# Numbers of fields in parquet.thrift: of FileMetaData, RowGroup and ColumnChunk,
+_NUM_ROWS, _ROW_GROUPS = 3, 4
+_COLUMNS, _TOTAL_BYTE_SIZE = 1, 2
+_META_DATA = 3
+# of ColumnMetaData,
+_CHUNK_VALUES, _CHUNK_BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
+# and of PageHeader, with the header of each kind of page.
+_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 2, 3
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 5, 7, 8
+_NUM_VALUES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizes:
+    """What a file holds; `size_bytes` are decompressed, each dictionary once.
+
+    `repeated_bytes` is what values become at most that stand in dictionaries.
+    """
+
+    rows: int
+    values: int
+    size_bytes: int
+    repeated_bytes: int
+
+
+def file_sizes(data: bytes) -> FileSizes:
+    """Return what a file holds. Raises `ValueError` for what is no Parquet file."""
+    length = int.from_bytes(data[-8:-4], "little")
+    if data[-4:] != _MAGIC or not 0 < length <= len(data) - 12:
+        raise ValueError("its end is not that of a Parquet file")
+    footer = _Reader(data, len(data) - 8 - length).struct()
+    groups = _structs(footer.get(_ROW_GROUPS))
+    said_bytes = values = size_bytes = repeated_bytes = 0
+    for group in groups:
+        said_bytes += _number(group, _TOTAL_BYTE_SIZE)
+        for chunk in _structs(group.get(_COLUMNS)):
+            of_chunk = dictionary_bytes = 0
+            for header in _pages(data, chunk.get(_META_DATA)):
+                page_bytes = _number(header, _UNCOMPRESSED_SIZE)
+                size_bytes += page_bytes
+                if _DICTIONARY_PAGE in header:
+                    dictionary_bytes += page_bytes
+                page = header.get(_DATA_PAGE) or header.get(_DATA_PAGE_V2)
+                of_chunk += _number(page, _NUM_VALUES) if isinstance(page, dict) else 0
+            values += of_chunk
+            repeated_bytes += of_chunk * dictionary_bytes
+    rows = _number(footer, _NUM_ROWS)
+    return FileSizes(rows, values, max(said_bytes, size_bytes), repeated_bytes)
+
+
+def _pages(data: bytes, column: Any) -> Iterator[dict[int, Any]]:
+    """Give the headers of the pages of a column in one row group."""
+    if not isinstance(column, dict):
+        raise ValueError("a column's metadata are not in the footer")
+    if not _number(column, _CHUNK_VALUES):  # No page is read; some may lie nowhere.
+        return
+    begin = _number(column, _DATA_OFFSET)
+    if _DICTIONARY_OFFSET in column and 0 < _number(column, _DICTIONARY_OFFSET) < begin:
+        begin = _number(column, _DICTIONARY_OFFSET)
+    end = begin + _number(column, _CHUNK_BYTES)
+    if end > len(data):
+        raise ValueError(f"a column lies at {begin} to {end}, the file has {len(data)} bytes")
+    while begin < end:
+        reader = _Reader(data, begin)
+        header = reader.struct()
+        yield header
+        begin = reader.position + _number(header, _COMPRESSED_SIZE)
+
+
+def _number(fields: dict[int, Any], field: int) -> int:
+    value = fields.get(field)
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"field {field} is {value!r}, and has to be a number from 0")
+    return value
+
+
+def _structs(values: Any) -> list[dict[int, Any]]:
+    if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
+        raise ValueError("its row groups or columns are no list of structs")
+    return values
+
+
+class _Reader:
+    """Reads one struct; `position` is where it goes on. Booleans and texts are passed over."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data, self.position = data, position
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """Return the fields by number."""
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"structs lie too deep at {self.position}")
+        found: dict[int, Any] = {}
+        number = 0
+        while head := self._byte():
+            step, kind = head >> 4, head & 15
+            number = number + step if step else self._signed()
+            if number in found:
+                raise ValueError(f"field {number} is there twice, at {self.position}")
+            # A boolean is in the type itself.
+            found[number] = None if kind in (_TRUE, _FALSE) else self._value(kind, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        if kind == _LIST:
+            head = self._byte()
+            count = head >> 4 if head >> 4 < 15 else self._varint()
+            if count > len(self._data) - self.position:
+                raise ValueError(f"a list of {count} at {self.position} has no end")
+            return [self._value(head & 15, depth + 1) for _ in range(count)]
+        if _BYTE < kind <= _I64:
+            return self._signed()
+        if kind in (_TRUE, _FALSE, _BYTE):
+            self._byte()
+        elif kind == _DOUBLE:
+            self.position += 8
+        elif kind == _BINARY:
+            length = self._varint()
+            self.position += length
+        else:
+            raise ValueError(f"no field has type {kind}, at {self.position}")
+        return None
+
+    def _byte(self) -> int:
+        if self.position >= len(self._data):
+            raise ValueError("a struct has no end")
+        self.position += 1
+        return self._data[self.position - 1]
+
+    def _varint(self) -> int:
+        value = 0
+        for count in range(_MAX_VARINT_BYTES):
+            byte = self._byte()
+            value |= (byte & 127) << 7 * count
+            if byte < 128:
+                return value
+        raise ValueError(f"a number has no end at {self.position}")
+
+    def _signed(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)

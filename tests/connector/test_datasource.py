@@ -1,0 +1,156 @@
+"""The data source as Spark asks it: `schema()` at `load()`, then the reader of a batch or a stream.
+
+The rule: what is wrong with a batch is told in a batch's words, with a stream in a stream's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructType
+
+from klog.connector.datasource import KlogDataSource
+from klog.connector.options import read_options
+from klog.errors import OptionError
+from tests.connector.logs import many, write_log
+
+WRONG_FOR_BOTH = [
+    {"startingOffsets": "newest"},
+    {"startingOffsets": "{bad"},
+    {"startingTimestamp": "x"},
+    {"startingOffsetsByTimestampStrategy": "x"},
+    {"minPartitions": "0"},
+    {"includeHeaders": "maybe"},
+    {"failOnDataLoss": "maybe"},
+    {"isolationLevel": "committed"},
+    {"columns": "valu"},
+    {"assign": '{"t": [0]}'},
+    {"endingOffset": "latest"},
+    {"asOfVersion": "1"},
+    {"storage.endpont": "x"},
+]
+ENDS = [
+    {},
+    {"endingOffsets": "latest"},
+    {"endingOffsets": '{"t": {"0": 1}}'},
+    {"endingOffsets": "earliest"},
+    {"endingOffsets": "newest"},
+    {"endingTimestamp": "5"},
+    {"endingTimestamp": "x"},
+]
+WRONG_FOR_A_BATCH = [
+    {"startingOffsets": "latest"},
+    {"startingOffsets": '{"t": {"0": -1}}'},
+    {"endingOffsets": "earliest"},
+    {"endingOffsets": '{"t": {"0": -2}}'},
+    {"endingOffsets": "newest"},
+    {"endingTimestamp": "x"},
+]
+
+
+def read_as_spark_does(options: dict[str, str], *, streaming: bool) -> None:
+    source = KlogDataSource(options)
+    source.schema()
+    if streaming:
+        source.streamReader(StructType([]))
+    else:
+        source.reader(StructType([]))
+
+
+def refused(options: dict[str, str], *, streaming: bool) -> str:
+    with pytest.raises(OptionError) as caught:
+        read_as_spark_does(options, streaming=streaming)
+    return str(caught.value)
+
+
+def own_error(options: dict[str, str], *, streaming: bool) -> str:
+    with pytest.raises(OptionError) as caught:
+        read_options(options, streaming=streaming)
+    return str(caught.value)
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> dict[str, str]:
+    write_log(tmp_path, {0: many(3)})
+    return {"subscribe": "t", "path": str(tmp_path)}
+
+
+@pytest.mark.parametrize("end", ENDS, ids=str)
+@pytest.mark.parametrize("wrong", WRONG_FOR_BOTH, ids=str)
+def test_what_is_wrong_for_both_is_told_at_load(
+    given: dict[str, str], wrong: dict[str, str], end: dict[str, str]
+) -> None:
+    said = own_error(given | wrong, streaming=False)
+    with pytest.raises(OptionError) as caught:
+        KlogDataSource(given | wrong | end).schema()
+    assert str(caught.value) == said
+    for streaming in (False, True):
+        assert refused(given | wrong | end, streaming=streaming) == said
+
+
+@pytest.mark.parametrize("wrong", WRONG_FOR_A_BATCH, ids=str)
+def test_a_batch_is_refused_in_its_own_words(given: dict[str, str], wrong: dict[str, str]) -> None:
+    (name,) = wrong
+    said = refused(given | wrong, streaming=False)
+    assert said.startswith(f"{name}: ")
+    assert "stream" not in said
+
+
+@pytest.mark.parametrize("end", ENDS[1:], ids=str)
+def test_a_stream_is_refused_in_its_own_words(given: dict[str, str], end: dict[str, str]) -> None:
+    (name,) = end
+    assert refused(given | end, streaming=True).startswith(f"{name}: a stream has no end")
+
+
+def test_a_topic_that_is_not_there_is_told_at_load_whatever_else_is_wrong(
+    given: dict[str, str],
+) -> None:
+    for end in (*ENDS, {"startingOffsets": "latest"}):
+        with pytest.raises(OptionError, match="there is no topic nope"):
+            KlogDataSource(given | end | {"subscribe": "nope"}).schema()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingOffsets": "latest", "startingTimestamp": "5"},
+        {"endingOffsets": "earliest", "endingTimestamp": "5000"},
+        {"endingOffsets": '{"t": {"0": 2}}'},
+    ],
+    ids=str,
+)
+def test_what_is_right_is_read(given: dict[str, str], options: dict[str, str]) -> None:
+    read_as_spark_does(given | options, streaming=False)
+
+
+def test_a_stream_may_start_at_latest(given: dict[str, str]) -> None:
+    read_as_spark_does(given | {"startingOffsets": "latest"}, streaming=True)
+
+
+CREATES_A_TABLE = [
+    {"external": "true", "location": "/r", "option.path": "/r", "option.subscribe": "t"},
+    {"comment": "c", "a property": "of any name"},
+    {"location": "/r", "option.subscribe": "t"},
+    {},
+]
+
+
+@pytest.mark.parametrize("added", CREATES_A_TABLE, ids=str)
+def test_a_catalog_table_is_refused_as_it_is_created(
+    given: dict[str, str], added: dict[str, str]
+) -> None:
+    """What Spark 4.2.0 and 4.3.0 add to the options of a table, as seen there."""
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        KlogDataSource(given | {"provider": "klog", "owner": "ann"} | added).schema()
+
+
+def test_a_catalog_table_is_refused_as_it_is_used() -> None:
+    """A table whose columns were given is created without klog, and used without its options."""
+    source, columns = KlogDataSource({}), StructType([])
+    for read in (source.reader, source.streamReader):
+        with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+            read(columns)
+    for write in (source.writer, source.streamWriter):
+        with pytest.raises(OptionError, match=r"df\.write\.format"):
+            write(columns, False)
