@@ -1,0 +1,1 @@
+"""How `repair` works out what lost commits held, one idea a module."""
