@@ -5,6 +5,7 @@ python -m benchmarks --tiny            # a few thousand records: that it runs, n
 python -m benchmarks --only memory     # not part of the default: it writes 1 GiB twice
 python -m benchmarks --only write      # nor is this: it starts a broker
 python -m benchmarks --only compact    # nor this: so does it, and writes 5 GB
+python -m benchmarks --only compact-many    # nor this: a broker too, and 44 partitions a round
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, TypeVar
 
 from benchmarks import (
     commits,
+    compact_many,
     compaction,
     decode,
     encode,
@@ -35,11 +37,16 @@ from benchmarks import (
 )
 from klog.logformat.codecs import NAMES
 
-PARTS = ("decode", "legacy", "encode", "spark", "commits", "memory", "write", "compact", "upkeep")
+PARTS = (
+    "decode", "legacy", "encode", "spark", "commits",
+    "memory", "write", "compact", "compact-many", "upkeep",
+)  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
 LONG_VALUE_SHARE = 0.15
 """Of the records of 100 bytes, so many of 1 KiB: about as many bytes."""
+MANY_SHARE = 4
+"""The records of the other parts are so many partitions of `compact-many`."""
 COMPACTED_SHARE = 10
 """So many times the records of the other parts, in fewer rounds."""
 ROUNDS = 5
@@ -87,6 +94,12 @@ A topic of four partitions that was never compacted, its records in lz4: klog's 
 local[2], with numba, Spark itself on the same rows in Parquet, and a broker's cleaner with two
 threads on two partitions of klog's own segments, by what it says itself; in turns. CPU is that of
 Spark and its Python workers, and of the cleaner's threads.""",
+    "compact-many": """\
+Topics of 4 and of 40 middling partitions that were never compacted, uncompressed and in batches of
+16 KiB as a producer fills them: `klog compact` with numba, a process of its own from Python's start
+to its end; the same job on Spark with local[2]; and a broker's cleaner with two threads on the same
+files; in turns. CPU is that of klog's process, of Spark and its Python workers, and of the
+cleaner's threads alone.""",
     "upkeep": """\
 Jobs that read no record, in one process and on files in the page cache, and the memory of a
 compaction with as many keys for ten times the records, in a fresh process.""",
@@ -200,6 +213,7 @@ _RUN: dict[str, Any] = {
     "memory": lambda wanted: memory.run(wanted.segment_bytes),
     "write": lambda wanted: spark_write.run(wanted.records, wanted.rounds, wanted.micro_batches),
     "compact": lambda wanted: compaction.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
+    "compact-many": lambda wanted: compact_many.run(wanted.records // MANY_SHARE, wanted.rounds),
     "upkeep": lambda wanted: upkeep.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
 }
 _TABLE: dict[str, Any] = {
@@ -211,6 +225,7 @@ _TABLE: dict[str, Any] = {
     "memory": report.memory_table,
     "write": report.figures_table,
     "compact": report.figures_table,
+    "compact-many": report.figures_table,
     "upkeep": report.figures_table,
 }
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
+from types import ModuleType
 
 from klog.logformat import batch as v2
 from klog.logformat.arrow import bounds_of, refuse
@@ -45,7 +46,7 @@ WRITING = Rented(writing_loops, WORTH_RECORDS)
 """The loops of whoever encodes in this process."""
 
 
-def encode(records: Records, form: Form, loops: Rented = WRITING) -> Iterator[bytes]:
+def encode(records: Records, form: Form, loops: Rented[ModuleType] = WRITING) -> Iterator[bytes]:
     """Encode records as batches, one at a time; no records are no batch.
 
     With loops that numba compiled it takes about half the time beside the codec or less, and holds

@@ -42,6 +42,11 @@ class MetaProperties:
     directory_id: str | None = None
 
 
+def is_topic_id(text: str) -> bool:
+    """Tell whether a text is a topic id: 22 characters of URL-safe base64, not all zeros."""
+    return _UUID.fullmatch(text) is not None and text != _NO_UUID
+
+
 def decode_partition_metadata(data: bytes) -> str:
     """Give the topic id that a `partition.metadata` names, 22 characters of URL-safe base64.
 
@@ -56,7 +61,7 @@ def decode_partition_metadata(data: bytes) -> str:
     (_, version), (_, topic_id) = parts
     if _NUMBER.fullmatch(version) is None or int(version) < 0:
         raise CorruptRecordError(f"partition.metadata of version {version!r}")
-    if _UUID.fullmatch(topic_id) is None or topic_id == _NO_UUID:
+    if not is_topic_id(topic_id):
         raise CorruptRecordError(f"partition.metadata: {topic_id!r} is no topic id")
     return topic_id
 
@@ -71,7 +76,7 @@ def read_topic_id(data: bytes) -> str | None:
 
 def encode_partition_metadata(topic_id: str) -> bytes:
     """Encode a `partition.metadata`; raises `ValueError` for what is no topic id."""
-    if _UUID.fullmatch(topic_id) is None or topic_id == _NO_UUID:
+    if not is_topic_id(topic_id):
         raise ValueError(f"{topic_id!r} is no topic id: 22 characters of URL-safe base64")
     return f"version: 0\ntopic_id: {topic_id}".encode()
 

@@ -11,6 +11,13 @@ import re
 from functools import lru_cache
 
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+INTERNAL_TOPICS = (
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cluster_metadata",
+)
+"""To these only a broker's coordinators and controllers write."""
 _PARTITION_DIRECTORY = re.compile(
     r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})"
 )

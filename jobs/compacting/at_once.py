@@ -33,6 +33,7 @@ from klog.jobs.compacting.marking import (
 )
 from klog.jobs.compacting.reverse_spool import NoRoomError, ReverseSpool
 from klog.jobs.compacting.rewriting import Place, Rewritten, fates_within
+from klog.jobs.compacting.workload import cleaning_loops
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.grouping import Group
 from klog.jobs.segments import in_segment
@@ -44,7 +45,7 @@ from klog.logformat.cleaning.marks import Marking
 from klog.logformat.cleaning.newest_first import Left, MapFullError, NewestFirst
 from klog.logformat.cleaning.offset_map import KeyRange
 from klog.logformat.cleaning.rewrite import Fates
-from klog.logformat.compiled.compiling import Loops, loops
+from klog.logformat.compiled.compiling import Loops
 from klog.logformat.index import Longs
 from klog.logformat.restamp import Run, moved
 
@@ -67,11 +68,11 @@ class CleanTask:
 
 def clean_or_mark(task: CleanTask) -> Marked:
     """Clean what is dirty and mark what is clean, or mark all of it. Raises as `mark` does."""
-    found = loops() if task.marking.compiles else None
-    if found is not None:
+    kernels = cleaning_loops(task.marking.segments, task.marking.remaining)
+    if kernels is not None:
         with suppress(MapFullError, NoRoomError):
-            return _cleaned(task, found)
-    return mark(task.marking)
+            return _cleaned(task, kernels)
+    return mark(task.marking, kernels)
 
 
 def _cleaned(task: CleanTask, found: Loops) -> Marked:

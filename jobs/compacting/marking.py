@@ -24,6 +24,7 @@ from klog.connector.sink.identity import LOWEST_ID
 from klog.connector.store.storage import Storage
 from klog.jobs.choosing import open_root
 from klog.jobs.compacting.rewriting import Rewritten
+from klog.jobs.compacting.workload import cleaning_loops
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.segments import read_segment
 from klog.logformat import batch as v2
@@ -35,7 +36,7 @@ from klog.logformat.cleaning.marks import Marking, SegmentMarks
 from klog.logformat.cleaning.offset_map import KeyRange
 from klog.logformat.cleaning.rewrite import NO_OFFSETS
 from klog.logformat.cleaning.spent import Transactions
-from klog.logformat.compiled.compiling import loops
+from klog.logformat.compiled.compiling import Loops
 from klog.logformat.index import Longs, Mask
 from klog.logformat.transactions import Decisions, aborted_by_index, rows_of
 
@@ -48,7 +49,8 @@ class MarkTask:
     """A partition to be marked: its segments below the end, and those behind it.
 
     `dirty_from` is an offset of the log, `memory_bytes` what the map of keys may take; `keys` are
-    those that it is about. `compiles` says that it is worth loops that numba compiles.
+    those that it is about. `remaining` is what the process that takes it has still to do, as a
+    `workload`.
     """
 
     root: str
@@ -60,7 +62,7 @@ class MarkTask:
     seed: Seed
     memory_bytes: int
     keys: KeyRange = field(default_factory=KeyRange)
-    compiles: bool = False
+    remaining: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +87,24 @@ class Marked:
         return replace(self, marks=marks, keys=KeyRange(self.keys.begin, behind.keys.end))
 
 
-def mark(task: MarkTask) -> Marked:
+def mark(task: MarkTask, kernels: Loops | None) -> Marked:
     """Read the partition's keys and mark what stays of those that the memory holds, one at least.
 
     Raises `CorruptFileError` for a damaged segment, `UnsupportedFormatError` for one that cannot
     have the offsets that the log gives it.
     """
-    return _marked(task, in_full=False)
+    return _marked(task, kernels, in_full=False)
 
 
 def mark_all(task: MarkTask) -> Marked:
     """Mark for all the keys of a task, in as many passes as that takes; raises as `mark`."""
-    return _marked(task, in_full=True)
+    return _marked(task, cleaning_loops(task.segments, task.remaining), in_full=True)
 
 
-def _marked(task: MarkTask, *, in_full: bool) -> Marked:
+def _marked(task: MarkTask, kernels: Loops | None, *, in_full: bool) -> Marked:
     root = open_root(task.root, task.storage)
     found = transactions(root, task.segments, task.behind)
-    look = _Look(Reading(root, found.decisions(), task.dirty_from), task)
+    look = _Look(Reading(root, found.decisions(), task.dirty_from), task, kernels)
     of_dirty, of_clean = LastBatches(), LastBatches()
     marks, keys = look.marked(task.keys, of_dirty.add, of_clean.add)
     while in_full and keys.end < task.keys.end:
@@ -161,8 +163,8 @@ class Reading:
 class _Look:
     """A look at the keys of a partition, for one range of them after the other."""
 
-    def __init__(self, reading: Reading, task: MarkTask) -> None:
-        self._reading, self._task = reading, task
+    def __init__(self, reading: Reading, task: MarkTask, kernels: Loops | None) -> None:
+        self._reading, self._task, self._kernels = reading, task, kernels
         self._clean, self._dirty = clean_and_dirty(task)
         self._straddles = bool(len(self._dirty) and self._dirty[0]["base_offset"] < task.dirty_from)
         if self._straddles:  # Its first records were cleaned before.
@@ -184,10 +186,10 @@ class _Look:
         return [*of_clean, *of_dirty], marking.keys
 
     def _marking(self, keys: KeyRange) -> Marking:
-        found = loops() if self._task.compiles else None
-        if found is None:
+        kernels = self._kernels
+        if kernels is None:
             return Marking(self._task.seed, self._task.memory_bytes, keys)
-        read, make_map = read_keys_by(found.records), partial(HashedMap, found.tables)
+        read, make_map = read_keys_by(kernels.records), partial(HashedMap, kernels.tables)
         return Marking(self._task.seed, self._task.memory_bytes, keys, read, make_map)
 
 

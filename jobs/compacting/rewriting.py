@@ -20,13 +20,13 @@ from klog.connector.log.root import KlogRoot
 from klog.connector.log.whole import whole_segment
 from klog.connector.store.storage import Storage
 from klog.jobs.choosing import open_root
+from klog.jobs.compacting.workload import cleaning_loops
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.grouping import Group, Limits
 from klog.jobs.segments import in_segment
 from klog.logformat.cleaning.marks import SegmentMarks
 from klog.logformat.cleaning.rewrite import Fates, Rewrite
 from klog.logformat.cleaning.thinned import thin_by
-from klog.logformat.compiled.compiling import loops
 from klog.logformat.index import Longs
 from klog.logformat.restamp import Run, moved
 
@@ -59,7 +59,7 @@ class Place:
 class RewriteTask:
     """Neighbouring segments of a partition, their marks, and where what is left of them goes.
 
-    `compiles` is as of `MarkTask`.
+    `remaining` is as of `MarkTask`.
     """
 
     root: str
@@ -68,7 +68,7 @@ class RewriteTask:
     segments: EntryRows
     marks: tuple[SegmentMarks, ...]
     fates: Fates
-    compiles: bool = False
+    remaining: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ def rewrite(task: RewriteTask) -> Rewritten:
 
 
 def _left(root: KlogRoot, task: RewriteTask) -> Iterator[Run]:
-    found = loops() if task.compiles else None
-    thin = None if found is None else thin_by(found.records)
+    kernels = cleaning_loops(task.segments, task.remaining)
+    thin = None if kernels is None else thin_by(kernels.records)
     for entry, marks in zip(task.segments, task.marks, strict=True):
         one = Rewrite(marks, task.fates, thin)
         for chunk in whole_segment(root, entry):

@@ -10,7 +10,8 @@ cleaning behind that time drops it. Offsets never change.
 
 Messages of formats v0 and v1 have no horizon. Where a cleaning would have to make a wrapper anew,
 or meets a tombstone, it makes a batch v2 of the same records. (Kafka 4 makes one of every message,
-also of those that it could leave; before, it made another wrapper, and went by the file's time.)
+also of those that it could leave; before, it made another wrapper, and went by the file's time.) A
+batch v2 has a timestamp type: where messages v0 had none, it is CreateTime, and the time stays -1.
 """
 
 from __future__ import annotations

@@ -15,17 +15,18 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from zipimport import zipimporter
 
 import numpy as np
 import numpy.typing as npt
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+Kernel = TypeVar("Kernel")
 
 WORTH_RECORDS = 1 << 22
-"""To compact a partition of so many takes some 1.5 s less with them, and to write so many records
-0.7; to load them takes 0.6 s, and to compile them, once where they can be kept, 5."""
+"""To read or to write so many records takes some 0.7 s less with loops; to load them takes 0.6 s,
+and to compile them, once where they can be kept, 5."""
 _COMPILED_EACH_TIME = 4
 """Times as many records are worth loops in a zip, of which nothing is kept. Where klog lies in
 folders and there is no place to keep them either, which is seen only when they are compiled, a
@@ -39,21 +40,31 @@ class Loops(NamedTuple):
     tables: ModuleType
 
 
-class Rented:
-    """Loops that a process loads once it has done without for as many records as loading is worth.
+class Rented(Generic[Kernel]):
+    """Loops that a process loads once they are worth it, and uses from then on.
 
-    So what is lost is at most what loading takes, once more, however many records there will be.
+    They are worth it when the records that the process has done without, and those that it is
+    known to have still to do, are more than `worth_records`. So a process that knows nothing of
+    what is to come loses at most what loading takes, once more; one that knows loses nothing.
     """
 
-    def __init__(self, load: Callable[[], ModuleType | None], worth_records: int) -> None:
+    def __init__(self, load: Callable[[], Kernel | None], worth_records: int) -> None:
         """Begin with no record done; below 0 they are worth it at once."""
         self._load = load
         self._left = worth_records * (_COMPILED_EACH_TIME if _is_zipped(__name__) else 1)
 
-    def given(self, records: int) -> ModuleType | None:
-        """Give the loops for so many records more, None while they are not worth it."""
-        self._left -= records
-        return self._load() if self._left < 0 else None
+    def given(self, records: int, remaining: int = 0) -> Kernel | None:
+        """Return the loops for so many records more, None while they are not worth it.
+
+        Args:
+            records: Records to do now.
+            remaining: Records that the process is known to have still to do, these included.
+        """
+        if max(records, remaining) <= self._left:
+            self._left -= records
+            return None
+        self._left = -1
+        return self._load()
 
 
 @cache

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from klog.jobs import compact
-from klog.jobs.compacting import at_once
+from klog.jobs.compacting import at_once, workload
 from klog.jobs.compacting.report import CompactReport
 from klog.logformat.cleaning import newest_first
 from tests.corpus.clients import Sent
 from tests.encode import Record
 from tests.jobs.written_root import WrittenRoot
 from tests.logformat.cleaning.rounds import next_offset
+from tests.logformat.ways import CLEANED_BY_LOOPS
 
 NOW_MS = 1_700_000_000_000
 COMPACTED = {
@@ -53,7 +54,7 @@ def by_loops(monkeypatch: pytest.MonkeyPatch, *, little_memory: bool) -> None:
 
     With little memory segments are read twice, what is left lies in a file, and a block is a batch.
     """
-    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    monkeypatch.setattr(workload, "CLEANING", CLEANED_BY_LOOPS)
     if little_memory:
         monkeypatch.setattr(at_once, "HELD_BYTES", 1)
         monkeypatch.setattr(newest_first, "_BLOCK_BYTES", 1)

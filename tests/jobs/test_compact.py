@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from klog.errors import OptionError
 from klog.jobs import compact, merge
+from klog.jobs.compacting import workload
 from klog.logformat.cleaning import keys, rewrite
 from tests.corpus.clients import Sent
 from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
@@ -34,6 +35,8 @@ from tests.jobs.log_of import entries_of, nothing_is_wrong, records, segments, s
 from tests.jobs.written_root import WrittenRoot
 from tests.logformat.cleaning.drawn import START_MS, cuts, logs
 from tests.logformat.cleaning.rounds import Round, cleaned
+from tests.logformat.ways import BY_COLUMNS
+from tests.reading import LEVELS, read_partition
 
 HOUR_MS = 3_600_000
 
@@ -41,7 +44,9 @@ HOUR_MS = 3_600_000
 @pytest.fixture(autouse=True, params=["columns", "compiled", "little memory"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read and write records by way of columns, or by loops that numba compiled."""
-    if request.param != "columns":
+    if request.param == "columns":
+        monkeypatch.setattr(workload, "CLEANING", BY_COLUMNS)
+    else:
         by_loops(monkeypatch, little_memory=request.param == "little memory")
 
 
@@ -71,10 +76,8 @@ def test_each_keys_last_record_is_left(root: WrittenRoot) -> None:
     nothing_is_wrong(path)
 
 
-def test_loops_are_used_where_they_are_worth_it(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A compaction of nothing but plain records goes by no column, if it is so large."""
+def test_loops_use_no_columns(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nothing but plain records."""
     contended(root)
     before = {partition: records(path_of(root), partition) for partition in (0, 1)}
 
@@ -83,7 +86,7 @@ def test_loops_are_used_where_they_are_worth_it(
 
     monkeypatch.setattr(keys, "decode_parts", unused)
     monkeypatch.setattr(rewrite, "decode", unused)
-    monkeypatch.setattr(compact, "WORTH_RECORDS", 180)
+    by_loops(monkeypatch, little_memory=False)
     run(root)
     monkeypatch.undo()
     for partition in (0, 1):
@@ -373,4 +376,9 @@ def test_messages_of_old_formats(root: WrittenRoot, magic: int) -> None:
     ]
     (left,) = segments(path_of(root))
     assert left.endswith(wrapper(own[9:11], magic, GZIP) + legacy_plain([again], magic))
+    # A batch v2 cannot say that it has no timestamp type: as with Kafka 4 it says CreateTime.
+    of_stayed, times = (-1, [-1] * 4) if magic == 0 else (0, [1000] * 4)
+    read = [one for level in LEVELS for one in read_partition([path_of(root)], "t", 0, level)]
+    assert [one.timestamp_type for one in read] == [0, *[of_stayed] * 3] * 2
+    assert [one.timestamp for one in read] == times * 2
     nothing_is_wrong(path_of(root))

@@ -19,9 +19,10 @@ import pytest
 from klog.connector.store.files import File
 from klog.connector.store.local import LocalStore
 from klog.jobs import compact
-from klog.jobs.compacting import at_once, ranges
+from klog.jobs.compacting import at_once, ranges, workload
 from klog.jobs.compacting.at_once import CleanTask, clean_or_mark
 from klog.logformat.cleaning.offset_map import LEAST_BYTES
+from klog.logformat.compiled.compiling import WORTH_RECORDS
 from tests.corpus.clients import Sent
 from tests.jobs.compacted import (
     NOW_MS,
@@ -36,6 +37,7 @@ from tests.jobs.compacted import (
 )
 from tests.jobs.log_of import entries_of, nothing_is_wrong, records, segments
 from tests.jobs.written_root import WrittenRoot
+from tests.logformat.ways import BY_COLUMNS, CLEANED_BY_LOOPS
 
 
 @pytest.fixture(autouse=True, params=["compiled", "little memory"])
@@ -70,7 +72,7 @@ def test_what_is_dirty_is_read_once(root: WrittenRoot, monkeypatch: pytest.Monke
         return real(store, path, *more)
 
     monkeypatch.setattr(LocalStore, "open", counted)
-    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    monkeypatch.setattr(workload, "CLEANING", CLEANED_BY_LOOPS)
     monkeypatch.setattr(at_once, "HELD_BYTES", 1 << 20)
     dirty = entries_of(path_of(root))[1:]
     run(root)
@@ -118,7 +120,7 @@ def test_a_task_imports_no_pandas(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ranges, "clean_or_mark", kept)
-    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    monkeypatch.setattr(workload, "BATCH_RECORDS", WORTH_RECORDS)
     with pytest.raises(KeyboardInterrupt):
         run(root)
     code = "import pickle, sys; work, task = pickle.load(open(sys.argv[1], 'rb')); work(task)"
@@ -158,7 +160,7 @@ def test_both_ways_leave_the_same_of_what_klog_wrote(
         shutil.copytree(root.given, other)
         (mine,) = run(root, now_ms=now_ms).partitions
         with monkeypatch.context() as patched:
-            patched.setattr(compact, "WORTH_RECORDS", 1 << 40)
+            patched.setattr(workload, "CLEANING", BY_COLUMNS)
             clock = partial(int, now_ms)
             found = compact.run(None, str(other), min_dirty_ratio=0.0, clock_ms=clock)
             (theirs,) = found.partitions
