@@ -9,8 +9,12 @@ A topic that was adopted already is left: whoever was killed runs it again. (doc
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("adopt")
+
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +24,7 @@ from klog.connector.log import adoption
 from klog.connector.log.adoption import BrokersPartition
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.commit import Topic
-from klog.connector.log.raw import RawRoot
+from klog.connector.log.raw import RawLook, RawRoot
 from klog.connector.log.root import KlogRoot, find_root
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import Attempt
@@ -32,6 +36,7 @@ from klog.jobs.adopting.broker import (
     broker_topics,
     cluster_id_of,
     counted_segments,
+    left_by_a_broker,
 )
 from klog.jobs.adopting.planning import (
     add_common_options,
@@ -43,7 +48,7 @@ from klog.jobs.adopting.planning import (
 )
 from klog.jobs.adopting.reading import scan
 from klog.jobs.adopting.report import AdoptedPartition, AdoptReport
-from klog.jobs.command import Command, main
+from klog.jobs.command import Command
 from klog.jobs.tasks import run_tasks
 from klog.logformat.names import segment_name
 from klog.logformat.topic_config import klog_topic_config
@@ -51,6 +56,10 @@ from klog.logformat.topic_config import klog_topic_config
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ALREADY = (
+    "it is a klog root already, and a broker left nothing in it that was not adopted: nothing was "
+    "to be done"
+)
 NOTE = (
     "a broker does not start on this directory again until _klog/ is moved out of it; what klog "
     "writes here, it would not see"
@@ -80,21 +89,58 @@ def run(
     configs = klog_topic_config(config or {})
     named = [topic] if isinstance(topic, str) else topic
     raw = RawRoot([root], storage, beside_commits=True)
-    finished = find_root(root, storage)
-    topics = broker_topics(raw, named, open_transactions)
+    finished, look = find_root(root, storage), raw.look()
+    own: list[AdoptedPartition] = []
+    if finished is not None:
+        brokers = left_by_a_broker(look)
+        own = _own_topics(finished, look, brokers, named)
+        look = brokers
+        named = None if named is None else [name for name in named if name in look.topics]
+    topics = broker_topics(raw, look, named, open_transactions)
     if not topics and finished is None:
         raise OptionError(f"{root} has no topics of a broker's; there is nothing to adopt")
     _refuse_unfinished(topics)
+    cluster_id = cluster_id_of(*store_for(root, storage)) or random_uuid()
+    start = adoption.foresee if dry_run else adoption.begin
+    target = start(root, cluster_id, storage)
+    job = _Adoption(target, raw, configs, open_transactions, storage, finished is not None)
     if dry_run:
-        done = [AdoptedPartition.planned(log) for one in topics for log in one.logs]
+        done = list(job.plan(topics, is_named=named is not None))
     else:
-        cluster_id = cluster_id_of(*store_for(root, storage)) or random_uuid()
-        target = adoption.begin(root, cluster_id, storage)
-        job = _Adoption(target, raw, configs, open_transactions, storage, finished is not None)
         done = list(job.adopt(spark, topics, is_named=named is not None))
-        broker_topics(raw, [], None)  # A broker that was started meanwhile has changed them.
+        # A broker that was started meanwhile has changed them.
+        broker_topics(raw, raw.look(), [], None)
         adoption.finish(target, storage)
-    return AdoptReport(root, dry_run, "Adopt", tuple(done), NOTE, time.monotonic() - begun)
+    note = ALREADY if finished is not None and all(one.left for one in done) else NOTE
+    seconds = time.monotonic() - begun
+    return AdoptReport(root, dry_run, "Adopt", (*done, *own), note, seconds)
+
+
+def _own_topics(
+    root: KlogRoot, look: RawLook, brokers: RawLook, named: Sequence[str] | None
+) -> list[AdoptedPartition]:
+    """Tell of the directories of a klog root in which no broker left anything: nothing is done.
+
+    Those of a topic are told as such. Others are what a failed write left, and no topic. Raises
+    `OptionError` where one of these was named, or a topic that is not there.
+    """
+    own: list[AdoptedPartition] = []
+    others = look.topics.keys() - brokers.topics.keys()
+    for topic in sorted(others) if named is None else named:
+        if topic in brokers.topics:
+            continue
+        if root.log_to_read(topic).load().version < 0:
+            if named is None:
+                continue
+            raise OptionError(
+                f"there is no topic {topic} of a broker's in {root.given}, which is a klog root "
+                "already: `klog topics list` names its topics. A directory of that name without a "
+                "broker's files is what a failed write left"
+            )
+        there = [name for name in look.listed if name.topic == topic]
+        left = "no broker left anything of it"
+        own += [AdoptedPartition.planned(log, left) for log in look.open(there).values()]
+    return own
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +153,12 @@ class _Adoption:
     open_transactions: str | None
     storage: Storage
     is_root: bool
+
+    def plan(self, topics: Sequence[BrokerTopic], *, is_named: bool) -> Iterator[AdoptedPartition]:
+        """Say what would become of each partition, as `adopt` decides it; nothing is written."""
+        for one in topics:
+            left = self._left(one, is_named=is_named)
+            yield from (AdoptedPartition.planned(log, left) for log in one.logs)
 
     def adopt(
         self, spark: SparkSession | None, topics: Sequence[BrokerTopic], *, is_named: bool
@@ -211,8 +263,3 @@ docs/adopt.md says more.""",
     add_common_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import adopt as job
-
-    sys.exit(main(job.COMMAND))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from klog.errors import KlogError
+from klog.errors import KlogError, without_passwords
+from klog.interrupts import INTERRUPTED
 from klog.jobs.printing import printable, write_json, write_lines
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Command:
     epilog: str
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[SparkSession | None, argparse.Namespace], Report]
+    dry_run_help: str = "only tell what would be done; write nothing"
 
 
 def no_options(parser: argparse.ArgumentParser) -> None:
@@ -60,9 +62,7 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         "--topic", action="append", metavar="T", help="its whole name, repeatable; else every topic"
     )
     command.add_options(parser)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only tell what would be done; write nothing"
-    )
+    parser.add_argument("--dry-run", action="store_true", help=command.dry_run_help)
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
@@ -77,6 +77,13 @@ def write_report(report: Report, out: BinaryIO, *, as_json: bool) -> int:
 
 def main(command: Command, arguments: Sequence[str] | None = None) -> int:
     """Run a job on Spark, as `spark-submit` starts it, and give the exit code."""
+    try:
+        return _main(command, arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _main(command: Command, arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog=f"jobs/{command.verb.replace('-', '_')}.py",
         description=command.help,
@@ -95,7 +102,7 @@ def main(command: Command, arguments: Sequence[str] | None = None) -> int:
     except argparse.ArgumentError as exc:
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
-        sys.stderr.write(f"klog: {printable(str(exc))}\n")
+        sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
         return REFUSED
     finally:
         sys.stdout.buffer.flush()

@@ -9,9 +9,13 @@ and a killed run has done nothing but leave garbage. What is cleaned, and when i
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("compact")
+
 import argparse
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +33,7 @@ from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.choosing import chosen, open_root
-from klog.jobs.command import Command, main
+from klog.jobs.command import Command
 from klog.jobs.compacting.at_once import CleanTask
 from klog.jobs.compacting.marking import MAP_BYTES, Marked, MarkTask
 from klog.jobs.compacting.planning import Planned, plan, waves
@@ -43,13 +47,14 @@ from klog.jobs.compacting.rewriting import (
     groups,
     rewrite,
 )
+from klog.jobs.compacting.workload import HALVES, workload
 from klog.jobs.failures import FailedTopic, Failure
 from klog.jobs.grouping import Limits
+from klog.jobs.shares import shares
 from klog.jobs.tasks import Coming, Failed, together, try_tasks
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import LEAST_BYTES
 from klog.logformat.cleaning.rewrite import Fates
-from klog.logformat.compiled.compiling import WORTH_RECORDS
 from klog.logformat.form import MAX_LONG
 from klog.logformat.topic_config import TopicConfig, read_topic_config
 
@@ -138,9 +143,15 @@ class _Topic:
         planned_on = state
         for wave in waves(planned):
             begun = self._first_half(spark, planned_on, wave)
+            workloads = [
+                workload(one.planned.segments.part(group.start, group.stop))
+                for one in begun
+                for group in one.groups
+            ]
+            remaining = iter(shares(spark, workloads))
             tasks = Coming(
-                (task for one in begun for task in self._rewrites(planned_on, one)),
-                sum(len(one.groups) for one in begun),
+                (task for one in begun for task in self._rewrites(planned_on, one, remaining)),
+                len(workloads),
             )
             written = try_tasks(spark, rewrite, tasks, "compact")
             for one in begun:
@@ -159,6 +170,8 @@ class _Topic:
     ) -> list[_Begun]:
         """Mark or clean the partitions of a wave that are due; gives what is to be written yet."""
         seed = Seed(secrets.randbits(64), secrets.randbits(64))
+        due = [one for one in wave if not one.report.left]
+        remaining = shares(spark, [HALVES * workload(one.segments) for one in due])
         tasks = [
             CleanTask(
                 MarkTask(
@@ -170,14 +183,13 @@ class _Topic:
                     self.now_ms,
                     seed,
                     self.map_bytes,
-                    compiles=_compiles(one),
+                    remaining=share,
                 ),
                 self._place(state, one),
                 one.cleanable.end,
                 self._horizon_ms(),
             )
-            for one in wave
-            if not one.report.left
+            for one, share in zip(due, remaining, strict=True)
         ]
         coming = marked(spark, tasks)
         begun = []
@@ -189,8 +201,8 @@ class _Topic:
                 begun.append(_Begun(one, error=found))
             else:
                 some = one.segments.part(0, len(found.marks))
-                due = list(groups(some, found.marks, Limits.of(self.config)))
-                begun.append(_Begun(one, due, found, found.rewritten))
+                lossy = list(groups(some, found.marks, Limits.of(self.config)))
+                begun.append(_Begun(one, lossy, found, found.rewritten))
         return begun
 
     def _horizon_ms(self) -> int:
@@ -205,8 +217,13 @@ class _Topic:
             Limits.of(self.config),
         )
 
-    def _rewrites(self, state: State, begun: _Begun) -> Iterator[RewriteTask]:
-        """Make the tasks of a partition; with the last one its marks are let go."""
+    def _rewrites(
+        self, state: State, begun: _Begun, remaining: Iterator[int]
+    ) -> Iterator[RewriteTask]:
+        """Make the tasks of a partition; with the last one its marks are let go.
+
+        `remaining` gives of each task what the process that takes it has still to do.
+        """
         found, begun.marked = begun.marked, None
         if found is None:
             return
@@ -226,7 +243,7 @@ class _Topic:
                 segments,
                 found.marks[some],
                 fates_within(fates, (segments[0]["base_offset"], segments[-1]["next_offset"])),
-                _compiles(one),
+                next(remaining),
             )
 
     def _commit(
@@ -268,10 +285,6 @@ class _Topic:
         return replace(one.report, failure=Failure.of(error, one.report.topic))
 
 
-def _compiles(one: Planned) -> bool:
-    return one.report.records >= WORTH_RECORDS
-
-
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min-dirty-ratio",
@@ -309,8 +322,3 @@ max.compaction.lag.ms; --min-dirty-ratio 0 cleans whatever is dirty. docs/jobs.m
     _add_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import compact as job
-
-    sys.exit(main(job.COMMAND))

@@ -24,11 +24,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from klog.connector.log.beside import max_bytes_of
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.paths import KLOG
-from klog.connector.store.local import in_words, make_directories, sync_directory
-from klog.connector.store.schemes import scheme_of
-from klog.errors import CorruptRecordError, KlogError, OptionError
+from klog.connector.store.local import (
+    LocalStore,
+    in_words,
+    make_directories,
+    open_regular,
+    sync_directory,
+)
+from klog.connector.store.schemes import check_path, scheme_of
+from klog.errors import CorruptRecordError, InvalidFileError, KlogError, OptionError
 from klog.logformat.checkpoint import decode_offset_checkpoint, encode_offset_checkpoint
 from klog.logformat.handover import Piece
 from klog.logformat.metadata import read_topic_id
@@ -95,7 +102,7 @@ class ExportDirectory:
         with in_words(str(self.path), "written"):
             if not self.path.is_dir():
                 make_directories(str(self.path))
-            lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            lock = open_regular(str(self.path / ".lock"), os.O_RDWR | os.O_CREAT)
         try:
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,9 +164,9 @@ class ExportDirectory:
         """Tell whether a partition that is there is what a killed export left, unchanged."""
         directory = self.path / str(name)
         try:
-            said = read_topic_id((directory / "partition.metadata").read_bytes())
+            said = read_topic_id(_read(directory / "partition.metadata"))
             found_bytes = sum(log.stat().st_size for log in directory.glob("*.log"))
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, InvalidFileError):
             return False
         return said == topic_id and found_bytes == size_bytes
 
@@ -192,7 +199,7 @@ class ExportDirectory:
     def _checkpoint(self, file: str) -> dict[tuple[str, int], int]:
         path = self.path / file
         try:
-            return decode_offset_checkpoint(path.read_bytes())
+            return decode_offset_checkpoint(_read(path))
         except FileNotFoundError:
             return {}
         except CorruptRecordError as exc:
@@ -202,6 +209,7 @@ class ExportDirectory:
 def export_directory(given: str) -> ExportDirectory:
     """Give the directory of a local path. Raises `OptionError` for what is none."""
     scheme = scheme_of(given)
+    check_path(given)
     path = given.removeprefix("file:") if scheme == "file" else given
     if scheme not in ("", "file") or not path:
         raise OptionError(
@@ -209,6 +217,11 @@ def export_directory(given: str) -> ExportDirectory:
             "other. Export to a local path, and copy it to where the broker is"
         )
     return ExportDirectory(Path("/" + path.lstrip("/") if scheme else path).absolute())
+
+
+def _read(path: Path) -> bytes:
+    """Read a broker's file whole."""
+    return LocalStore().read(str(path), max_bytes_of(path.name))
 
 
 @contextmanager

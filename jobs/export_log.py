@@ -7,8 +7,12 @@ do they get their names.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("export_log")
+
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,14 +23,15 @@ from klog.connector.log.partition import TopicPartition
 from klog.connector.log.root import KlogRoot, find_root, now_ms
 from klog.connector.sink.settings import read_settings
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 from klog.jobs.choosing import camel_case
-from klog.jobs.command import DONE, Command, main
+from klog.jobs.command import DONE, Command
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.export_directory import ExportDirectory, export_directory
 from klog.jobs.export_partition import ExportedPartition, Staged, planned, stage_partition
 from klog.jobs.printing import labelled, printable
 from klog.jobs.tasks import run_tasks
+from klog.logformat.metadata import is_topic_id
 from klog.logformat.rolling import RollLimits
 from klog.logformat.time_index import ENTRY as TIME_ENTRY
 
@@ -257,7 +262,20 @@ def _partitions(
     ]
     if not found:
         raise OptionError(f"{root.given} has no topics; there is nothing to export")
+    for topic in wanted:
+        _check_topic_id(root, topic, look.state(topic).topic_id)
     return look, found
+
+
+def _check_topic_id(root: KlogRoot, topic: str, topic_id: str) -> None:
+    """Refuse a topic whose id no broker takes: every partition's directory has to name it."""
+    if is_topic_id(topic_id):
+        return
+    raise KlogError(
+        f"topic {topic}: its commit log says the topic id {topic_id[:100]!r}, which is not 22 "
+        f"characters of URL-safe base64. Its log in {root.log(topic).paths.directory} is damaged: "
+        "restore it from a copy, or copy the records to a new topic and export that one"
+    )
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -293,8 +311,3 @@ damaged ends the export, and nothing of it stays.""",
     _add_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import export_log as job
-
-    sys.exit(main(job.COMMAND))

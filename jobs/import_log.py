@@ -9,8 +9,12 @@ as far as the broker's. (docs/adopt.md.)
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("import_log")
+
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +44,7 @@ from klog.jobs.adopting.planning import (
 )
 from klog.jobs.adopting.reading import CopyTask, copy
 from klog.jobs.adopting.report import AdoptedPartition, AdoptReport
-from klog.jobs.command import Command, main
+from klog.jobs.command import Command
 from klog.jobs.failures import Failure
 from klog.jobs.tasks import Failed, together, try_tasks
 from klog.logformat.topic_config import klog_topic_config, read_topic_config
@@ -80,7 +84,7 @@ def run(
             )
     named = [topic] if isinstance(topic, str) else topic
     raw = RawRoot(directories, storage)
-    topics = broker_topics(raw, named, open_transactions)
+    topics = broker_topics(raw, raw.look(), named, open_transactions)
     found = find_root(root, storage) if dry_run else make_root(root, random_uuid(), storage)
     job = _Import(found, configs, open_transactions, storage)
     done = tuple(job.plan(topics) if dry_run else job.take(spark, topics))
@@ -260,8 +264,3 @@ is not there. What was imported is not copied again. docs/adopt.md says more."""
     _add_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import import_log as job
-
-    sys.exit(main(job.COMMAND))

@@ -10,9 +10,13 @@ written into its batches. One commit a partition, only if all that was merged is
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("merge")
+
 import argparse
 import secrets
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +37,7 @@ from klog.connector.log.whole import whole_segment
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError
 from klog.jobs.choosing import chosen, open_root
-from klog.jobs.command import Command, main, no_options
+from klog.jobs.command import Command, no_options
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.failures import FailedTopic, Failure
 from klog.jobs.grouping import Group, Limits
@@ -268,8 +272,3 @@ every few minutes keeps its partitions at few segments. docs/jobs.md says more."
     no_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import merge as job
-
-    sys.exit(main(job.COMMAND))

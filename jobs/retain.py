@@ -12,8 +12,12 @@ klog, whose files are copied from store to store, lets it go with the next one t
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("retain")
+
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +37,7 @@ from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.choosing import chosen, open_root
-from klog.jobs.command import Command, main, no_options
+from klog.jobs.command import Command, no_options
 from klog.jobs.failures import FailedTopic, Failure
 from klog.jobs.report import PartitionsReport
 from klog.logformat.topic_config import TopicConfig, read_topic_config
@@ -235,8 +239,3 @@ vacuum after its grace. docs/jobs.md says more.""",
     no_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import retain as job
-
-    sys.exit(main(job.COMMAND))

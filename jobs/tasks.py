@@ -242,4 +242,4 @@ def _unpickled(payload: bytes, apart: list[Any]) -> Any:
 
 
 def _has_password(text: str) -> bool:
-    return "@" in text and without_passwords(text) != text
+    return without_passwords(text) != text

@@ -2,17 +2,22 @@
 
 The rule: a dry run is what it does unless told otherwise: then nothing is written and nothing
 deleted, and what would go is told. What may go, `connector/log/garbage.py` and `cleaning.py` say.
-A topic that cannot be vacuumed is told, and the others still are.
+A topic that cannot be vacuumed is told, and the others still are. What was deleted before a topic
+failed is in the report: on a full disk the next run goes on from there.
 """
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("vacuum")
+
 import argparse
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from klog.connector.log import cleaning, garbage
@@ -20,11 +25,11 @@ from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.garbage import Garbage
 from klog.connector.log.leftovers import segment_of
 from klog.connector.log.root import KlogRoot
-from klog.connector.log.topic_log import Attempt
+from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import CommitStateUnknownError, KlogError, without_passwords
+from klog.errors import CommitStateUnknownError, KlogError, restated, without_passwords
 from klog.jobs.choosing import open_root
-from klog.jobs.command import DONE, REFUSED, Command, main
+from klog.jobs.command import DONE, REFUSED, Command
 from klog.jobs.printing import labelled
 from klog.jobs.tasks import run_tasks
 
@@ -37,7 +42,7 @@ _DURATION = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>ms|s|m|h|d)")
 
 @dataclass(frozen=True, slots=True)
 class VacuumedTopic:
-    """What of a topic goes: files, and how many commits; `error` says why nothing could."""
+    """What of a topic goes: files, and how many commits; `error` says what ended it."""
 
     topic: str
     garbage: Garbage = field(default_factory=lambda: Garbage((), ()))
@@ -55,6 +60,32 @@ class VacuumedTopic:
         found = self.garbage
         return {"removed": found.removed, "orphan": found.orphans, "leftover": found.leftovers}
 
+    def total(self) -> str:
+        """Say how much goes."""
+        return _total(len(self.garbage.files), self.size_bytes, self.commits)
+
+    def lines(self) -> Iterator[str]:
+        """Give the topic's lines: why it failed, what goes, and what stays for a link."""
+        topic, files = {"Topic": self.topic}, self.garbage.files
+        if self.error:
+            yield labelled({**topic, "Error": self.error})
+        if self.commits:
+            yield labelled({**topic, "Commits": self.commits})
+        if files:
+            yield labelled({**topic, "Files": len(files), "Bytes": self.size_bytes})
+        kind_of = {file: kind for kind, some in self.kinds.items() for file in some}
+        for file, size in files.items():
+            kind = kind_of.get(file) or kind_of.get(segment_of(file) or "", "")
+            yield f"\t{labelled({'File': file, 'Bytes': size, 'Kind': kind})}"
+        if self.garbage.above:
+            yield labelled({**topic, "AboveLastCommit": len(self.garbage.above)})
+        for file, version in self.garbage.above.items():
+            yield f"\t{labelled({'File': file, 'Version': version})}"
+        if self.garbage.left:
+            yield labelled({**topic, "Left": len(self.garbage.left)})
+        for file, link in self.garbage.left.items():
+            yield f"\t{labelled({'File': file, 'Link': link})}"
+
 
 @dataclass(frozen=True, slots=True)
 class VacuumReport:
@@ -68,31 +99,17 @@ class VacuumReport:
 
     @property
     def exit_code(self) -> int:
-        """Give 1 where a topic could not be vacuumed."""
-        return REFUSED if any(one.error for one in self.topics) else DONE
+        """Give 1 where a topic could not be vacuumed, or has lost commits."""
+        return REFUSED if any(one.error or one.garbage.above for one in self.topics) else DONE
 
     def lines(self) -> Iterator[str]:
         """Give the table: topics, each with its files, and what goes in all."""
         files = size_bytes = commits = 0
         for one in self.topics:
-            if one.error:
-                yield labelled({"Topic": one.topic, "Error": one.error})
-                continue
+            yield from one.lines()
+            files, size_bytes = files + len(one.garbage.files), size_bytes + one.size_bytes
             commits += one.commits
-            if one.commits:
-                yield labelled({"Topic": one.topic, "Commits": one.commits})
-            count = len(one.garbage.files)
-            if not count:
-                continue
-            files, size_bytes = files + count, size_bytes + one.size_bytes
-            yield labelled({"Topic": one.topic, "Files": count, "Bytes": one.size_bytes})
-            kind_of = {file: kind for kind, some in one.kinds.items() for file in some}
-            for file, size in one.garbage.files.items():
-                kind = kind_of.get(file) or kind_of.get(segment_of(file) or "", "")
-                yield f"\t{labelled({'File': file, 'Bytes': size, 'Kind': kind})}"
-        total = f"{files:,} files, {size_bytes:,} bytes"
-        if commits:
-            total += f", {commits:,} commits"
+        total = _total(files, size_bytes, commits)
         if not self.dry_run:
             yield f"Deleted {total}."
         elif files or commits:
@@ -120,11 +137,13 @@ def run(
     log_retention_ms: int = cleaning.LOG_RETENTION_MS,
     storage: Storage = NOTHING_GIVEN,
     dry_run: bool = True,
+    discard_lost: bool = False,
 ) -> VacuumReport:
     """Vacuum one topic, several, or all, deleted ones too.
 
     `spark` may be None: then all is done in this process. `grace_ms` is how long readers and
-    writers may take, `log_retention_ms` how long commits are kept for the history. Raises
+    writers may take, `log_retention_ms` how long commits are kept for the history. Where files show
+    that the last commits of a topic were lost, `discard_lost` goes on without them. Raises
     `OptionError` for a root without commit logs and a topic that was named and never was,
     `CommitStateUnknownError` where the store does not say whether the horizon was raised.
     """
@@ -137,7 +156,14 @@ def run(
             found.load(found.log_to_read(name))  # raises
     tasks = [
         VacuumTask(
-            found.given, storage, name, grace_ms, log_retention_ms, dry_run, named is not None
+            found.given,
+            storage,
+            name,
+            grace_ms,
+            log_retention_ms,
+            dry_run,
+            named is not None,
+            discard_lost,
         )
         for name in names
     ]
@@ -156,13 +182,14 @@ class VacuumTask:
     log_retention_ms: int
     dry_run: bool
     is_named: bool
+    discard_lost: bool
 
 
 def vacuum_topic(task: VacuumTask) -> VacuumedTopic | None:
     """Vacuum a topic; None where there is a folder without a commit: who makes it is not there yet.
 
-    Of one among all what goes wrong is told; raised is it of one that was named, and always
-    `CommitStateUnknownError`.
+    Of one among all what goes wrong is told, and of any after which something was deleted; raised
+    is it of one that was named, and always `CommitStateUnknownError`.
     """
     try:
         root = open_root(task.root, task.storage)
@@ -182,26 +209,57 @@ def _vacuum(root: KlogRoot, task: VacuumTask) -> VacuumedTopic | None:
     log = root.log_to_read(task.topic) if task.dry_run else root.log_to_write(task.topic)
     if log.load().version < 0:
         return None
-    before = log.boundary()
     if task.dry_run:
-        boundary = cleaning.would_clean_log(log, task.log_retention_ms)
-        return VacuumedTopic(
-            task.topic, garbage.would_vacuum(log, task.grace_ms), boundary - before
+        commits = len(cleaning.cleaned_versions(log)) - log.boundary()
+        commits += cleaning.would_clean_log(log, task.log_retention_ms)
+        found = garbage.would_vacuum(log, task.grace_ms, discard_lost=task.discard_lost)
+        return VacuumedTopic(task.topic, found, commits)
+    return _deleted(log, task)
+
+
+def _deleted(log: TopicLog, task: VacuumTask) -> VacuumedTopic:
+    """Delete what needs no commit, then commit, then delete the rest."""
+    run = garbage.Vacuum(log, task.grace_ms, discard_lost=task.discard_lost)
+    commits, before = 0, log.boundary()
+    try:
+        run.free()
+        versions = cleaning.cleaned_versions(log)
+        cleaning.delete_commits(log, versions)
+        commits = len(versions)
+        run.finish(Attempt(random_uuid(), "vacuum", this_engine()))
+        commits += cleaning.clean_log(log, task.log_retention_ms) - before
+    except KlogError as exc:
+        done = VacuumedTopic(task.topic, run.deleted, commits)
+        if run.deleted.above and not (commits or run.deleted.files):
+            return replace(done, error=str(exc))
+        if not (commits or run.deleted.files):
+            raise
+        error = restated(
+            exc,
+            f"{exc}. Before that, this vacuum deleted {done.total()}: run it again to delete "
+            "the rest",
         )
-    attempt = Attempt(random_uuid(), "vacuum", this_engine())
-    done = garbage.vacuum(log, attempt, task.grace_ms)
-    return VacuumedTopic(task.topic, done, cleaning.clean_log(log, task.log_retention_ms) - before)
+        if isinstance(exc, CommitStateUnknownError):
+            raise error from exc
+        return replace(done, error=str(error))
+    return VacuumedTopic(task.topic, run.deleted, commits)
+
+
+def _total(files: int, size_bytes: int, commits: int) -> str:
+    total = f"{files:,} files, {size_bytes:,} bytes"
+    return f"{total}, {commits:,} commits" if commits else total
 
 
 def _as_json(one: VacuumedTopic) -> dict[str, Any]:
-    if one.error:
-        return {"error": one.error}
     kinds = {kind: list(files) for kind, files in one.kinds.items()}
     return {
+        **({"error": one.error} if one.error else {}),
         **kinds,
         "files": dict(one.garbage.files),
         "bytes": one.size_bytes,
         "commits": one.commits,
+        "aboveLastCommit": dict(one.garbage.above),
+        "left": dict(one.garbage.left),
     }
 
 
@@ -228,6 +286,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how long commits are kept for the history: 30d (the default)",
     )
+    parser.add_argument(
+        "--discard-lost",
+        action="store_true",
+        help="go on where the last commits of a topic were lost, which are not to come back",
+    )
     parser.add_argument("--execute", action="store_true", help="delete; without it, only tell")
 
 
@@ -243,6 +306,7 @@ def _run(spark: SparkSession | None, given: argparse.Namespace) -> VacuumReport:
         grace_ms=given.grace,
         log_retention_ms=given.log_retention,
         dry_run=not given.execute,
+        discard_lost=given.discard_lost,
     )
 
 
@@ -258,13 +322,14 @@ What goes, of each topic:
   commits     older than the log's retention, where a checkpoint stands for them: they leave the
               history
 
+What is a link below the root, or is reached through one, stays, and the report says so. What needs
+no commit goes first, so that a full disk has room for the commit that the rest needs.
+
+Where a file is of a later version than the last commit, commits were lost: such files and all that
+no commit names stay, nothing is committed and the exit code is 1, until --discard-lost is given.
+
 A reader or writer that takes longer than the grace is told so and fails; it never loses what was
 acknowledged. Deleted topics are vacuumed too.""",
     _add_options,
     _run,
 )
-
-if __name__ == "__main__":
-    from klog.jobs import vacuum as job
-
-    sys.exit(main(job.COMMAND))

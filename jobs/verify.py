@@ -8,8 +8,12 @@ whether they fit each other, is seen when theirs are together.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from klog.jobs.start import start
+
+    start("verify")
+
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.connector.log import entries
+from klog.connector.log.lost_commits import find_lost_commits
 from klog.connector.log.root import KlogRoot, find_root
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
+from klog.connector.log.traces import find_traces
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError, LostCommitError, OptionError
 from klog.jobs.choosing import open_root
-from klog.jobs.command import Command, main
+from klog.jobs.command import Command
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.tasks import Coming, Failed, run_tasks, try_tasks
 from klog.jobs.verifying.findings import Finding
@@ -36,6 +42,7 @@ from klog.jobs.verifying.partition import NeighbourFacts, put_together
 from klog.jobs.verifying.report import VerifyReport
 from klog.jobs.verifying.segment import verify_segment
 from klog.jobs.verifying.tiling import Extent
+from klog.logformat.metadata import is_topic_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,14 +122,20 @@ def _with_topic(
     is_named: bool,
 ) -> VerifyReport:
     """Verify a topic; one whose log cannot be read is a finding, one that is not there is none."""
+    lost: list[Finding] = []
     try:
         log = root.log_to_read(topic)
+        lost = _lost_commits(log)
+        report = replace(report, findings=(*report.findings, *lost))
         state = log.load()
     except OptionError:
         raise
     except KlogError as exc:
+        if lost and isinstance(exc, LostCommitError):
+            return report
         finding = Finding(topic, None, None, "log", f"its log cannot be read: {exc}")
         return replace(report, findings=(*report.findings, finding))
+    report = replace(report, findings=(*report.findings, *_above(log)))
     if not state.topic_id:
         if is_named:
             root.load(log)  # raises
@@ -132,6 +145,9 @@ def _with_topic(
     tasks = _tasks(root, storage, topic, state, fast=report.fast)
     facts = run_tasks(spark, verify_segments, tasks, "verify")
     findings: list[Finding] = []
+    if not is_topic_id(state.topic_id):
+        said = f"its topic id is {state.topic_id[:100]!r}, which is not 22 characters of base64"
+        findings.append(Finding(topic, None, None, "log", said))
     for number in range(state.partitions):
         extent = Extent(
             topic,
@@ -139,6 +155,7 @@ def _with_topic(
             state.log_start[number],
             state.log_end[number],
             state.cleaned_to.get(number, 0),
+            tuple(hole for hole in state.holes if hole.partition == number),
         )
         own = entries.of_partition(table, number)
         done = put_together(extent, own, facts)
@@ -159,6 +176,34 @@ def _with_topic(
         findings=(*report.findings, *there),
         moved_on=report.moved_on + len(findings) - len(there),
     )
+
+
+def _above(log: TopicLog) -> Iterator[Finding]:
+    """Tell of files that are of a later version than the last commit."""
+    for file, version in find_traces(log).items():
+        yield Finding(
+            log.paths.topic,
+            None,
+            file,
+            "above",
+            f"it shows that version {version} was made, which the log does not reach: its last "
+            "commits are lost, or a loss of power undid one that nobody was told of",
+        )
+
+
+def _lost_commits(log: TopicLog) -> list[Finding]:
+    """Look for commits that were lost, those too that no load needs."""
+    return [
+        Finding(
+            log.paths.topic,
+            None,
+            log.paths.commit(one.first),
+            "lost",
+            f"commits {one} are lost, and {one.evidence.source} shows that version "
+            f"{one.evidence.version} was made",
+        )
+        for one in find_lost_commits(log)
+    ]
 
 
 def _tasks(
@@ -257,9 +302,5 @@ are told, and nothing is written. docs/verify.md says what each kind means. A br
 no commit log to be held to: `klog dump` checks its segments and indexes.""",
     _add_options,
     _run,
+    dry_run_help="the same as without it: verify only reads",
 )
-
-if __name__ == "__main__":
-    from klog.jobs import verify as job
-
-    sys.exit(main(job.COMMAND))

@@ -19,9 +19,11 @@ from klog.connector.log.raw import LogDirectory, RawLook, RawRoot, read_topic_id
 from klog.connector.store.files import SMALL_BYTES, Store
 from klog.errors import CorruptRecordError, KlogError, OptionError
 from klog.logformat.checkpoint import read_offset_checkpoint
+from klog.logformat.names import segment_file, snapshot_file, transitional_file
 from klog.logformat.properties import decode_properties
 
 CONTROLLERS_LOG = "__cluster_metadata"
+_BESIDE_SEGMENTS = ("partition.metadata", "leader-epoch-checkpoint")
 OPEN_TRANSACTIONS = ("abort", "commit")
 """What may be said of transactions that no marker ends."""
 
@@ -56,16 +58,38 @@ class Counted:
     file_bytes: int
 
 
+def left_by_a_broker(look: RawLook) -> RawLook:
+    """Keep the partitions in which a broker left a file; the others are klog's or a failed write's.
+
+    In a klog root that is what tells them apart: a directory that klog made has only segments of
+    klog's own names, or nothing where a write failed.
+    """
+    listed = {
+        name: (directory, entry)
+        for name, (directory, entry) in look.listed.items()
+        if any(_is_a_brokers(one.name) for one in directory.store.entries(entry.path))
+    }
+    return RawLook(look.root, listed)
+
+
+def _is_a_brokers(file: str) -> bool:
+    return (
+        file in _BESIDE_SEGMENTS
+        or segment_file(file) is not None
+        or snapshot_file(file) is not None
+        or transitional_file(file) is not None
+    )
+
+
 def broker_topics(
-    root: RawRoot, named: Sequence[str] | None, open_transactions: str | None
+    root: RawRoot, look: RawLook, named: Sequence[str] | None, open_transactions: str | None
 ) -> list[BrokerTopic]:
-    """Find the topics that are named, or all; nothing is read but the ends of logs.
+    """Find the topics that are named, or all, in a look; nothing is read but the ends of logs.
 
     Raises `OptionError` for one that is not there, and `KlogError` for what cannot be taken.
     """
     if open_transactions not in (None, *OPEN_TRANSACTIONS):
         raise OptionError(f"open_transactions is {open_transactions!r}; abort or commit it can be")
-    look = root.look()
     for directory in {id(one): one for one, _ in look.listed.values()}.values():
         check_not_held(directory)
     topics = look.topics

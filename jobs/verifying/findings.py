@@ -17,6 +17,9 @@ _INDEX = (
 _REPORT = "keep the root as it is, look with `klog history` who committed it, and report it"
 NEXT_STEPS = {
     "log": "restore the topic's folder under _klog/topics from a copy",
+    "above": "restore the last commits of the topic from a copy; if they are not to come back, "
+    "`klog vacuum --discard-lost` goes on without them",
+    "lost": "restore the commits from a copy, or see what `klog repair` can do",
     "missing": "restore the file from a copy; vacuum takes none that a commit needs",
     "unreadable": "see to what the store says, then verify again",
     "size": _RESTORE,

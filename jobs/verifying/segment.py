@@ -159,7 +159,8 @@ class _Look:
         loose, sound = self.headers.take(chunk, good)
         self._indexes.take(chunk, sound)
         shift = self._entry["offset_shift"]
-        self._runs.append(runs_of(chunk.batches.where(good), loose[good], chunk.position, shift))
+        topic, batches = self._findings.topic, chunk.batches.where(good)
+        self._runs.append(runs_of(topic, batches, loose[good], chunk.position, shift))
 
     def _tell(self, fault: Fault, *, is_cut: bool) -> None:
         """Tell of bytes that are no batch; that the last one is cut short, the size has told."""

@@ -3,6 +3,11 @@
 The rule: sequences of a producer id and epoch begin at 0 and each batch follows the one before it;
 behind 2147483647 comes 0. Where what lay directly before a batch is not there (deleted, damaged,
 compacted away), its sequence may be any above the last one seen: it never goes back.
+
+A broker checks less, so less is asked of what a broker wrote (docs/format.md, 10; Kafka's
+`ProducerAppendInfo`): the first batch of a producer may have any sequence, so may one that comes
+after the producer had expired, and coordinators, which alone write to internal topics, begin each
+batch at 0. klog's own producers have ids that no broker gives out.
 """
 
 from __future__ import annotations
@@ -11,8 +16,11 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from klog.connector.sink.identity import LOWEST_ID
 from klog.logformat import batch as v2
 from klog.logformat.index import Longs, Mask
+from klog.logformat.names import INTERNAL_TOPICS
+from klog.logformat.producer import EXPIRATION_MS
 from klog.logformat.sequence import MAX_SEQUENCE
 
 _MOST_AHEAD = 1 << 30
@@ -25,6 +33,7 @@ class Runs:
 
     `first` and `last` are sequences. `offset` is the first one, of the log; `position` that of its
     batch in the file with number `file`. `loose` says that what lay before it is not known.
+    `first_ms` and `last_ms` are the times that the first and the last batch have.
     """
 
     producer_id: Longs
@@ -35,6 +44,8 @@ class Runs:
     position: Longs
     file: Longs
     loose: Mask
+    first_ms: Longs
+    last_ms: Longs
 
     def __len__(self) -> int:
         """Give the number of runs."""
@@ -53,28 +64,33 @@ class Runs:
         return replace(self, file=np.full(len(self), number, np.int64))
 
 
-def runs_of(batches: v2.Batches, loose: Mask, position: int, shift: int) -> Runs:
-    """Give the runs of some batches; `position` is that of the buffer in its file."""
+def runs_of(topic: str, batches: v2.Batches, loose: Mask, position: int, shift: int) -> Runs:
+    """Return the runs of some batches of a topic; `position` is that of the buffer in its file."""
     headers = batches.headers
+    ids = headers["producer_id"].astype(np.int64)
     first = headers["base_sequence"].astype(np.int64)
     deltas = headers["last_offset_delta"].astype(np.int64)
+    times = headers["max_timestamp"].astype(np.int64)
     found = Runs(
-        headers["producer_id"].astype(np.int64),
+        ids,
         headers["producer_epoch"].astype(np.int64),
         first,
         (first + deltas) & MAX_SEQUENCE,
         batches.base_offsets + shift,
         batches.starts + position,
         np.zeros(len(batches), np.int64),
-        loose,
+        loose | (ids < LOWEST_ID),
+        times,
+        times,
     )
-    return merged(found.where((found.producer_id >= 0) & (first >= 0)))
+    min_id = LOWEST_ID if topic in INTERNAL_TOPICS else 0
+    return merged(found.where((ids >= min_id) & (first >= 0)))
 
 
 def joined(parts: list[Runs]) -> Runs:
     """Put runs one behind the other."""
-    none = np.empty(0, np.int64)
-    nothing = Runs(none, none, none, none, none, none, none, np.empty(0, np.bool_))
+    none, no = np.empty(0, np.int64), np.empty(0, np.bool_)
+    nothing = Runs(none, none, none, none, none, none, none, no, none, none)
     names = [each.name for each in fields(Runs)]
     return Runs(
         *(np.concatenate([getattr(one, name) for one in [nothing, *parts]]) for name in names)
@@ -90,7 +106,8 @@ def merged(runs: Runs) -> Runs:
     ends = np.append(starts[1:], len(runs)) - 1
     back = np.argsort(order[starts], kind="stable")
     found = runs.where(order[starts])
-    return replace(found, last=runs.last[order[ends]]).where(back)
+    last = order[ends]
+    return replace(found, last=runs.last[last], last_ms=runs.last_ms[last]).where(back)
 
 
 def unsound(runs: Runs) -> tuple[Runs, Longs]:
@@ -105,7 +122,9 @@ def unsound(runs: Runs) -> tuple[Runs, Longs]:
     due = np.where(new, 0, (np.append(0, rows.last[:-1]) + 1) & MAX_SEQUENCE)
     ahead = (rows.first - due) & MAX_SEQUENCE
     sound = np.where(new, rows.first == 0, follows)
-    sound |= rows.loose & (new | (ahead < _MOST_AHEAD))
+    idle_ms = rows.first_ms - np.append(0, rows.last_ms[:-1])
+    may_begin = new | (ahead < _MOST_AHEAD) | (idle_ms >= EXPIRATION_MS)
+    sound |= rows.loose & may_begin
     wrong = np.flatnonzero(~sound)
     wrong = wrong[np.argsort(order[wrong], kind="stable")]
     return rows.where(wrong), due[wrong]

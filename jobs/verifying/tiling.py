@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from klog.connector.log.commit import Hole
 from klog.jobs.verifying.findings import Finding
 
 _SPARSE = ("adopt", "compact")
@@ -26,6 +27,7 @@ class Extent:
     log_start: int
     log_end: int
     cleaned_to: int = 0
+    holes: tuple[Hole, ...] = ()
 
 
 def check_tiling(extent: Extent, segments: pa.Table) -> list[Finding]:
@@ -35,6 +37,9 @@ def check_tiling(extent: Extent, segments: pa.Table) -> list[Finding]:
     before = np.append(extent.log_start, np.maximum.accumulate(nexts)).astype(np.int64)
     after = np.append(bases, extent.log_end).astype(np.int64)
     may_lack = np.append(False, sparse) | np.append(sparse, False) | (after <= extent.cleaned_to)
+    for hole in extent.holes:
+        # A hole reaches from one segment or bound to the next, alone or with other holes.
+        before[before == max(hole.base_offset, extent.log_start)] = hole.next_offset
     overlaps = before[1:-1] > after[1:-1]
 
     def file(number: int) -> str | None:

@@ -66,6 +66,8 @@ def test_nothing_is_done_where_one_of_them_is_wrong(orders: Root, tmp_path: Path
     ("said", "words"),
     [
         ("{", "it is no JSON"),
+        pytest.param("[" * 1_000_000, "it is no JSON", id="deep"),
+        pytest.param(" " * (17 << 20), "it has more than 16,777,216 bytes", id="large"),
         ("[]", "it is no {"),
         ('{"partitions": []}', "it is no {"),
         ('{"partitions": [{}], "version": 2}', "it is no {"),

@@ -73,7 +73,7 @@ def test_help_tells_of_what_exists(klog: Klog) -> None:
     verbs = re.findall(r"^    (\S+)", told, re.MULTILINE)
     assert verbs == [
         *("topics", "configs", "consume", "produce", "history", "delete-records"),
-        *("compact", "merge", "retain", "vacuum", "verify", "export-log"),
+        *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
         *("adopt", "import-log"),
         *("verifiable-producer", "verifiable-consumer", "dump"),
     ]

@@ -147,6 +147,8 @@ def test_a_reader_config_stands_behind_the_properties(
         (["-p", "2"], 1, "t: line 1: "),
         (["-p", "-1"], 2, "'-1' is no number of a partition"),
         (["--reader-config", "/nowhere"], 1, "No such file"),
+        (["--reader-config", "/dev/zero"], 1, "/dev/zero: it has more than 1,048,576 bytes"),
+        (["--file", "/dev/zero"], 1, "line 1: it is longer than"),
         (["-l", "/nowhere"], 1, "No such file"),
         (["--property", "headers.separator=a{99999999999}"], 1, "is no regular expression"),
         (["-p", "99999999999"], 2, "is no number of a partition"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Klog
+from tests.connector.logs import many, write_log
 from tests.corpus import SCENES, scene
 
 INTERNAL = {"__cluster_metadata", "__consumer_offsets", "__transaction_state"}
@@ -73,6 +74,26 @@ def test_describe_gives_the_offsets_the_broker_gave(on_scene: Klog, name: str) -
             assert 0 < one["bytes"] < sum(logs)
         else:
             assert one["bytes"] == sum(logs)
+
+
+def test_describe_ends_before_a_torn_tail(klog: Klog, tmp_path: Path) -> None:
+    """Of a broker that was killed just after it rolled, as its recovery would."""
+    batches = many(10)
+    torn = b"".join(batches)[:-1]
+    write_log(tmp_path, {0: [torn], 10: [b""]}, clean=False)
+    said = klog("topics", "describe", "--root", str(tmp_path), "--json")
+    assert said.code == 0
+    (topic,) = json.loads(said.out)
+    assert topic["partitions"] == [
+        {
+            "partition": 0,
+            "logStartOffset": 0,
+            "logEndOffset": 9,
+            "lastStableOffset": 9,
+            "segments": 1,
+            "bytes": 9 * len(batches[0]),
+        }
+    ]
 
 
 def test_describe_as_a_table(on_scene: Klog) -> None:

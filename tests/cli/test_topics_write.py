@@ -198,9 +198,9 @@ def test_a_root_of_a_newer_klog(on_root: Root) -> None:
     on_root.does("topics", "create", "--topic", "x")
     file = on_root.path / "_klog" / "format.json"
     said = json.loads(file.read_bytes())
-    file.write_text(json.dumps(said | {"writerFormat": 3, "writerSince": "3.0.0"}))
+    file.write_text(json.dumps(said | {"writerFormat": 9, "writerSince": "3.0.0"}))
     assert on_root.does("topics", "list") == "x\n"
     assert "to write install klog 3.0.0" in on_root.refuses("topics", "delete", "--topic", "x")
-    file.write_text(json.dumps(said | {"format": 3, "since": "2.5.0"}))
+    file.write_text(json.dumps(said | {"format": 9, "since": "2.5.0"}))
     for verb in ("list", "describe"):
         assert "install klog 2.5.0 or newer" in on_root.refuses("topics", verb)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from klog.connector.log import cleaning, operations
 from klog.connector.log.root import find_root
 from klog.connector.store.temporary import temporary_path
+from klog.jobs import vacuum
 from klog.jobs.vacuum import duration_ms
 from tests.cli.klog_root import Root
 from tests.commits.logs import DAY_MS
+from tests.faults.full_disk import limited
 
 
 @pytest.fixture
@@ -66,6 +69,26 @@ def test_it_deletes_what_it_said(littered: Root) -> None:
     assert littered.does("vacuum", "--execute") == "Deleted 0 files, 0 bytes.\n"
     history = littered.does("history", "--topic", "orders")
     assert "\tOperation: vacuum\t" in history
+
+
+@pytest.mark.parametrize("topic", [None, "orders"])
+def test_what_went_before_a_commit_failed_is_reported(littered: Root, topic: str | None) -> None:
+    """The disk takes no byte: the commit fails, and what needed none has gone."""
+    before = littered.files()
+    with limited(littered.path, 0):
+        report = vacuum.run(None, str(littered.path), topic, dry_run=False)
+    done = report.as_json()["topics"]["orders"]
+    assert (report.exit_code, len(done["removed"]), done["bytes"]) == (1, 1, 22)
+    assert done["files"].keys() == before - littered.files()
+    assert "not written: File too large" in done["error"]
+    assert done["error"].endswith(
+        "Before that, this vacuum deleted 2 files, 22 bytes: run it again to delete the rest"
+    )
+    head, total, *files, last = report.lines()
+    assert head == f"Topic: orders\tError: {done['error']}"
+    assert (total, len(files)) == ("Topic: orders\tFiles: 2\tBytes: 22", 2)
+    assert last == "Deleted 2 files, 22 bytes."
+    assert littered.does("vacuum", "--execute").endswith("Deleted 3 files, 34 bytes.\n")
 
 
 def test_the_grace_decides(littered: Root) -> None:
@@ -135,3 +158,101 @@ def test_commits_go_that_a_checkpoint_stands_for(on_root: Root) -> None:
     assert len(on_root.does("history", "--topic", "orders").splitlines()) < len(
         history.splitlines()
     )
+
+
+def linked(root: Path, name: str) -> Path:
+    """Move a file or a directory of a root to another place, and put a link where it was."""
+    place = root.parent / "another disk" / name
+    place.parent.mkdir(parents=True)
+    (root / name).rename(place)
+    (root / name).symlink_to(place)
+    return place
+
+
+def files_at(place: Path) -> set[Path]:
+    """Name a file, or all files of a directory."""
+    return {path for path in (place, *place.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("directory", ["orders-0", "orders-1"])
+def test_a_linked_partition_is_left(littered: Root, directory: str) -> None:
+    due = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]["files"]
+    place = linked(littered.path, directory)
+    before = files_at(place)
+    told = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
+    done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
+    assert done == told
+    assert files_at(place) == before
+    assert done["left"] == {file: directory for file in due if file.startswith(directory)}
+    assert done["files"].keys() == due.keys() - done["left"].keys()
+    assert len(done["left"]) in (2, 3)
+    said = littered.does("vacuum")
+    assert f"Topic: orders\tLeft: {len(done['left'])}\n" in said
+    assert all(f"\tFile: {file}\tLink: {directory}\n" in said for file in done["left"])
+    littered.append("orders", int(directory[-1]), 1)
+    assert files_at(place) > before  # It is still read and written.
+
+
+def test_a_linked_segment_is_left_and_its_index_goes(littered: Root) -> None:
+    due = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
+    place = linked(littered.path, due["removed"][0])
+    for _ in range(2):  # It is not forgotten while it is there.
+        done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
+        assert done["left"] == {due["removed"][0]: due["removed"][0]}
+        littered.clock.now_ms += DAY_MS
+    assert place.exists()
+    left = [file for file in littered.files() if file in due["files"]]
+    assert left == [due["removed"][0]]
+
+
+OWN = "_klog/topics/orders"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_klog", "_klog/topics", OWN, f"{OWN}/log", f"{OWN}/checkpoints", f"{OWN}/gc",
+        f"{OWN}/pins", f"{OWN}/parts", f"{OWN}/sidecars", f"{OWN}/log/{1:020d}.json",
+        f"{OWN}/pins/12345678.json",
+    ],
+)  # fmt: skip
+def test_what_is_linked_in_the_topics_log_is_left(littered: Root, name: str) -> None:
+    """Whatever would go of it: commits, boundaries, checkpoints, pins, temporary files."""
+    found = find_root(str(littered.path))
+    assert found is not None
+    log = found.log("orders")
+    for _ in range(3):
+        littered.append("orders", 0, 1)
+        cleaning.write_checkpoint(log, log.load())
+    own = littered.path / OWN
+    for folder in ("gc", "pins", "parts", "sidecars"):
+        (own / folder).mkdir(exist_ok=True)
+    (own / "gc" / f"{0:020d}").write_bytes(b"")
+    (own / "pins/12345678.json").write_text('{"version": 0, "expiresMs": 5}')
+    (own / "parts" / f"{0:020d}-{1:012d}-{0:08x}.parquet").write_bytes(b"1")
+    (own / "sidecars" / f"{0:020d}-{0:016x}-{1:012d}-{0:08x}.parquet").write_bytes(b"1")
+    for folder in ("log", "checkpoints", "gc", "parts", "sidecars"):
+        killed = temporary_path(str(own / folder / f"{0:020d}.x"), lambda: "0" * 16)
+        Path(killed).write_bytes(b"1")
+    littered.clock.now_ms += 40 * DAY_MS
+    place = linked(littered.path, name)
+    before = files_at(place)
+    arguments = ("vacuum", "--execute", "--json", "--grace", "1h", "--log-retention", "1h")
+    for _ in range(2):
+        littered.clock.now_ms += DAY_MS
+        done = json.loads(littered.does(*arguments))["topics"]["orders"]
+        assert done["left"][name] == name
+        assert set(done["left"].values()) == {name}
+        assert before <= files_at(place)
+        assert (littered.path / name).is_symlink()
+    assert littered.state("orders").log_end == (6, 0)
+
+
+def test_a_root_may_be_given_by_a_link(littered: Root) -> None:
+    given = littered.path.parent / "given"
+    given.symlink_to(littered.path)
+    due = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
+    littered.path = given
+    done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
+    assert (done, done["left"]) == (due, {})
+    assert not littered.files() & due["files"].keys()

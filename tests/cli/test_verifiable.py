@@ -14,14 +14,18 @@ import pyarrow as pa
 import pytest
 
 from klog.cli import verifiable_producer
+from klog.cli.stdin import Ending
 from klog.connector.embedded import Log, open_log
+from klog.connector.log import root as roots
 from klog.connector.sink.append import Appended
 from klog.errors import CommitConflictError, CommitStateUnknownError, ProducerFencedError
 from klog.logformat.partitioner import key_partitions
 from tests.cli.conftest import Klog, Said
+from tests.commits.logs import Clock
 
 COMMAND = [sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())"]
 WAIT_SECONDS = 60
+MOST_SLEEPS = 40
 
 
 @pytest.fixture
@@ -76,6 +80,75 @@ def test_the_events_are_those_of_kafkas_tool(klog: Klog, path: str) -> None:
         "target_throughput": 1000,
     }
     assert (said.code, said.err) == (0, "")
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let sleeps move a clock that nothing else moves; gives how long each was, in seconds."""
+    clock, seconds = Clock(), list[float]()
+
+    def sleep(ending: Ending, wanted: float) -> None:
+        seconds.append(wanted)
+        clock.now_ms += round(1000 * wanted)
+        if len(seconds) == MOST_SLEEPS:
+            ending.signal = signal.SIGTERM
+
+    monkeypatch.setattr(roots, "now_ms", clock)
+    monkeypatch.setattr(Ending, "sleep", sleep)
+    return seconds
+
+
+@pytest.mark.parametrize(
+    ("throughput", "messages", "interval_ms", "in_a_commit"),
+    [("5", 12, 200, 1), ("1", 3, 1000, 1), ("0.5", 3, 2000, 1), ("15", 6, 67, 1),
+     ("100", 50, 100, 10), ("1000", 300, 100, 100), ("5000", 300, 20, 100)],
+)  # fmt: skip
+def test_acknowledgements_come_at_the_rate(
+    klog: Klog, path: str, slept: list[float],
+    throughput: str, messages: int, interval_ms: int, in_a_commit: int,
+) -> None:  # fmt: skip
+    most = str(messages)
+    told = events(produced(klog, path, "--throughput", throughput, "--max-messages", most))
+    times = [one["timestamp"] for one in told if one["name"] == "producer_send_success"]
+    assert len(times) == messages
+    for number, time_ms in enumerate(times):
+        due_ms = number // in_a_commit * interval_ms
+        assert abs(time_ms - times[0] - due_ms) <= number + 1
+    assert len(slept) == messages // in_a_commit - 1, "none before the first, none after the last"
+    assert told[-1]["target_throughput"] == json.loads(throughput)
+
+
+@pytest.mark.parametrize("throughput", ["-1", "-7"])
+def test_without_a_throughput_nothing_is_waited_for(
+    klog: Klog, path: str, slept: list[float], throughput: str
+) -> None:
+    said = produced(klog, path, "--throughput", throughput, "--max-messages", "250")
+    assert len(acknowledged(said)) == 250
+    assert slept == []
+    versions = [one.version for one in open_log(path, {}).history("t")]
+    assert len(versions) == 4, "three commits of at most 100, and the topic's own"
+
+
+def test_a_throughput_of_0_sends_once_and_waits_for_a_signal(
+    klog: Klog, path: str, slept: list[float]
+) -> None:
+    said = produced(klog, path, "--throughput", "0", "--max-messages", "250")
+    assert len(acknowledged(said)) == 1
+    assert len(slept) == MOST_SLEEPS
+    assert events(said)[-1]["name"] == "tool_data"
+
+
+def test_batch_messages_win_over_the_throughput(klog: Klog, path: str, slept: list[float]) -> None:
+    words = ("--throughput", "5", "--batch-messages", "10", "--max-messages", "20")
+    assert len(acknowledged(produced(klog, path, *words))) == 20
+    assert slept == [2.0]
+
+
+@pytest.mark.parametrize("throughput", ["x", "", "nan", "inf", "5/s"])
+def test_what_is_no_throughput(klog: Klog, path: str, throughput: str) -> None:
+    said = produced(klog, path, "--throughput", throughput)
+    assert said.code == 2
+    assert "not a number of messages a second" in said.err
 
 
 def test_what_is_told_is_what_is_there(klog: Klog, path: str) -> None:

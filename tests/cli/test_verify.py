@@ -35,6 +35,17 @@ def test_nothing_found(klog: Klog, root: Path) -> None:
         }
 
 
+def test_a_dry_run_finds_the_same(klog: Klog, root: Path) -> None:
+    file = root / live(root)[1]["file"]
+    file.write_bytes(file.read_bytes()[:-1])
+    plain, dry = (
+        klog("verify", "--root", str(root), "--json", *more) for more in ((), ("--dry-run",))
+    )
+    assert plain.code == dry.code == 1
+    assert json.loads(plain.out)["findings"] == json.loads(dry.out)["findings"] != []
+    assert "the same as without it" in " ".join(klog("verify", "--help").out.decode().split())
+
+
 def test_a_finding_is_a_line(klog: Klog, root: Path) -> None:
     entry = live(root)[1]
     file = root / entry["file"]

@@ -20,8 +20,11 @@ from klog.connector.log.entries import joined_aborted
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.roots import open_root
 from klog.connector.log.topics import Topics
-from klog.errors import CorruptRecordError, KlogError, OptionError, UnsupportedFormatError
-from klog.jobs import adopt, compact, merge, verify
+from klog.connector.options import read_options
+from klog.connector.source.subscription import subscribed
+from klog.errors import CorruptRecordError, KlogError, OptionError
+from klog.jobs import adopt, compact, export_log, import_log, merge, verify
+from klog.jobs.adopting.report import AdoptReport
 from klog.logformat.checkpoint import encode_offset_checkpoint
 from klog.logformat.control import ABORT, COMMIT
 from klog.logformat.metadata import encode_partition_metadata
@@ -209,6 +212,34 @@ def test_a_torn_tail_stays_and_does_not_count(tmp_path: Path) -> None:
     assert (finding.kind, finding.file) == ("size", f"t-0/{segment_name(0, 'log')}")
 
 
+@pytest.mark.parametrize("behind", [b"", bytes(4096), b"\x5a" * 300])
+@pytest.mark.parametrize("way", ["adopt", "import"])
+def test_a_torn_tail_before_an_empty_segment(tmp_path: Path, way: str, behind: bytes) -> None:
+    """A broker that was killed just after it rolled: all ways end where its recovery would."""
+    whole = transactional(0, 1) + marker(1, 1, COMMIT)
+    torn = transactional(2, 1, [b"x"] * 3)[:-5]
+    made(tmp_path / "log", {"t-0": {0: whole + torn, 5: behind, 9: b""}, "t-1": {0: whole}})
+    (raw, _) = logs_of([TopicPartition("t", 0), TopicPartition("t", 1)], tmp_path / "log").values()
+    assert raw.log_end == 2
+    if way == "adopt":
+        root = tmp_path / "log"
+        report = adopt.run(None, str(root))
+    else:
+        root = tmp_path / "root"
+        report = import_log.run(None, str(root), source=str(tmp_path / "log"))
+    assert [one.log_end for one in report.partitions] == [2, 2]
+    assert [one.torn_bytes for one in report.partitions] == [len(torn), 0]
+    assert state_of(root).log_end == (2, 2)
+    for level in (UNCOMMITTED, COMMITTED):
+        assert offsets(root, level) == [0]
+    assert verify.run(None, str(root)).findings == ()
+    klog.open(str(root)).append("t", pa.table({"value": [b"next"], "partition": [0]}))
+    assert offsets(root, COMMITTED) == [0, 2]
+    export_log.run(None, str(root), "t", str(tmp_path / "out"))
+    assert offsets(tmp_path / "out", COMMITTED) == [0, 2]
+    assert verify.run(None, str(root)).findings == ()
+
+
 @pytest.mark.parametrize("level", [UNCOMMITTED, COMMITTED])
 @pytest.mark.parametrize("change", ["longer", "shorter", "flipped", "gone"])
 def test_a_file_that_changes_later_is_named(tmp_path: Path, change: str, level: str) -> None:
@@ -315,7 +346,7 @@ def test_a_checkpoint_keeps_it(tmp_path: Path) -> None:
     name = cleaning.write_checkpoint(log, before)
     said = pq.read_schema(log.paths.checkpoint(name))
     assert json.loads(said.metadata[b"klog"])["format"] == 2
-    loaded = log._newest_checkpoint()
+    loaded = log.newest_checkpoint()
     assert loaded.version == before.version == name.version
     assert loaded.segments.to_pylist() == before.segments.to_pylist()
     assert loaded.log_end == (2, 9)
@@ -394,6 +425,103 @@ def test_topics_can_be_adopted_later(tmp_path: Path) -> None:
         adopt.run(None, str(root), "u")
 
 
+LEFT_BY_A_FAILED_WRITE: dict[str, list[str]] = {
+    "new-0": [],
+    "new-1": ["00000000000000000000-0000000000-3f9ac2d1.log"],
+    "gap-3": ["00000000000000000000-0000000000-3f9ac2d1.log"],
+    "torn-0": [".00000000000000000000-0000000000-3f9ac2d1.log.0123456789abcdef.tmp"],
+    "with-dash-0": ["00000000000000000000-0000000000-3f9ac2d1.index"],
+}
+
+
+def write_that_failed(root: Path) -> None:
+    """Leave the directories of topics that no commit made."""
+    for directory, files in LEFT_BY_A_FAILED_WRITE.items():
+        (root / directory).mkdir()
+        for name in files:
+            (root / directory / name).write_bytes(WHOLE)
+
+
+def told(report: AdoptReport) -> list[tuple[str, int, str]]:
+    return [(one.topic, one.partition, one.left) for one in report.partitions]
+
+
+def test_a_klog_root_is_one_already(tmp_path: Path) -> None:
+    """Nothing is done and that is said, by a dry run as by a run, however often."""
+    log = klog.open(tmp_path)
+    log.create_topic("t", 2)
+    log.append("t", pa.table({"value": [b"x"]}))
+    write_that_failed(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for dry_run in (True, False, True, False):
+        report = adopt.run(None, str(tmp_path), dry_run=dry_run)
+        assert {left for _, _, left in told(report)} == {"no broker left anything of it"}
+        assert {topic for topic, _, _ in told(report)} == {"t"}
+        assert report.exit_code == 0
+        assert "it is a klog root already" in report.note
+        assert log.topics() == ["t"]
+        named = adopt.run(None, str(tmp_path), "t", dry_run=dry_run)
+        assert told(named) == told(report)
+        for topic in ("new", "gap", "torn", "with-dash", "nope"):
+            with pytest.raises(OptionError, match=f"there is no topic {topic} of a broker's"):
+                adopt.run(None, str(tmp_path), topic, dry_run=dry_run)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_a_failed_write_left_is_no_topic_beside_a_brokers(tmp_path: Path) -> None:
+    root = made(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
+    adopt.run(None, str(root), "t")
+    write_that_failed(root)
+    (root / "u-1").mkdir()  # Of a write to u, which is not adopted yet.
+    klog.open(root).add_partitions("t", 2)
+    klog.open(root).append("t", pa.table({"value": [b"x"], "partition": pa.array([1])}))
+    dry = adopt.run(None, str(root), dry_run=True)
+    assert told(dry) == [("t", 0, "it was adopted before"), ("u", 0, "")]
+    report = adopt.run(None, str(root))
+    assert told(report) == told(dry)
+    assert "a broker does not start" in report.note
+    assert klog.open(root).topics() == ["t", "u"]
+    again = [adopt.run(None, str(root), dry_run=dry_run) for dry_run in (True, False)]
+    assert told(again[0]) == told(again[1])
+    assert all("it is a klog root already" in one.note for one in again)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["topics", "list"], ["topics", "describe"], ["verify"], ["retain"], ["merge"], ["compact"],
+        ["vacuum", "--execute"], ["export-log", "--to", "OUT"], ["adopt"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_verb_takes_what_a_failed_write_left_for_a_topic(
+    tmp_path: Path, command: list[str], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    root = tmp_path / "root"
+    klog.open(root).create_topic("t")
+    klog.open(root).append("t", pa.table({"value": [b"x"]}))
+    write_that_failed(root)
+    out = str(tmp_path / "out")
+    assert main([*(out if one == "OUT" else one for one in command), "--root", str(root)]) == 0
+    said = b"".join(capfdbinary.readouterr()).decode()
+    assert not any(topic in said for topic in ("new", "gap", "torn-", "with-dash"))
+    assert klog.open(root).topics() == ["t"]
+    pattern = read_options({"subscribePattern": ".*"})
+    look = open_root([str(root)]).look()
+    assert subscribed(pattern, look) == [TopicPartition("t", 0)]
+
+
+def test_a_dry_run_says_what_a_killed_adoption_has_done(tmp_path: Path) -> None:
+    root = made(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
+    adopt.run(None, str(root), "t")
+    (root / "_klog" / "format.json").rename(root / "_klog" / "adopting.json")
+    dry = adopt.run(None, str(root), dry_run=True)
+    assert told(dry) == [("t", 0, "it was adopted before"), ("u", 0, "")]
+    assert not (root / "_klog" / "format.json").exists()
+    assert told(adopt.run(None, str(root))) == told(dry)
+    assert klog.open(root).topics() == ["t", "u"]
+
+
 def test_a_topic_that_went_on_is_left(tmp_path: Path) -> None:
     root = made(tmp_path, {"t-0": {0: WHOLE, 10: transactional(10, 1) + marker(11, 1, COMMIT)}})
     adopt.run(None, str(root))
@@ -414,7 +542,7 @@ def test_until_it_is_done_it_is_a_brokers(tmp_path: Path) -> None:
     with pytest.raises(KlogError, match="has been adopted"):
         raw.look()
     (root / "_klog" / "format.json").unlink()
-    with pytest.raises(UnsupportedFormatError, match="neither a klog root nor a broker's"):
+    with pytest.raises(KlogError, match=r"format\.json: this file is lost"):
         open_root([str(root)]).look()
     (root / ADOPTING_FILE).write_bytes(b"{}")
     assert offsets(root, COMMITTED) == [0]

@@ -23,7 +23,7 @@ from klog.connector.log.committed import CommittedRoot
 from klog.connector.log.partition import TopicPartition
 from klog.connector.store.storage import NOTHING_GIVEN
 from klog.errors import CorruptRecordError, KlogError, OptionError
-from klog.jobs import export_log
+from klog.jobs import export_log, verify
 from klog.jobs.export_directory import UNFINISHED, export_directory
 from klog.jobs.export_partition import stage_partition
 from klog.logformat import batch as v2
@@ -309,7 +309,7 @@ def test_what_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     for given, topics, to, said in (
         (root.given, ["t"], "s3://bucket/x", "a directory on this machine"),
-        (root.given, ["t"], "", "a directory on this machine"),
+        (root.given, ["t"], "", "it is empty"),
         (root.given, ["t"], root.given, "is a klog root"),
         (root.given, ["t"], str(tmp_path / "file"), "is a file"),
         (root.given, ["u"], str(tmp_path / "to"), "there is no topic u"),
@@ -331,6 +331,25 @@ def test_a_root_without_topics_and_a_deleted_topic(root: WrittenRoot, tmp_path: 
         run(root, tmp_path / "to")
     with pytest.raises(OptionError, match="was deleted"):
         run(root, tmp_path / "to", "t")
+
+
+@pytest.mark.parametrize("damage", ["x", "A" * 22, "9" * 70_000, "../t", "ASNFZ4mrze_-3LqYdlQyE!"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_damaged_topic_id_is_named(
+    root: WrittenRoot, tmp_path: Path, damage: str, dry_run: bool
+) -> None:
+    contended(root)
+    contended(root, "u")
+    commit = Path(root.given) / f"_klog/topics/t/log/{0:020d}.json"
+    said = json.loads(commit.read_bytes())
+    said["createTopic"]["topicId"] = damage
+    commit.write_text(json.dumps(said))
+    with pytest.raises(KlogError, match=r"t.*topic ?I?i?d"):
+        export_log.run(None, root.given, None, str(tmp_path / "to"), dry_run=dry_run)
+    assert not (tmp_path / "to").exists()
+    export_log.run(None, root.given, "u", str(tmp_path / "to"))
+    report = verify.run(None, root.given)
+    assert [(one.topic, one.kind) for one in report.findings] == [("t", "log")]
 
 
 def test_a_directory_that_a_broker_holds(root: WrittenRoot, tmp_path: Path) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from klog.errors import CorruptRecordError, KlogError
+from klog.errors import (
+    CommitStateUnknownError,
+    CorruptRecordError,
+    KlogError,
+    UnsupportedFormatError,
+)
 from klog.jobs import compact, merge, retain
 from klog.jobs.compacting import rewriting
 from klog.jobs.compacting.report import CompactReport
@@ -146,6 +152,36 @@ def test_a_topic_whose_commits_cannot_be_read_ends_no_other(root: WrittenRoot, j
     assert all(one.topic == "b" for one in report.partitions)
     with pytest.raises(KlogError, match=f"{1:020}.json"):
         job.run(None, root.given, "a")
+
+
+@pytest.mark.parametrize(
+    ("error", "file", "step"),
+    [
+        (CorruptRecordError("bad", 3).in_file("/f.log", "t-0"), "/f.log", "^restore the file from"),
+        (CorruptRecordError("bad", 3), None, "^`klog verify --topic t`"),
+        (UnsupportedFormatError("newer"), None, "^`klog verify --topic t`"),
+        (CommitStateUnknownError("lost"), None, "^look for it with `klog history --topic t`"),
+        (KlogError("away"), None, "^see to what it says, then run it again"),
+        (ConnectionResetError("away"), None, "^see to what it says, then run it again"),
+        (OSError(5, "no", "/f.log"), "/f.log", "^see to what it says, then run it again"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_failure_names_the_next_step(
+    error: KlogError | OSError, file: str | None, step: str
+) -> None:
+    failure = Failure.of(error, "t")
+    assert failure.file == file
+    assert re.search(step, failure.next_step)
+
+
+@pytest.mark.parametrize("job", [merge, retain])
+def test_a_topic_that_is_named_twice_is_done_once(root: WrittenRoot, job: Any) -> None:
+    root.create("t", 1, {"cleanup.policy": "delete", "retention.bytes": "0"})
+    for _ in range(2):
+        root.append("t", rows(0, 20))
+    report = job.run(None, root.given, ["t", "t"], dry_run=True)
+    assert [(one.topic, one.partition) for one in report.partitions] == [("t", 0)]
 
 
 def test_no_password_is_told() -> None:

@@ -169,6 +169,18 @@ def test_it_is_not_copied_again(tmp_path: Path) -> None:
         import_log.run(None, str(root), source=str(source))
 
 
+def test_a_topic_may_have_more_partitions_than_what_was_imported(tmp_path: Path) -> None:
+    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
+    root = tmp_path / "root"
+    import_log.run(None, str(root), source=str(source))
+    klog.open(str(root)).add_partitions("t", 3)
+    (again,) = import_log.run(None, str(root), source=str(source)).partitions
+    assert again.left == "it was imported before"
+    wider = made(tmp_path / "wider", {f"t-{number}": {0: COMMITTED} for number in range(4)})
+    with pytest.raises(KlogError, match=r"and 3 partitions, and the broker's has id \S+ and 4;"):
+        import_log.run(None, str(root), source=str(wider))
+
+
 def test_another_topic_of_the_name_is_refused(tmp_path: Path) -> None:
     source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"

@@ -7,7 +7,7 @@ import tracemalloc
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klog.jobs.compacting.reverse_spool import NoRoomError, ReverseSpool
@@ -24,6 +24,7 @@ def runs_of(block: list[int]) -> list[Run]:
     return [Run(data, scan(data)) for data in every]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(blocks, st.booleans(), st.booleans()), max_size=6), st.booleans())
 def test_it_gives_what_it_took_from_the_end(
     segments: list[tuple[list[list[int]], bool, bool]], is_small: bool

@@ -146,7 +146,7 @@ DAMAGES: list[tuple[str, Damage, dict[str, int]]] = [
     ("a batch zeroed", zeroed(0, 61), {"frame": 1}),
     ("zeros across batches", zeroed(100, 900), {"crc": 1}),
     ("all zeros", zeroed(0, 1900), {"frame": 1}),
-    ("no file", no_file, {"size": 1, "unreadable": 1}),
+    ("no file", no_file, {"unreadable": 1}),
 ]
 
 

@@ -17,9 +17,11 @@ from klog.connector.log.state import State
 from klog.jobs.verifying.sequences import Runs, merged, unsound
 from klog.logformat import batch as v2
 from klog.logformat.index import Longs
+from klog.logformat.producer import EXPIRATION_MS
 from tests.jobs.roots import (
     BATCHES,
     SMALL,
+    START_MS,
     commit,
     commit_staged,
     kinds,
@@ -219,11 +221,12 @@ def test_a_writer_whose_first_batch_is_missing(root: Path, left: slice, expect: 
     assert bool(what) is bool(expect)
 
 
-def runs(*given: tuple[int, int, int, int, bool]) -> Runs:
-    """Make runs of (producer, epoch, first, last, loose), at offsets 0, 1, ..."""
+def runs(*given: tuple[int, int, int, int, bool], idle_ms: int = 0) -> Runs:
+    """Make runs of (producer, epoch, first, last, loose), at offsets 0, 1, ..., so long apart."""
     ids, epochs, firsts, lasts = (np.array([row[i] for row in given], np.int64) for i in range(4))
     at = np.arange(len(given))
-    return Runs(ids, epochs, firsts, lasts, at, at, at, np.array([row[4] for row in given]))
+    loose, times = np.array([row[4] for row in given]), START_MS + at * idle_ms
+    return Runs(ids, epochs, firsts, lasts, at, at, at, loose, times, times)
 
 
 LAST = (1 << 31) - 1
@@ -253,6 +256,27 @@ def test_sequences_follow(given: list[tuple[int, int, int, int, bool]], expect: 
     for some in (runs(*given), merged(runs(*given))):
         wrong, _ = unsound(some)
         assert wrong.offset.tolist() == expect
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "loose", "expect"),
+    [(EXPIRATION_MS - 1, True, [1]), (EXPIRATION_MS, True, []), (EXPIRATION_MS, False, [1])],
+)
+def test_an_expired_producer_may_begin_anywhere(
+    idle_ms: int, loose: bool, expect: list[int]
+) -> None:
+    again = runs((1, 0, 0, 9, False), (1, 0, 3, 4, loose), idle_ms=idle_ms)
+    for some in (again, merged(again)):
+        wrong, _ = unsound(some)
+        assert wrong.offset.tolist() == expect
+
+
+def test_merged_runs_know_when_they_end() -> None:
+    day, half = EXPIRATION_MS, EXPIRATION_MS // 2
+    following = [(1, 0, first, first + 9, True) for first in (0, 10, 20)]
+    again = (1, 0, 0, 9, True)
+    assert not len(unsound(merged(runs(*following, again, idle_ms=day)))[0])
+    assert unsound(merged(runs(*following, again, idle_ms=half)))[0].offset.tolist() == [3]
 
 
 def test_no_finding_is_about_another_topic(root: Path) -> None:

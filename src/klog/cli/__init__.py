@@ -1,147 +1,17 @@
-"""The command `klog`: the words of Kafka's own tools, over files.
-
-Exit 0 done, 1 a finding or a refusal, 2 wrong usage. A user's mistake is one line on stderr, never
-a traceback; what is printed goes to stdout as bytes.
-"""
+"""The command `klog`. Light to import: what it needs is loaded once SIGINT can do no harm."""
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import logging
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import NoReturn
+from collections.abc import Sequence
 
-from klog import __version__
-from klog.cli import (
-    configs,
-    consume,
-    delete_records,
-    dump,
-    history,
-    jobs,
-    produce,
-    topics,
-    verifiable_consumer,
-    verifiable_producer,
-)
-from klog.errors import KlogError
-from klog.jobs.printing import printable
-
-DONE, REFUSED, INTERRUPTED = 0, 1, 130
+from klog.interrupts import INTERRUPTED, ending_at_once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. Raises `SystemExit` (2) for wrong usage."""
-    given = _parse(arguments)
     try:
-        with _warnings_on_stderr():
-            return _run(given)
-    except BrokenPipeError:
-        _forget_stdout()
-        return DONE
+        with ending_at_once():
+            from klog.cli.command_line import run
+        return run(arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except argparse.ArgumentError as exc:
-        parser: Parser = given.parser
-        parser.error(str(exc))
-    except (KlogError, OSError) as exc:
-        sys.stderr.write(f"klog: {printable(str(exc))}\n")
-        return REFUSED
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse without guesses: an abbreviation is a misspelling, and the nearest is named."""
-
-    def __init__(self, **options: object) -> None:
-        """Take argparse's options."""
-        kept = {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
-        super().__init__(**(kept | options))  # type: ignore[arg-type]
-
-    def refuse(self, unknown: str) -> NoReturn:
-        """End with usage, exit code 2 and the option that was probably meant."""
-        options = [name for name in self._option_string_actions if name.startswith("--")]
-        close = difflib.get_close_matches(unknown.split("=")[0], options, n=1, cutoff=0.5)
-        self.error(
-            f"{unknown} is not known here" + (f"; did you mean {close[0]}?" if close else "")
-        )
-
-
-class Once(logging.Filter):
-    """Passes each message once."""
-
-    def __init__(self) -> None:
-        """Nothing was said so far."""
-        super().__init__()
-        self._said: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a message is new."""
-        message = record.getMessage()
-        new = message not in self._said
-        self._said.add(message)
-        return new
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="klog", description="Kafka's log without the brokers.")
-    parser.add_argument("--version", action="version", version=f"klog {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    common = Parser(add_help=False)
-    common.add_argument(
-        "--root",
-        action="append",
-        required=True,
-        metavar="R",
-        help="a klog root, or a broker's log directory; of the latter several, or one with commas, "
-        "are one broker's log.dirs",
-    )
-    topics.add_verbs(verbs, common)
-    configs.add_verb(verbs, common)
-    consume.add_verb(verbs, common)
-    produce.add_verb(verbs, common)
-    history.add_verb(verbs, common)
-    delete_records.add_verb(verbs, common)
-    jobs.add_verbs(verbs, common)
-    verifiable_producer.add_verb(verbs, common)
-    verifiable_consumer.add_verb(verbs, common)
-    dump.add_verb(verbs)
-    given, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        verb: Parser = given.parser
-        verb.refuse(unknown[0])
-    return given
-
-
-def _run(given: argparse.Namespace) -> int:
-    """Run the verb; what it printed reaches stdout before an error is told."""
-    out = sys.stdout.buffer
-    try:
-        code: int = given.run(given, out)
-        return code
-    finally:
-        out.flush()
-
-
-@contextmanager
-def _warnings_on_stderr() -> Iterator[None]:
-    """Show klog's warnings while a command runs, each once."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("klog: warning: %(message)s"))
-    handler.addFilter(Once())
-    logger = logging.getLogger("klog")
-    logger.addHandler(handler)
-    propagated, logger.propagate = logger.propagate, False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = propagated
-
-
-def _forget_stdout() -> None:
-    """Send what is still buffered nowhere: the reader (`| head`) has left."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -137,7 +137,7 @@ def _batches(
 def _pin(root: Root, options: ReadOptions, start: Position, end: Position) -> scan.Pinned:
     """Resolve two positions to offsets of each partition, as of now."""
     look = root.look()
-    logs = look.open(subscribed(options, look.topics))
+    logs = look.open(subscribed(options, look))
     latest = latest_offsets(logs, options)
     pinned: scan.Pinned = []
     for name, log in logs.items():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from klog.cli.roots import root_with_log
+from klog.cli.stdin import read_input
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.operations import delete_records
 from klog.connector.log.root import KlogRoot
@@ -135,11 +136,9 @@ def _asked(given: argparse.Namespace) -> Starts:
 
 def _read(path: Path) -> Starts:
     """Read the file of kafka-delete-records; raises `OptionError` that says what of it is wrong."""
-    if path.stat().st_size > _MOST_FILE_BYTES:
-        raise OptionError(f"{path}: it has more than {_MOST_FILE_BYTES:,} bytes")
     try:
-        said = json.loads(path.read_bytes())
-    except ValueError as exc:
+        said = json.loads(read_input(path, _MOST_FILE_BYTES))
+    except (ValueError, RecursionError) as exc:
         raise OptionError(f"{path}: it is no JSON: {exc}") from exc
     rows = said.get("partitions") if isinstance(said, dict) else None
     if not isinstance(rows, list) or not rows or said.get("version", 1) != 1:

@@ -17,11 +17,12 @@ from klog.cli.dump_index import Index, Jobs, dump_offset_index, dump_time_index
 from klog.cli.dump_lines import Printer
 from klog.cli.dump_log import Log, dump_log, is_offset
 from klog.cli.dump_records import Show, group_record, plain, transaction_record
-from klog.cli.dump_state import MAX_FILE_BYTES, TEXT_FILES, dump_snapshot, dump_text
+from klog.cli.dump_state import TEXT_FILES, dump_snapshot, dump_text
 from klog.cli.dump_txnindex import dump_transaction_index
+from klog.connector.log.beside import max_bytes_of
 from klog.connector.store.files import File, Store
 from klog.connector.store.schemes import store_for
-from klog.errors import KlogError
+from klog.errors import KlogError, without_passwords
 from klog.logformat.names import MAX_OFFSET
 from klog.logformat.snapshot import read_open_transactions
 
@@ -103,13 +104,14 @@ def dump(given: argparse.Namespace, out: BinaryIO) -> int:
     """Print the files; give 1 if something is wrong in one of them."""
     printer = Printer(out, given.json)
     for path in given.files:
-        printer.say(f"Dumping {path}", "file", file=path)
+        shown = without_passwords(path)
+        printer.say(f"Dumping {shown}", "file", file=shown)
         try:
             _dump_file(printer, path, given)
         except FileNotFoundError:
-            printer.finding("Cannot read", "there is no such file", path)
+            printer.finding("Cannot read", "there is no such file", shown)
         except (KlogError, OSError) as exc:
-            printer.finding("Cannot read", str(exc), path)
+            printer.finding("Cannot read", without_passwords(str(exc)), shown)
     printer.tell()
     return int(printer.findings > 0)
 
@@ -155,14 +157,15 @@ class _Place:
 
 def _dump_file(printer: Printer, given_path: str, given: argparse.Namespace) -> None:
     store, path = store_for(given_path)
+    shown = without_passwords(given_path)
     name = path.rsplit("/", 1)[-1]
     if name in TEXT_FILES:
-        dump_text(printer, given_path, name, _small_file(store, path))
+        dump_text(printer, shown, name, _small_file(store, path))
         return
     found = _NAME.fullmatch(name)
     if found is None:
         raise KlogError("a name that is not known here; see klog dump --help")
-    place = _Place(store, path, given_path, found["stem"], found["suffix"], found["ending"] or "")
+    place = _Place(store, path, shown, found["stem"], found["suffix"], found["ending"] or "")
     _KINDS[place.suffix](printer, place, given)
 
 
@@ -238,11 +241,8 @@ def _opened(store: Store, path: str) -> Iterator[File]:
 
 
 def _small_file(store: Store, path: str) -> bytes:
-    """Read a file of those that are small; raises `KlogError` if it is not."""
-    with _opened(store, path) as file:
-        if file.size_bytes > MAX_FILE_BYTES:
-            raise KlogError(f"{file.size_bytes} bytes, no such file has more than {MAX_FILE_BYTES}")
-        return file.read(0, file.size_bytes)
+    """Read a file of those that are read whole; raises `KlogError` if it is too large for one."""
+    return store.read(path, max_bytes_of(path.rpartition("/")[2]))
 
 
 def _files(text: str) -> list[str]:

@@ -22,8 +22,6 @@ from klog.logformat.schema import Fields
 from klog.logformat.sequence import advance
 from klog.logformat.snapshot import SnapshotEntry, decode_snapshot
 
-MAX_FILE_BYTES = 256 << 20
-
 Rows: TypeAlias = list[Fields]
 
 

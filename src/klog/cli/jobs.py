@@ -6,7 +6,7 @@ import argparse
 from typing import Any, BinaryIO
 
 from klog.cli.roots import directories, klog_root
-from klog.jobs import adopt, compact, export_log, import_log, merge, retain, vacuum, verify
+from klog.jobs import adopt, compact, export_log, import_log, merge, repair, retain, vacuum, verify
 from klog.jobs.command import Command, add_options, write_report
 
 COMMANDS: tuple[Command, ...] = (
@@ -15,6 +15,7 @@ COMMANDS: tuple[Command, ...] = (
     retain.COMMAND,
     vacuum.COMMAND,
     verify.COMMAND,
+    repair.COMMAND,
     export_log.COMMAND,
     adopt.COMMAND,
     import_log.COMMAND,

@@ -15,6 +15,8 @@ from klog.cli.kafka_options import (
     without_client_configs,
 )
 from klog.cli.line_reader import LineFormat, line_format
+from klog.cli.stdin import read_input
+from klog.connector.store.files import SMALL_BYTES
 from klog.errors import CorruptRecordError, OptionError
 from klog.logformat.properties import decode_properties
 
@@ -127,7 +129,7 @@ def _file(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return decode_properties(Path(path).read_bytes())
+        return decode_properties(read_input(Path(path), SMALL_BYTES))
     except CorruptRecordError as exc:
         raise OptionError(f"{path} is no file of properties: {exc}") from exc
 

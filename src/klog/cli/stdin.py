@@ -14,8 +14,11 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TypeVar
+
+from klog.errors import OptionError
 
 CHUNK_BYTES = 1 << 20
 
@@ -80,6 +83,18 @@ class Ending:
         except _AskedToEndError:
             return asked
         return found
+
+
+def read_input(path: Path, max_bytes: int) -> bytes:
+    """Read a file that a command was given, which may be a pipe and say nothing of its size.
+
+    Raises `OptionError` for one of more than `max_bytes`.
+    """
+    with path.open("rb") as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise OptionError(f"{path}: it has more than {max_bytes:,} bytes. Give a smaller file")
+    return data
 
 
 class Input:

@@ -14,7 +14,7 @@ from klog.connector.log.author import random_uuid
 from klog.connector.log.root import KlogRoot, make_root
 from klog.connector.log.state import State
 from klog.connector.log.topics import Topics, check_new_topic
-from klog.errors import OptionError
+from klog.errors import OptionError, without_passwords
 from klog.jobs.printing import write_json, write_lines
 
 
@@ -70,7 +70,8 @@ def create_topic(given: argparse.Namespace, out: BinaryIO) -> int:
         said = said if is_made else f"Topic {given.topic} is there already."
     else:
         state = topics.create(given.topic, given.partitions, config)
-    return _say(given, out, state, [*([f"Created klog root {root.given}."] * is_new), said])
+    made = [f"Created klog root {without_passwords(root.given)}."] * is_new
+    return _say(given, out, state, [*made, said])
 
 
 def alter_topic(given: argparse.Namespace, out: BinaryIO) -> int:

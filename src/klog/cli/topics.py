@@ -19,9 +19,9 @@ from klog.connector.log.partition import Look, PartitionLog, TopicPartition
 from klog.connector.log.raw import RawRoot, retrying
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.topics import described
-from klog.connector.source.subscription import INTERNAL_TOPICS
 from klog.errors import KlogError, OptionError
 from klog.jobs.printing import configs_text, labelled, write_json, write_lines
+from klog.logformat.names import INTERNAL_TOPICS
 
 Facts: TypeAlias = dict[str, int | str]
 """What is known of one partition, by the names that `--json` prints."""
@@ -192,7 +192,7 @@ def _refuse_nothing(given: argparse.Namespace, topics: list[str]) -> None:
     if given.topic is not None:
         raise OptionError(
             f"--topic: no topic matches {given.topic.pattern}; "
-            + (f"the topics here are {', '.join(topics)}" if topics else "there is none here")
+            + (f"the topics here are {', '.join(topics)}" if topics else "there are no topics here")
         )
 
 

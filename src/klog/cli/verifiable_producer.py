@@ -10,6 +10,7 @@ log says that it is there, and only then are its records told as acknowledged.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
@@ -34,8 +35,12 @@ from klog.logformat.partitioner import key_partitions
 
 MOST_TRIES = 10
 _LONGEST_WAIT_SECONDS = 5.0
+_LONGEST_SLEEP_SECONDS = 3600.0
 _AGAIN = (CommitConflictError, CommitStateUnknownError, OSError)
 """After these a batch may be in the log or not, and the same version settles it."""
+_BATCH_MESSAGES = 100
+_BATCHES_A_SECOND = 10
+"""With a throughput: messages are acknowledged by their commit, and so at that rate."""
 _CLIENT_OPTIONS = ("--bootstrap-server", "--acks")
 _HELP = """\
 Prints JSON, an object a line, as kafka-verifiable-producer does: startup_complete, a
@@ -64,10 +69,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.add_argument(
         "--throughput",
-        type=int,
+        type=_throughput,
         default=-1,
         metavar="N",
-        help="messages a second, at most, if >= 0",
+        help="messages a second, at most, if >= 0, such as 0.5; 0 sends one commit and waits for a "
+        "signal",
     )
     parser.add_argument(
         "--value-prefix",
@@ -94,9 +100,9 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument(
         "--batch-messages",
         type=_positive,
-        default=100,
         metavar="N",
-        help="in one commit, the same in all lives of a producer: %(default)s",
+        help=f"in one commit, the same in all lives of a producer: {_BATCH_MESSAGES}, or with "
+        "--throughput those of a tenth of a second, if these are fewer",
     )
     add_client_options(parser, _CLIENT_OPTIONS)
 
@@ -159,6 +165,7 @@ class _Producer:
         self._given, self._name, self._partitions = given, name, partitions
         self._root, self._ending = root, ending
         self._log: Log = open_log(root.given, {})
+        self._batch_messages = given.batch_messages or _batch_messages(given.throughput)
         self._sent = self._acked = 0
         self._start_ms = roots.now_ms()
         self.events = Events(out, roots.now_ms)
@@ -166,7 +173,10 @@ class _Producer:
     def run(self, begin: int) -> bool:
         """Write batch after batch from a number on; False if one cannot be written."""
         most = self._given.max_messages
-        while not self._ending.signal and (most < 0 or begin < most):
+        while most < 0 or begin < most:
+            self._throttle()
+            if self._ending.signal:
+                break
             batch = self._batch(begin)
             self._sent += len(batch.values)
             try:
@@ -176,7 +186,6 @@ class _Producer:
                 return False
             self._tell_success(batch, spans)
             begin = batch.behind
-            self._throttle()
         return True
 
     def summarise(self) -> None:
@@ -193,7 +202,7 @@ class _Producer:
 
     def _batch(self, first: int) -> _Batch:
         given = self._given
-        behind = (first // given.batch_messages + 1) * given.batch_messages
+        behind = (first // self._batch_messages + 1) * self._batch_messages
         if given.max_messages >= 0:
             behind = min(behind, given.max_messages)
         numbers = range(first, behind)
@@ -266,10 +275,39 @@ class _Producer:
         )
 
     def _throttle(self) -> None:
-        if self._given.throughput < 0:
+        """Wait until the next message is due; with a throughput of 0 only the first ones are."""
+        throughput = self._given.throughput
+        if throughput < 0 or not self._sent:
             return
-        due_ms = self._start_ms + 1000 * self._sent / max(1, self._given.throughput)
-        self._ending.sleep((due_ms - roots.now_ms()) / 1000)
+        if not throughput:
+            while not self._ending.signal:
+                self._ending.sleep(_LONGEST_SLEEP_SECONDS)
+            return
+        due_ms = self._start_ms + math.ceil(1000 * self._sent / throughput)
+        while not self._ending.signal and (left_ms := due_ms - roots.now_ms()) > 0:
+            self._ending.sleep(min(left_ms / 1000, _LONGEST_SLEEP_SECONDS))
+
+
+def _batch_messages(throughput: float) -> int:
+    """Give how many messages a commit has, by what may be sent in a second; -1 is no bound."""
+    if throughput < 0:
+        return _BATCH_MESSAGES
+    return max(1, min(_BATCH_MESSAGES, int(throughput / _BATCHES_A_SECOND)))
+
+
+def _throughput(text: str) -> float:
+    """Read messages a second; a whole number stays one, as it is printed again."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of messages a second")
+    return number
 
 
 def _positive(text: str) -> int:
