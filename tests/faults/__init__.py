@@ -41,6 +41,10 @@
                                               test_hostile.py::test_f31_
                                               tests/commits/test_commit.py::test_any_json_is_a_commit
     F32  fifty writers                        test_race.py::test_f32_
+    F33  files lost at rest                   test_lost_files.py::test_f33_
+                                              tests/commits/test_lost_commits.py::test_a_cold_load
+                                              tests/simulation/test_simulation.py::test_a_seed_shows
+    F34  links out of the root                tests/stores/test_links.py::test_nothing_is_deleted
 
 Others cannot be shown before what they are faults of is there:
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,15 +23,21 @@ APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 WORDS = {"tmpfs": "No space left on device. Free some space there", "limit": "File too large"}
 
 
-def full_disk(folder: Path, way: str) -> list[dict[str, object]]:
+def full_disk(folder: Path, way: str) -> Any:
     command = [sys.executable, "-m", "tests.faults.full_disk", str(folder), way]
-    if way == "tmpfs":
-        script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
-        command = [*IN_A_NAMESPACE, "sh", "-c", script, "sh", str(folder), *command]
+    return said_by(on_a_small_disk(folder, command) if way == "tmpfs" else command)
+
+
+def on_a_small_disk(folder: Path, command: list[str]) -> list[str]:
+    """Give what does a command where the folder is a file system of 1 MiB."""
+    script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
+    return [*IN_A_NAMESPACE, "sh", "-c", script, "sh", str(folder), *command]
+
+
+def said_by(command: list[str]) -> Any:
     done = subprocess.run(command, capture_output=True, timeout=120, cwd=PROJECT, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    found: list[dict[str, object]] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 IN_A_NAMESPACE = ("unshare", "-U", "-r", "-m")
@@ -64,6 +71,27 @@ def test_f28_a_full_disk(tmp_path: Path, way: str) -> None:
         "append_named", "checkpoint_and_clean", "merge",
     }  # fmt: skip
     assert ("append_named", False) in errors
+
+
+# Elsewhere tests/commits/test_full_store.py alone shows it.
+if way_to_fill() == "tmpfs":
+
+    @pytest.mark.slow
+    def test_f28_a_vacuum_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+        command = [sys.executable, "-m", "tests.faults.full_disk_vacuum", str(tmp_path)]
+        found = said_by(on_a_small_disk(tmp_path, command))
+        freed, nothing = found["freed"], found["nothing"]
+        topic = freed["during"]["topics"]["t"]
+        assert "error" not in topic
+        assert len(topic["removed"]) == 3
+        assert topic["bytes"] > 3 * 4096
+        assert freed["codes"] == [0, 0]
+        assert freed["horizon"] > 0
+        assert freed["live"] == [True] * 3
+        error = nothing["during"]["topics"]["t"]["error"]
+        assert "not written: No space left on device. Free some space there" in error
+        assert nothing["codes"] == [1, 0]
+        assert nothing["live"] == [True] * 6
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from klog.connector.log.commit import FORMAT, Topic
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
-from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError
+from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError, LostCommitError
 from tests.commits.logs import Clock, CountingStore
 from tests.faults import topic
 from tests.faults.topic import TOPIC_ID, new
@@ -116,16 +116,16 @@ def test_f17_f31_a_writer_leaves_a_bad_commit_as_it_is(damage: str) -> None:
     assert log.paths.commit(3) not in store.files
 
 
-def test_f17_a_commit_behind_a_gap_is_not_read() -> None:
-    """Numbers have no gaps: what lies behind one was never the topic's."""
+def test_f17_a_commit_behind_a_gap_ends_reads_and_writes() -> None:
+    """Numbers have no gaps: one that is missing was lost, or the one behind it is not klog's."""
     store, log, state = begun()
     data = store.files[log.paths.commit(2)]
     store.files[log.paths.commit(4)] = changed(data, version=4)
-    assert log.load().version == 2
-    after = topic.append(log, state, {1: ["b1"]})
-    assert after.version == 3
-    with pytest.raises(KlogError, match="commit 4 "):  # Now it is there, and does not follow.
+    with pytest.raises(LostCommitError, match=r"003\.json: this commit is lost.*004\.json shows"):
         log.load()
+    with pytest.raises(LostCommitError):
+        topic.append(log, state, {1: ["b1"]})
+    assert log.paths.commit(3) not in store.files
 
 
 def put_checkpoint(store: CountingStore, log: TopicLog, data: bytes, version: int) -> str:

@@ -13,7 +13,8 @@ import pytest
 from klog.cli import main
 from klog.connector.log import checkpointing
 from klog.connector.log.topic_log import TopicLog
-from klog.jobs import compact
+from klog.jobs.compacting import workload
+from tests.logformat.ways import CLEANED_BY_LOOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def run_verb(log: TopicLog, verb: Verb) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpointing, "MIN_COMMITS", verb.commits or checkpointing.MIN_COMMITS)
         if verb.compiled:
-            patch.setattr(compact, "WORTH_RECORDS", 0)
+            patch.setattr(workload, "CLEANING", CLEANED_BY_LOOPS)
         assert main([verb.name, "--root", root, *arguments]) == 0
         checkpointing.CHECKPOINTER.join()
 

@@ -9,7 +9,7 @@ checkpoints, what callers were told, and what readers saw.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from klog.connector.log import entries
@@ -55,16 +55,19 @@ class Cast:
     """The topic's id and its partitions when a file was written."""
     kept: dict[str, State] = field(default_factory=dict)
     """By reader the last state they loaded."""
+    watched: Callable[[TopicLog], TopicLog] | None = None
+    """Gives the same log with its loads and commits looked at."""
     _planned: dict[int, tuple[Live, list[entries.Entry]]] = field(default_factory=dict)
 
     def log(self, actor: Actor) -> TopicLog:
         """Give the topic's log as this actor sees it, by their own clock."""
-        return TopicLog(
+        log = TopicLog(
             SimulatedStore(self.world),
             TopicPaths(ROOT, TOPIC),
             lambda: self.world.clock(actor),
             lambda tries: self.idle(2 * tries),
         )
+        return log if self.watched is None else self.watched(log)
 
     def attempt(self, operation: str) -> Attempt:
         """Give what a new try of an operation is called."""

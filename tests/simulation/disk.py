@@ -8,6 +8,7 @@ it gets its name, so no file is torn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from klog.connector.store.contract import Put
@@ -24,6 +25,8 @@ class Disk:
         """By name what was put beside commits, cleaned or not."""
         self.undone: list[str] = []
         """What a loss of power took of what was created; it may have been created again since."""
+        self.on_remove: Callable[[str], None] | None = None
+        """Called with what has just been deleted."""
         self._can_lose = can_lose
         self._unsynced: list[tuple[str, bytes | None]] = []
         """The last changes: of which path, and what was there before."""
@@ -43,6 +46,15 @@ class Disk:
         """Remove a file that may be there."""
         if self.get(path) is not None:
             self._change(path, None)
+            if self.on_remove is not None:
+                self.on_remove(path)
+
+    def take(self, path: str) -> bytes:
+        """Lose a file that is there; gives its bytes."""
+        data = self.get(path)
+        assert data is not None
+        self._set(path, None)
+        return data
 
     def create(self, path: str, data: bytes) -> Put:
         """Write a file that is not there."""

@@ -17,13 +17,14 @@ import pytest
 from klog.connector.log import checkpoint, cleaning, entries, garbage, operations
 from klog.connector.log import commit as commits
 from klog.connector.log.commit import Actions, Progress
+from klog.connector.log.commit_tail import read_by_number
 from klog.connector.log.live import Live
 from klog.connector.log.paths import CheckpointName, checkpoint_name
 from klog.connector.log.state import Build, State, _Folding, fold, tidied
 from klog.connector.log.topic_log import TopicLog, _Outcome
 from klog.connector.store.contract import Put
 from klog.errors import CommitStateUnknownError, KlogError
-from tests.simulation import store_mistakes, writers
+from tests.simulation import loss_mistakes, store_mistakes, writers
 from tests.simulation.world import StoreDownError
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -81,7 +82,7 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
 
     def load(log: TopicLog, cached: State | None = None) -> State:
         state = cached if cached is not None else hinted(log)
-        tail = list(log._commits_from(state.version + 1))
+        tail = read_by_number(log.read, state.version + 1)
         return tidied(fold(state, tail)) if tail else state
 
     patch.setattr(cleaning, "write_checkpoint", write_checkpoint)
@@ -99,8 +100,8 @@ def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
     def load(log: TopicLog, cached: State | None = None) -> State:
         begin = cached
         for _ in range(8):
-            state = begin if begin is not None else log._newest_checkpoint()
-            tail = list(log._commits_from(state.version + 1))
+            state = begin if begin is not None else log.newest_checkpoint()
+            tail = read_by_number(log.read, state.version + 1)
             if log.boundary() > state.version + len(tail):
                 begin = None
                 continue
@@ -207,12 +208,14 @@ def abort_deletes(patch: pytest.MonkeyPatch) -> None:
 def no_grace(patch: pytest.MonkeyPatch) -> None:
     """Delete what a commit took out at once."""
     usual = garbage.find_garbage
-    patch.setattr(garbage, "find_garbage", lambda log, grace_ms: usual(log, -(10**12)))
+    patch.setattr(
+        garbage, "find_garbage", lambda log, grace_ms, **more: usual(log, -(10**12), **more)
+    )
 
 
 def pins_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Delete what a reader has pinned."""
-    patch.setattr(garbage, "pinned_version", lambda log: None)
+    patch.setattr(garbage, "pinned_version", lambda log, pins: None)
 
 
 def pins_kept(patch: pytest.MonkeyPatch) -> None:
@@ -252,6 +255,10 @@ MISTAKES: dict[str, Patch] = {
         pins_not_looked_at,
         pins_kept,
         clock_instead_of_horizon,
+        loss_mistakes.tail_ends_at_a_gap,
+        loss_mistakes.next_number_not_read,
+        loss_mistakes.one_read_proves,
+        loss_mistakes.own_state_no_evidence,
     )
 }
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from klog.connector.log import checkpoint, topic_log
+from klog.connector.log import checkpoint, log_reader, topic_log
 from klog.connector.log import commit as commits
 from klog.connector.log.checkpoint import ReadPart
 from klog.connector.log.commit import Commit
@@ -93,5 +93,6 @@ def remembering(seed: int) -> Iterator[None]:
             patch.setattr(checkpoint, "decode", memory.decode_checkpoint)
             patch.setattr(checkpoint, "parts_of", functools.cache(checkpoint.parts_of))
             patch.setattr(topic_log, "fold", memory.fold)
-            patch.setattr(topic_log, "tidied", lambda state: state)
+            patch.setattr(log_reader, "fold", memory.fold)
+            patch.setattr(log_reader, "tidied", lambda state: state)
         yield

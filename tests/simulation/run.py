@@ -8,15 +8,17 @@ from __future__ import annotations
 import pytest
 
 from klog.connector.log import checkpoint_parts, sidecar
+from klog.connector.log.paths import TopicPaths
 from klog.errors import KlogError
 from tests.simulation import admins, jobs, readers, writers
-from tests.simulation.cast import Cast
+from tests.simulation.cast import ROOT, TOPIC, Cast
 from tests.simulation.checks import check, check_cleaned
+from tests.simulation.losses import Losses
 from tests.simulation.remembered import remembering
 from tests.simulation.world import Actor, FoundError, World
 
 STEPS = 1200
-CALM_STEPS = 1000
+CALM_STEPS = 3000
 STREAMS, BATCHES = ("q1", "q2"), 10
 
 
@@ -38,12 +40,22 @@ def _run(seed: int, steps: int) -> World:
 
 def _play(world: World, steps: int) -> None:
     cast = Cast(world)
+    losses = Losses(cast, steps) if world.scene.loses else None
+    if losses is not None:
+        world.disk.put(TopicPaths(ROOT, TOPIC).description, b"{}")
+        cast.watched = losses.watched
     admins.create(cast)
     try:
         _begin(cast)
         for _ in range(steps):
             world.step()
+            if losses is not None:
+                losses.step()
         world.calm_down()
+        if losses is not None:
+            losses.check_damaged()
+            if not losses.put_back():
+                return
         _finish_streams(cast)
         log = cast.log(Actor("checker", lambda actor: None, 0, restarts=False))
         check(cast, log)

@@ -6,7 +6,7 @@ A fault that hides another is then absent from some seeds, and each seed stays s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 STEP_MS = 1000
@@ -65,13 +65,25 @@ class Scene:
     pins: bool
     """A reader who takes longer than the grace, under a pin."""
     compactors: int
+    loses: str
+    """What kind of files vanish at rest, if any: see `losses.py`."""
+
+
+LOSSES = (
+    "commit", "commits", "commits", "last commit", "sidecar", "checkpoint", "part", "boundary",
+    "segment", "description", "any", "any",
+)  # fmt: skip
+LONG_RETENTION_MS = 5 * GRACE_MS
+"""A log keeps commits for longer than its writers go on without a listing."""
 
 
 def draw(random: Random, seed: int) -> Scene:
     """Draw a scene; what was added to scenes later is drawn apart, so that most stay the same."""
     added = Random(f"added to {seed}")
+    losing = Random(f"losses of {seed}")
+    loses = losing.choice(LOSSES) if losing.random() < 0.25 else ""
     apart, is_disk = random.random() < 0.3, random.random() < 0.3
-    return Scene(
+    scene = Scene(
         chances=Chances(
             fault=random.choice([0.02, 0.06, 0.06, 0.12]),
             crash=random.choice([0.004, 0.012, 0.012, 0.03]),
@@ -99,4 +111,21 @@ def draw(random: Random, seed: int) -> Scene:
         two_queries=random.random() < 0.3,
         pins=random.random() < 0.3,
         compactors=added.choice([0, 0, 1]),
+        loses=loses,
+    )
+    return _losing(scene) if loses else scene
+
+
+def _losing(scene: Scene) -> Scene:
+    """Give a scene what its losses need, and no loss of power: that undoes what they are told by.
+
+    Who goes on from an old state looks at the boundary alone: with that lost, only the retention
+    is in the way of a number that was cleaned.
+    """
+    keeps = scene.loses in ("boundary", "any")
+    return replace(
+        scene,
+        chances=replace(scene.chances, power_loss=0.0),
+        in_parts=scene.in_parts or scene.loses in ("sidecar", "part"),
+        retention_ms=LONG_RETENTION_MS if keeps else scene.retention_ms,
     )

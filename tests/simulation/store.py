@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from klog.connector.store.contract import Put
-from klog.connector.store.files import Entry, check_size
+from klog.connector.store.files import Entry, check_size, entry_names_after
 from tests.simulation.world import StoreDownError, World
 
 TRIES = 4
@@ -25,6 +25,8 @@ Name = tuple[str, int, bool]
 
 class SimulatedStore:
     """A flat space of names."""
+
+    reads_at_once = 1
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -51,6 +53,10 @@ class SimulatedStore:
             names = self._disk.names(folder)
             return [one for one in names if one[0] > before[-1][0]][: self._page]
         return []
+
+    def names_after(self, directory: str, name: str) -> list[str]:
+        """List the names that sort after one."""
+        return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> Any:
         """No protocol opens files."""

@@ -17,26 +17,30 @@ SHOWN_BY = {
     "renamed_over": 0,
     "created_and_filled": 0,
     "answer_dropped": 0,
-    "not_synced": 4,
-    "hint_trusted": 8,
-    "checkpoint_not_checked": 1,
-    "boundary_against_the_end": 68,
-    "no_boundary": 19,
-    "checkpoint_only_read": 125,
+    "not_synced": 7,
+    "hint_trusted": 1,
+    "checkpoint_not_checked": 4,
+    "boundary_against_the_end": 2,
+    "no_boundary": 16,
+    "checkpoint_only_read": 880,
     "no_read_back": 5,
     "offsets_as_staged": 0,
-    "batches_without_a_name": 3,
-    "other_query_skipped": 6,
-    "no_fence": 3,
+    "batches_without_a_name": 5,
+    "other_query_skipped": 9,
+    "no_fence": 17,
     "inputs_not_checked": 2,
-    "partitions_not_looked_at": 11,
-    "topic_id_not_looked_at": 12,
-    "config_not_looked_at": 32,
+    "partitions_not_looked_at": 18,
+    "topic_id_not_looked_at": 5,
+    "config_not_looked_at": 3,
     "abort_deletes": 9,
-    "no_grace": 140,
-    "pins_not_looked_at": 53,
+    "no_grace": 64,
+    "pins_not_looked_at": 64,
     "pins_kept": 10,
     "clock_instead_of_horizon": 0,
+    "tail_ends_at_a_gap": 2,
+    "next_number_not_read": 913,
+    "one_read_proves": 16,
+    "own_state_no_evidence": 2,
 }
 """By mistake, the first seed that shows it. Who changes what klog asks of a store changes these."""
 
@@ -50,7 +54,9 @@ SHOWED_A_FAULT = {
 
 @pytest.mark.parametrize("seed", range(FEW))
 def test_a_seed_shows_no_fault(seed: int) -> None:
-    assert len(history(run(seed))) > 10
+    world = run(seed)
+    # Where a commit is lost, most writers are refused from then on.
+    assert len(history(world)) > (5 if world.scene.loses else 10)
 
 
 @pytest.mark.slow

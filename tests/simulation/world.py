@@ -69,6 +69,10 @@ class World:
     events: Counter[str] = field(default_factory=Counter)
     on_loss: list[Callable[[], None]] = field(default_factory=list)
     """Called when a loss of power has undone commits."""
+    lost: dict[str, bytes] = field(default_factory=dict)
+    """Files that vanished at rest: see `losses.py`."""
+    may_go_back: bool = False
+    """The last commits are among them, and others may go on from those before."""
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -169,7 +173,7 @@ class World:
         try:
             switch()
         except (KlogError, OSError) as exc:
-            if (broken := _unexpected(exc)) is not None:
+            if (broken := _unexpected(exc, has_lost=bool(self.lost))) is not None:
                 raise FoundError(f"{actor.name}: {type(broken).__name__}: {broken}") from exc
             self.events[f"failed: {type(exc).__name__}"] += 1
             self.actors.remove(actor)
@@ -245,9 +249,11 @@ class World:
                 self._late.append((time, call))
 
 
-def _unexpected(exc: BaseException | None) -> BaseException | None:
-    """Give what of an error and its causes no fault of a store explains."""
+def _unexpected(exc: BaseException | None, *, has_lost: bool) -> BaseException | None:
+    """Give what of an error and its causes no fault of a store explains, nor a loss of files."""
     while exc is not None:
+        if has_lost and isinstance(exc, KlogError) and "/root/" in str(exc):
+            return None
         if not isinstance(exc, EXPECTED):
             return exc
         exc = exc.__cause__

@@ -1,0 +1,71 @@
+"""Ways to pass over a commit that was lost at rest: section 3 of the protocol.
+
+The rule: each is put in the place of klog's own way for the time of one run; `losses.py` has to see
+what comes of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from klog.connector.log import log_reader
+from klog.connector.log.commit_tail import Evidence, Read, Tail, read_by_number, read_listed
+from klog.connector.log.log_reader import LogReader
+from klog.connector.log.paths import TopicPaths
+from klog.connector.log.state import State, _Folding
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.files import Store
+from klog.errors import LostCommitError
+
+
+def tail_ends_at_a_gap(patch: pytest.MonkeyPatch) -> None:
+    """Read by number until one is absent, and list nothing."""
+
+    def tail(
+        store: Store, paths: TopicPaths, read: Read, start: int, evidence: Evidence | None
+    ) -> Tail:
+        return Tail(read_by_number(read, start))
+
+    patch.setattr(log_reader, "read_listed", tail)
+    patch.setattr(LogReader, "is_listing_due", lambda log, state: False)
+
+
+def next_number_not_read(patch: pytest.MonkeyPatch) -> None:
+    """Put a commit without a look at the number above it."""
+    patch.setattr(TopicLog, "_is_one_above", lambda log, version: False)
+
+
+def previous_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Replay a commit on top of another than the one that it was put on top of."""
+    patch.setattr(_Folding, "_assert_previous", lambda folding, commit: None)
+
+
+def one_read_proves(patch: pytest.MonkeyPatch) -> None:
+    """Take a listed log's absent commit for lost, without another read and the boundary."""
+    usual = read_listed
+
+    def tail(store: Store, paths: TopicPaths, read: Read, *more: Any) -> Tail:
+        found = usual(store, paths, read, *more)
+        if found.lost is not None:
+            raise LostCommitError(paths.commit(found.lost))
+        return found
+
+    patch.setattr(log_reader, "read_listed", tail)
+
+
+def own_state_no_evidence(patch: pytest.MonkeyPatch) -> None:
+    """Load what is left, whatever this process has loaded before."""
+    usual = LogReader.load_cold
+
+    def load_cold(log: LogReader, known: State | None) -> State:
+        return usual(log, None)
+
+    patch.setattr(LogReader, "load_cold", load_cold)
+    patch.setattr(LogReader, "_list_again", lambda log, cached: usual(log, None))
+
+
+def warm_listing_for_a_cold_load(patch: pytest.MonkeyPatch) -> None:
+    """Take a listing from a state on for one that shows what is below."""
+    patch.setattr(LogReader, "is_cold_load_due", LogReader.is_listing_due)

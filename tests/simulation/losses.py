@@ -1,0 +1,367 @@
+"""Files that vanish from the store while actors run, and what has to hold from then on.
+
+The rule: a loss takes no turn of anybody, and nobody hears of it. From then on
+
+* a load gives the state that the commits of one history lead to, each put on top of the one before,
+  or an error that names a file. It is not shorter than what lies on the store shows, unless it goes
+  on by number from a state that was listed less than a minute ago;
+* nobody commits on top of a lost commit that no checkpoint stands for, unless the commit began less
+  than a minute after the loss. Those that did are in what is loaded later, or the load is an error;
+* nothing goes that was not free to go: commits above the boundary or without a checkpoint at or
+  above them, the newest whole checkpoint, live segments, removed ones inside their grace;
+* nobody hangs;
+* with the lost files put back, and nothing in their place, all is as if nothing had been lost.
+
+Where the last commits are lost nothing may be left that shows it. Others may then go on from the
+commit before: what is asked of that history is only that it is one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from klog.connector.log import checkpoint, cleaning, garbage
+from klog.connector.log.commit import Commit
+from klog.connector.log.log_reader import LISTING_MS
+from klog.connector.log.paths import (
+    CheckpointName,
+    boundary_version,
+    checkpoint_name,
+    commit_version,
+    segment_path,
+    sidecar_name,
+)
+from klog.connector.log.state import Build, State, fold
+from klog.connector.log.topic_log import Attempt, TopicLog
+from tests.simulation import writers
+from tests.simulation.cast import ROOT, Cast
+from tests.simulation.checks import history
+from tests.simulation.scene import GRACE_MS, STEP_MS
+from tests.simulation.world import Actor, FoundError
+
+WINDOW = LISTING_MS // STEP_MS + 2
+"""So many steps a process may go on without a listing; clocks are up to a step off."""
+VERB_STEPS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLog(TopicLog):
+    """A topic's log whose loads and commits are looked at once files were lost."""
+
+    losses: Losses = field(kw_only=True)
+
+    def load(self, cached: State | None = None) -> State:
+        """Load, and compare with what the store shows."""
+        is_listed = cached is None or self.is_listing_due(cached)
+        least = self.losses.least(is_listed=is_listed)
+        state = TopicLog.load(self, cached)
+        self.losses.check_load(state, max(least, -1 if cached is None else cached.version))
+        if cached is None and not self.is_described and state.version >= 0:
+            raise FoundError(f"{self.paths.description} is lost, and version {state.version} given")
+        return state
+
+    def commit(self, state: State, build: Build, attempt: Attempt) -> State:
+        """Commit, and look what it was put on top of."""
+        holes, there = self.losses.holes(), self.losses.versions()
+        after = TopicLog.commit(self, state, build, attempt)
+        if (version := after.writes.get(attempt.write_id)) is not None:
+            self.losses.check_commit(attempt.write_id, version, holes, there)
+        return after
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What was free to go when the files were lost."""
+
+    boundary: int
+    checkpoint: CheckpointName | None
+
+
+class Losses:
+    """What one world loses, and what its actors were told since."""
+
+    def __init__(self, cast: Cast, steps: int) -> None:
+        """Draw when; what it is depends on what there is by then."""
+        self._cast, self._world, self._disk = cast, cast.world, cast.world.disk
+        self._random = Random(f"lost by {cast.world.seed}")
+        self._at = self._random.randrange(steps // 4, steps * 3 // 4)
+        self._lost_at = -1
+        self._before = _Before(-1, None)
+        self._lost_versions: set[int] = set()
+        self._acknowledged: dict[str, int] = {}
+        self._created_at: list[int] = []
+        self._previous: dict[str, str] = {}
+        self._parsed = 0
+        self._truth: tuple[int, State] = (-1, State())
+        self._whole: dict[tuple[bytes, frozenset[str]], bool] = {}
+
+    def watched(self, log: TopicLog) -> WatchedLog:
+        """Give the same log, looked at; who makes it looks for `topic.json`, as a root does."""
+        is_described = self._disk.get(log.paths.description) is not None
+        return WatchedLog(
+            log.store, log.paths, log.clock, log.wait, is_described=is_described, losses=self
+        )
+
+    def step(self) -> None:
+        """Note when commits were made; lose files when it is time and there are any."""
+        more = len(self._disk.created) - len(self._created_at)
+        self._created_at += [self._world.now] * more
+        if self._lost_at < 0 and self._world.now >= self._at:
+            self._lose()
+
+    def _lose(self) -> None:
+        files = self._drawn(self._world.scene.loses)
+        if not files:
+            return
+        self._before = _Before(self._boundary(), self._newest_checkpoint())
+        tip = max(self.versions(), default=-1)
+        for path in files:
+            self._world.lost[path] = self._disk.take(path)
+            self._world.events[f"lost {_kind(path)}"] += 1
+        lost = {commit_version(_name(path)) for path in files if "/log/" in path}
+        self._lost_versions = {version for version in lost if version is not None}
+        self._world.may_go_back = tip in self._lost_versions
+        self._disk.on_remove = self._check_removed
+        self._lost_at = self._world.now
+
+    def _drawn(self, kind: str) -> list[str]:
+        """Draw files of a kind: one or several, a run of the last ones, or of all kinds."""
+        random, paths = self._random, sorted(self._disk.paths())
+        if kind == "any":
+            return random.sample(paths, min(len(paths), random.randrange(1, 6)))
+        own = [path for path in paths if _kind(path) == kind.removesuffix("s").split()[-1]]
+        if kind == "last commit":
+            return own[-random.randrange(1, 4) :]
+        if "commit" in kind:
+            own = own[:-1] if random.random() < 0.5 else own[-4:-1]  # Writers may be below these.
+        if not own:
+            return []
+        if kind == "commits":
+            first, many = random.randrange(len(own)), random.randrange(2, 5)
+            return own[first : first + many] if random.random() < 0.5 else _few(random, own, many)
+        return [random.choice(own[-2:] if kind in ("checkpoint", "boundary") else own)]
+
+    def holes(self) -> list[int]:
+        """Give the lost commits on top of which nobody may commit any more who begins now."""
+        if self._lost_at < 0 or self._world.now - self._lost_at <= WINDOW:
+            return []
+        newest = self._newest_checkpoint()
+        stood_for = max(self._boundary(), -1 if newest is None else newest.version)
+        return sorted(self._lost_versions - self.versions() - set(range(stood_for + 1)))
+
+    def least(self, *, is_listed: bool) -> int:
+        """Give the highest version that the store shows; for one who lists nothing, to all."""
+        if self._lost_at < 0:
+            return -1
+        until = self._world.now - (0 if is_listed else WINDOW)
+        if self._lost_at > until:
+            return -1
+        there = self.versions()
+        old = [
+            version
+            for (path, _), at in zip(self._disk.created, self._created_at, strict=False)
+            if at <= until and (version := _version(path)) is not None and version in there
+        ]
+        newest = self._newest_checkpoint() if is_listed else None
+        return max([*old, -1 if newest is None else newest.version])
+
+    def check_load(self, state: State, least: int) -> None:
+        """Look at what a load gave."""
+        if self._lost_at < 0:
+            return
+        if state.version < least:
+            raise FoundError(f"a load gave version {state.version}, the store shows {least}")
+        self._parse()
+        before = ""
+        for write_id in state.writes:
+            if self._previous.get(write_id) != before:
+                raise FoundError(f"a load gave {write_id} on top of {before or 'nothing'}")
+            before = write_id
+
+    def check_commit(self, write_id: str, version: int, holes: list[int], before: set[int]) -> None:
+        """Look at a commit that was acknowledged; `before` are those that were there before it."""
+        if self._lost_at < 0:
+            return
+        if version + 1 in before:
+            raise FoundError(f"version {version} was acknowledged below one that was there")
+        there = self.versions()
+        if below := [hole for hole in holes if hole < version and hole not in there]:
+            raise FoundError(f"version {version} was acknowledged on top of lost {below}")
+        self._acknowledged[write_id] = version
+
+    def check_damaged(self) -> None:
+        """Let everybody do their work once with the files lost, undisturbed."""
+        cast = self._cast
+
+        def load(actor: Actor) -> None:
+            state = cast.log(actor).load()
+            # In the place of a lost commit that a checkpoint stands for, nobody sees another one.
+            hidden = set(state.writes.values())
+            lost = [
+                write_id
+                for write_id, version in self._acknowledged.items()
+                if write_id not in state.writes and version not in hidden
+            ]
+            if lost:
+                raise FoundError(f"acknowledged after the loss, and not loaded: {sorted(lost)}")
+
+        def append(actor: Actor) -> None:
+            writers.batch_writer(cast, f"after {self._world.now}", 1)(actor)
+
+        verbs: dict[str, Callable[[Actor], object]] = {
+            "load": load,
+            "vacuum": lambda actor: garbage.vacuum(
+                cast.log(actor), cast.attempt("vacuum"), GRACE_MS
+            ),
+            "clean": lambda actor: cleaning.clean_log(cast.log(actor), 0),
+            "append": append,
+            "load again": load,
+        }
+        for name, verb in verbs.items():
+            self._run(name, verb)
+
+    def _run(self, name: str, verb: Callable[[Actor], object]) -> None:
+        def run(actor: Actor) -> None:
+            verb(actor)
+
+        self._world.add(name, run, restarts=False)
+        for _ in range(VERB_STEPS):
+            if not self._world.actors:
+                return
+            self._world.step()
+            self.step()
+        if not self._world.may_go_back and not cast_is_deleted(self._cast):
+            raise FoundError(f"{name} does not end after files were lost")
+        self._world.stop()
+
+    def put_back(self) -> bool:
+        """Put the lost files back; tells whether nothing had been put in the place of commits."""
+        lost, self._world.lost = self._world.lost, {}
+        self._lost_at, self._disk.on_remove = -1, None
+        for path, data in lost.items():
+            if _version(path) is not None and self._disk.get(path) not in (None, data):
+                self._world.events["put in the place of a lost commit"] += 1
+                return False
+        for path, data in lost.items():
+            if self._disk.get(path) is None:
+                self._disk.put(path, data)
+        made = [
+            version for path, _ in self._disk.created if (version := _version(path)) is not None
+        ]
+        if len(set(made)) < len(made):  # It has gone again, or it was the same commit once more.
+            return False
+        self._world.may_go_back = False
+        self._world.events["put back"] += 1
+        return True
+
+    def _check_removed(self, path: str) -> None:
+        if (name := checkpoint_name(_name(path))) is not None and "/parts/" not in path:
+            self._check_checkpoint_removed(path, name)
+        beside = sidecar_name(_name(path))
+        version = _version(path) if beside is None else beside.version
+        if version is not None and version > self._before.boundary:
+            newest = self._newest_checkpoint()
+            if version > self._boundary() or newest is None or newest.version < version:
+                raise FoundError(f"{path} was deleted, and nothing stands for it")
+        relative = path.removeprefix(f"{ROOT}/")
+        if segment_path(relative) is not None and not self._world.may_go_back:
+            self._check_segment_removed(relative)
+
+    def _check_checkpoint_removed(self, path: str, name: CheckpointName) -> None:
+        before = self._before.checkpoint
+        if self._is_whole(path) and (before is None or name >= before):
+            newest = self._newest_checkpoint()
+            if newest is None or newest <= name:
+                raise FoundError(f"{path}, the newest whole checkpoint, was deleted")
+
+    def _check_segment_removed(self, file: str) -> None:
+        many, state = self._truth
+        if many != len(self._disk.created):
+            state = fold(State(), _chained(history(self._world)))
+            self._truth = (len(self._disk.created), state)
+        if file in state.segments["file"].to_pylist():
+            raise FoundError(f"live file {file} was deleted after others were lost")
+        at = {row["file"]: row["timestamp_ms"] for row in state.removed.to_pylist()}.get(file)
+        now = self._world.clock(Actor("", lambda actor: None, 0, restarts=False))
+        is_young = at is not None and now - at < GRACE_MS - 2 * STEP_MS
+        if is_young and not self._world.scene.apart:
+            raise FoundError(f"removed file {file} was deleted inside its grace")
+
+    def _parse(self) -> None:
+        for path, data in self._disk.created[self._parsed :]:
+            if _version(path) is not None:
+                said = json.loads(data)
+                self._previous[said["writeId"]] = said["previousWriteId"]
+        self._parsed = len(self._disk.created)
+
+    def versions(self) -> set[int]:
+        """Give the commits that are there."""
+        found = (_version(path) for path in self._disk.paths())
+        return {version for version in found if version is not None}
+
+    def _boundary(self) -> int:
+        paths = [path for path in self._disk.paths() if "/gc/" in path]
+        found = (boundary_version(_name(path)) for path in paths)
+        return max((version for version in found if version is not None), default=-1)
+
+    def _newest_checkpoint(self) -> CheckpointName | None:
+        paths = [path for path in self._disk.paths() if "/checkpoints/" in path]
+        names = {path: name for path in paths if (name := checkpoint_name(_name(path)))}
+        return max((name for path, name in names.items() if self._is_whole(path)), default=None)
+
+    def _is_whole(self, path: str) -> bool:
+        """Tell whether a checkpoint and all parts of it are there and as their names say."""
+        data = self._disk.get(path)
+        name = checkpoint_name(_name(path))
+        if data is None or name is None or not checkpoint.is_whole(name, data):
+            return False
+        directory = path.rsplit("/", 2)[0]
+        for part in checkpoint.parts_of(data):
+            found = self._disk.get(f"{directory}/parts/{part.name}")
+            if found is None or not checkpoint.is_whole(part.name, found):
+                return False
+        return True
+
+
+def cast_is_deleted(cast: Cast) -> bool:
+    """Tell whether the topic is deleted, so that who appends waits for another."""
+    past = history(cast.world)
+    return not fold(State(), _chained(past)).topic_id
+
+
+def _chained(past: list[Commit]) -> list[Commit]:
+    """Give the commits up to the first that was put on top of another history."""
+    last = ""
+    for number, commit in enumerate(past):
+        if commit.previous_write_id != last:
+            return past[:number]
+        last = commit.write_id
+    return past
+
+
+def _few(random: Random, paths: list[str], many: int) -> list[str]:
+    return random.sample(paths, min(many, len(paths)))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _version(path: str) -> int | None:
+    return commit_version(_name(path)) if "/log/" in path else None
+
+
+def _kind(path: str) -> str:
+    folders = {
+        "/log/": "commit",
+        "/sidecars/": "sidecar",
+        "/checkpoints/": "checkpoint",
+        "/parts/": "part",
+        "/gc/": "boundary",
+        "/pins/": "pin",
+        "/topic.json": "description",
+    }
+    return next((kind for folder, kind in folders.items() if folder in path), "segment")
