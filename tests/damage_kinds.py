@@ -45,6 +45,25 @@ def write_checkpoint(directory: Path, name: str, offset: int) -> None:
     (directory.parent / name).write_text(f"0\n1\n{topic} {number} {offset}\n")
 
 
+def rolled(hurt: Hurt, *contents: bytes) -> Hurt:
+    """Damage the last segment of a broker that had just rolled: put segments of `contents` behind.
+
+    Their indexes are preallocated, as a broker that was killed leaves them.
+    """
+
+    def done(directory: Path) -> object:
+        end = batches(segments(directory)[-1])[-1].last_offset + 1
+        spot = hurt(directory)
+        for number, content in enumerate(contents):
+            log = directory / f"{end + 10 * number:020}.log"
+            log.write_bytes(content)
+            for suffix in (".index", ".timeindex"):
+                log.with_suffix(suffix).write_bytes(bytes(4092))
+        return spot
+
+    return done
+
+
 def flip(segment: int, batch: int, byte: int = -1, bit: int = 0) -> Hurt:
     """Flip a bit of a batch: `byte` counts from its start, or its end where negative."""
 

@@ -29,6 +29,7 @@ from tests.damage_kinds import (
     move,
     orphan_index,
     remove,
+    rolled,
     shorten,
     take_from,
     unmarked,
@@ -38,11 +39,27 @@ from tests.damage_kinds import (
     write_index,
     zero,
 )
+from tests.encode import plain
 
 ZEROS = ("killed", "killed.preallocated")  # one segment, zeros behind 10 batches, nothing flushed
 TXN = ("transactions", "txn.interleaved")  # clean, nine segments, stable to 257
 COMPACTED = ("compacted-before", "compacted")
 LENGTH, MAGIC, COUNT = 8, 16, 57  # bytes of a batch's header
+TORN = partial(damage.tear_last_batch, kept_bytes=99)
+
+# What a broker leaves that is killed just after it rolled: nothing whole lies behind.
+ROLLED = [
+    Case("30 torn before an empty segment", *KILLED, rolled(TORN, b""), below),
+    Case("30 flipped before an empty segment", *KILLED, rolled(flip(-1, -1), b""), below),
+    Case("30 zeros before an empty segment", *KILLED, rolled(damage.append_zeros, b""), whole),
+    Case("30 torn before zeros", *KILLED, rolled(TORN, bytes(4096)), below),
+    Case("30 torn before garbage", *KILLED, rolled(TORN, b"\x5a" * 500, b""), below),
+    Case("30 first batch torn before empty segments", *KILLED,
+         rolled(damage.tear_first_batch, b"", b""), below),
+    Case("30 whole before an empty segment", *KILLED, rolled(lambda directory: None, b""), whole),
+    Case("30 whole before zeros", *KILLED,
+         rolled(lambda directory: None, bytes(4096), b""), whole),
+]  # fmt: skip
 
 DAMAGED_BATCHES = [
     Case("25 in the middle", *SEGMENTS, damage.flip_bit, Refused("CRC-32C")),
@@ -64,6 +81,18 @@ DAMAGED_BATCHES = [
          both(flip(-1, -1), append(b"\x5a" * 500)), below),
     Case("30 last batch, not flushed, garbage that is not cut short behind", *KILLED,
          both(flip(-1, -1), append(b"\xff" * 500)), below),
+    Case("25 torn before an empty segment, clean", *SEGMENTS, rolled(TORN, b""), Refused()),
+    Case("25 torn before an empty segment, flushed", *SEGMENTS,
+         unmarked(rolled(TORN, b"")), Refused()),
+    Case("25 torn before an empty segment, flushed amid", *SEGMENTS,
+         unmarked(rolled(TORN, b""), 198), Refused()),
+    Case("25 torn, and a batch in the segment behind", *KILLED,
+         rolled(TORN, plain(100)), Refused()),
+    Case("25 torn, and a batch two segments behind", *KILLED,
+         rolled(TORN, b"", plain(110)), Refused()),
+    Case("30 torn before an empty segment, not flushed", *SEGMENTS,
+         unmarked(rolled(TORN, b""), 195), below),
+    *ROLLED,
     Case("25 length of a rolled segment's batch", *SEGMENTS, flip(0, 4, LENGTH, 3), Refused()),
     Case("25 length reaches past the active segment", *SEGMENTS, flip(-1, 4, LENGTH, 3), Refused()),
     Case("25 the same, unclean", *SEGMENTS, unmarked(flip(-1, 4, LENGTH, 3), 0), Refused()),

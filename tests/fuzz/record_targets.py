@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 
@@ -163,7 +164,7 @@ def wrapper(data: bytes) -> None:
         assert found[0] == wrapped_by_hand(inner, magic, offset, append_time)
 
 
-def _seen(one: bytes, way: Rented) -> list[encode_legacy.Seen] | None:
+def _seen(one: bytes, way: Rented[ModuleType]) -> list[encode_legacy.Seen] | None:
     try:
         batches = v2.scan(one, 0, len(one))
         v2.check_crcs(one, batches)

@@ -23,6 +23,7 @@ from klog.connector.log.root import KlogRoot, make_root
 from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import Topics
 from klog.jobs import compact, export_log, retain
+from klog.jobs.compacting import workload
 from klog.jobs.compacting.report import CompactedPartition
 from klog.logformat import batch as v2
 from klog.logformat.checkpoint import decode_offset_checkpoint, encode_offset_checkpoint
@@ -31,6 +32,7 @@ from tests.corpus.clients import TIMEOUT_SECONDS, Client
 from tests.kafka.adopted import adopt
 from tests.kafka.cleaned import Batch, Window, batches, broker_logs, klog_logs
 from tests.kafka.cleaning_workloads import Config, Round
+from tests.logformat.ways import BY_COLUMNS, CLEANED_BY_LOOPS
 
 PROPERTIES = {
     "log.cleaner.backoff.ms": "100",
@@ -188,8 +190,8 @@ class Contest:
         clock: Callable[[], int] = lambda: clock_ms  # noqa: E731
         retain.run(None, self.root.given, clock_ms=clock)
         with pytest.MonkeyPatch.context() as patched:
-            if number % 2:  # By loops that numba compiled, which few records are not worth.
-                patched.setattr(compact, "WORTH_RECORDS", 0)
+            # By loops that numba compiled, which few records are not worth, every other time.
+            patched.setattr(workload, "CLEANING", CLEANED_BY_LOOPS if number % 2 else BY_COLUMNS)
             report = compact.run(None, self.root.given, clock_ms=clock)
         return {one.topic: one for one in report.partitions}
 

@@ -9,7 +9,8 @@ from tests.encode import GZIP, Record, batch
 from tests.encode_legacy import plain, wrapper
 from tests.kafka.cleaning_workloads import DAY_MS, HOUR_MS, MINUTE_MS, Round
 
-RATIO, OVERDUE, LEGACY = "differs.ratio", "differs.overdue", "differs.legacy"
+RATIO, OVERDUE = "differs.ratio", "differs.overdue"
+LEGACY = {0: "differs.legacy.v0", 1: "differs.legacy.v1"}
 COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": str(DAY_MS)}
 
 
@@ -18,7 +19,7 @@ def differences(now_ms: int) -> dict[str, list[Round]]:
     return {
         RATIO: [_ratio(now_ms)],
         OVERDUE: [_overdue(now_ms)],
-        LEGACY: [_legacy(now_ms)],
+        **{LEGACY[magic]: [_legacy(now_ms, magic)] for magic in (0, 1)},
     }
 
 
@@ -48,8 +49,8 @@ def _overdue(now_ms: int) -> Round:
     return Round({0: log}, 2, {**COMPACT, **config}, is_left=True)
 
 
-def _legacy(now_ms: int) -> Round:
-    """Write messages of format v1, some compressed, with a tombstone.
+def _legacy(now_ms: int, magic: int) -> Round:
+    """Write messages of format v0 or v1, some compressed, with a tombstone.
 
     A broker of version 4 makes batches v2 of all of them, klog of those alone that it cannot leave
     as they are: a wrapper that loses records, a tombstone, which needs a horizon.
@@ -60,5 +61,6 @@ def _legacy(now_ms: int) -> Round:
     ]
     rows[10] = Record(10, now_ms, b"k1", None)
     rows[7] = Record(7, now_ms, None, b"no key")
-    log = plain(rows[:4], 1) + wrapper(rows[4:8], 1, GZIP) + plain(rows[8:], 1)
+    rows[8] = Record(8, now_ms, b"in the wrapper", b"v8")
+    log = plain(rows[:4], magic) + wrapper(rows[4:9], magic, GZIP) + plain(rows[9:], magic)
     return Round({0: log}, 12, {**COMPACT, "min.cleanable.dirty.ratio": "0.0"})

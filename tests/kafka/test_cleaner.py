@@ -205,16 +205,26 @@ def test_any_record_may_be_overdue(played: Played) -> None:
     assert [each.records for each in one.klog] == [one.broker[1].records]
 
 
-def test_messages_of_old_formats_become_batches(played: Played) -> None:
-    (one,) = played.cleaned(LEGACY)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_old_formats_become_batches(played: Played, magic: int) -> None:
+    (one,) = played.cleaned(LEGACY[magic])
     assert one.broker_cleaned_to == one.klog_cleaned_to == 12
     of_broker, of_klog = (
         [record for each in some for record in each.records] for some in (one.broker, one.klog)
     )
-    assert of_klog == of_broker
-    assert [record[4] for record in of_klog] == [b"v9", None, b"v11"]
-    assert [(each.magic, each.horizon) for each in one.broker] == [(2, None), (2, 0), (2, None)]
-    assert [(each.magic, each.horizon) for each in one.klog] == [(1, None), (2, 0), (1, None)]
+    types = {each.magic: -1 if each.magic == 0 else 0 for each in (*one.broker, *one.klog)}
+    assert [record[2] for record in of_broker] == [0] * 4
+    assert [record[2] for record in of_klog] == [types[each.magic] for each in one.klog]
+    assert [(*record[:2], *record[3:]) for record in of_klog] == [
+        (*record[:2], *record[3:]) for record in of_broker
+    ]
+    assert [record[4] for record in of_klog] == [b"v8", b"v9", None, b"v11"]
+    horizons = [None, None, 0, None]
+    assert [(each.magic, each.horizon) for each in one.broker] == [(2, one) for one in horizons]
+    magics = [2, magic, 2, magic]
+    assert [(each.magic, each.horizon) for each in one.klog] == [
+        *zip(magics, horizons, strict=True)
+    ]
 
 
 def test_the_logs_show_all_that_a_cleaner_does(played: Played) -> None:

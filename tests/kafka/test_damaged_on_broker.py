@@ -19,6 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from klog.errors import CorruptFileError
 from tests.broker import Broker
+from tests.connector.logs import open_log
 from tests.corpus import damage, leftovers, scene
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
 from tests.corpus.damage import Spot
@@ -38,7 +39,7 @@ from tests.damage_cases import (
     without,
 )
 from tests.damage_kinds import KILLED, SEGMENTS, flip, later_scene, zero
-from tests.damage_tables import COMPACTED
+from tests.damage_tables import COMPACTED, ROLLED
 
 pytestmark = pytest.mark.kafka
 
@@ -61,6 +62,7 @@ KILLED_CASES = [
     Case("29 last marker lost", "transactions", "txn.aborted", damage.lose_marker,
          stable_below(10)),
     Case("30 first batch torn", *KILLED, damage.tear_first_batch, below),
+    *ROLLED,
     Case("30 swap", *COMPACTED,
          lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
          replaced("compacted-after", "compacted", 54, 107)),
@@ -101,11 +103,15 @@ CLEAN_CASES = [
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """What became of each case: klog's copy, the spot, and what the broker's consumer was given."""
+    """What became of each case: klog's copy, the spot, and what the broker's consumer was given.
+
+    `log_ends` are where the consumer found the end of each log.
+    """
 
     directories: dict[str, Path]
     spots: dict[str, Spot]
     given: dict[str, Levels]
+    log_ends: dict[str, int]
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +167,20 @@ def _mount(broker: Broker, copy: Path, prefix: str, cases: list[Case]) -> Mounte
     given = {
         name: {level: consumed[level][topic] for level in LEVELS} for name, topic in topics.items()
     }
+    log_ends = {name: _log_end(broker, topic) for name, topic in topics.items()}
     broker.stop()
-    return Mounted({name: copy / f"{topic}-0" for name, topic in topics.items()}, spots, given)
+    directories = {name: copy / f"{topic}-0" for name, topic in topics.items()}
+    return Mounted(directories, spots, given, log_ends)
+
+
+def _log_end(broker: Broker, topic: str) -> int:
+    settings = {"group.id": "none", "isolation.level": "read_uncommitted"}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_SECONDS)
+    finally:
+        consumer.close()
+    return int(end)
 
 
 def _consumed(broker: Broker, topics: list[str], level: str) -> dict[str, list[int]]:
@@ -207,6 +225,9 @@ def test_klog_answers_as_a_broker_that_recovered(case: Case, killed: Mounted) ->
     expected = case.expected(truth(case.scene, case.topic, case.partition), killed.spots[case.name])
     assert killed.given[case.name] == expected
     assert read_both(killed.directories[case.name]) == expected
+    directory = killed.directories[case.name]
+    log = open_log(directory.parent, directory.name.removesuffix("-0"))
+    assert log.log_end == killed.log_ends[case.name]
 
 
 @of([case for case in KILLED_CASES if isinstance(case.expected, Refused)])

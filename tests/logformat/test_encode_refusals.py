@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,9 @@ WAYS = pytest.mark.parametrize("loops", [BY_COLUMNS, BY_LOOPS], ids=["columns", 
 
 @WAYS
 @pytest.mark.parametrize(("given_columns", "words"), REFUSED_ROWS)
-def test_refuses_rows_by_name(given_columns: dict[str, Any], words: str, loops: Rented) -> None:
+def test_refuses_rows_by_name(
+    given_columns: dict[str, Any], words: str, loops: Rented[ModuleType]
+) -> None:
     usual = {"timestamp_ms": column_of(LONG, 1, 2), "key": NULLS, "value": NULLS}
     with pytest.raises(ValueError, match=words):
         list(encode(Records(**usual | given_columns), Form(), loops))
@@ -118,7 +121,9 @@ def small_and(size_bytes: int) -> Records:
 @pytest.mark.usefixtures("lower_limit")
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
 @pytest.mark.parametrize("size_bytes", [LIMIT - 1, LIMIT])
-def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int, loops: Rented) -> None:
+def test_a_batch_as_large_as_a_reader_takes(
+    size_bytes: int, codec: int, loops: Rented[ModuleType]
+) -> None:
     records = small_and(size_bytes)
     form = Form(batch_bytes=LIMIT, codec=codec)
     assert size_in_bytes(records.part(1, 2), form) == size_bytes
@@ -134,7 +139,7 @@ def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int, loops: 
 @WAYS
 @pytest.mark.usefixtures("lower_limit")
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
-def test_refuses_a_record_larger_than_any_batch(codec: int, loops: Rented) -> None:
+def test_refuses_a_record_larger_than_any_batch(codec: int, loops: Rented[ModuleType]) -> None:
     records = small_and(LIMIT + 1)
     form = Form(batch_bytes=LIMIT, codec=codec)
     words = "row 1: the record makes a batch of more than 1000 bytes"
@@ -162,7 +167,7 @@ def test_refuses_more_records_than_one_batch_has_room_for(over: int) -> None:
 @WAYS
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_refuses_a_batch_that_outgrew_the_limit_in_compression(
-    over: int, loops: Rented, monkeypatch: pytest.MonkeyPatch
+    over: int, loops: Rented[ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = Records(column_of(LONG, 1, 2), NULLS, column_of(BYTES, b"", HIGH_BYTES))
     form = Form(batch_bytes=100, codec=GZIP)

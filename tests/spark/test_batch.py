@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
@@ -186,13 +186,44 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("end", [{}, {"endingOffsets": "latest"}, {"endingTimestamp": "5"}])
 @pytest.mark.parametrize(("options", "words"), REFUSED)
 def test_wrong_options_are_refused_at_load(
+    spark: SparkSession, options: dict[str, str], words: str, end: dict[str, str]
+) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, scene("records").log_dirs, **options, **end)
+    assert words in str(caught.value)
+
+
+REFUSED_AS_A_BATCH = [
+    ({"startingOffsets": "latest", "endingTimestamp": "5"}, "startingOffsets: latest (-1)"),
+    ({"endingOffsets": "earliest"}, "endingOffsets: earliest (-2)"),
+    ({"endingOffsets": "newest"}, "endingOffsets: 'newest' is neither"),
+    ({"endingTimestamp": "x"}, "endingTimestamp: 'x' is not a whole number"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED_AS_A_BATCH)
+def test_a_batch_is_refused_in_its_own_words(
     spark: SparkSession, options: dict[str, str], words: str
 ) -> None:
     with pytest.raises(AnalysisException) as caught:
-        load(spark, scene("records").log_dirs, **options)
+        load(spark, scene("records").log_dirs, subscribe="x", **options).count()
     assert words in str(caught.value)
+    assert "a stream has no end" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"endingOffsets": "newest"}, {"endingTimestamp": "5"}])
+def test_a_stream_is_refused_in_its_own_words(
+    spark: SparkSession, options: dict[str, str], tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("klog").options(subscribe="x", **options)
+    rows = stream.load(str(scene("records").log_dirs[0]))
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    (name,) = options
+    with pytest.raises(StreamingQueryException, match=f"{name}: a stream has no end"):
+        writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def test_a_missing_root_is_refused_at_load(spark: SparkSession) -> None:

@@ -16,8 +16,11 @@ import klog
 from klog.connector.store.storage import Storage, storage_of
 from klog.errors import CorruptFileError
 from klog.jobs import compact, export_log, merge, tasks, vacuum, verify
+from klog.jobs.compacting import workload
+from klog.jobs.shares import shares
 from klog.jobs.tasks import run_tasks
 from klog.logformat.cleaning.offset_map import LEAST_BYTES
+from klog.logformat.compiled.compiling import WORTH_RECORDS
 
 CONFIG = {"cleanup.policy": "compact"}
 KEYS = 12_000
@@ -53,9 +56,9 @@ def test_on_spark_as_in_one_process(
 ) -> None:
     here, there = roots
     reports = [compact.run(None, here, "t")]
-    # There by loops that numba compiled, and with little memory, so that a partition is marked for
-    # one range of keys after the other.
-    monkeypatch.setattr(compact, "WORTH_RECORDS", 0)
+    # There by loops that numba compiled, for each task brings so much that is still to do, and
+    # with little memory, so that a partition is marked for one range of keys after the other.
+    monkeypatch.setattr(workload, "BATCH_RECORDS", WORTH_RECORDS)
     reports.append(compact.run(spark, there, "t", map_bytes=LEAST_BYTES))
     assert records(here) == records(there)
     assert len(records(here)) == KEYS
@@ -75,6 +78,12 @@ def test_on_spark_as_in_one_process(
         assert found.records == KEYS + 3
         assert vacuum.run(session, root).exit_code == 0
     assert records(here) == records(there)
+
+
+@pytest.mark.spark
+def test_spark_says_how_many_processes_share_the_tasks(spark: SparkSession) -> None:
+    assert spark.sparkContext.master == "local[2]"
+    assert shares(spark, [10, 10, 10, 10]) == [20, 15, 10, 10]
 
 
 def files(directory: Path) -> dict[str, bytes]:

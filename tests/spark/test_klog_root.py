@@ -11,6 +11,7 @@ from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
+from klog.cli import main
 from klog.connector.embedded import Log
 
 pytestmark = pytest.mark.spark
@@ -87,6 +88,31 @@ def test_a_stream_reads_each_record_once(spark: SparkSession, root: Path, tmp_pa
     log.create_topic("t", partitions=3)
     with pytest.raises(StreamingQueryException, match="deleted and made anew"):
         run()
+
+
+def test_a_stream_that_restarts_behind_delete_records(
+    spark: SparkSession, root: Path, tmp_path: Path
+) -> None:
+    log, seen = klog.open(str(root)), []
+
+    def run(**options: str) -> None:
+        stream = spark.readStream.format("klog").options(subscribe="t", **options)
+        rows = stream.option("startingOffsets", "earliest").load(str(root))
+        query = rows.writeStream.foreachBatch(lambda batch, _: seen.extend(numbers(batch)))
+        query = query.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    append(log, range(10, 20))
+    words = ["--topic", "t", "--partition", "0", "--offset", "7"]
+    assert main(["delete-records", "--root", str(root), *words]) == 0
+    with pytest.raises(StreamingQueryException) as caught:
+        run()
+    assert "t-0: offsets 5 to 6 were deleted: 2 that the stream has not read" in str(caught.value)
+    assert "failOnDataLoss=false to go on with the log start, offset 7" in str(caught.value)
+    assert "read again" not in str(caught.value)
+    run(failOnDataLoss="false")
+    assert sorted(seen) == [*range(10), 11, 13, 14, *range(15, 20)]
 
 
 def test_a_missing_segment_is_named(spark: SparkSession, root: Path) -> None:

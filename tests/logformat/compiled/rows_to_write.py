@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import sys
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def _form(rng: random.Random) -> Form:
     )
 
 
-def made(records: Records, form: Form, loops: Rented) -> tuple[list[bytes], str]:
+def made(records: Records, form: Form, loops: Rented[ModuleType]) -> tuple[list[bytes], str]:
     """Encode rows: the batches, and what was said of a row that is wrong."""
     found: list[bytes] = []
     try:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_chunks_of_few_rows_are_left_to_columns() -> None:
         assert len(asked) == loaded
 
 
-def counted(worth_records: int) -> tuple[Rented, list[int]]:
+def counted(worth_records: int) -> tuple[Rented[ModuleType], list[int]]:
     """Rent the loops; the list gets an element each time that they are loaded."""
     asked: list[int] = []
 
@@ -186,6 +187,20 @@ def test_loops_are_loaded_once_they_are_worth_it() -> None:
     rented, asked = counted(100)
     assert [rented.given(40) for _ in range(4)] == [None, None, writing, writing]
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "loaded"),
+    [
+        ([(40, 100), (40, 60)], [False, False]),
+        ([(40, 101), (1, 1)], [True, True]),
+        ([(40, 0), (20, 61), (1, 1)], [False, True, True]),
+    ],
+)
+def test_what_is_still_to_do_counts_too(given: list[tuple[int, int]], loaded: list[bool]) -> None:
+    """With what was done without them; and once they are loaded they are always used."""
+    rented, _ = counted(100)
+    assert [rented.given(*one) is not None for one in given] == loaded
 
 
 def test_loops_of_which_nothing_is_kept_are_worth_it_later(monkeypatch: pytest.MonkeyPatch) -> None:

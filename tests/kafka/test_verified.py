@@ -1,0 +1,85 @@
+"""What a real broker's coordinators write is sound to `klog verify`, before and after cleaning."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from klog.jobs import adopt, compact, import_log, verify
+from klog.logformat import batch as v2
+from klog.logformat.index import Longs
+from tests.broker import Broker
+from tests.corpus.clients import TIMEOUT_SECONDS, Client
+
+pytestmark = pytest.mark.kafka
+OFFSETS, _ = INTERNAL = ("__consumer_offsets", "__transaction_state")
+PROPERTIES = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "300"}
+CLEANED = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.0001", "delete.retention.ms": "0"}
+
+
+def commit_offsets(broker: Broker, count: int) -> None:
+    """Commit offsets in transactions of which each third aborts."""
+    settings = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+    producer = Producer({**settings, "transactional.id": "mover"})
+    producer.init_transactions(TIMEOUT_SECONDS)
+    consumer = Consumer({**settings, "group.id": "group"})
+    group = consumer.consumer_group_metadata()
+    for number in range(count):
+        producer.begin_transaction()
+        producer.produce("out", str(number))
+        producer.send_offsets_to_transaction([TopicPartition("in", 0, number)], group)
+        end = producer.abort_transaction if number % 3 == 2 else producer.commit_transaction
+        end(TIMEOUT_SECONDS)
+    consumer.close()
+
+
+def sequences(log_dir: Path) -> Longs:
+    """Give the sequences that producers' data in `__consumer_offsets` begin at."""
+    logs = [path.read_bytes() for path in sorted((log_dir / f"{OFFSETS}-0").glob("*.log"))]
+    data = b"".join(logs)
+    headers = v2.scan(data, 0, len(data)).headers
+    found: Longs = headers["base_sequence"][headers["producer_id"] >= 0].astype("i8")
+    return found[found >= 0]
+
+
+def check(log_dir: Path, work: Path) -> None:
+    """Import it and adopt it; what klog compacts of it is sound as well."""
+    imported, adopted = work / "imported", work / "adopted"
+    compacted = {"cleanup.policy": "compact"}
+    import_log.run(None, str(imported), INTERNAL, source=str(log_dir), config=compacted)
+    shutil.copytree(log_dir, adopted)
+    adopt.run(None, str(adopted))
+    for root in (imported, adopted):
+        assert verify.run(None, str(root)).findings == ()
+    for topic in INTERNAL:
+        compact.run(None, str(imported), topic)
+    assert verify.run(None, str(imported)).findings == ()
+
+
+def test_what_coordinators_write(tmp_path: Path) -> None:
+    with Broker(tmp_path / "broker", PROPERTIES) as broker:
+        (log_dir,) = broker.log_dirs
+        client = Client(broker)
+        client.create("out", "what transactions write beside the offsets")
+        client.create("in", "what the offsets are of")
+        commit_offsets(broker, 6)
+        for topic in INTERNAL:
+            client.configure(topic, CLEANED)
+        broker.stop()
+        assert sequences(log_dir).tolist() == [0] * 6
+        check(log_dir, tmp_path / "before")
+        broker.start()
+        for _ in range(3):
+            time.sleep(1.5)  # So that the next commit rolls the segment, which is then cleaned.
+            commit_offsets(broker, 3)
+        deadline = time.monotonic() + 60
+        while (log_dir / f"{OFFSETS}-0" / f"{0:020}.log").stat().st_size > 900:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        broker.stop()
+        assert len(sequences(log_dir)) < 15
+        check(log_dir, tmp_path / "after")
