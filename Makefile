@@ -117,6 +117,7 @@ bench: $(READY) ## Benchmarks, with the ratios to Parquet and to other decoders
 
 bench-tiny: $(READY) ## The same at a tiny size, so that they cannot rot
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny
+	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many
 
 smoke-next: $(NEXT_READY) ## Read the corpus on the next PySpark
 	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEXT)/bin/python \

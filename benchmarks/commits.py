@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
 from statistics import median, quantiles
 from threading import Barrier
 
@@ -35,7 +36,7 @@ from klog.connector.log.committed import CommittedPartition
 from klog.connector.log.description import Description
 from klog.connector.log.live import ROWS, Live
 from klog.connector.log.partition import TopicPartition
-from klog.connector.log.paths import SegmentPath, TopicPaths
+from klog.connector.log.paths import SegmentPath, TopicPaths, commit_name
 from klog.connector.log.root import KlogRoot, back_off, now_ms
 from klog.connector.log.state import REMEMBERED_WRITES, State
 from klog.connector.log.topic_log import Attempt, TopicLog
@@ -67,11 +68,14 @@ class Sizes:
 
     segments: tuple[int, ...] = (100_000, 1_000_000)
     histories: tuple[int, ...] = HISTORIES
+    retained: int = 1_000_000
     commits: int = 3_000
     writers: int = 50
 
 
-TINY = Sizes(segments=(3_000,), histories=(1_000, 1_000_000), commits=120, writers=5)
+TINY = Sizes(
+    segments=(3_000,), histories=(1_000, 1_000_000), retained=2_000, commits=120, writers=5
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ def run(sizes: Sizes) -> Iterator[Result]:
         yield from _latencies(f"{made}/latencies", sizes.commits)
         for version in sizes.histories:
             yield from _history(f"{made}/{version}", version)
+        yield from _retained(f"{made}/retained", sizes.retained)
 
 
 def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Result]:
@@ -163,7 +168,10 @@ class _Latency:
 
 
 def _latency(log: TopicLog, commits: int, *, beside: bool) -> _Latency:
-    state = replace(created(log), writes=_writes(REMEMBERED_WRITES))
+    state = created(log)
+    state = replace(state, writes={**_writes(REMEMBERED_WRITES - 1), **state.writes})
+    # From it the writer loads again after a hundred commits.
+    state = replace(state, checkpoint=write_checkpoint(log, state))
     checkpointer, seconds = Checkpointer(), []
     for _ in range(commits):
         began = time.perf_counter()
@@ -172,7 +180,7 @@ def _latency(log: TopicLog, commits: int, *, beside: bool) -> _Latency:
         if beside:
             state = checkpointer.offer(log, state)
     checkpointer.join()
-    written = len(log.names(log.paths.checkpoints))
+    written = len(log.names(log.paths.checkpoints)) - 1
     return _Latency(median(seconds), quantiles(seconds, n=100)[98], written)
 
 
@@ -190,6 +198,23 @@ def _history(root: str, version: int) -> Iterator[Result]:
     yield Result(
         "commit", size, _median_ms(lambda: states.append(append(log, states[-1])), 99), "ms"
     )
+
+
+def _retained(root: str, commits: int) -> Iterator[Result]:
+    """Load at the end of a log that keeps all its commits, which a load lists; none is read."""
+    store, path = writable_store_for(root)
+    log = log_at(store, path)
+    state = state_of(LIVE_SEGMENTS, commits)
+    write_checkpoint(log, state)
+    for _ in range(50):
+        state = append(log, state)
+    for version in range(commits):
+        Path(log.paths.commit(version)).touch()
+    size = f"{commits:,} commits kept, 50 behind the checkpoint"
+    after = commit_name(commits)
+    listing = _median_ms(lambda: store.names_after(log.paths.commits, after), 5)
+    yield Result("names listed", size, listing, "ms")
+    yield Result("cold load", size, _median_ms(log.load, 5), "ms")
 
 
 def _loads(segments: int) -> Iterator[Result]:
@@ -351,6 +376,8 @@ def state_of(segments: int, version: int) -> State:
         log_end=(each * 1000,) * PARTITIONS,
         live=Live.of(rows),
         writes=_writes(min(version, REMEMBERED_WRITES)),
+        listed_ms=now_ms(),
+        loaded_ms=now_ms(),
     )
 
 

@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
@@ -89,6 +90,6 @@ def measure(logs: list[bytes], rounds: int) -> Times:
     return interleaved(works, rounds, time.process_time)
 
 
-def _read(logs: list[bytes], loops: Rented) -> int:
+def _read(logs: list[bytes], loops: Rented[ModuleType]) -> int:
     with read_by(loops):
         return read_klog(logs)
