@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -71,7 +71,7 @@ class Server:
         atexit.register(self.kill)
         try:
             self._start()
-            self._wait()
+            self._wait_until(self._ready)
         except BaseException:
             self.kill()
             raise
@@ -116,12 +116,12 @@ class Server:
             )
         self._processes.append(process)
 
-    def _wait(self) -> None:
+    def _wait_until(self, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             if any(process.poll() is not None for process in self._processes):
                 raise ServerError(f"a server ended at start\n{self.tail()}")
-            if self._ready():
+            if is_ready():
                 return
             time.sleep(0.1)
         raise ServerError(f"not ready in {START_TIMEOUT_SECONDS} s\n{self.tail()}")
@@ -269,7 +269,7 @@ class Hdfs(Server):
         self.kill()
         atexit.register(self.kill)
         self._run()
-        self._wait()
+        self._wait_until(self._ready)
 
     def kill_datanode(self) -> None:
         """Kill the first DataNode alone."""

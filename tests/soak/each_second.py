@@ -62,6 +62,15 @@ class Counted:
         self.requests += 1
         return self._store.entries(directory)
 
+    def names_after(self, directory: str, name: str) -> Any:
+        self.requests += 1
+        return self._store.names_after(directory, name)
+
+    @property
+    def reads_at_once(self) -> int:
+        count: int = self._store.reads_at_once
+        return count
+
     def read(self, path: str, most_bytes: int | None = None) -> bytes:
         self.requests += 1
         data: bytes = self._store.read(path, most_bytes)

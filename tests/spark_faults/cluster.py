@@ -5,10 +5,10 @@ The workers have addresses of their own: a speculative copy of a task goes to an
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.broker import free_ports
 from tests.servers import Server
 
 WORKERS = ("127.0.0.1", "127.0.0.2")
@@ -21,13 +21,22 @@ class Cluster(Server):
     url: str
 
     def _start(self) -> None:
-        (port,) = free_ports(1)
-        self.url = f"spark://127.0.0.1:{port}"
-        self._run(f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", str(port))
+        self._run(f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", "0")
+        self._wait_until(self._is_master_there)
         for host in WORKERS:
             folder = str(self.work / host)
             sizes = ("--cores", "1", "--memory", "1g", "--work-dir", folder)
             self._run(f"{_DEPLOY}.worker.Worker", "--host", host, *sizes, self.url)
+
+    def _is_master_there(self) -> bool:
+        """Read the address off the master's log: it takes another port where one was taken."""
+        told = re.search(r"Starting Spark master at (spark://\S+)", self._log())
+        if told is not None:
+            self.url = told[1]
+        return told is not None
+
+    def _log(self) -> str:
+        return self.output.read_text(errors="replace")
 
     def _run(self, main_class: str, *arguments: str) -> None:
         spec = find_spec("pyspark")
@@ -42,8 +51,7 @@ class Cluster(Server):
         )
 
     def _ready(self) -> bool:
-        output = self.output.read_text(errors="replace")
-        return output.count("Successfully registered with master") == len(WORKERS)
+        return self._log().count("Successfully registered with master") == len(WORKERS)
 
     def conf(self, faults: Path, hooks: Path) -> dict[str, str]:
         """Give the settings of a session whose executors look for faults in a folder."""
