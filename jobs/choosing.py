@@ -18,11 +18,16 @@ def open_root(given: str, storage: Storage) -> KlogRoot:
     """Open a klog root. Raises `OptionError` for a directory that has no commit logs."""
     found = find_root(given, storage)
     if found is None:
-        raise OptionError(
-            f"{given} is no klog root: it has no commit logs, and a broker keeps its own logs in "
-            "order. Give a root that `klog topics create` or a write has made"
-        )
+        raise not_a_klog_root(given)
     return found
+
+
+def not_a_klog_root(given: str) -> OptionError:
+    """Return the error for a directory that has no commit logs."""
+    return OptionError(
+        f"{given} is no klog root: it has no commit logs, and a broker keeps its own logs in "
+        "order. Give a root that `klog topics create` or a write has made"
+    )
 
 
 def chosen(

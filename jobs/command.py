@@ -66,6 +66,14 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
+def name_and_value(text: str) -> tuple[str, str]:
+    """Split `name=value`; `argparse.ArgumentTypeError` for what is none."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value
+
+
 def write_report(report: Report, out: BinaryIO, *, as_json: bool) -> int:
     """Print a report and give the exit code."""
     if as_json:

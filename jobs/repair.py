@@ -14,95 +14,38 @@ if __name__ == "__main__":
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from klog.connector.log import commit as commits
+from klog.connector.log import description
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.cleaning import is_durable
-from klog.connector.log.commit import hole_to_json
+from klog.connector.log.commit import MAX_PARTITIONS
 from klog.connector.log.max_sizes import read_named
+from klog.connector.log.root import FORMAT_FILE, find_root_to_repair
 from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.contract import Put
+from klog.connector.log.topics import NO_CONFIG
+from klog.connector.store.contract import Put, WritableStore
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import KlogError, without_passwords
-from klog.jobs.choosing import open_root
-from klog.jobs.command import DONE, REFUSED, Command
-from klog.jobs.printing import labelled
-from klog.jobs.repairing.planning import Plan, Planner
+from klog.errors import KlogError, OptionError
+from klog.jobs.adopting.broker import cluster_id_of
+from klog.jobs.choosing import not_a_klog_root, open_root
+from klog.jobs.command import Command, name_and_value
+from klog.jobs.repairing.filling import Choices
+from klog.jobs.repairing.planning import NEW_ID, Plan, Planner
+from klog.jobs.repairing.repair_report import RepairReport
+from klog.logformat.metadata import is_topic_id
+from klog.logformat.topic_config import klog_topic_config
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NO_CHOICES = Choices()
 MAX_PLANS = 100
 """Others may put what was planned so often before a repair gives up."""
-
-
-@dataclass(frozen=True, slots=True)
-class RepairReport:
-    """What a repair put, or would put, by topic."""
-
-    root: str
-    dry_run: bool
-    topics: dict[str, Plan]
-    seconds: float = 0.0
-
-    @property
-    def exit_code(self) -> int:
-        """Return 1 if a topic cannot be repaired, or was not because this was a dry run."""
-        plans = self.topics.values()
-        undone = any(plan.problem or (self.dry_run and plan.lost) for plan in plans)
-        return REFUSED if undone else DONE
-
-    def lines(self) -> Iterator[str]:
-        """Return the lines of each topic, and one that sums up."""
-        for topic, plan in self.topics.items():
-            for one in plan.lost:
-                yield labelled({"Topic": topic, "Lost": str(one)})
-            if plan.problem:
-                yield labelled({"Topic": topic, "Error": plan.problem})
-            if plan.checkpoint is not None:
-                yield labelled({"Topic": topic, "Boundary": plan.checkpoint.version})
-            for commit in plan.commits:
-                yield labelled({"Topic": topic, "Commit": commit.version})
-                for entry in commit.actions.add:
-                    offsets = f"{entry['base_offset']} to {entry['next_offset'] - 1}"
-                    yield f"\t{labelled({'Added': entry['file'], 'Offsets': offsets})}"
-                for hole in commit.actions.holes:
-                    offsets = f"{hole.base_offset} to {hole.next_offset - 1}"
-                    yield f"\t{labelled({'Hole': hole.partition, 'Offsets': offsets})}"
-        if not any(plan.lost or plan.problem for plan in self.topics.values()):
-            yield "Nothing is lost."
-        elif self.dry_run:
-            yield "This was a dry run: give --execute to put what is named."
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the report for machines, in camelCase."""
-        return {
-            "root": without_passwords(self.root),
-            "dryRun": self.dry_run,
-            "topics": {topic: _as_json(plan) for topic, plan in self.topics.items()},
-            "seconds": round(self.seconds, 3),
-        }
-
-
-def _as_json(plan: Plan) -> dict[str, Any]:
-    said = [
-        {
-            "version": commit.version,
-            "added": [entry["file"] for entry in commit.actions.add],
-            "holes": [hole_to_json(hole) for hole in commit.actions.holes],
-        }
-        for commit in plan.commits
-    ]
-    return {
-        "lost": [{"first": one.first, "last": one.last} for one in plan.lost],
-        "boundary": None if plan.checkpoint is None else plan.checkpoint.version,
-        "commits": said,
-        "error": plan.problem or None,
-    }
 
 
 def run(
@@ -111,30 +54,72 @@ def run(
     topic: str | Sequence[str] | None = None,
     *,
     use: Sequence[str] = (),
+    declare_holes: bool = False,
+    topic_id: str = "",
+    partitions: int = 0,
+    config: Mapping[str, str] = NO_CONFIG,
+    cluster_id: str = "",
     storage: Storage = NOTHING_GIVEN,
     dry_run: bool = True,
 ) -> RepairReport:
-    """Repair one topic, several, or all; all is done in this process.
+    """Repair one topic, several, or all, and the root itself; all is done in this process.
 
-    `use` are segments that were chosen to be added, in the order of the log. Raises `OptionError`
-    for a root without commit logs.
+    `use` to `config` are what only the user knows of a topic (`filling.Choices`); `cluster_id` is
+    for a root that has lost its `format.json`: by default that of `meta.properties`, or a new one.
+    Raises `OptionError` for a root without commit logs, and for a choice about one topic where
+    several are repaired.
     """
     begun = time.monotonic()
-    found = open_root(root, storage)
+    choices = Choices(use, declare_holes, topic_id, partitions, config)
+
+    def known_cluster_id(store: WritableStore, path: str) -> str:
+        return cluster_id or cluster_id_of(store, path) or random_uuid()
+
+    opened = find_root_to_repair(root, known_cluster_id, storage)
+    if opened is None:
+        raise not_a_klog_root(root)
+    found, lost_format = opened
     named = [topic] if isinstance(topic, str) else topic
+    names = list(dict.fromkeys(found.topic_names() if named is None else named))
+    _check_choices(choices, names)
+    if lost_format and not dry_run:
+        found.store.put_if_absent(f"{found.path}/{FORMAT_FILE}", lost_format)
+        found = open_root(root, storage)  # What is there counts, whoever put it.
     plans = {}
-    for name in dict.fromkeys(found.topic_names() if named is None else named):
+    for name in names:
         log = found.log_to_read(name) if dry_run else found.log_to_write(name)
-        own = [file for file in use if file.startswith(f"{name}-")]
-        plans[name] = repair_topic(log, own, dry_run=dry_run)
-    return RepairReport(found.given, dry_run, plans, time.monotonic() - begun)
+        used = [file for file in choices.use if file.startswith(f"{name}-")]
+        plans[name] = repair_topic(log, replace(choices, use=used), dry_run=dry_run)
+    file = f"{found.path}/{FORMAT_FILE}" if lost_format else ""
+    return RepairReport(found.given, dry_run, plans, file, time.monotonic() - begun)
 
 
-def repair_topic(log: TopicLog, use: Sequence[str] = (), *, dry_run: bool = True) -> Plan:
+def _check_choices(choices: Choices, names: Sequence[str]) -> None:
+    """Raise `OptionError` for what is wrong in itself."""
+    of_one = {
+        "topic-id": choices.topic_id,
+        "partitions": choices.partitions,
+        "config": choices.config,
+        "declare-holes": choices.declare_holes,
+    }
+    given = [f"--{name}" for name, value in of_one.items() if value]
+    if given and len(names) != 1:
+        raise OptionError(f"{', '.join(given)}: name the one topic that is meant with --topic")
+    if choices.topic_id not in ("", NEW_ID) and not is_topic_id(choices.topic_id):
+        raise OptionError(
+            f"--topic-id {choices.topic_id!r} is no topic id: 22 characters of URL-safe base64, or "
+            f"{NEW_ID}"
+        )
+    if not 0 <= choices.partitions <= MAX_PARTITIONS:
+        raise OptionError(f"--partitions {choices.partitions}: from 1 to {MAX_PARTITIONS:,}")
+    klog_topic_config(choices.config)
+
+
+def repair_topic(log: TopicLog, choices: Choices = NO_CHOICES, *, dry_run: bool = True) -> Plan:
     """Plan the repair of a topic's log, and put what is planned unless it is a dry run."""
     for tries in range(MAX_PLANS):
-        plan = Planner(log, random_uuid, this_engine(), use).plan()
-        if dry_run or plan.problem or not plan.lost or _put(log, plan):
+        plan = Planner(log, random_uuid, this_engine(), choices).plan()
+        if dry_run or plan.problem or not plan.is_needed or _put(log, plan):
             return plan
         log.wait(tries + 1)
     raise KlogError(f"{log.paths.directory}: others changed this log meanwhile; run repair again")
@@ -142,6 +127,9 @@ def repair_topic(log: TopicLog, use: Sequence[str] = (), *, dry_run: bool = True
 
 def _put(log: TopicLog, plan: Plan) -> bool:
     """Put what is planned; false if another's file was there, so that it is planned again."""
+    if plan.description:
+        # Every klog wrote the same, so whoever puts it puts what is lost.
+        log.store.put_if_absent(plan.description, description.encode({}))
     if plan.checkpoint is not None:
         name = plan.checkpoint
         path = log.paths.checkpoint(name)
@@ -161,10 +149,37 @@ def _put(log: TopicLog, plan: Plan) -> bool:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--execute", action="store_true", help="put; without it, only tell")
     parser.add_argument(
         "--use", action="append", default=[], metavar="FILE", help="add this segment again"
     )
-    parser.add_argument("--execute", action="store_true", help="put; without it, only tell")
+    parser.add_argument(
+        "--declare-holes", action="store_true", help="no other segment belongs to lost commits"
+    )
+    parser.add_argument(
+        "--topic-id",
+        default="",
+        metavar="ID",
+        help=f"of a topic without its first commit; {NEW_ID}: make one",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="how many a lost commit set",
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="a config of a topic without its first commit; by default nothing expires",
+    )
+    parser.add_argument(
+        "--cluster-id", default="", metavar="ID", help="of a root without its format.json"
+    )
 
 
 def _run(spark: SparkSession | None, given: argparse.Namespace) -> RepairReport:
@@ -172,18 +187,30 @@ def _run(spark: SparkSession | None, given: argparse.Namespace) -> RepairReport:
         raise argparse.ArgumentError(
             None, "argument --dry-run: not allowed with argument --execute"
         )
-    return run(spark, given.root, given.topic, use=given.use, dry_run=not given.execute)
+    return run(
+        spark,
+        given.root,
+        given.topic,
+        use=given.use,
+        declare_holes=given.declare_holes,
+        topic_id=given.topic_id,
+        partitions=given.partitions,
+        config=dict(given.config),
+        cluster_id=given.cluster_id,
+        dry_run=not given.execute,
+    )
 
 
 COMMAND = Command(
     "repair",
     "put what stands for lost commits; a dry run unless told otherwise",
     """\
-Restore lost commits from a copy if there is one. Repair is for the case that there is none:
-  boundary    a complete checkpoint at or above the lost commits stands for them
-  commit      adds segments that fill the missing offsets exactly, or declares a hole
+Restore lost files from a copy if there is one. Repair is for the case that there is none:
+  boundary     a complete checkpoint at or above the lost commits stands for them
+  commit       adds segments that fill the missing offsets exactly, or declares a hole
+  topic.json, format.json   are put again
 It never overwrites, renumbers or deletes. Stop all writers of the topic first. Exit code 1: a dry
-run found lost commits, or a topic cannot be repaired.""",
+run found something lost, or a topic cannot be repaired.""",
     _add_options,
     _run,
 )

@@ -145,7 +145,7 @@ class LogReader:
         except FileNotFoundError:
             raise KlogError(
                 f"{path}: this file is lost: the topic has commits up to version {state.version}. "
-                "Restore it from a copy"
+                "Restore it from a copy, or run `klog repair`"
             ) from None
 
     def _own_commit(self, state: State) -> Commit | None:

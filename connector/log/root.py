@@ -14,8 +14,9 @@ from __future__ import annotations
 import difflib
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from klog.connector.log import description
 from klog.connector.log.commit import MAX_PARTITIONS
@@ -163,6 +164,27 @@ def find_root(given: str, storage: Storage = NOTHING_GIVEN) -> KlogRoot | None:
     return _read_root(given, *log_store_for(given, storage))
 
 
+def find_root_to_repair(
+    given: str, cluster_id: Callable[[WritableStore, str], str], storage: Storage = NOTHING_GIVEN
+) -> tuple[KlogRoot, bytes] | None:
+    """Find the klog root at a path or URL, also one that has lost its `format.json`.
+
+    Returns with it the bytes of that file if it is lost, with the cluster id that the function
+    makes; None where a directory is raw Kafka. Writes nothing.
+    """
+    store, path = log_store_for(given, storage)
+    if not _has_lost_format(store, path):
+        found = _read_root(given, store, path)
+        return None if found is None else (found, b"")
+    data = description.encode(_first_description(cluster_id(store, path), 1))
+    file = f"{path}/{FORMAT_FILE}"
+    return _root_of(given, store, path, description.decode(file, data)), data
+
+
+def _first_description(cluster_id: str, num_partitions: int) -> dict[str, Any]:
+    return {"clusterId": cluster_id, "config": {"num.partitions": str(num_partitions)}}
+
+
 def make_root(
     given: str,
     new_id: str,
@@ -180,7 +202,7 @@ def make_root(
         return found
     _refuse_raw(given, store, path)
     probe(store, f"{path}/{KLOG}")
-    said = {"clusterId": new_id, "config": {"num.partitions": str(num_partitions)}}
+    said = _first_description(new_id, num_partitions)
     store.put_if_absent(f"{path}/{FORMAT_FILE}", description.encode(said))
     # Read back: another may have been first, and what is used is what is there.
     found = _read_root(given, store, path)
@@ -221,30 +243,35 @@ def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
     try:
         data = store.read(file, SMALL_BYTES)
     except (FileNotFoundError, NotADirectoryError):
-        _refuse_lost_format(store, path)
+        if _has_lost_format(store, path):
+            raise KlogError(
+                f"{file}: this file is lost: {path}/{KLOG}/{TOPICS} is there, so the directory is "
+                "a klog root. Restore it from a copy, or run `klog repair`"
+            ) from None
         return None
-    found = description.decode(file, data)
+    return _root_of(given, store, path, description.decode(file, data))
+
+
+def _root_of(given: str, store: WritableStore, path: str, found: Description) -> KlogRoot:
+    file = found.path
     cluster_id, config = found.others.get("clusterId"), found.others.get("config")
     if not isinstance(cluster_id, str):
         raise UnsupportedFormatError(f"{file}: its clusterId is {str(cluster_id)[:100]!r}")
     return KlogRoot(given, store, path, cluster_id, _num_partitions(file, config), found)
 
 
-def _refuse_lost_format(store: WritableStore, path: str) -> None:
-    """Raise `KlogError` for topics of klog's whose root has lost its format: one listing.
+def _has_lost_format(store: WritableStore, path: str) -> bool:
+    """Tell topics of klog's whose root has lost its format: one listing.
 
     A directory that is being adopted has no format yet, and says so.
     """
     try:
         names = {entry.name for entry in store.entries(f"{path}/{KLOG}")}
     except (FileNotFoundError, NotADirectoryError):
-        return
-    file = f"{path}/{FORMAT_FILE}"
-    if TOPICS in names and ADOPTING not in names and not _is_there(store, file):
-        raise KlogError(
-            f"{file}: this file is lost: {path}/{KLOG}/{TOPICS} is there, so the directory is a "
-            "klog root. Restore it from a copy"
-        )
+        return False
+    return (
+        TOPICS in names and ADOPTING not in names and not _is_there(store, f"{path}/{FORMAT_FILE}")
+    )
 
 
 def _is_there(store: WritableStore, path: str) -> bool:

@@ -1,8 +1,9 @@
 """Segments that no commit names, and that a lost commit may have added.
 
-The rule: a candidate is a file of klog's own pattern that is sound from its first byte to its last.
-Where the log's end at its birth is known, the first file of its attempt begins there: so does what
-an append staged, and nothing that a merge or a compaction wrote.
+The rule: a candidate is a file that is sound from its first byte to its last. The log end at a
+file's birth tells an append from what a merge or a compaction wrote: an append begins there, and
+after a loss, as the log end that is known may be too low, there or above. Where the log end at its
+birth is not known, and for a broker's file, nothing tells them apart: such a file is doubtful.
 """
 
 from __future__ import annotations
@@ -26,35 +27,59 @@ Key = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
+class KnownEnds:
+    """Log ends by version, in rising order; above version `exact` they may be too low."""
+
+    ends: Mapping[int, tuple[int, ...]]
+    exact: int
+
+    def is_append(self, birth: int | None, partition: int, base: int) -> bool | None:
+        """Tell whether a file of this birth and first offset is an append; None if unknown."""
+        known = [version for version in self.ends if birth is not None and version <= birth]
+        if not known:
+            return None
+        version = max(known)
+        ends = self.ends[version]
+        end = ends[partition] if partition < len(ends) else 0
+        is_exact = version == birth and version <= self.exact
+        return base == end if is_exact else base >= end
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What may be appends to a partition: the segments of each attempt, in order."""
+
+    appends: Attempts
+    doubtful: Attempts
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
-    """Unreferenced segments of a topic; `ends` are log ends by version, where they are known."""
+    """Unreferenced segments of a topic, and the log ends that tell appends from others."""
 
     log: LogReader
     files: Iterable[str]
-    ends: Mapping[int, tuple[int, ...]]
+    known: KnownEnds
 
-    def of_partition(self, partition: int, max_birth: int, min_offset: int) -> Attempts:
-        """Return what may be appends to a partition, the segments of each attempt in order."""
+    def of_partition(self, partition: int, max_birth: int) -> Found:
+        """Return what may be appends to a partition, born at a version up to the highest."""
         attempts: dict[Key, list[SegmentPath]] = {}
         for path in filter(None, map(segment_path, self.files)):
-            if path.birth is not None and path.partition == partition and path.birth <= max_birth:
-                key = (path.birth, path.attempt)
+            if path.partition == partition and (path.birth is None or path.birth <= max_birth):
+                key = (-1 if path.birth is None else path.birth, path.attempt)
                 attempts.setdefault(key, []).append(path)
-        found: Attempts = []
-        for (birth, _), paths in sorted(attempts.items()):
+        found = Found([], [])
+        for _, paths in sorted(attempts.items()):
             paths.sort(key=lambda path: path.first_offset)
-            if self._is_append(birth, partition, paths[0].first_offset, min_offset):
-                entries = [self.entry(path) for path in paths]
-                whole = [entry for entry in entries if entry is not None]
-                if len(whole) == len(entries) and _are_contiguous(whole):
-                    found.append(whole)
+            first = paths[0]
+            is_append = self.known.is_append(first.birth, partition, first.first_offset)
+            if is_append is False:
+                continue
+            entries = [self.entry(path) for path in paths]
+            whole = [entry for entry in entries if entry is not None]
+            if len(whole) == len(entries) and _are_contiguous(whole):
+                (found.doubtful if is_append is None else found.appends).append(whole)
         return found
-
-    def _is_append(self, birth: int, partition: int, base: int, min_offset: int) -> bool:
-        ends = self.ends.get(birth)
-        if ends is None:
-            return birth > max(self.ends, default=-1) and base >= min_offset
-        return base == (ends[partition] if partition < len(ends) else 0)
 
     def entry(self, path: SegmentPath) -> Entry | None:
         """Read a segment from first byte to last; None if it is not sound."""

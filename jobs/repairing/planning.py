@@ -2,74 +2,100 @@
 
 The rule (docs/commit-protocol.md, Lost commits): repair never overwrites, renumbers or deletes. A
 complete checkpoint at or above lost commits stands for them, so the boundary may rise to it.
-Elsewhere the offsets that are missing are between the log end before the loss and the first one
-that a later commit shows: the last of the lost commits adds segments that fill them exactly, or
-declares them a hole. What does not follow, or fits in two ways, is said and not put.
+Elsewhere commits are put at the lost numbers, and the last one of a range has what `filling.py`
+works out. What does not follow, or fits in two ways, is said and not put.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from klog.connector.log.author import NewId
 from klog.connector.log.cleaning import whole_checkpoints
-from klog.connector.log.commit import REPAIR, Actions, Commit, Hole
+from klog.connector.log.commit import REPAIR, Actions, Commit, Topic
 from klog.connector.log.entries import Entry
 from klog.connector.log.garbage import files_of
 from klog.connector.log.lost_commits import LostCommits, find_lost_commits
-from klog.connector.log.operations import shifted
-from klog.connector.log.paths import CheckpointName, segment_path
+from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State, fold
 from klog.connector.log.topic_log import TopicLog
 from klog.errors import KlogError
-from klog.jobs.repairing.candidates import Candidates, chains, content, length
+from klog.jobs.repairing.candidates import Candidates, KnownEnds
+from klog.jobs.repairing.filling import Choices, fill, shown_ends
+from klog.logformat.topic_config import klog_topic_config
+
+NEW_ID = "new"
+"""What is given for a topic id that nobody knows any more."""
+NEVER_EXPIRES = {"retention.ms": "-1"}
+"""The config of a topic whose own is lost: nothing goes until its owner says what may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to put, in order; `problem` says what cannot be repaired, and then nothing is put."""
+    """What to put, in order; `problem` says what cannot be repaired, and then nothing is put.
+
+    `description` is the path of the topic's `topic.json` if it is lost, `checkpoint` the one to
+    whose version the boundary rises. `left` are segments that nothing shows to have been committed.
+    """
 
     lost: tuple[LostCommits, ...] = ()
+    description: str = ""
     checkpoint: CheckpointName | None = None
-    """The boundary rises to its version."""
     commits: tuple[Commit, ...] = ()
+    left: tuple[Entry, ...] = ()
     problem: str = ""
+
+    @property
+    def is_needed(self) -> bool:
+        """Tell whether something is lost."""
+        return bool(self.lost or self.description)
 
 
 @dataclass(slots=True)
 class Planner:
-    """Plans the repair of one topic; `use` are segments that the user chose, in order."""
+    """Plans the repair of one topic."""
 
     log: TopicLog
     new_id: NewId
     engine: str
-    use: Sequence[str] = ()
+    choices: Choices = field(default_factory=Choices)
     _state: State = field(default_factory=State)
     _ends: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    _exact: int = -1
     _made: list[Commit] = field(default_factory=list)
+    _left: list[Entry] = field(default_factory=list)
     _is_repaired: bool = False
 
     def plan(self) -> Plan:
         """Return what to put."""
         lost = tuple(find_lost_commits(self.log))
-        checkpoint: CheckpointName | None = None
+        description = ""
         try:
-            if not lost:
-                self.log.load()
-                return Plan()
             self._state = self.log.newest_checkpoint()
+            description = self._lost_description(lost)
+            if not lost:
+                replace(self.log, is_described=True).load()
+                return Plan(description=description)
             checkpoint = self._resting(lost)
             self._check_checkpoint(lost)
             self._ends[self._state.version] = self._state.log_end
+            self._exact = self._state.version
             for one in lost:
                 if one.last > self._state.version:
                     first = max(one.first, self._state.version + 1)
                     self._fill(first, one.last, lost)
             self._fold(self._read(self._state.version + 1, lost))
         except KlogError as exc:
-            return Plan(lost, problem=str(exc))
-        return Plan(lost, checkpoint, tuple(self._made))
+            return Plan(lost, description, problem=str(exc))
+        return Plan(lost, description, checkpoint, tuple(self._made), tuple(self._left))
+
+    def _lost_description(self, lost: Sequence[LostCommits]) -> str:
+        """Return the path of `topic.json` if it is lost: it is there before the first commit."""
+        if self.log.is_described:
+            return ""
+        has_commits = lost or self._state.version >= 0 or self.log.read_alone(0) is not None
+        return self.log.paths.description if has_commits else ""
 
     def _resting(self, lost: Iterable[LostCommits]) -> CheckpointName | None:
         """Return the lowest complete checkpoint that stands for all lost commits that one does."""
@@ -107,110 +133,83 @@ class Planner:
     def _fold(self, commits: Iterable[Commit]) -> None:
         for commit in commits:
             self._state = fold(self._state, [commit])
+            self._ends[commit.version] = self._state.log_end
             # After a loss, also a repaired one, the log ends are not those that a writer saw.
             self._is_repaired |= commit.operation == REPAIR
             if not self._is_repaired:
-                self._ends[commit.version] = self._state.log_end
+                self._exact = commit.version
 
     def _fill(self, first: int, last: int, lost: Sequence[LostCommits]) -> None:
         """Plan the commits of one range, and see that the commits after it follow."""
         self._fold(self._read(self._state.version + 1, lost))
         if self._state.version != first - 1:
             raise KlogError(f"commit {self._state.version + 1} cannot be read; run repair again")
-        if first == 0:
-            raise KlogError(
-                f"{self.log.paths.commit(0)}: this commit made the topic, and no complete "
-                "checkpoint stands for it. Restore it from a copy"
-            )
         behind = self._read(last + 1, lost)
         if not behind:
             raise KlogError(f"commit {last + 1} cannot be read; run repair again")
-        if behind[0].timestamp_ms - self._state.timestamp_ms <= last - first + 1:
+        time_ms = self._state.timestamp_ms
+        if first == 0:
+            time_ms = behind[0].timestamp_ms - (last + 2)
+        elif behind[0].timestamp_ms - time_ms <= last - first + 1:
             raise KlogError(
                 f"commits {first - 1} and {last + 1} are too close in time for {last - first + 1} "
                 "commits between them: restore the lost ones from a copy"
             )
-        filled = self._filled(last, behind, lost)
-        known = behind[0].previous_write_id
+        topic = self._topic_actions(first, behind)
+        known = KnownEnds(dict(self._ends), self._exact)
+        candidates = Candidates(self.log, self._unreferenced(lost), known)
+        filling = fill(candidates, self.choices, self._state.log_end, behind, last)
+        self._left += filling.left
+        known_id = behind[0].previous_write_id
         for version in range(first, last + 1):
             is_last = version == last
+            actions = topic if version == first else Actions()
             commit = Commit(
                 version=version,
-                write_id=known if is_last and known else self.new_id(),
+                write_id=known_id if is_last and known_id else self.new_id(),
                 previous_write_id=self._state.last_write_id,
-                timestamp_ms=self._state.timestamp_ms + 1,
+                timestamp_ms=time_ms + version - first + 1,
                 operation=REPAIR,
                 engine=self.engine,
-                actions=filled if is_last else Actions(),
+                actions=replace(actions, add=filling.add, holes=filling.holes)
+                if is_last
+                else actions,
             )
             self._made.append(commit)
             self._fold([commit])
         self._fold(behind)
 
-    def _filled(self, last: int, behind: list[Commit], lost: Sequence[LostCommits]) -> Actions:
-        """Work out what the lost commits appended."""
-        candidates = Candidates(self.log, self._unreferenced(lost), self._ends)
-        add: list[Entry] = []
-        holes: list[Hole] = []
-        for partition, end in sorted(_shown_ends(behind).items()):
-            base = self._state.log_end[partition] if partition < self._state.partitions else end
-            if end <= base:
-                continue
-            for entry in self._choice(candidates, partition, base, end, last):
-                add.append(shifted(entry, base - entry["base_offset"]))
-                base = add[-1]["next_offset"]
-            if base < end:
-                holes.append(Hole(partition, base, end))
-        return Actions(add=tuple(add), holes=tuple(holes))
-
-    def _choice(
-        self, candidates: Candidates, partition: int, base: int, end: int, last: int
-    ) -> list[Entry]:
-        """Return the segments that fill offsets exactly, none if nothing does."""
-        paths = [path for path in map(segment_path, self.use) if path is not None]
-        used = [candidates.entry(path) for path in paths if path.partition == partition]
-        if used:
-            sound = [entry for entry in used if entry is not None]
-            if len(sound) < len(used) or length(sound) != end - base:
+    def _topic_actions(self, first: int, behind: Iterable[Commit]) -> Actions:
+        """Return what the first lost commit of a range says of the topic itself."""
+        choices, paths = self.choices, self.log.paths
+        least = max(shown_ends(behind), default=-1) + 1
+        if first == 0:
+            if not choices.topic_id or not choices.partitions:
                 raise KlogError(
-                    f"--use: the files of partition {partition} do not fill offsets {base} to "
-                    f"{end - 1}, or are damaged. Choose others, or none"
+                    f"{paths.commit(0)}: this commit made the topic, and no complete checkpoint "
+                    "stands for it. Restore it from a copy, or give --partitions (at least "
+                    f"{max(least, 1)}) and --topic-id, or --topic-id {NEW_ID} if nobody knows it"
                 )
-            return sound
-        attempts = candidates.of_partition(partition, last - 1, base)
-        fitting = [one for one in attempts if length(one) == end - base]
-        fitting += chains(attempts, base, end)
-        if len({content(one) for one in fitting}) == 1:
-            return fitting[0]
-        if fitting or sum(map(length, attempts)) == end - base > 0:
-            files = ", ".join(str(e["file"]) for one in fitting or attempts for e in one)
-            raise KlogError(
-                f"partition {partition}: offsets {base} to {end - 1} may be those of different "
-                f"files: {files}. Choose with --use FILE, repeated in the order of the log"
+            topic_id = self.new_id() if choices.topic_id == NEW_ID else choices.topic_id
+            return Actions(
+                create_topic=Topic(topic_id, choices.partitions),
+                config=NEVER_EXPIRES | klog_topic_config(choices.config),
             )
-        return []
+        if self._state.partitions and least > self._state.partitions:
+            if choices.partitions < least:
+                raise KlogError(
+                    f"{paths.directory}: a lost commit gave the topic more partitions than "
+                    f"{self._state.partitions}. Give --partitions, at least {least}"
+                )
+            return Actions(partitions=choices.partitions)
+        return Actions()
 
     def _unreferenced(self, lost: Sequence[LostCommits]) -> set[str]:
-        """Return the segments on the store that no commit and no checkpoint names."""
+        """Return the segments on the store that no commit and no checkpoint added."""
         files = files_of(self.log) - set(self._state.segments["file"].to_pylist())
         files -= set(self._state.removed["file"].to_pylist())
         starts = {one.last + 1 for one in lost if one.last >= self._state.version}
         for start in starts:
             for commit in self._read(start, lost):
                 files -= {entry["file"] for entry in commit.actions.add}
-                files -= {*commit.actions.remove, *commit.actions.forget}
         return files
-
-
-def _shown_ends(behind: Iterable[Commit]) -> dict[int, int]:
-    """Return the log ends before these commits, of those partitions of which they show it."""
-    ends: dict[int, int] = {}
-    for commit in behind:
-        if commit.actions.delete_topic or commit.actions.create_topic is not None:
-            break
-        for entry in commit.actions.add:
-            if entry["origin"] == "append":
-                ends.setdefault(entry["partition"], entry["base_offset"])
-        for partition, end in commit.actions.log_end.items():
-            ends.setdefault(partition, end)
-    return ends

@@ -74,7 +74,8 @@ class FailingStore:
         return list(self._call(lambda: self._store.names_after(directory, name)))
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
-        raise NotImplementedError
+        found: File = self._call(lambda: self._store.open(path, size_bytes))
+        return found
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes:
         return bytes(self._call(lambda: self._store.read(path, most_bytes)))

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from klog.cli.roots import root_with_log, states
-from klog.cli.topic_changes import name_and_value
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.state import State
 from klog.connector.log.topics import Topics
 from klog.errors import KlogError
+from klog.jobs.command import name_and_value
 from klog.jobs.printing import printable, write_json, write_lines
 from klog.logformat.topic_config import default_text, klog_config_names
 

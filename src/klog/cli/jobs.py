@@ -31,8 +31,9 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
         add_options(parser, command)
 
         def run(given: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
-            klog_root(given.root)  # Among several there may be none of klog's.
-            (root, *_) = directories(given.root)
+            (root, *others) = directories(given.root)
+            if others:
+                klog_root(given.root)  # Among several there may be none of klog's.
             given.root = root
             return write_report(command.run(None, given), out, as_json=given.json)
 

@@ -15,6 +15,7 @@ from klog.connector.log.root import KlogRoot, make_root
 from klog.connector.log.state import State
 from klog.connector.log.topics import Topics, check_new_topic
 from klog.errors import OptionError, without_passwords
+from klog.jobs.command import name_and_value
 from klog.jobs.printing import write_json, write_lines
 
 
@@ -93,14 +94,6 @@ def delete_topic(given: argparse.Namespace, out: BinaryIO) -> int:
         f"Deleted topic {given.topic}. `klog vacuum` frees its space, a day later at the soonest."
     )
     return _say(given, out, state, [said])
-
-
-def name_and_value(text: str) -> tuple[str, str]:
-    """Split `name=value`; `argparse.ArgumentTypeError` for what is none."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value
 
 
 def _action(

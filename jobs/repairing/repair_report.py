@@ -1,0 +1,108 @@
+"""What a repair put, or would put, for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from klog.connector.log.commit import hole_to_json
+from klog.connector.log.entries import Entry
+from klog.errors import without_passwords
+from klog.jobs.command import DONE, REFUSED
+from klog.jobs.printing import labelled
+from klog.jobs.repairing.planning import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair put, or would put, by topic.
+
+    `format_file` is the path of the root's `format.json` if it was lost.
+    """
+
+    root: str
+    dry_run: bool
+    topics: dict[str, Plan]
+    format_file: str = ""
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 if a topic cannot be repaired, or was not because this was a dry run."""
+        has_problem = any(plan.problem for plan in self.topics.values())
+        return REFUSED if has_problem or (self.dry_run and self._is_needed) else DONE
+
+    @property
+    def _is_needed(self) -> bool:
+        return bool(self.format_file) or any(plan.is_needed for plan in self.topics.values())
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines of each topic, and one that sums up."""
+        if self.format_file:
+            yield labelled({"Put": self.format_file})
+        for topic, plan in self.topics.items():
+            yield from _lines(topic, plan)
+        if any(plan.commits for plan in self.topics.values()):
+            yield (
+                "Not restored: what lost commits set (configs, log starts, a named writer's last "
+                "batch) and what lost merges and compactions replaced."
+            )
+        if not self._is_needed and not self.exit_code:
+            yield "Nothing is lost."
+        elif self.dry_run:
+            yield "This was a dry run: give --execute to put what is named."
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for machines, in camelCase."""
+        return {
+            "root": without_passwords(self.root),
+            "dryRun": self.dry_run,
+            "formatFile": self.format_file or None,
+            "topics": {topic: _as_json(plan) for topic, plan in self.topics.items()},
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def _lines(topic: str, plan: Plan) -> Iterator[str]:
+    for one in plan.lost:
+        yield labelled({"Topic": topic, "Lost": str(one)})
+    if plan.problem:
+        yield labelled({"Topic": topic, "Error": plan.problem})
+        return
+    if plan.description:
+        yield labelled({"Topic": topic, "Put": plan.description})
+    if plan.checkpoint is not None:
+        yield labelled({"Topic": topic, "Boundary": plan.checkpoint.version})
+    for commit in plan.commits:
+        yield labelled({"Topic": topic, "Commit": commit.version})
+        for entry in commit.actions.add:
+            yield f"\t{labelled({'Added': entry['file'], 'Offsets': _offsets(entry)})}"
+        for hole in commit.actions.holes:
+            offsets = f"{hole.base_offset} to {hole.next_offset - 1}"
+            yield f"\t{labelled({'Hole': hole.partition, 'Offsets': offsets})}"
+    for entry in plan.left:
+        yield labelled({"Topic": topic, "Not added": entry["file"], "Offsets": _offsets(entry)})
+
+
+def _offsets(entry: Entry) -> str:
+    return f"{entry['base_offset']} to {entry['next_offset'] - 1}"
+
+
+def _as_json(plan: Plan) -> dict[str, Any]:
+    said = [
+        {
+            "version": commit.version,
+            "added": [entry["file"] for entry in commit.actions.add],
+            "holes": [hole_to_json(hole) for hole in commit.actions.holes],
+        }
+        for commit in plan.commits
+    ]
+    return {
+        "lost": [{"first": one.first, "last": one.last} for one in plan.lost],
+        "topicFile": plan.description or None,
+        "boundary": None if plan.checkpoint is None else plan.checkpoint.version,
+        "commits": said,
+        "notAdded": [entry["file"] for entry in plan.left],
+        "error": plan.problem or None,
+    }

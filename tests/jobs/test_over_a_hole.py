@@ -1,0 +1,101 @@
+"""What reads and rewrites a topic that a repair has declared a hole in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import klog
+from klog.connector.log import cleaning
+from klog.jobs import compact, export_log, import_log, merge, repair, retain, verify
+from tests.corpus.clients import Sent
+from tests.jobs.lost import TOPIC, lose_commits
+from tests.jobs.written_root import WrittenRoot
+
+NOW_MS = 1_700_000_000_000
+OFFSETS = [0, 1, 2, 6, 7, 8]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> WrittenRoot:
+    """Make a partition of offsets 0 to 8 of which 3 to 5 are a hole."""
+    made = WrittenRoot(str(tmp_path / "root"))
+    made.create(TOPIC, 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
+    for number in range(3):
+        rows = [Sent(b"key %d" % n, b"%d" % number, NOW_MS + number) for n in range(3)]
+        made.append(TOPIC, rows)
+    (file,) = (path for path in made.files(TOPIC) if f"/{3:020}" in path)
+    lose_commits(made, 2)
+    Path(made.path(file)).unlink()
+    assert repair.run(None, made.given, dry_run=False).exit_code == 0
+    (hole,) = made.state(TOPIC).holes
+    assert (hole.base_offset, hole.next_offset) == (3, 6)
+    return made
+
+
+def offsets(given: str, start: int | None = None, end: int | None = None) -> list[int]:
+    found = klog.open(given).scan(TOPIC, start, end, ["offset"]).read_all()
+    return [int(offset) for offset in found["offset"].to_pylist()]
+
+
+def is_sound(root: WrittenRoot) -> bool:
+    return verify.run(None, root.given).findings == ()
+
+
+def test_readers_skip_it(root: WrittenRoot) -> None:
+    assert offsets(root.given) == OFFSETS
+    assert offsets(root.given, 4) == [6, 7, 8]
+    assert offsets(root.given, 1, 5) == [1, 2]
+    (partition,) = klog.open(root.given).describe(TOPIC).partitions
+    assert (partition.log_start, partition.log_end) == (0, 9)
+
+
+def test_a_load_from_a_checkpoint_knows_it(root: WrittenRoot) -> None:
+    cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
+    lose_commits(root, 0, 1, 2)
+    assert len(root.state(TOPIC).holes) == 1
+    assert offsets(root.given) == OFFSETS
+
+
+def test_it_is_appended_behind(root: WrittenRoot) -> None:
+    root.append(TOPIC, [Sent(b"more", b"", NOW_MS)])
+    assert offsets(root.given) == [*OFFSETS, 9]
+    assert is_sound(root)
+
+
+def test_merge_joins_across_it(root: WrittenRoot) -> None:
+    report = merge.run(None, root.given)
+    assert report.exit_code == 0, list(report.lines())
+    assert offsets(root.given) == OFFSETS
+    assert is_sound(root)
+
+
+def test_compact_cleans_around_it(root: WrittenRoot) -> None:
+    report = compact.run(None, root.given, min_dirty_ratio=0)
+    assert report.exit_code == 0, list(report.lines())
+    assert offsets(root.given) == [6, 7, 8]
+    assert is_sound(root)
+
+
+def test_retention_and_deleted_records_take_it_away(root: WrittenRoot) -> None:
+    klog.open(root.given).alter_config(
+        TOPIC, {"cleanup.policy": "delete", "retention.ms": "1", "segment.ms": "1"}
+    )
+    root.delete_records(TOPIC, {0: 4})
+    assert (offsets(root.given), is_sound(root)) == ([6, 7, 8], True)
+    report = retain.run(None, root.given, clock_ms=lambda: NOW_MS + 10_000)
+    assert report.exit_code == 0, list(report.lines())
+    assert (offsets(root.given), is_sound(root)) == ([], True)
+    assert root.state(TOPIC).holes == ()
+
+
+def test_it_is_exported_and_imported_as_a_gap(root: WrittenRoot, tmp_path: Path) -> None:
+    exported, again = str(tmp_path / "exported"), str(tmp_path / "again")
+    export_log.run(None, root.given, TOPIC, exported)
+    assert offsets(exported) == OFFSETS
+    import_log.run(None, again, TOPIC, source=exported)
+    assert offsets(again) == OFFSETS
+    (partition,) = klog.open(again).describe(TOPIC).partitions
+    assert partition.log_end == 9
+    assert verify.run(None, again).findings == ()
