@@ -49,7 +49,7 @@ class RepairReport:
                 "batch) and what lost merges and compactions replaced."
             )
         if not self._is_needed and not self.exit_code:
-            yield "Nothing is lost."
+            yield "Nothing is lost below the last commits."
         elif self.dry_run:
             yield "This was a dry run: give --execute to put what is named."
 

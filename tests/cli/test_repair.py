@@ -44,7 +44,7 @@ def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
     done = klog("repair", "--root", root.given, "--execute")
     assert (done.code, done.out.decode().splitlines()) == (0, told)
     again = klog("repair", "--root", root.given)
-    assert (again.code, again.out) == (0, b"Nothing is lost.\n")
+    assert (again.code, again.out) == (0, b"Nothing is lost below the last commits.\n")
 
 
 def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:

@@ -41,7 +41,7 @@ def _lose(root: WrittenRoot, *versions: int) -> None:
 
 def test_nothing_lost_is_nothing_done(root: WrittenRoot) -> None:
     report = repair.run(None, root.given, dry_run=False)
-    assert (report.exit_code, list(report.lines())) == (0, ["Nothing is lost."])
+    assert (report.exit_code, list(report.lines())) == (0, ["Nothing is lost below the last commits."])
 
 
 @pytest.mark.parametrize("lost", [(1,), (2, 3), (2, 4), (1, 2, 3, 4)])
