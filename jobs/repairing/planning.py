@@ -179,30 +179,42 @@ class Planner:
             self._fold([commit])
         self._fold(behind)
 
-    def _topic_actions(self, first: int, behind: Iterable[Commit]) -> Actions:
+    def _topic_actions(self, first: int, behind: Sequence[Commit]) -> Actions:
         """Return what the first lost commit of a range says of the topic itself."""
-        choices, paths = self.choices, self.log.paths
-        least = max(shown_ends(behind), default=-1) + 1
-        if first == 0:
-            if not choices.topic_id or not choices.partitions:
-                raise KlogError(
-                    f"{paths.commit(0)}: this commit made the topic, and no complete checkpoint "
-                    "stands for it. Restore it from a copy, or give --partitions (at least "
-                    f"{max(least, 1)}) and --topic-id, or --topic-id {NEW_ID} if nobody knows it"
-                )
-            topic_id = self.new_id() if choices.topic_id == NEW_ID else choices.topic_id
-            return Actions(
-                create_topic=Topic(topic_id, choices.partitions),
-                config=NEVER_EXPIRES | klog_topic_config(choices.config),
+        makes_anew = behind[0].actions.create_topic is not None
+        if self._state.topic_id:
+            return Actions(delete_topic=True) if makes_anew else self._more_partitions(behind)
+        if first and not _needs_topic(behind):
+            return Actions()
+        return self._made_topic(behind)
+
+    def _made_topic(self, behind: Iterable[Commit]) -> Actions:
+        """Return what makes the topic, as the user knows it."""
+        choices = self.choices
+        least = max(shown_ends(behind), default=0) + 1
+        if not choices.topic_id or choices.partitions < least:
+            raise KlogError(
+                f"{self.log.paths.directory}: the commit that made the topic is lost, and no "
+                "complete checkpoint stands for it. Restore it from a copy, or give --partitions "
+                f"(at least {least}) and --topic-id, or --topic-id {NEW_ID} if nobody knows it"
             )
-        if self._state.partitions and least > self._state.partitions:
-            if choices.partitions < least:
-                raise KlogError(
-                    f"{paths.directory}: a lost commit gave the topic more partitions than "
-                    f"{self._state.partitions}. Give --partitions, at least {least}"
-                )
-            return Actions(partitions=choices.partitions)
-        return Actions()
+        topic_id = self.new_id() if choices.topic_id == NEW_ID else choices.topic_id
+        return Actions(
+            create_topic=Topic(topic_id, choices.partitions),
+            config=NEVER_EXPIRES | klog_topic_config(choices.config),
+        )
+
+    def _more_partitions(self, behind: Iterable[Commit]) -> Actions:
+        """Return what gives the topic the partitions that later commits show, if it has fewer."""
+        least = max(shown_ends(behind), default=-1) + 1
+        if least <= self._state.partitions:
+            return Actions()
+        if self.choices.partitions < least:
+            raise KlogError(
+                f"{self.log.paths.directory}: a lost commit gave the topic more partitions than "
+                f"{self._state.partitions}. Give --partitions, at least {least}"
+            )
+        return Actions(partitions=self.choices.partitions)
 
     def _unreferenced(self, lost: Sequence[LostCommits]) -> set[str]:
         """Return the segments on the store that no commit and no checkpoint added."""
@@ -213,3 +225,14 @@ class Planner:
             for commit in self._read(start, lost):
                 files -= {entry["file"] for entry in commit.actions.add}
         return files
+
+
+def _needs_topic(commits: Iterable[Commit]) -> bool:
+    """Tell whether commits are on a topic that none of them makes; a vacuum needs none."""
+    for commit in commits:
+        actions = commit.actions
+        if actions.create_topic is not None:
+            return False
+        if actions != Actions(horizon=actions.horizon, forget=actions.forget):
+            return True
+    return False

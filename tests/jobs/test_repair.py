@@ -41,7 +41,10 @@ def _lose(root: WrittenRoot, *versions: int) -> None:
 
 def test_nothing_lost_is_nothing_done(root: WrittenRoot) -> None:
     report = repair.run(None, root.given, dry_run=False)
-    assert (report.exit_code, list(report.lines())) == (0, ["Nothing is lost below the last commits."])
+    assert (report.exit_code, list(report.lines())) == (
+        0,
+        ["Nothing is lost below the last commits."],
+    )
 
 
 @pytest.mark.parametrize("lost", [(1,), (2, 3), (2, 4), (1, 2, 3, 4)])
@@ -163,7 +166,7 @@ def test_a_lost_first_commit_without_a_checkpoint_is_refused(root: WrittenRoot) 
     _lose(root, 0)
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 1
-    assert "made the topic" in report.topics["orders"].problem
+    assert "made the topic is lost" in report.topics["orders"].problem
     assert not Path(_log(root).paths.commit(0)).exists()
 
 

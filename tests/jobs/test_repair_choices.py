@@ -201,3 +201,22 @@ def test_a_lost_append_that_was_merged_since_is_found(root: WrittenRoot) -> None
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert root.state(TOPIC).segments.equals(before.segments)
+
+
+@pytest.mark.parametrize("lost", ["delete-topic", "create-topic"])
+def test_a_topic_that_was_deleted_and_made_again(root: WrittenRoot, lost: str) -> None:
+    root.delete(TOPIC)
+    root.create(TOPIC, 1)
+    append(root, 2, 0)
+    before = root.state(TOPIC)
+    lose_commits(root, 6 if lost == "delete-topic" else 7)
+    if lost == "create-topic":
+        assert "--partitions (at least 1) and --topic-id" in problem(root)
+    report = repair.run(
+        None, root.given, TOPIC, topic_id=before.topic_id, partitions=1, dry_run=False
+    )
+    assert report.exit_code == 0, list(report.lines())
+    after = root.state(TOPIC)
+    assert (after.topic_id, after.log_end) == (before.topic_id, before.log_end)
+    assert after.segments.equals(before.segments)
+    assert verify.run(None, root.given).findings == ()
