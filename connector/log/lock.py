@@ -19,13 +19,19 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 def is_held(directory: str) -> bool:
-    """Tell whether another process has locked `<directory>/.lock`."""
+    """Tell whether another process has locked `<directory>/.lock`; one that may not be read is not.
+
+    Raises `OSError` where it cannot be told, as where this process has too many files open: a live
+    log read as one that was left would end elsewhere.
+    """
     if sys.platform != "linux":
         return False
     try:
         descriptor = open_regular(f"{directory}/.lock")
-    except (OSError, NotRegularFileError):  # A broker makes a regular file.
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
+    except NotRegularFileError:
+        return False  # A broker makes a regular file.
     try:
         question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, question)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,3 +72,28 @@ def test_a_marker_above_the_high_watermark_decides_nothing(held: Path) -> None:
     assert offsets(read(held)) == [0]
     high_watermark(held, 4)
     assert offsets(read(held)) == [0, 1, 2]
+
+
+_OUT_OF_FILES = """
+import errno, os, resource, sys
+from klog.connector.log.lock import is_held
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+opened = []
+try:
+    while True:
+        opened.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+try:
+    print(is_held(sys.argv[1]))
+except OSError as exc:
+    print(errno.errorcode[exc.errno])
+"""
+
+
+def test_who_cannot_open_the_lock_is_told(tmp_path: Path) -> None:
+    """A process with too many files open does not take a live log for one that was left."""
+    limited = [sys.executable, "-c", _OUT_OF_FILES, str(tmp_path)]
+    with holding(tmp_path):
+        said = subprocess.run(limited, capture_output=True, text=True, check=True)
+    assert said.stdout == "EMFILE\n"
