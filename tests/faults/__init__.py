@@ -42,6 +42,7 @@
                                               tests/commits/test_commit.py::test_any_json_is_a_commit
     F32  fifty writers                        test_race.py::test_f32_
     F33  files lost at rest                   test_lost_files.py::test_f33_
+                                              test_lost_files_cli.py::test_f33_
                                               tests/commits/test_lost_commits.py::test_a_cold_load
                                               tests/simulation/test_simulation.py::test_a_seed_shows
     F34  links out of the root                tests/stores/test_links.py::test_nothing_is_deleted

@@ -1,0 +1,127 @@
+"""A root whose files are lost at rest and put back, on any store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+import klog
+from klog.cli import main
+from klog.connector.embedded import Log
+from klog.connector.log import checkpoint_parts, cleaning, sidecar
+from klog.connector.log.paths import TopicPaths
+from klog.connector.log.root import find_root
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.contract import WritableStore
+from klog.connector.store.schemes import writable_store_for
+from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.errors import KlogError
+from klog.jobs import vacuum, verify
+
+TOPIC = "orders"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A root with eight appends, whose files are lost and put back by the store itself."""
+
+    url: str
+    storage: Storage = NOTHING_GIVEN
+
+    @property
+    def store(self) -> WritableStore:
+        """Return the store."""
+        return writable_store_for(self.url, self.storage)[0]
+
+    @property
+    def paths(self) -> TopicPaths:
+        """Return the topic's paths, as the store spells them."""
+        return TopicPaths(writable_store_for(self.url, self.storage)[1], TOPIC)
+
+    def open(self) -> Log:
+        """Open the root with nothing known of it."""
+        return klog.open(self.url, **dict(self.storage.given))
+
+    def log(self) -> TopicLog:
+        """Return the topic's log."""
+        found = find_root(self.url, self.storage)
+        assert found is not None
+        return found.log(TOPIC)
+
+    def append(self, value: str) -> None:
+        """Append one row."""
+        self.open().append(TOPIC, pa.table({"value": [value]}))
+
+    def values(self) -> list[str]:
+        """Scan the topic."""
+        table = self.open().scan(TOPIC).read_all()
+        return [bytes(one).decode() for one in table["value"].to_pylist()]
+
+    def verb(self, *arguments: str) -> int:
+        """Run a verb of the command line; returns its exit code."""
+        return main([*arguments, "--root", self.url])
+
+    def is_verified(self) -> bool:
+        """Verify the root."""
+        return verify.run(None, self.url, storage=self.storage).exit_code == 0
+
+    def vacuum(self) -> None:
+        """Vacuum the root with a grace of an hour, as far as it goes."""
+        with suppress(KlogError):
+            vacuum.run(None, self.url, grace_ms=3_600_000, storage=self.storage, dry_run=False)
+
+    def files(self) -> dict[str, bytes]:
+        """Read every file of the root."""
+        return dict(_files(self.store, self.paths.root))
+
+
+def _files(store: WritableStore, directory: str) -> Iterator[tuple[str, bytes]]:
+    for entry in store.entries(directory):
+        if entry.is_directory:
+            yield from _files(store, entry.path)
+        else:
+            yield entry.path, store.read(entry.path)
+
+
+ROWS = [f"row {number}" for number in range(8)]
+
+
+def eight(root: Root) -> Root:
+    """Make the topic and append eight times: versions 0 to 8."""
+    root.open().create_topic(TOPIC, 1)
+    for row in ROWS:
+        root.append(row)
+    return root
+
+
+def enriched(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """Make the topic with sidecars, a checkpoint in parts, a boundary, and commits after it."""
+    monkeypatch.setattr(sidecar, "MOST_JSON_BYTES", 0)
+    monkeypatch.setattr(checkpoint_parts, "PART_ROWS", 2)
+    root.open().create_topic(TOPIC, 1)
+    for number, row in enumerate(ROWS):
+        root.append(row)
+        if number == 5:
+            log = root.log()
+            cleaning.write_checkpoint(log, log.load())
+            assert cleaning.clean_log(log, -(10**9)) == 5
+    return root
+
+
+def files_of(root: Root, kind: str) -> list[str]:
+    """Return the files of a kind, which is their name or their folder's."""
+    found = sorted(path for path in root.files() if kind in path.split("/")[-2:])
+    return found[:-1] if kind == "log" else found
+
+
+def named(lost: list[str]) -> str:
+    """Return a pattern for what an error names: one of the files, or a folder if any will do."""
+    folders = {path.rpartition("/")[0] for path in lost if path.endswith(".parquet")}
+    return "|".join(
+        [re.escape(path.rpartition("/")[2]) for path in lost] + [re.escape(one) for one in folders]
+    )

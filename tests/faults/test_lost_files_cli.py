@@ -1,0 +1,202 @@
+"""What the command line says of each kind of lost file: a table, on local disk and on S3.
+
+The rule: a verb prints all that it printed before and ends with 0, or ends with 1 and names a lost
+file. At neither isolation level is there a third answer, and `klog verify` says the same in words
+and in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from klog.cli import main
+from klog.connector.store.storage import NOTHING_GIVEN, storage_of
+from tests.faults.lost_root import ROWS, TOPIC, Root, eight, enriched, files_of, named
+from tests.servers import BUCKET, S3Server
+
+
+def commits(*versions: int) -> Callable[[Root], list[str]]:
+    return lambda root: [root.paths.commit(version) for version in versions]
+
+
+def first_of(kind: str) -> Callable[[Root], list[str]]:
+    return lambda root: files_of(root, kind)[:1]
+
+
+def last_of(kind: str) -> Callable[[Root], list[str]]:
+    return lambda root: files_of(root, kind)[-1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Files that are lost, and what is said then.
+
+    `rows` are so many of the first rows, or None where reading names a lost file. `versions` are
+    those that `history` prints; it fails after them unless `is_told_whole`. `findings` are the
+    kinds that `verify` finds, with the range of lost commits; None if the root cannot be opened.
+    """
+
+    of: str
+    files: Callable[[Root], list[str]]
+    rows: int | None
+    versions: list[int]
+    is_told_whole: bool
+    findings: list[str] | None
+
+
+ALL = [8, 7, 6, 5, 4, 3, 2, 1, 0]
+KEPT = [8, 7, 6]
+"""Of a rich root, whose boundary is 5 and whose checkpoint is of 6."""
+LOSSES = {
+    "nothing, plain": Loss("plain", commits(), 8, ALL, True, []),
+    "nothing, rich": Loss("rich", commits(), 8, KEPT, True, []),
+    "format.json": Loss("rich", first_of("format.json"), None, [], False, None),
+    "topic.json": Loss("rich", first_of("topic.json"), None, [], False, ["log"]),
+    "the first commit": Loss("plain", commits(0), None, [], False, ["lost 0"]),
+    "a commit in the middle": Loss("plain", commits(4), None, [], False, ["lost 4"]),
+    "several commits": Loss("plain", commits(2, 3, 6), None, [], False, ["lost 2 to 3", "lost 6"]),
+    "the last commit": Loss("plain", commits(8), 7, ALL[1:], True, []),
+    "the last commits, with traces": Loss("plain", commits(7, 8), 6, ALL[2:], True, ["above"]),
+    "the last commits, above a checkpoint": Loss(
+        "rich", commits(7, 8), 6, [6], True, ["above"] * 2
+    ),
+    "the last commits, with a checkpoint": Loss(
+        "rich", commits(6, 7, 8), None, [], False, ["lost 6"]
+    ),
+    "a commit that a checkpoint stands for": Loss("rich", commits(6), 8, [8, 7], False, ["lost 6"]),
+    "a boundary": Loss("rich", first_of("gc"), 8, KEPT, False, ["lost 0 to 5"]),
+    "a sidecar": Loss("rich", last_of("sidecars"), None, [], False, ["log"]),
+    "a sidecar that a checkpoint stands for": Loss(
+        "rich", first_of("sidecars"), 8, [8, 7], False, []
+    ),
+    "a checkpoint": Loss("rich", first_of("checkpoints"), None, [], False, ["log"]),
+    "a part of a checkpoint": Loss("rich", first_of("parts"), None, [], False, ["log"]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verb printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Klog = Callable[..., Answer]
+
+
+@pytest.fixture
+def klog(capsysbinary: pytest.CaptureFixture[bytes]) -> Klog:
+    """Run a verb on a root."""
+
+    def run(root: Root, *arguments: str) -> Answer:
+        capsysbinary.readouterr()
+        code = main([*arguments, "--root", root.url])
+        printed = capsysbinary.readouterr()
+        return Answer(code, printed.out.decode(), printed.err.decode())
+
+    return run
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("s3", marks=pytest.mark.stores)])
+def roots(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Root]]:
+    """Make both roots; on S3 the command line takes its keys from the environment."""
+    url, storage = str(tmp_path_factory.mktemp("roots")), NOTHING_GIVEN
+    with pytest.MonkeyPatch.context() as environment:
+        if request.param == "s3":
+            server: S3Server = request.getfixturevalue("s3_server")
+            url, storage = f"s3a://{BUCKET}/lost-cli", storage_of(server.options())
+            for name, value in server.environment().items():
+                environment.setenv(name, value)
+        with pytest.MonkeyPatch.context() as small:
+            rich = enriched(Root(f"{url}/rich", storage), small)
+        yield {"plain": eight(Root(f"{url}/plain", storage)), "rich": rich}
+
+
+@pytest.fixture(params=LOSSES)
+def loss(request: pytest.FixtureRequest) -> Loss:
+    found: Loss = LOSSES[request.param]
+    return found
+
+
+@contextmanager
+def lost(loss: Loss, root: Root) -> Iterator[str]:
+    """Lose the files, give the pattern of their names, and put them back."""
+    kept = {path: root.store.read(path) for path in loss.files(root)}
+    for path in kept:
+        root.store.delete(path)
+    yield named(list(kept))
+    for path, data in kept.items():
+        assert root.store.put_if_absent(path, data).name == "CREATED", path
+
+
+def lines(rows: Sequence[str]) -> str:
+    return "".join(f"{row}\n" for row in rows)
+
+
+def test_f33_what_is_read(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.of]
+    with lost(loss, root) as names:
+        for level in ("read_committed", "read_uncommitted"):
+            for where, first in (("earliest", 0), ("5", 5), ("-1", (loss.rows or 0) - 1)):
+                found = klog(
+                    root, "consume", "--topic", TOPIC, "--isolation-level", level, "-o", where
+                )
+                if loss.rows is None:
+                    assert (found.code, found.out) == (1, "")
+                    assert re.search(names, found.err)
+                else:
+                    rows = lines(ROWS[first : loss.rows])
+                    assert found == Answer(0, rows, "")
+
+
+def test_f33_what_is_described(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.of]
+    with lost(loss, root) as names:
+        found = klog(root, "topics", "describe", "--topic", TOPIC)
+        if loss.rows is None:
+            assert found.code == 1
+            assert "LogEndOffset" not in found.out
+            assert re.search(names, found.out + found.err)
+        else:
+            assert (found.code, found.err) == (0, "")
+            assert f"LogEndOffset: {loss.rows}\t" in found.out
+
+
+def test_f33_what_history_tells(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.of]
+    with lost(loss, root) as names:
+        found = klog(root, "history", "--topic", TOPIC, "--json")
+        assert [json.loads(line)["version"] for line in found.out.splitlines()] == loss.versions
+        assert found.code == (0 if loss.is_told_whole else 1)
+        assert found.err == "" if loss.is_told_whole else re.search(names, found.err)
+
+
+def test_f33_what_verify_finds(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.of]
+    with lost(loss, root) as names:
+        text, as_json = klog(root, "verify"), klog(root, "verify", "--json")
+    assert text.code == as_json.code == (0 if loss.findings == [] else 1)
+    if loss.findings is None:
+        for found in (text, as_json):
+            assert found.out == ""
+            assert re.search(names, found.err)
+        return
+    findings = json.loads(as_json.out)["findings"]
+    kinds = [finding.partition(" ")[0] for finding in loss.findings]
+    assert [one["kind"] for one in findings] == kinds
+    assert re.findall(r"^Finding: (\w+)", text.out, re.MULTILINE) == kinds
+    for expected, one in zip(loss.findings, findings, strict=True):
+        kind, _, versions = expected.partition(" ")
+        pattern = {"lost": f"^commits {versions} are lost", "log": names, "above": "version 7 was"}
+        assert re.search(pattern[kind], one["what"])
+        assert one["nextStep"]
