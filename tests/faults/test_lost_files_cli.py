@@ -134,9 +134,11 @@ def lost(loss: Loss, root: Root) -> Iterator[str]:
     kept = {path: root.store.read(path) for path in loss.files(root)}
     for path in kept:
         root.store.delete(path)
-    yield named(list(kept))
-    for path, data in kept.items():
-        assert root.store.put_if_absent(path, data).name == "CREATED", path
+    try:
+        yield named(list(kept))
+    finally:
+        for path, data in kept.items():
+            assert root.store.put_if_absent(path, data).name == "CREATED", path
 
 
 def lines(rows: Sequence[str]) -> str:

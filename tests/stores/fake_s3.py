@@ -1,8 +1,8 @@
 """An S3 server of a few lines, in this process, that does what it is told to do wrong.
 
-It knows objects and their listings, in one page. Answers that were queued come before its own; it
-can forget the condition of a PUT, as some copies of S3 do, refuse keys, and say 403 of what is not
-there, as S3 does to those who may not list.
+It knows objects and their listings, in pages of at most 1,000 names as S3's. Answers that were
+queued come before its own; it can forget the condition of a PUT, as some copies of S3 do, refuse
+keys, and say 403 of what is not there, as S3 does to those who may not list.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from klog.connector.store.storage import Storage, storage_of
 RESET, HANG = 0, 1
 """In place of a status: the connection is closed, or nothing comes for a while."""
 HANG_SECONDS = 3
+PAGE_NAMES = 1000
+"""S3 lists no more at a time, whatever is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +72,32 @@ class FakeS3:
         return Answer(200)
 
     def listing(self, bucket: str, query: str) -> str:
-        """List one level below a prefix, from behind a key if one is given."""
+        """List one page of a level below a prefix, from after a key or a page if one is given."""
         asked = dict(parse_qsl(query))
         prefix, after = asked.get("prefix", ""), asked.get("start-after", "")
+        after = max(after, asked.get("continuation-token", ""))
         with self.lock:
             sizes = {
                 unquote(path)[len(bucket) + 1 :]: len(self.objects[path]) for path in self.objects
             }
         names = {
-            key[len(prefix) :].partition("/")
+            prefix + "".join(key[len(prefix) :].partition("/")[:2])
             for key in sizes
             if key.startswith(prefix) and key > after
         }
-        found = "".join(
-            f"<CommonPrefixes><Prefix>{escape(prefix + name)}/</Prefix></CommonPrefixes>"
-            for name in sorted({name for name, slash, _ in names if slash})
-        ) + "".join(
-            f"<Contents><Key>{escape(prefix + name)}</Key><Size>{sizes[prefix + name]}</Size>"
+        found = sorted(name for name in names if name > after)
+        page = found[:PAGE_NAMES]
+        listed = "".join(
+            f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
+            if name.endswith("/")
+            else f"<Contents><Key>{escape(name)}</Key><Size>{sizes[name]}</Size>"
             "<ETag>1</ETag><LastModified>2026-11-21T10:00:00.000Z</LastModified></Contents>"
-            for name, slash, _ in sorted(names)
-            if not slash
+            for name in page
         )
-        return f"<?xml version='1.0'?><ListBucketResult>{found}</ListBucketResult>"
+        if len(found) > len(page):
+            token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>"
+            listed += f"<IsTruncated>true</IsTruncated>{token}"
+        return f"<?xml version='1.0'?><ListBucketResult>{listed}</ListBucketResult>"
 
     def asked(self) -> Counter[str]:
         """Count the requests since the last time by what they are, and forget them."""

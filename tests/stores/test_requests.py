@@ -23,7 +23,16 @@ from klog.connector.sink.write_options import write_options
 from klog.connector.store.probe import RACERS, RACES
 from klog.connector.store.s3 import S3
 from klog.connector.store.storage import Storage
-from tests.commits.logs import DAY_MS, TOPIC, Clock, append, created
+from tests.commits.logs import (
+    DAY_MS,
+    TOPIC,
+    Clock,
+    CountingStore,
+    append,
+    appended,
+    created,
+    topic_log,
+)
 from tests.stores.fake_s3 import FakeS3, fake_s3
 
 STORES_PAGE = Path(__file__).parents[2] / "docs" / "stores.md"
@@ -173,6 +182,27 @@ def test_a_load_does_not_grow_with_the_history(bill: Bill) -> None:
     bill.fake.asked()
     assert bill.log().load().version == state.version
     assert bill.fake.asked() == Counter(GET=3, LIST=3)
+
+
+def test_a_listing_is_as_long_as_what_lies_after_the_checkpoint(bill: Bill) -> None:
+    """2,500 commits are retained, 10 of them after the checkpoint: one page, not three.
+
+    The boundaries and the checkpoints are a listing each, too.
+    """
+    kept = CountingStore()
+    log = topic_log(kept, bill.clock)
+    checkpointed = appended(log, created(log), 2489)
+    cleaning.write_checkpoint(log, checkpointed)
+    state = appended(log, checkpointed, 10)
+    assert len(log.names(log.paths.commits)) == 2500
+    bill.fake.objects |= {f"/bucket{path}": data for path, data in kept.files.items()}
+    assert bill.log().load().version == state.version
+    assert bill.asked() == {"GET": 1 + 10 + 1, "LIST": 1 + 1 + 1, "HEAD": 1}
+
+    (checkpoint,) = log.names(log.paths.checkpoints)
+    del bill.fake.objects[f"/bucket{log.paths.checkpoints}/{checkpoint}"]
+    assert bill.log().load().version == state.version
+    assert bill.asked() == {"GET": 2500 + 1, "LIST": 3 + 1 + 1, "HEAD": 2}
 
 
 def test_the_probe(bill: Bill) -> None:
