@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from klog.connector.log import description
 from klog.connector.log.commit import Actions, Topic
 from klog.connector.log.entries import Entry
-from klog.connector.log.max_sizes import SMALL_BYTES
 from klog.connector.log.operations import check_birth
 from klog.connector.log.paths import KLOG
 from klog.connector.log.root import ADOPTING, FORMAT_FILE, KlogRoot, find_root
 from klog.connector.log.state import Build, State
-from klog.connector.store.files import Store
+from klog.connector.store.files import Store, small_file_exists
 from klog.connector.store.probe import probe
 from klog.connector.store.schemes import log_store_for, writable_store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
@@ -92,15 +91,9 @@ def is_under_way(store: Store, path: str) -> bool:
 
     Raises `KlogError` for one that has become a klog root just now.
     """
-    try:
-        store.read(f"{path}/{ADOPTING_FILE}", SMALL_BYTES)
-    except FileNotFoundError:
-        pass
-    else:
+    if small_file_exists(store, f"{path}/{ADOPTING_FILE}"):
         return True
-    try:
-        store.read(f"{path}/{FORMAT_FILE}", SMALL_BYTES)
-    except FileNotFoundError:
+    if not small_file_exists(store, f"{path}/{FORMAT_FILE}"):
         return False
     raise KlogError(
         f"{path} was a broker's directory when it was opened, and has been adopted: it is a klog "

@@ -23,7 +23,7 @@ from klog.connector.log.commit_tail import (
     read_by_number,
     read_listed,
 )
-from klog.connector.log.max_sizes import MAX_COMMIT_BYTES, SMALL_BYTES, read_named
+from klog.connector.log.max_sizes import MAX_COMMIT_BYTES, read_named
 from klog.connector.log.paths import (
     CheckpointName,
     SidecarName,
@@ -33,7 +33,7 @@ from klog.connector.log.paths import (
 )
 from klog.connector.log.state import State, fold, tidied
 from klog.connector.store.contract import WritableStore
-from klog.connector.store.files import Entry
+from klog.connector.store.files import Entry, small_file_exists
 from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
 
 MAX_LOADS = 8
@@ -140,13 +140,11 @@ class LogReader:
         if self.is_described or state.version < 0:
             return
         path = self.paths.description
-        try:
-            self.store.read(path, SMALL_BYTES)
-        except FileNotFoundError:
+        if not small_file_exists(self.store, path):
             raise KlogError(
                 f"{path}: this file is lost: the topic has commits up to version {state.version}. "
                 "Restore it from a copy, or run `klog repair`"
-            ) from None
+            )
 
     def _own_commit(self, state: State) -> Commit | None:
         """Read the last commit of a state, twice where it is absent."""

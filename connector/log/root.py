@@ -26,6 +26,7 @@ from klog.connector.log.paths import KLOG, TopicPaths
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.contract import Put, WritableStore
+from klog.connector.store.files import small_file_exists
 from klog.connector.store.probe import probe
 from klog.connector.store.schemes import log_store_for, writable_store_for
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
@@ -269,17 +270,9 @@ def _has_lost_format(store: WritableStore, path: str) -> bool:
         names = {entry.name for entry in store.entries(f"{path}/{KLOG}")}
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return (
-        TOPICS in names and ADOPTING not in names and not _is_there(store, f"{path}/{FORMAT_FILE}")
-    )
-
-
-def _is_there(store: WritableStore, path: str) -> bool:
-    try:
-        store.read(path, SMALL_BYTES)
-    except FileNotFoundError:
+    if TOPICS not in names or ADOPTING in names:
         return False
-    return True
+    return not small_file_exists(store, f"{path}/{FORMAT_FILE}")
 
 
 def _num_partitions(file: str, config: object) -> int:

@@ -93,6 +93,15 @@ def entry_names_after(store: Store, directory: str, name: str) -> list[str]:
         return []
 
 
+def small_file_exists(store: Store, path: str) -> bool:
+    """Return whether a small file exists: one read, which does not depend on a listing."""
+    try:
+        store.read(path, SMALL_BYTES)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def check_size(path: str, size_bytes: int, most_bytes: int | None) -> None:
     """Raise `FileTooLargeError` for a file that is larger than it may be."""
     if most_bytes is not None and size_bytes > most_bytes:
