@@ -107,31 +107,23 @@ def sparse(path: str, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [3 << 30, MAX_TABLE_BYTES])
-def test_a_checkpoint_is_not_believed_what_its_name_says_of_its_size(
-    tmp_path: Path, size_bytes: int
+@pytest.mark.parametrize("kind", ["checkpoint", "part"])
+def test_a_checkpoint_or_part_is_not_believed_what_its_name_says_of_its_size(
+    tmp_path: Path, kind: str, size_bytes: int
 ) -> None:
-    """One of any size that a name may say stays out of memory, and an older one is taken."""
+    """One of any size that a name may say stays out of memory, and the state is read without it."""
     path, log = made(tmp_path)
     state = log.load()
     name = CheckpointName(state.version, size_bytes, 7)
-    sparse(log.paths.checkpoint(name), size_bytes)
+    if kind == "checkpoint":
+        sparse(log.paths.checkpoint(name), size_bytes)
+    else:
+        sparse(log.paths.part(name), size_bytes)
+        own_name, data = checkpoint.encode(state, [Part(name, 0, 1, 5)])
+        log.store.put_if_absent(log.paths.checkpoint(own_name), data)
     assert log_of(path).load().version == state.version
     assert cleaning.clean_log(log, 0) == -1
     cleaning.write_checkpoint(log, state)
-
-
-@pytest.mark.parametrize("size_bytes", [3 << 30, MAX_TABLE_BYTES])
-def test_a_part_is_not_believed_what_its_name_says_of_its_size(
-    tmp_path: Path, size_bytes: int
-) -> None:
-    path, log = made(tmp_path)
-    state = log.load()
-    name = CheckpointName(state.version, size_bytes, 7)
-    sparse(log.paths.part(name), size_bytes)
-    said, data = checkpoint.encode(state, [Part(name, 0, 1, 5)])
-    log.store.put_if_absent(log.paths.checkpoint(said), data)
-    assert log_of(path).load().version == state.version
-    assert cleaning.clean_log(log, 0) == -1
 
 
 @pytest.mark.parametrize(
