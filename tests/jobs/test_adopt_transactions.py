@@ -1,0 +1,135 @@
+"""Transactions of an adopted directory: open, aborted, over segments, and what compaction drops."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import klog
+from klog.connector.log.entries import joined_aborted
+from klog.connector.log.partition import TopicPartition
+from klog.errors import KlogError
+from klog.jobs import adopt, compact, merge, verify
+from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.names import segment_name
+from klog.logformat.transaction_index import NONE_ABORTED, AbortedTransaction, encode_aborted
+from tests.corpus import Record
+from tests.encode import marker, transactional
+from tests.jobs.adopted import COMMITTED, UNCOMMITTED, offsets
+from tests.jobs.brokers import (
+    SCENE_NAMES,
+    copied,
+    made,
+    names_of,
+    open_ones,
+    read_all,
+)
+from tests.jobs.roots import live
+
+
+@pytest.mark.parametrize("name", [name for name in SCENE_NAMES if name != "records"])
+def test_an_open_transaction_is_told_and_can_be_ended(name: str, tmp_path: Path) -> None:
+    root = copied(name, tmp_path / "log")
+    stables = open_ones(names_of(root), root)
+    before = read_all(stables, root)
+    first = min(stables)
+    with pytest.raises(KlogError, match=rf"that began at offset {stables[first]} has no end"):
+        adopt.run(None, str(root), first.topic)
+    assert not (root / "_klog").exists()
+
+    adopt.run(None, str(root), sorted({one.topic for one in stables}), open_transactions="abort")
+    after = read_all(stables, root)
+    shutil.rmtree(root / "_klog")
+    adopt.run(None, str(root), sorted({one.topic for one in stables}), open_transactions="commit")
+    kept = read_all(stables, root)
+    for one, stable in stables.items():
+        assert after[one, UNCOMMITTED] == kept[one, UNCOMMITTED] == before[one, UNCOMMITTED]
+        for seen in (after, kept):
+            assert [r for r in seen[one, COMMITTED] if r.offset < stable] == before[one, COMMITTED]
+        more = {r.offset for r in kept[one, COMMITTED]} - {r.offset for r in after[one, COMMITTED]}
+        assert min(more) == stable
+    assert verify.run(None, str(root)).findings == ()
+
+
+def test_transactions_over_segments(tmp_path: Path) -> None:
+    logs = {
+        0: transactional(0, 1) + transactional(1, 2) + transactional(2, 3),
+        10: transactional(10, 1) + marker(11, 2, COMMIT) + transactional(12, 2),
+        20: marker(20, 1, ABORT) + transactional(21, 1) + marker(22, 2, ABORT),
+        30: marker(30, 1, COMMIT) + marker(31, 3, ABORT),
+    }
+    root = made(tmp_path, {"t-0": logs})
+    before = read_all([TopicPartition("t", 0)], root)
+    report = adopt.run(None, str(root))
+    assert [one["aborted"] for one in live(root)] == [
+        [1, 0, 20, 3, 2, 31], [1, 10, 20, 2, 12, 22], [], []
+    ]  # fmt: skip
+    assert [one["record_count"] for one in live(root)] == [1, 0, 1, 0]
+    assert [(one["base_offset"], one["next_offset"]) for one in live(root)] == [
+        (0, 10), (10, 20), (20, 30), (30, 32)
+    ]  # fmt: skip
+    assert (report.partitions[0].records, report.partitions[0].aborted) == (2, 3)
+    assert read_all([TopicPartition("t", 0)], root) == before
+    assert offsets(root, COMMITTED) == [1, 21]
+    assert joined_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
+    merge.run(None, str(root), "t")
+    assert len(live(root)) < 4
+    assert joined_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
+    assert sum(one["record_count"] for one in live(root)) == 2
+    assert read_all([TopicPartition("t", 0)], root) == before
+    table = klog.open(str(root)).scan("t").read_all()
+    assert table["offset"].to_pylist() == [1, 21]
+
+
+def test_what_an_index_alone_calls_aborted_is_hidden(tmp_path: Path) -> None:
+    """As a raw read hides it: of a transaction whose marker's segment was lost."""
+    root = made(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
+    said = NONE_ABORTED.with_entries([AbortedTransaction(1, 0, 1, 2)])
+    (root / "t-0" / segment_name(0, "txnindex")).write_bytes(encode_aborted(said))
+    assert offsets(root, COMMITTED) == []
+    adopt.run(None, str(root))
+    assert offsets(root, COMMITTED) == []
+    assert offsets(root, UNCOMMITTED) == [0]
+    assert live(root)[0]["aborted"] == [1, 0, 1]
+
+
+def test_compaction_drops_what_was_aborted(tmp_path: Path) -> None:
+    """Also where the marker lies behind what is cleaned."""
+    logs = {
+        0: transactional(0, 1, [b"old"]) + marker(1, 1, COMMIT) + transactional(2, 2, [b"new"]),
+        10: marker(10, 2, ABORT),
+    }
+    root = made(tmp_path, {"t-0": logs})
+    adopt.run(None, str(root), config={"cleanup.policy": "compact"})
+    assert offsets(root, COMMITTED) == [0]
+    compact.run(None, str(root), "t", min_dirty_ratio=0)
+    assert offsets(root, UNCOMMITTED) == [0]
+    assert all(not one["aborted"] for one in live(root) if one["origin"] == "compact")
+    assert verify.run(None, str(root)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "topics"),
+    [("2.8.2", ["v0.compacted", "v1.compacted"]), ("compacted-after", ["compacted.txn"])],
+)
+def test_what_a_broker_wrote_is_compacted(name: str, topics: list[str], tmp_path: Path) -> None:
+    root = copied(name, tmp_path / "log")
+    names = [one for one in names_of(root) if one.topic in topics]
+    before = {where: last_values(records) for where, records in read_all(names, root).items()}
+    adopt.run(None, str(root), topics)
+    report = compact.run(None, str(root), min_dirty_ratio=0)
+    assert sum(one.records_after for one in report.partitions) < sum(
+        one.records for one in report.partitions if not one.left
+    )
+    for where, records in read_all(names, root).items():
+        if where[1] == COMMITTED:
+            assert last_values(records) == before[where]
+    assert verify.run(None, str(root)).findings == ()
+
+
+def last_values(records: list[Record]) -> dict[bytes, tuple[int, object]]:
+    """Give the last offset and value of each key that has one."""
+    last = {one.key: one for one in records if one.key is not None}
+    return {key: (one.offset, one.value) for key, one in last.items() if one.value is not None}

@@ -1,0 +1,92 @@
+"""Exports that end before they are done, or outlive their end; and the memory of one."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from klog.connector.log.committed import CommittedRoot
+from klog.connector.log.partition import TopicPartition
+from klog.errors import KlogError
+from klog.jobs.export_directory import export_directory
+from klog.jobs.export_partition import stage_partition
+from klog.logformat.names import deleted_directory
+from klog.logformat.rolling import RollLimits
+from tests.jobs.exported import NOW_MS, run
+from tests.jobs.written_root import WrittenRoot, numbers
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> WrittenRoot:
+    return WrittenRoot(str(tmp_path / "root"))
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_it_leaves_nothing_half_and_runs_again(
+    root: WrittenRoot, tmp_path: Path
+) -> None:
+    root.create("t", 2)
+    root.create("u", 1)
+    for topic in ("t", "u"):
+        root.append(topic, numbers(0, 20, NOW_MS))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.jobs.killed", root.given, str(tmp_path / "to"), "t", "u"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        timeout=300,
+        check=True,
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["killed"] for one in told] == [True] * (len(told) - 1) + [False]
+    assert len(told) > 30
+    assert all(one["whole"] and (one["again"] or one["done"]) for one in told)
+    assert sum(one["done"] for one in told) < 3, "done is what no longer counts as unfinished"
+    assert {len(one["mountable"]) for one in told} == {0, 1, 2, 3}
+
+
+def test_a_segment_is_never_held_whole(root: WrittenRoot, tmp_path: Path) -> None:
+    root.create("t", 1, {})
+    value = os.urandom(1_000_000)
+    rows = [one._replace(value=value) for one in numbers(1, 48, NOW_MS)]
+    root.append("t", rows, compression_type="uncompressed")
+    del rows
+    (tmp_path / "to").mkdir()
+    name = TopicPartition("t", 0)
+    partition = CommittedRoot(root.root).look().open([name])[name]
+    tracemalloc.start()
+    try:
+        target = export_directory(str(tmp_path / "to"))
+        done = stage_partition(partition, target, RollLimits(), NOW_MS)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert done.said.size_bytes > 47_000_000
+    assert peak_bytes < 20_000_000
+
+
+def test_a_task_that_outlives_its_export_is_waited_for(root: WrittenRoot, tmp_path: Path) -> None:
+    """It holds what it writes, and the next export does not write beside it."""
+    root.create("t", 1, {})
+    root.append("t", numbers(0, 3, NOW_MS))
+    to = tmp_path / "to"
+    staged = to / deleted_directory(
+        "t", 0, hashlib.blake2b(b"klog export-log t-0", digest_size=16).hexdigest()
+    )
+    staged.mkdir(parents=True)
+    held = os.open(staged, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(KlogError, match="a task of an export that was killed still writes"):
+            run(root, to, "t")
+    finally:
+        os.close(held)
+    assert [one.topic for one in run(root, to, "t").partitions] == ["t"]
