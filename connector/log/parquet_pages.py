@@ -43,6 +43,13 @@ class FileSizes:
 
 def file_sizes(data: bytes) -> FileSizes:
     """Return what a file holds. Raises `ValueError` for what is no Parquet file."""
+    try:
+        return _sizes_of(data)
+    except IndexError as exc:
+        raise ValueError("a struct has no end") from exc
+
+
+def _sizes_of(data: bytes) -> FileSizes:
     length = int.from_bytes(data[-8:-4], "little")
     if data[-4:] != _MAGIC or not 0 < length <= len(data) - 12:
         raise ValueError("its end is not that of a Parquet file")
@@ -99,7 +106,11 @@ def _structs(values: Any) -> list[dict[int, Any]]:
 
 
 class _Reader:
-    """Reads one struct; `position` is where it goes on. Booleans and texts are passed over."""
+    """Reads one struct; `position` is where it goes on. Booleans and texts are passed over.
+
+    A table has some hundred pages, and their headers are read in Python: most bytes are looked at
+    without a call. What has no end is an `IndexError`.
+    """
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data, self.position = data, position
@@ -108,22 +119,28 @@ class _Reader:
         """Return the fields by number."""
         if depth > _MAX_DEPTH:
             raise ValueError(f"structs lie too deep at {self.position}")
-        found: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
+        data, found, number = self._data, dict[int, Any](), 0
+        while head := data[self.position]:
+            self.position += 1
             step, kind = head >> 4, head & 15
             number = number + step if step else self._signed()
             if number in found:
                 raise ValueError(f"field {number} is there twice, at {self.position}")
-            # A boolean is in the type itself.
-            found[number] = None if kind in (_TRUE, _FALSE) else self._value(kind, depth)
+            if kind in (_TRUE, _FALSE):
+                found[number] = None  # A boolean is in the type itself.
+            elif _BYTE < kind <= _I64:
+                found[number] = self._signed()
+            else:
+                found[number] = self._value(kind, depth)
+        self.position += 1
         return found
 
     def _value(self, kind: int, depth: int) -> Any:
         if kind == _STRUCT:
             return self.struct(depth + 1)
         if kind == _LIST:
-            head = self._byte()
+            head = self._data[self.position]
+            self.position += 1
             count = head >> 4 if head >> 4 < 15 else self._varint()
             if count > len(self._data) - self.position:
                 raise ValueError(f"a list of {count} at {self.position} has no end")
@@ -131,7 +148,7 @@ class _Reader:
         if _BYTE < kind <= _I64:
             return self._signed()
         if kind in (_TRUE, _FALSE, _BYTE):
-            self._byte()
+            self.position += 1
         elif kind == _DOUBLE:
             self.position += 8
         elif kind == _BINARY:
@@ -141,21 +158,21 @@ class _Reader:
             raise ValueError(f"no field has type {kind}, at {self.position}")
         return None
 
-    def _byte(self) -> int:
-        if self.position >= len(self._data):
-            raise ValueError("a struct has no end")
-        self.position += 1
-        return self._data[self.position - 1]
-
     def _varint(self) -> int:
-        value = 0
-        for count in range(_MAX_VARINT_BYTES):
-            byte = self._byte()
-            value |= (byte & 127) << 7 * count
+        position, value = self.position, 0
+        for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+            byte = self._data[position]
+            position += 1
+            value |= (byte & 127) << shift
             if byte < 128:
+                self.position = position
                 return value
-        raise ValueError(f"a number has no end at {self.position}")
+        raise ValueError(f"a number has no end at {position}")
 
     def _signed(self) -> int:
-        value = self._varint()
+        value = self._data[self.position]
+        if value < 128:
+            self.position += 1
+        else:
+            value = self._varint()
         return (value >> 1) ^ -(value & 1)
