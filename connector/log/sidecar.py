@@ -29,6 +29,9 @@ from klog.errors import KlogError, UnsupportedFormatError
 MOST_JSON_BYTES = 1 << 20
 """A commit that is larger has a sidecar."""
 _KEY = b"klog"
+_TEXTS = ["codec", "origin", "action"]
+"""Columns of few values have a dictionary. With one of file names, a reader would take it for a
+small file that holds very much, and read it the slow way (`parquet.py`)."""
 _ACTION = pa.field("action", pa.string())
 _NULLABLE = pa.schema([field.with_nullable(True) for field in entries.SCHEMA])
 
@@ -53,7 +56,9 @@ def encode(commit: Commit) -> tuple[SidecarName, bytes]:
     rows = pa.concat_tables([added, *others], promote_options="default")
     said = json.dumps({"format": actions.format, "since": SINCE[actions.format]}).encode()
     sink = pa.BufferOutputStream()
-    pq.write_table(rows.replace_schema_metadata({_KEY: said}), sink, compression="zstd")
+    pq.write_table(
+        rows.replace_schema_metadata({_KEY: said}), sink, compression="zstd", use_dictionary=_TEXTS
+    )
     data = sink.getvalue().to_pybytes()
     if len(data) > MAX_TABLE_BYTES:
         raise _too_large(commit, f"a sidecar of {len(data)} bytes", f"{MAX_TABLE_BYTES}")

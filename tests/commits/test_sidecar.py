@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from klog.connector.log import cleaning, operations, sidecar
+from klog.connector.log import cleaning, operations, parquet, sidecar
 from klog.connector.log import commit as commits
 from klog.connector.log.commit import Actions, Commit
+from klog.connector.log.parquet_pages import file_sizes
 from klog.connector.log.paths import SidecarName, sidecar_name
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
@@ -57,6 +58,15 @@ def test_a_large_commit_stands_beside_its_number() -> None:
     assert plain(log.load(small)) == plain(state)
     assert store.requests == {"read": 3, "list": 1}
     assert plain(log.load()) == plain(state)
+
+
+def test_a_large_sidecar_is_read_in_one_go() -> None:
+    """It has no dictionary of file names, of which `read_table` would fear the worst."""
+    add = tuple(
+        {**_entry(), "file": FILE.replace("0badcafe", f"{number:08x}")} for number in range(20_000)
+    )
+    _, data = sidecar.encode(Commit(7, "w", 1, "append", "test", Actions(add)))
+    assert file_sizes(data).repeated_bytes < parquet.MOST_BYTES
 
 
 def test_what_a_commit_takes_out_stands_there_too() -> None:
