@@ -20,9 +20,14 @@ from klog.errors import InvalidFileError
 
 __all__ = ["MAX_COMMIT_BYTES", "MAX_TABLE_BYTES", "SMALL_BYTES", "read_named"]
 
-MAX_COMMIT_BYTES = 64 << 20
-"""What klog writes has 1 MiB and a sidecar, or, with a sidecar, 16 MiB of what stands in the commit
-alone: four numbers for each of 100,000 partitions. Others need not have a sidecar."""
+MAX_COMMIT_BYTES = 32 << 20
+"""More than klog writes: a commit of more than 1 MiB has a sidecar, so its file has no segments.
+
+For each of 100,000 partitions `setLogStart`, `setLogEnd` and `setCleanedTo` take 30 bytes each,
+`post` 42 and a hole 92; a text takes at most 384 KiB. So an adoption has at most 13.2 MB of numbers
+and 23 texts, an append that makes its topic 4.2 MB and 58, a repair 16.4 MB and 3: that is 22.2,
+27.0 and 17.5 MB. It is no larger because a hostile commit can take 25 times its size in memory.
+Writers other than klog need not make sidecars."""
 MAX_TABLE_BYTES = 512 << 20
 """`parquet.MOST_ROWS` segments take some 60 bytes each, compressed."""
 _AT_ONCE_BYTES = 32 << 20

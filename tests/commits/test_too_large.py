@@ -70,7 +70,7 @@ def _is_not_read() -> object:
 def test_a_commit(tmp_path: Path) -> None:
     path, log = made(tmp_path)
     grow(log.paths.commit(3))
-    with pytest.raises(FileTooLargeError, match=rf"3.json: it has {HUGE} bytes.* 67108864 at most"):
+    with pytest.raises(FileTooLargeError, match=rf"3.json: it has {HUGE} bytes.* 33554432 at most"):
         log_of(path).load()
 
 
