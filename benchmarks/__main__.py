@@ -6,6 +6,7 @@ python -m benchmarks --only memory     # not part of the default: it writes 1 Gi
 python -m benchmarks --only write      # nor is this: it starts a broker
 python -m benchmarks --only compact    # nor this: so does it, and writes 5 GB
 python -m benchmarks --only compact-many    # nor this: a broker too, and 44 partitions a round
+python -m benchmarks --only size-check      # nor this: what few rows of RESULTS.md say
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from benchmarks import (
     memory,
     peers,
     report,
+    size_check,
     spark_read,
     spark_write,
     upkeep,
@@ -39,7 +41,7 @@ from klog.logformat.codecs import NAMES
 
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
-    "memory", "write", "compact", "compact-many", "upkeep",
+    "memory", "write", "compact", "compact-many", "upkeep", "size-check",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -103,6 +105,10 @@ cleaner's threads alone.""",
     "upkeep": """\
 Jobs that read no record, in one process and on files in the page cache, and the memory of a
 compaction with as many keys for ten times the records, in a fresh process.""",
+    "size-check": """\
+What a Parquet file of the log holds is bounded by its footer and the headers of its pages before it
+is read: one process, files in memory, the same bytes with that check and without it, in turns. A
+load gives the state or the commit, a table is what of it Arrow reads.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -122,6 +128,7 @@ class Run:
     commits: commits.Sizes
     stores: bool
     micro_batches: int
+    checked_segments: int
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -169,6 +176,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
         commits=commits.TINY if given.tiny else commits.Sizes(),
         stores=given.stores,
         micro_batches=5 if given.tiny else MICRO_BATCHES,
+        checked_segments=size_check.TINY_SEGMENTS if given.tiny else size_check.SEGMENTS,
     )
     return given, wanted
 
@@ -215,6 +223,7 @@ _RUN: dict[str, Any] = {
     "compact": lambda wanted: compaction.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
     "compact-many": lambda wanted: compact_many.run(wanted.records // MANY_SHARE, wanted.rounds),
     "upkeep": lambda wanted: upkeep.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
+    "size-check": lambda wanted: size_check.run(wanted.checked_segments, wanted.rounds),
 }
 _TABLE: dict[str, Any] = {
     "decode": report.decode_table,
@@ -227,6 +236,7 @@ _TABLE: dict[str, Any] = {
     "compact": report.figures_table,
     "compact-many": report.figures_table,
     "upkeep": report.figures_table,
+    "size-check": report.figures_table,
 }
 
 if __name__ == "__main__":

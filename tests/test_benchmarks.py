@@ -28,6 +28,7 @@ from benchmarks import (
     memory,
     peers,
     report,
+    size_check,
     spark_read,
     upkeep,
 )
@@ -43,10 +44,11 @@ from benchmarks.logs import (
 )
 from benchmarks.records import CHUNK_RECORDS, KEY_BYTES, records
 from benchmarks.timing import interleaved
-from klog.connector.log import entries
+from klog.connector.log import entries, parquet
 from klog.connector.log.partition import TopicPartition
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.segment import chunks
+from klog.errors import UnsupportedFormatError
 from klog.logformat import batch as v2
 from klog.logformat.codecs import NAMES, decompress
 from klog.logformat.columnar import decode as decode_columns
@@ -292,8 +294,23 @@ def test_the_machine_is_described_without_its_name() -> None:
 
 def test_ready_batches_have_klogs_columns() -> None:
     batch = ceiling.ready_batch(10, 100)
-    assert batch.num_rows == 10
+    assert batch.num_rows == 200
     assert [len(value) for value in batch["value"].to_pylist()] == [100] * 10
+
+
+def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is timed without the check takes a file that the check refuses, and only then."""
+    main(["--tiny", "--only", "size-check"])
+    said = capsys.readouterr().out
+    for kind in ("checkpoint", "sidecar"):
+        assert f"| load with the check / without: CPU time | {kind} of 3,000 segments, " in said
+    file = size_check.sidecar_file(200)
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr(parquet, "MOST_ROWS", 199)
+        assert size_check.unchecked(file.load)
+        assert size_check.read_unchecked(file.data).num_rows == 200
+        with pytest.raises(UnsupportedFormatError, match="it has 200 rows"):
+            file.load()
 
 
 @pytest.mark.spark

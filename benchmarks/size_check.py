@@ -1,0 +1,104 @@
+"""What it costs to bound what a Parquet file holds, of a checkpoint and of a sidecar.
+
+The rule: one process, files in memory, the same bytes with the check and without it, in turns. A
+load decodes the file to a state or a commit, as who loads a topic does; a table is what of it
+Arrow does. Without the check a file is read as Arrow reads any.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.commits import TOPIC, state_of
+from benchmarks.spark_write import Result
+from benchmarks.timing import interleaved
+from klog.connector.log import checkpoint, entries, parquet, sidecar
+from klog.connector.log.commit import Actions, Commit
+
+SEGMENTS, TINY_SEGMENTS = 100_000, 3_000
+VERSION = 1_000
+Work: TypeAlias = Callable[[], object]
+CLOCKS: dict[str, Callable[[], float]] = {
+    "CPU time": time.process_time,
+    "wall time": time.perf_counter,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file, and what loads it."""
+
+    kind: str
+    data: bytes
+    load: Work
+
+
+def run(segments: int, rounds: int) -> Iterator[Result]:
+    """Compare loads and tables of both kinds of files, by both clocks."""
+    for file in (checkpoint_file(segments), sidecar_file(segments)):
+        works: dict[str, tuple[Work, Work]] = {
+            "load": (file.load, partial(unchecked, file.load)),
+            "table": (partial(parquet.read_table, file.data), partial(read_unchecked, file.data)),
+        }
+        of = f"{file.kind} of {segments:,} segments, {len(file.data) / 1e6:.1f} MB"
+        for name, (checked, plain) in works.items():
+            # A table is not read in turns with loads: what they leave behind in memory slows it.
+            counted = {"with": _counted(checked, segments), "without": _counted(plain, segments)}
+            for clock_name, clock in CLOCKS.items():
+                times = interleaved(counted, rounds, clock)
+                ratio = times.ratio("without", "with")
+                yield Result(f"{name} with the check / without: {clock_name}", of, str(ratio))
+                taken = times.median_seconds("with") * 1e3
+                yield Result(f"{name}: {clock_name}", of, f"{taken:.1f} ms")
+
+
+def checkpoint_file(segments: int) -> TableFile:
+    """Make a checkpoint without parts."""
+    _, data = checkpoint.encode(state_of(segments, VERSION))
+    return TableFile("checkpoint", data, lambda: checkpoint.decode(data, None, TOPIC))
+
+
+def sidecar_file(segments: int) -> TableFile:
+    """Make the sidecar of a commit that adds all segments of a state."""
+    rows = state_of(segments, VERSION).live.rows().select(entries.SCHEMA.names)
+    commit = Commit(VERSION, "w", 1, "append", "benchmark", Actions(add=tuple(rows.to_pylist())))
+    name, data = sidecar.encode(commit)
+    bare = replace(commit, actions=Actions(), sidecar=name)
+    return TableFile("sidecar", data, lambda: sidecar.decode(bare, name, data, TOPIC))
+
+
+def read_unchecked(data: bytes) -> pa.Table:
+    """Read a table as Arrow does, however much it holds."""
+    return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+
+
+def unchecked(load: Work) -> object:
+    """Load a file without the check."""
+    with _check_left_out():
+        return load()
+
+
+@contextmanager
+def _check_left_out() -> Iterator[None]:
+    checked = parquet.read_table
+    parquet.read_table = read_unchecked
+    try:
+        yield
+    finally:
+        parquet.read_table = checked
+
+
+def _counted(work: Work, segments: int) -> Callable[[], int]:
+    def counted() -> int:
+        work()
+        return segments
+
+    return counted
