@@ -25,24 +25,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.connector.log import entries
-from klog.connector.log.lost_commits import find_lost_commits
 from klog.connector.log.root import KlogRoot, find_root
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
-from klog.connector.log.traces import find_traces
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.errors import KlogError, LostCommitError, OptionError
+from klog.errors import KlogError, OptionError
 from klog.jobs.choosing import open_root
 from klog.jobs.command import Command
 from klog.jobs.entry_rows import EntryRows
 from klog.jobs.tasks import Coming, Failed, run_tasks, try_tasks
+from klog.jobs.verifying.commit_log import unreadable_log, verify_log
 from klog.jobs.verifying.findings import Finding
 from klog.jobs.verifying.keys import UniqueTask, superseded, unknown
 from klog.jobs.verifying.partition import NeighbourFacts, put_together
 from klog.jobs.verifying.report import VerifyReport
 from klog.jobs.verifying.segment import verify_segment
 from klog.jobs.verifying.tiling import Extent
-from klog.logformat.metadata import is_topic_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,52 +120,23 @@ def _with_topic(
     is_named: bool,
 ) -> VerifyReport:
     """Verify a topic; one whose log cannot be read is a finding, one that is not there is none."""
-    lost: list[Finding] = []
     try:
         log = root.log_to_read(topic)
-        lost = _lost_commits(log)
-        report = replace(report, findings=(*report.findings, *lost))
-        state = log.load()
     except OptionError:
         raise
     except KlogError as exc:
-        if lost and isinstance(exc, LostCommitError):
-            return report
-        finding = Finding(topic, None, None, "log", f"its log cannot be read: {exc}")
-        return replace(report, findings=(*report.findings, finding))
-    report = replace(report, findings=(*report.findings, *_above(log)))
+        return replace(report, findings=(*report.findings, unreadable_log(topic, exc)))
+    verified = verify_log(log)
+    report = replace(report, findings=(*report.findings, *verified.findings))
+    state = verified.state
+    if state is None:
+        return report
     if not state.topic_id:
         if is_named:
             root.load(log)  # raises
         return report
     report = replace(report, versions={**report.versions, topic: state.version})
-    table = state.segments.combine_chunks()
-    tasks = _tasks(root, storage, topic, state, fast=report.fast)
-    facts = run_tasks(spark, verify_segments, tasks, "verify")
-    findings: list[Finding] = []
-    if not is_topic_id(state.topic_id):
-        said = f"its topic id is {state.topic_id[:100]!r}, which is not 22 characters of base64"
-        findings.append(Finding(topic, None, None, "log", said))
-    for number in range(state.partitions):
-        extent = Extent(
-            topic,
-            number,
-            state.log_start[number],
-            state.log_end[number],
-            state.cleaned_to.get(number, 0),
-            tuple(hole for hole in state.holes if hole.partition == number),
-        )
-        own = entries.of_partition(table, number)
-        done = put_together(extent, own, facts)
-        findings += done.findings
-        report = replace(
-            report,
-            partitions=report.partitions + 1,
-            segments=report.segments + done.segments,
-            batches=report.batches + done.batches,
-            records=report.records + done.records,
-            size_bytes=report.size_bytes + done.size_bytes,
-        )
+    report, findings = _with_segments(spark, report, root, storage, topic, state)
     if not report.fast:
         findings += _key_findings(spark, root, storage, topic, state)
     there = _still_there(log, state, findings)
@@ -178,32 +147,39 @@ def _with_topic(
     )
 
 
-def _above(log: TopicLog) -> Iterator[Finding]:
-    """Tell of files that are of a later version than the last commit."""
-    for file, version in find_traces(log).items():
-        yield Finding(
-            log.paths.topic,
-            None,
-            file,
-            "above",
-            f"it shows that version {version} was made, which the log does not reach: its last "
-            "commits are lost, or a loss of power undid one that nobody was told of",
+def _with_segments(
+    spark: SparkSession | None,
+    report: VerifyReport,
+    root: KlogRoot,
+    storage: Storage,
+    topic: str,
+    state: State,
+) -> tuple[VerifyReport, list[Finding]]:
+    """Verify a topic's segments, and whether those of a partition fit each other."""
+    table = state.segments.combine_chunks()
+    tasks = _tasks(root, storage, topic, state, fast=report.fast)
+    facts = run_tasks(spark, verify_segments, tasks, "verify")
+    findings: list[Finding] = []
+    for number in range(state.partitions):
+        extent = Extent(
+            topic,
+            number,
+            state.log_start[number],
+            state.log_end[number],
+            state.cleaned_to.get(number, 0),
+            tuple(hole for hole in state.holes if hole.partition == number),
         )
-
-
-def _lost_commits(log: TopicLog) -> list[Finding]:
-    """Look for commits that were lost, those too that no load needs."""
-    return [
-        Finding(
-            log.paths.topic,
-            None,
-            log.paths.commit(one.first),
-            "lost",
-            f"commits {one} are lost, and {one.evidence.source} shows that version "
-            f"{one.evidence.version} was made",
+        done = put_together(extent, entries.of_partition(table, number), facts)
+        findings += done.findings
+        report = replace(
+            report,
+            partitions=report.partitions + 1,
+            segments=report.segments + done.segments,
+            batches=report.batches + done.batches,
+            records=report.records + done.records,
+            size_bytes=report.size_bytes + done.size_bytes,
         )
-        for one in find_lost_commits(log)
-    ]
+    return report, findings
 
 
 def _tasks(
@@ -273,8 +249,7 @@ def _still_there(log: TopicLog, state: State, findings: list[Finding]) -> list[F
     try:
         now = log.load(state)
     except KlogError as exc:
-        topic = log.paths.topic
-        return [*findings, Finding(topic, None, None, "log", f"its log cannot be read: {exc}")]
+        return [*findings, unreadable_log(log.paths.topic, exc)]
     live = now.live.present(missing) if now.topic_id == state.topic_id else set()
     gone = missing - live
     return [one for one in findings if one.kind != "missing" or _log_file(one) not in gone]

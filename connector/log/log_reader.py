@@ -163,8 +163,9 @@ class LogReader:
             self._refuse_lost(Tail([], state.version, Evidence(state.version, path)))
         elif state.writes.get(own.write_id) != state.version:
             raise KlogError(
-                f"{path}: this checkpoint does not stand for these commits: it came from another "
-                f"topic, or they did. Restore {self.paths.commits}, or take the checkpoint away"
+                f"{path}: this checkpoint does not stand for these commits: one of them was lost "
+                "and another was put in its place, or they came from another topic. Restore "
+                f"{self.paths.commits} from a copy; `klog verify` names such commits"
             )
 
     def holds(self, state: State) -> bool:

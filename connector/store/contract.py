@@ -2,8 +2,9 @@
 
 The rule: of all calls of `put_if_absent` for one path, over all processes and machines and for as
 long as nobody deletes the path, exactly one creates it; who reads the path sees all of those bytes
-or no file. Each strategy says in its docstring why that holds. A strategy that cannot tell whether
-its call was the one says so with `UNKNOWN`, and the caller reads the path back.
+or no file. A read or a listing that begins after a put has answered sees the file. Each strategy
+says in its docstring why that holds. A strategy that cannot tell whether its call was the one says
+so with `UNKNOWN`, and the caller reads the path back.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from klog.connector.log.author import NewId
 from klog.connector.log.cleaning import whole_checkpoints
 from klog.connector.log.commit import REPAIR, Actions, Commit, Topic
 from klog.connector.log.entries import Entry
+from klog.connector.log.forked_commits import find_forked_commits, forked_commit_error
 from klog.connector.log.garbage import files_of
 from klog.connector.log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.log.paths import CheckpointName
@@ -74,11 +75,11 @@ class Planner:
         try:
             self._state = self.log.newest_checkpoint()
             description = self._lost_description(lost)
+            self._check_checkpoint()
             if not lost:
                 replace(self.log, is_described=True).load()
                 return Plan(description=description)
             checkpoint = self._resting(lost)
-            self._check_checkpoint(lost)
             self._ends[self._state.version] = self._state.log_end
             self._exact = self._state.version
             for one in lost:
@@ -105,19 +106,10 @@ class Planner:
         tops = [min(one.last, names[-1].version) for one in lost if one.first <= names[-1].version]
         return next((name for name in names if tops and name.version >= max(tops)), None)
 
-    def _check_checkpoint(self, lost: Iterable[LostCommits]) -> None:
-        """Refuse a checkpoint of another log: the newest commit below it has to be its own."""
-        version = self._state.version
-        while any(one.first <= version <= one.last for one in lost):
-            version = min(one.first for one in lost if one.first <= version <= one.last) - 1
-        found = self.log.read_alone(version) if version >= 0 else None
-        if found is not None and self._state.remembers(version):
-            written = self._state.writes.get(found.write_id)
-            if written != version:
-                raise KlogError(
-                    f"{self.log.paths.commit(version)}: the newest checkpoint does not know this "
-                    "commit, so it is of another log. Restore the topic's folder from a copy"
-                )
+    def _check_checkpoint(self) -> None:
+        """Refuse a checkpoint that does not know a commit: what this one did would be lost."""
+        for one in find_forked_commits(self.log, self._state):
+            raise one if isinstance(one, KlogError) else forked_commit_error(one)
 
     def _read(self, version: int, lost: Iterable[LostCommits]) -> list[Commit]:
         """Read the commits from a version on, up to the next that is lost."""

@@ -20,6 +20,9 @@ NEXT_STEPS = {
     "above": "restore the last commits of the topic from a copy; if they are not to come back, "
     "`klog vacuum --discard-lost` goes on without them",
     "lost": "restore the commits from a copy, or see what `klog repair` can do",
+    "fork": "copy this file and its segments away, before cleaning and vacuum delete them; put the "
+    "lost commit in the place of this file from a copy, or delete this file and see what `klog "
+    "repair` can do; then append the records of the segments again",
     "missing": "restore the file from a copy; vacuum takes none that a commit needs",
     "unreadable": "see to what the store says, then verify again",
     "size": _RESTORE,

@@ -1,0 +1,103 @@
+"""Commits in the place of lost ones that a checkpoint stands for: no load reads them.
+
+The rule (docs/commit-protocol.md, Lost commits): a load begins at the newest checkpoint and reads
+no commit at or below it. So a commit that a writer with an older state put at a lost number there
+is acknowledged, and never read. The checkpoint remembers the write ids of the last 10,000 commits:
+a file at one of these versions that has another write id is such a commit. Versions at or below
+the boundary may have been cleaned and used again, so they show nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klog.connector.log.commit import Commit
+from klog.connector.log.paths import commit_name, commit_version
+from klog.connector.log.state import State
+from klog.connector.log.topic_log import TopicLog
+from klog.connector.store.side_by_side import in_order
+from klog.errors import KlogError, LostCommitError
+
+MAX_NAMED_SEGMENTS = 10
+"""So many segments of one commit are named, and the others counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkedCommit:
+    """A commit file whose write is not the one that the log has at this version.
+
+    `expected_write_id` is the log's, and `source` what shows it. `sidecar_error` says why the
+    sidecar, which names the segments, cannot be read.
+    """
+
+    path: str
+    commit: Commit
+    expected_write_id: str
+    source: str
+    sidecar_error: str = ""
+
+    def __str__(self) -> str:
+        """Return what is wrong, in words."""
+        commit = self.commit
+        return (
+            f"commit {commit.version} is write {commit.write_id} ({commit.operation}), and "
+            f"{self.source} shows that it was write {self.expected_write_id}: that commit was "
+            f"lost, and this one was put in its place. No load reads it. {self._segments()}"
+        )
+
+    def _segments(self) -> str:
+        if self.sidecar_error:
+            return f"Its sidecar, which names its segments, cannot be read: {self.sidecar_error}"
+        files = [entry["file"] for entry in self.commit.actions.add]
+        if not files:
+            return "It has no segments"
+        more = len(files) - MAX_NAMED_SEGMENTS
+        named = ", ".join(files[:MAX_NAMED_SEGMENTS])
+        return f"Its segments: {named}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def forked_commit_error(forked: ForkedCommit) -> LostCommitError:
+    """Return the error of who needs the commit that was lost."""
+    return LostCommitError(
+        f"{forked.path}: {forked}. Copy this file and its segments away, and put the lost commit "
+        "in its place from a copy; `klog verify` names all such commits"
+    )
+
+
+def find_forked_commits(log: TopicLog, state: State) -> list[ForkedCommit | KlogError]:
+    """Hold the commits at or below the checkpoint that a state was loaded from to its write ids.
+
+    Args:
+        log: The topic's log.
+        state: A state that was just loaded, or a checkpoint alone.
+
+    Returns:
+        By version, the commits that the checkpoint does not know, and an error that names the file
+        for each that cannot be read. At most 10,000 commits are read, and no segment.
+    """
+    if state.checkpoint is None:
+        return []
+    source, top = log.paths.checkpoint(state.checkpoint), state.checkpoint.version
+    known = {version: write_id for write_id, version in state.writes.items() if version <= top}
+    start = max(min(known, default=0), log.boundary() + 1)
+    names = log.store.names_after(log.paths.commits, commit_name(start - 1) if start else "")
+    listed = (commit_version(name) for name in names)
+    versions = sorted(version for version in listed if version in known)
+
+    def judge(version: int) -> ForkedCommit | KlogError | None:
+        try:
+            found = log.read_alone(version)
+        except KlogError as exc:
+            return exc
+        if found is None or found.write_id == known[version]:
+            return None
+        path = log.paths.commit(version)
+        try:
+            return ForkedCommit(path, log.read(version) or found, known[version], source)
+        except KlogError as exc:
+            return ForkedCommit(path, found, known[version], source, str(exc))
+
+    results = zip(versions, in_order(judge, versions, log.store.reads_at_once), strict=True)
+    forked = [(version, one) for version, one in results if one is not None]
+    boundary = log.boundary()  # After the reads: what it overtook may have been cleaned.
+    return [one for version, one in forked if version > boundary]
