@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from klog.jobs import adopt, compact, import_log, verify
 from klog.logformat import batch as v2
+from klog.logformat.checkpoint import decode_offset_checkpoint
 from klog.logformat.index import Longs
 from tests.broker import Broker
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
@@ -35,6 +36,36 @@ def commit_offsets(broker: Broker, count: int) -> None:
         end = producer.abort_transaction if number % 3 == 2 else producer.commit_transaction
         end(TIMEOUT_SECONDS)
     consumer.close()
+
+
+def commit_until_rolled(broker: Broker, log_dir: Path) -> int:
+    """Commit offsets until the active segment is a new one; returns how many."""
+    active, count, deadline = active_offset(log_dir), 0, time.monotonic() + 60
+    while active_offset(log_dir) == active:
+        assert time.monotonic() < deadline
+        commit_offsets(broker, 3)
+        count += 3
+    return count
+
+
+def wait_until_cleaned(log_dir: Path) -> None:
+    """Wait until all before the active segment is cleaned."""
+    deadline = time.monotonic() + 60
+    while cleaned_to(log_dir) < active_offset(log_dir):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def active_offset(log_dir: Path) -> int:
+    """Return the base offset of the active segment of the offsets."""
+    return max(int(path.stem) for path in (log_dir / f"{OFFSETS}-0").glob("*.log"))
+
+
+def cleaned_to(log_dir: Path) -> int:
+    """Return up to which offset the broker's cleaner has come in the offsets."""
+    path = log_dir / "cleaner-offset-checkpoint"
+    offsets = decode_offset_checkpoint(path.read_bytes()) if path.exists() else {}
+    return offsets.get((OFFSETS, 0), 0)
 
 
 def sequences(log_dir: Path) -> Longs:
@@ -73,13 +104,8 @@ def test_what_coordinators_write(tmp_path: Path) -> None:
         assert sequences(log_dir).tolist() == [0] * 6
         check(log_dir, tmp_path / "before")
         broker.start()
-        for _ in range(3):
-            time.sleep(1.5)  # So that the next commit rolls the segment, which is then cleaned.
-            commit_offsets(broker, 3)
-        deadline = time.monotonic() + 60
-        while (log_dir / f"{OFFSETS}-0" / f"{0:020}.log").stat().st_size > 900:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        count = 6 + sum(commit_until_rolled(broker, log_dir) for _ in range(3))
+        wait_until_cleaned(log_dir)
         broker.stop()
-        assert len(sequences(log_dir)) < 15
+        assert len(sequences(log_dir)) < count
         check(log_dir, tmp_path / "after")
