@@ -25,8 +25,8 @@ class Disk:
         """By name what was put beside commits, cleaned or not."""
         self.undone: list[str] = []
         """What a loss of power took of what was created; it may have been created again since."""
-        self.on_remove: Callable[[str], None] | None = None
-        """Called with what has just been deleted."""
+        self.on_remove: Callable[[str, object], None] | None = None
+        """Called with what has just been deleted, and by whom."""
         self._can_lose = can_lose
         self._unsynced: list[tuple[str, bytes | None]] = []
         """The last changes: of which path, and what was there before."""
@@ -42,12 +42,12 @@ class Disk:
             self.sidecars[path.rpartition("/")[2]] = data
         self._change(path, data)
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, by: object) -> None:
         """Remove a file that may be there."""
         if self.get(path) is not None:
             self._change(path, None)
             if self.on_remove is not None:
-                self.on_remove(path)
+                self.on_remove(path, by)
 
     def take(self, path: str) -> bytes:
         """Lose a file that is there; gives its bytes."""

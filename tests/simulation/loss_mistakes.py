@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from klog.connector.log import log_reader
+from klog.connector.log.commit import Commit
 from klog.connector.log.commit_tail import Evidence, Read, Tail, read_by_number, read_listed
 from klog.connector.log.log_reader import LogReader
 from klog.connector.log.paths import TopicPaths
@@ -18,6 +19,7 @@ from klog.connector.log.state import State, _Folding
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import Store
 from klog.errors import LostCommitError
+from klog.jobs.verifying import commit_log
 
 
 def tail_ends_at_a_gap(patch: pytest.MonkeyPatch) -> None:
@@ -43,7 +45,25 @@ def previous_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_read_proves(patch: pytest.MonkeyPatch) -> None:
-    """Take a listed log's absent commit for lost, without another read and the boundary."""
+    """Take a commit for lost that one read has not found."""
+    usual = read_listed
+
+    def tail(store: Store, paths: TopicPaths, read: Read, *more: Any) -> Tail:
+        absent: set[int] = set()
+
+        def once(version: int) -> Commit | None:
+            found = None if version in absent else read(version)
+            if found is None:
+                absent.add(version)
+            return found
+
+        return usual(store, paths, once, *more)
+
+    patch.setattr(log_reader, "read_listed", tail)
+
+
+def lost_below_the_boundary(patch: pytest.MonkeyPatch) -> None:
+    """Take a listed log's absent commit for lost, and do not ask for the boundary."""
     usual = read_listed
 
     def tail(store: Store, paths: TopicPaths, read: Read, *more: Any) -> Tail:
@@ -69,3 +89,8 @@ def own_state_no_evidence(patch: pytest.MonkeyPatch) -> None:
 def warm_listing_for_a_cold_load(patch: pytest.MonkeyPatch) -> None:
     """Take a listing from a state on for one that shows what is below."""
     patch.setattr(LogReader, "is_cold_load_due", LogReader.is_listing_due)
+
+
+def forks_not_looked_for(patch: pytest.MonkeyPatch) -> None:
+    """Verify a log without a look at the commits that its checkpoint stands for."""
+    patch.setattr(commit_log, "find_forked_commits", lambda log, state: [])

@@ -8,7 +8,8 @@ The rule: a loss takes no turn of anybody, and nobody hears of it. From then on
 * nobody commits on top of a lost commit that no checkpoint stands for, unless the commit began less
   than a minute after the loss. Those that did are in what is loaded later, or the load is an error;
 * nothing goes that was not free to go: commits above the boundary or without a checkpoint at or
-  above them, the newest whole checkpoint, live segments, removed ones inside their grace;
+  above them, the newest whole checkpoint, live segments, removed ones inside their grace. A
+  cleaning that began before the loss may have read that checkpoint while it was whole;
 * nobody hangs;
 * with the lost files put back, and nothing in their place, all is as if nothing had been lost.
 
@@ -23,12 +24,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from klog.connector.log import checkpoint, cleaning, garbage
+from klog.connector.log import cleaning, garbage
 from klog.connector.log.commit import Commit
 from klog.connector.log.log_reader import LISTING_MS
 from klog.connector.log.paths import (
     CheckpointName,
-    boundary_version,
+    TopicPaths,
     checkpoint_name,
     commit_version,
     segment_path,
@@ -36,9 +37,11 @@ from klog.connector.log.paths import (
 )
 from klog.connector.log.state import Build, State, fold
 from klog.connector.log.topic_log import Attempt, TopicLog
-from tests.simulation import writers
-from tests.simulation.cast import ROOT, Cast
+from klog.jobs.verifying.commit_log import verify_log
+from tests.simulation import on_store, writers
+from tests.simulation.cast import ROOT, TOPIC, Cast
 from tests.simulation.checks import history
+from tests.simulation.on_store import name_of, version_of
 from tests.simulation.scene import GRACE_MS, STEP_MS
 from tests.simulation.world import Actor, FoundError
 
@@ -56,6 +59,7 @@ class WatchedLog(TopicLog):
     def load(self, cached: State | None = None) -> State:
         """Load, and compare with what the store shows."""
         is_listed = cached is None or self.is_listing_due(cached)
+        self.losses.note_load()
         least = self.losses.least(is_listed=is_listed)
         state = TopicLog.load(self, cached)
         self.losses.check_load(state, max(least, -1 if cached is None else cached.version))
@@ -92,11 +96,12 @@ class Losses:
         self._before = _Before(-1, None)
         self._lost_versions: set[int] = set()
         self._acknowledged: dict[str, int] = {}
+        self._loaded_at: dict[object, int] = {}
+        """By actor, when their last load began: a cleaning begins with one."""
         self._created_at: list[int] = []
         self._previous: dict[str, str] = {}
         self._parsed = 0
         self._truth: tuple[int, State] = (-1, State())
-        self._whole: dict[tuple[bytes, frozenset[str]], bool] = {}
 
     def watched(self, log: TopicLog) -> WatchedLog:
         """Give the same log, looked at; who makes it looks for `topic.json`, as a root does."""
@@ -116,12 +121,14 @@ class Losses:
         files = self._drawn(self._world.scene.loses)
         if not files:
             return
-        self._before = _Before(self._boundary(), self._newest_checkpoint())
+        self._before = _Before(
+            on_store.boundary(self._disk), on_store.newest_checkpoint(self._disk)
+        )
         tip = max(self.versions(), default=-1)
         for path in files:
             self._world.lost[path] = self._disk.take(path)
             self._world.events[f"lost {_kind(path)}"] += 1
-        lost = {commit_version(_name(path)) for path in files if "/log/" in path}
+        lost = {commit_version(name_of(path)) for path in files if "/log/" in path}
         self._lost_versions = {version for version in lost if version is not None}
         self._world.may_go_back = tip in self._lost_versions
         self._disk.on_remove = self._check_removed
@@ -130,6 +137,8 @@ class Losses:
     def _drawn(self, kind: str) -> list[str]:
         """Draw files of a kind: one or several, a run of the last ones, or of all kinds."""
         random, paths = self._random, sorted(self._disk.paths())
+        if kind == "overtaken commit":
+            return self._overtaken()
         if kind == "any":
             return random.sample(paths, min(len(paths), random.randrange(1, 6)))
         own = [path for path in paths if _kind(path) == kind.removesuffix("s").split()[-1]]
@@ -144,12 +153,21 @@ class Losses:
             return own[first : first + many] if random.random() < 0.5 else _few(random, own, many)
         return [random.choice(own[-2:] if kind in ("checkpoint", "boundary") else own)]
 
+    def _overtaken(self) -> list[str]:
+        """Choose a commit with one above it, whose number another writer is just about to put."""
+        there = self.versions()
+        for path in sorted(self._world.coming_puts()):
+            version = version_of(path)
+            if version in there and version + 1 in there:
+                return [path]
+        return []
+
     def holes(self) -> list[int]:
         """Give the lost commits on top of which nobody may commit any more who begins now."""
         if self._lost_at < 0 or self._world.now - self._lost_at <= WINDOW:
             return []
-        newest = self._newest_checkpoint()
-        stood_for = max(self._boundary(), -1 if newest is None else newest.version)
+        newest = on_store.newest_checkpoint(self._disk)
+        stood_for = max(on_store.boundary(self._disk), -1 if newest is None else newest.version)
         return sorted(self._lost_versions - self.versions() - set(range(stood_for + 1)))
 
     def least(self, *, is_listed: bool) -> int:
@@ -163,10 +181,18 @@ class Losses:
         old = [
             version
             for (path, _), at in zip(self._disk.created, self._created_at, strict=False)
-            if at <= until and (version := _version(path)) is not None and version in there
+            if at <= until and (version := version_of(path)) is not None and version in there
         ]
-        newest = self._newest_checkpoint() if is_listed else None
+        newest = on_store.newest_checkpoint(self._disk) if is_listed else None
         return max([*old, -1 if newest is None else newest.version])
+
+    def versions(self) -> set[int]:
+        """Return the commits that are there."""
+        return on_store.versions(self._disk)
+
+    def note_load(self) -> None:
+        """Note that the actor whose code runs begins a load."""
+        self._loaded_at[self._world.acting()] = self._world.now
 
     def check_load(self, state: State, least: int) -> None:
         """Look at what a load gave."""
@@ -190,23 +216,16 @@ class Losses:
         there = self.versions()
         if below := [hole for hole in holes if hole < version and hole not in there]:
             raise FoundError(f"version {version} was acknowledged on top of lost {below}")
-        self._acknowledged[write_id] = version
+        lost = self._world.lost.get(TopicPaths(ROOT, TOPIC).commit(version), b"{}")
+        if json.loads(lost).get("writeId") != write_id:  # It was put before the loss otherwise.
+            self._acknowledged[write_id] = version
 
     def check_damaged(self) -> None:
         """Let everybody do their work once with the files lost, undisturbed."""
         cast = self._cast
 
         def load(actor: Actor) -> None:
-            state = cast.log(actor).load()
-            # In the place of a lost commit that a checkpoint stands for, nobody sees another one.
-            hidden = set(state.writes.values())
-            lost = [
-                write_id
-                for write_id, version in self._acknowledged.items()
-                if write_id not in state.writes and version not in hidden
-            ]
-            if lost:
-                raise FoundError(f"acknowledged after the loss, and not loaded: {sorted(lost)}")
+            self._check_acknowledged(cast.log(actor))
 
         def append(actor: Actor) -> None:
             writers.batch_writer(cast, f"after {self._world.now}", 1)(actor)
@@ -222,6 +241,26 @@ class Losses:
         }
         for name, verb in verbs.items():
             self._run(name, verb)
+
+    def _check_acknowledged(self, log: TopicLog) -> None:
+        """Look for commits that were acknowledged and that no load reads, nor `verify` tells of.
+
+        Those at or below the boundary are cleaned, and nobody can tell of them any more.
+        """
+        state = log.load()
+        lost = {
+            version: write_id
+            for write_id, version in self._acknowledged.items()
+            if write_id not in state.writes and version > on_store.boundary(self._disk)
+        }
+        if not lost:
+            return
+        forks = [one for one in verify_log(log).findings if one.kind == "fork"]
+        for version, write_id in lost.items():
+            path = log.paths.commit(version)
+            if not any(one.file == path and write_id in one.what for one in forks):
+                raise FoundError(f"{path} ({write_id}) was acknowledged, not loaded and not told")
+            self._world.events["fork told"] += 1
 
     def _run(self, name: str, verb: Callable[[Actor], object]) -> None:
         def run(actor: Actor) -> None:
@@ -242,14 +281,14 @@ class Losses:
         lost, self._world.lost = self._world.lost, {}
         self._lost_at, self._disk.on_remove = -1, None
         for path, data in lost.items():
-            if _version(path) is not None and self._disk.get(path) not in (None, data):
+            if version_of(path) is not None and self._disk.get(path) not in (None, data):
                 self._world.events["put in the place of a lost commit"] += 1
                 return False
         for path, data in lost.items():
             if self._disk.get(path) is None:
                 self._disk.put(path, data)
         made = [
-            version for path, _ in self._disk.created if (version := _version(path)) is not None
+            version for path, _ in self._disk.created if (version := version_of(path)) is not None
         ]
         if len(set(made)) < len(made):  # It has gone again, or it was the same commit once more.
             return False
@@ -257,14 +296,18 @@ class Losses:
         self._world.events["put back"] += 1
         return True
 
-    def _check_removed(self, path: str) -> None:
-        if (name := checkpoint_name(_name(path))) is not None and "/parts/" not in path:
+    def _check_removed(self, path: str, by: object) -> None:
+        if (name := checkpoint_name(name_of(path))) is not None and "/parts/" not in path:
             self._check_checkpoint_removed(path, name)
-        beside = sidecar_name(_name(path))
-        version = _version(path) if beside is None else beside.version
+        beside = sidecar_name(name_of(path))
+        version = version_of(path) if beside is None else beside.version
         if version is not None and version > self._before.boundary:
-            newest = self._newest_checkpoint()
-            if version > self._boundary() or newest is None or newest.version < version:
+            newest = on_store.newest_checkpoint(self._disk)
+            began_before = self._loaded_at.get(by, self._lost_at) < self._lost_at
+            if began_before and self._before.checkpoint is not None:
+                newest = max(self._before.checkpoint, newest or self._before.checkpoint)
+            stood_for = -1 if newest is None else newest.version
+            if version > min(stood_for, on_store.boundary(self._disk)):
                 raise FoundError(f"{path} was deleted, and nothing stands for it")
         relative = path.removeprefix(f"{ROOT}/")
         if segment_path(relative) is not None and not self._world.may_go_back:
@@ -272,8 +315,8 @@ class Losses:
 
     def _check_checkpoint_removed(self, path: str, name: CheckpointName) -> None:
         before = self._before.checkpoint
-        if self._is_whole(path) and (before is None or name >= before):
-            newest = self._newest_checkpoint()
+        if on_store.is_whole(self._disk, path) and (before is None or name >= before):
+            newest = on_store.newest_checkpoint(self._disk)
             if newest is None or newest <= name:
                 raise FoundError(f"{path}, the newest whole checkpoint, was deleted")
 
@@ -292,38 +335,10 @@ class Losses:
 
     def _parse(self) -> None:
         for path, data in self._disk.created[self._parsed :]:
-            if _version(path) is not None:
+            if version_of(path) is not None:
                 said = json.loads(data)
                 self._previous[said["writeId"]] = said["previousWriteId"]
         self._parsed = len(self._disk.created)
-
-    def versions(self) -> set[int]:
-        """Give the commits that are there."""
-        found = (_version(path) for path in self._disk.paths())
-        return {version for version in found if version is not None}
-
-    def _boundary(self) -> int:
-        paths = [path for path in self._disk.paths() if "/gc/" in path]
-        found = (boundary_version(_name(path)) for path in paths)
-        return max((version for version in found if version is not None), default=-1)
-
-    def _newest_checkpoint(self) -> CheckpointName | None:
-        paths = [path for path in self._disk.paths() if "/checkpoints/" in path]
-        names = {path: name for path in paths if (name := checkpoint_name(_name(path)))}
-        return max((name for path, name in names.items() if self._is_whole(path)), default=None)
-
-    def _is_whole(self, path: str) -> bool:
-        """Tell whether a checkpoint and all parts of it are there and as their names say."""
-        data = self._disk.get(path)
-        name = checkpoint_name(_name(path))
-        if data is None or name is None or not checkpoint.is_whole(name, data):
-            return False
-        directory = path.rsplit("/", 2)[0]
-        for part in checkpoint.parts_of(data):
-            found = self._disk.get(f"{directory}/parts/{part.name}")
-            if found is None or not checkpoint.is_whole(part.name, found):
-                return False
-        return True
 
 
 def cast_is_deleted(cast: Cast) -> bool:
@@ -344,14 +359,6 @@ def _chained(past: list[Commit]) -> list[Commit]:
 
 def _few(random: Random, paths: list[str], many: int) -> list[str]:
     return random.sample(paths, min(many, len(paths)))
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _version(path: str) -> int | None:
-    return commit_version(_name(path)) if "/log/" in path else None
 
 
 def _kind(path: str) -> str:

@@ -43,7 +43,9 @@ def no_read_back(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(TopicLog, "_put", put)
     _forget_writes(patch)
-    # A second net, which would catch most of it: the same files are refused.
+    # Nets which would catch most of it: a state without writes has no last one, and the same files
+    # are refused.
+    patch.setattr(_Folding, "_assert_previous", lambda folding, commit: None)
     patch.setattr(operations, "_not_there", lambda state, staged: None)
     patch.setattr(
         Live,
@@ -257,8 +259,12 @@ MISTAKES: dict[str, Patch] = {
         clock_instead_of_horizon,
         loss_mistakes.tail_ends_at_a_gap,
         loss_mistakes.next_number_not_read,
+        loss_mistakes.previous_not_looked_at,
         loss_mistakes.one_read_proves,
+        loss_mistakes.lost_below_the_boundary,
         loss_mistakes.own_state_no_evidence,
+        loss_mistakes.warm_listing_for_a_cold_load,
+        loss_mistakes.forks_not_looked_for,
     )
 }
 

@@ -67,11 +67,13 @@ class Scene:
     compactors: int
     loses: str
     """What kind of files vanish at rest, if any: see `losses.py`."""
+    lags: bool
+    """A read may say once that a young commit is absent, as a cache before the store does."""
 
 
 LOSSES = (
-    "commit", "commits", "commits", "last commit", "sidecar", "checkpoint", "part", "boundary",
-    "segment", "description", "any", "any",
+    "commit", "commits", "commits", "last commit", "overtaken commit", "overtaken commit",
+    "sidecar", "checkpoint", "part", "boundary", "segment", "description", "any", "any",
 )  # fmt: skip
 LONG_RETENTION_MS = 5 * GRACE_MS
 """A log keeps commits for longer than its writers go on without a listing."""
@@ -83,6 +85,7 @@ def draw(random: Random, seed: int) -> Scene:
     losing = Random(f"losses of {seed}")
     loses = losing.choice(LOSSES) if losing.random() < 0.25 else ""
     apart, is_disk = random.random() < 0.3, random.random() < 0.3
+    lags = not loses and Random(f"lags of {seed}").random() < 0.2
     scene = Scene(
         chances=Chances(
             fault=random.choice([0.02, 0.06, 0.06, 0.12]),
@@ -112,6 +115,7 @@ def draw(random: Random, seed: int) -> Scene:
         pins=random.random() < 0.3,
         compactors=added.choice([0, 0, 1]),
         loses=loses,
+        lags=lags,
     )
     return _losing(scene) if loses else scene
 

@@ -23,14 +23,14 @@ SHOWN_BY = {
     "boundary_against_the_end": 2,
     "no_boundary": 16,
     "checkpoint_only_read": 880,
-    "no_read_back": 5,
+    "no_read_back": 202,
     "offsets_as_staged": 0,
     "batches_without_a_name": 5,
     "other_query_skipped": 9,
     "no_fence": 17,
     "inputs_not_checked": 2,
-    "partitions_not_looked_at": 18,
-    "topic_id_not_looked_at": 5,
+    "partitions_not_looked_at": 22,
+    "topic_id_not_looked_at": 8,
     "config_not_looked_at": 3,
     "abort_deletes": 9,
     "no_grace": 64,
@@ -39,8 +39,12 @@ SHOWN_BY = {
     "clock_instead_of_horizon": 0,
     "tail_ends_at_a_gap": 2,
     "next_number_not_read": 913,
-    "one_read_proves": 16,
+    "previous_not_looked_at": 222,
+    "one_read_proves": 5,
+    "lost_below_the_boundary": 14,
     "own_state_no_evidence": 2,
+    "warm_listing_for_a_cold_load": 22,
+    "forks_not_looked_for": 222,
 }
 """By mistake, the first seed that shows it. Who changes what klog asks of a store changes these."""
 
@@ -97,5 +101,5 @@ def test_many_seeds_show_no_fault_and_have_every_fault_in_them() -> None:
         "crash", "zombie", "pause", "fault before", "fault after", "fault late", "power loss",
         "commit undone", "clock set", "refused alter-config", "refused add-partitions",
         "failed: CommitConflictError", "failed: CommitStateUnknownError",
-        "failed: ProducerFencedError",
+        "failed: ProducerFencedError", "fault absent", "lost commit", "put back", "fork told",
     }  # fmt: skip

@@ -14,6 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -23,12 +24,16 @@ from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     KlogError,
+    LostCommitError,
     ProducerFencedError,
 )
 from tests.simulation.disk import Disk
+from tests.simulation.on_store import version_of
 from tests.simulation.scene import CALM, START_MS, STEP_MS, Scene, draw
 
 Call = Callable[[], Any]
+LAG_STEPS, LAG_CHANCE = 30, 0.2
+"""For so long after its creation a read may miss a file, with such a chance each time."""
 
 
 class StoreDownError(KlogError):
@@ -81,11 +86,36 @@ class World:
         self.disk = Disk(self.scene.is_disk)
         self._late: list[tuple[int, Call]] = []
         self._ids = 0
+        self._lagging = random.Random(f"lagging reads of {self.seed}")
+        self._young: dict[str, int] = {}
 
     def new_id(self) -> str:
         """Give an id that no other call gets."""
         self._ids += 1
         return f"{self._ids:08x}"
+
+    def note_created(self, path: str) -> None:
+        """Note when a file was created: while it is young, a read may miss it."""
+        self._young[path] = self.now
+
+    def is_missed(self, path: str) -> bool:
+        """Draw whether a read says that a young file is absent: once in a file's life at most."""
+        if not self.scene.lags or self.chances is CALM:
+            return False
+        if self.now - self._young.get(path, -LAG_STEPS) >= LAG_STEPS:
+            return False
+        if self._lagging.random() >= LAG_CHANCE:
+            return False
+        del self._young[path]
+        self.events["fault absent"] += 1
+        return True
+
+    def coming_puts(self) -> set[str]:
+        """Return the files that somebody is about to create, or that a late call will."""
+        pending = [one.pending for one in self.actors if one.pending is not None]
+        calls = [call for kind, call in pending if kind == "create"]
+        calls += [call for _, call in self._late]
+        return {call.args[0] for call in calls if isinstance(call, partial)}
 
     def clock(self, actor: Actor) -> int:
         """Give the time by an actor's clock."""
@@ -135,13 +165,17 @@ class World:
 
     def hand_over(self, kind: str, call: Call, sleep: int = 0) -> Any:
         """Wait for the world to make this call; outside of actors it is made at once."""
-        mine = getattr(getcurrent(), "actor", None)
+        mine = self.acting()
         if mine is None:
             self.now += sleep
             return call()
         mine.pending = (kind, call)
         mine.wakes_at = self.now + sleep
         return mine.thread.parent.switch()
+
+    def acting(self) -> Actor | None:
+        """Return whose code runs; None outside of actors."""
+        return getattr(getcurrent(), "actor", None)
 
     def calm_down(self) -> None:
         """End all actors and all faults; what was on its way arrives."""
@@ -173,7 +207,7 @@ class World:
         try:
             switch()
         except (KlogError, OSError) as exc:
-            if (broken := _unexpected(exc, has_lost=bool(self.lost))) is not None:
+            if (broken := self._unexpected(exc)) is not None:
                 raise FoundError(f"{actor.name}: {type(broken).__name__}: {broken}") from exc
             self.events[f"failed: {type(exc).__name__}"] += 1
             self.actors.remove(actor)
@@ -182,6 +216,28 @@ class World:
             return
         if actor.thread.dead and actor in self.actors:
             self.actors.remove(actor)
+
+    def _unexpected(self, exc: BaseException | None) -> BaseException | None:
+        """Return what of an error and its causes no fault of the store explains, nor a loss."""
+        while exc is not None:
+            if self._tells_of_a_loss(exc):
+                return None
+            if not isinstance(exc, EXPECTED):
+                return exc
+            exc = exc.__cause__
+        return None
+
+    def _tells_of_a_loss(self, exc: BaseException) -> bool:
+        """Tell whether an error names a file, and files were lost or commits undone.
+
+        What began on a commit that a loss of power then undid looks like a lost last commit.
+        """
+        if self.lost:
+            return isinstance(exc, KlogError) and "/root/" in str(exc)
+        undone = {version_of(path) for path in self.disk.undone}
+        return isinstance(exc, LostCommitError) and any(
+            f"shows that version {version} was made" in str(exc) for version in undone
+        )
 
     def _end(self, actor: Actor) -> None:
         self.actors.remove(actor)
@@ -247,17 +303,6 @@ class World:
                 _quietly(call)
             else:
                 self._late.append((time, call))
-
-
-def _unexpected(exc: BaseException | None, *, has_lost: bool) -> BaseException | None:
-    """Give what of an error and its causes no fault of a store explains, nor a loss of files."""
-    while exc is not None:
-        if has_lost and isinstance(exc, KlogError) and "/root/" in str(exc):
-            return None
-        if not isinstance(exc, EXPECTED):
-            return exc
-        exc = exc.__cause__
-    return None
 
 
 def _quietly(call: Call) -> None:
