@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from klog.connector.log.forked_commits import find_forked_commits
-from klog.connector.log.lost_commits import find_lost_commits
+from klog.connector.log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.log.traces import find_traces
@@ -63,9 +63,13 @@ def _lost(log: TopicLog) -> Iterator[Finding]:
             None,
             log.paths.commit(one.first),
             "lost",
-            f"commits {one} are lost, and {one.evidence.source} shows that version "
+            f"{_commits(one)} lost, and {one.evidence.source} shows that version "
             f"{one.evidence.version} was made",
         )
+
+
+def _commits(lost: LostCommits) -> str:
+    return f"commit {lost} is" if lost.first == lost.last else f"commits {lost} are"
 
 
 def _above(log: TopicLog) -> Iterator[Finding]:
