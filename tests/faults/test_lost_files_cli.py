@@ -199,6 +199,10 @@ def test_f33_what_verify_finds(klog: Klog, roots: dict[str, Root], loss: Loss) -
     assert re.findall(r"^Finding: (\w+)", text.out, re.MULTILINE) == kinds
     for expected, one in zip(loss.findings, findings, strict=True):
         kind, _, versions = expected.partition(" ")
-        pattern = {"lost": f"^commits? {versions} (is|are) lost", "log": names, "above": "version 7 was"}
+        pattern = {
+            "lost": f"^commits? {versions} (is|are) lost",
+            "log": names,
+            "above": "version 7 was",
+        }
         assert re.search(pattern[kind], one["what"])
         assert one["nextStep"]
