@@ -23,8 +23,9 @@ from klog.connector.log import commit as commits
 from klog.connector.log import description
 from klog.connector.log.author import random_uuid, this_engine
 from klog.connector.log.cleaning import is_durable
-from klog.connector.log.commit import MAX_PARTITIONS
+from klog.connector.log.commit import MAX_PARTITIONS, Commit
 from klog.connector.log.max_sizes import read_named
+from klog.connector.log.paths import segment_path
 from klog.connector.log.root import FORMAT_FILE, find_root_to_repair
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.log.topics import NO_CONFIG
@@ -35,7 +36,8 @@ from klog.jobs.adopting.broker import cluster_id_of
 from klog.jobs.choosing import not_a_klog_root, open_root
 from klog.jobs.command import Command, name_and_value
 from klog.jobs.repairing.filling import Choices
-from klog.jobs.repairing.planning import NEW_ID, Plan, Planner
+from klog.jobs.repairing.plan import Plan
+from klog.jobs.repairing.planning import NEW_ID, Planner
 from klog.jobs.repairing.repair_report import RepairReport
 from klog.logformat.metadata import is_topic_id
 from klog.logformat.topic_config import klog_topic_config
@@ -81,15 +83,22 @@ def run(
     found, lost_format = opened
     named = [topic] if isinstance(topic, str) else topic
     names = list(dict.fromkeys(found.topic_names() if named is None else named))
+    for name in set(names) - set(found.topic_names()):
+        found.load(found.log_to_read(name))  # raises
     _check_choices(choices, names)
+    if cluster_id and not lost_format:
+        raise OptionError(f"--cluster-id: {found.path}/{FORMAT_FILE} is there, and has one")
     if lost_format and not dry_run:
         found.store.put_if_absent(f"{found.path}/{FORMAT_FILE}", lost_format)
         found = open_root(root, storage)  # What is there counts, whoever put it.
+
+    def of_topic(name: str) -> Choices:
+        return replace(choices, use=[file for file in use if _topic_of(file) == name])
+
     plans = {}
     for name in names:
         log = found.log_to_read(name) if dry_run else found.log_to_write(name)
-        used = [file for file in choices.use if file.startswith(f"{name}-")]
-        plans[name] = repair_topic(log, replace(choices, use=used), dry_run=dry_run)
+        plans[name] = repair_topic(log, of_topic(name), dry_run=dry_run)
     file = f"{found.path}/{FORMAT_FILE}" if lost_format else ""
     return RepairReport(found.given, dry_run, plans, file, time.monotonic() - begun)
 
@@ -110,26 +119,53 @@ def _check_choices(choices: Choices, names: Sequence[str]) -> None:
             f"--topic-id {choices.topic_id!r} is no topic id: 22 characters of URL-safe base64, or "
             f"{NEW_ID}"
         )
+    for file in choices.use:
+        if _topic_of(file) not in names:
+            raise OptionError(
+                f"--use {file!r} is not a segment of the topics to repair: give its path below the "
+                "root, such as orders-0/00000000000000000000-0000000000-0123456789abcdef.log"
+            )
+    if len(set(choices.use)) < len(choices.use):
+        raise OptionError("--use: a segment is named twice")
     if not 0 <= choices.partitions <= MAX_PARTITIONS:
         raise OptionError(f"--partitions {choices.partitions}: from 1 to {MAX_PARTITIONS:,}")
     klog_topic_config(choices.config)
 
 
+def _topic_of(file: str) -> str:
+    path = segment_path(file)
+    return "" if path is None else path.topic
+
+
 def repair_topic(log: TopicLog, choices: Choices = NO_CHOICES, *, dry_run: bool = True) -> Plan:
-    """Plan the repair of a topic's log, and put what is planned unless it is a dry run."""
+    """Plan the repair of a topic's log, and put what is planned unless it is a dry run.
+
+    What fails, before or after something was put, is the plan's `problem`.
+    """
     for tries in range(MAX_PLANS):
         plan = Planner(log, random_uuid, this_engine(), choices).plan()
-        if dry_run or plan.problem or not plan.is_needed or _put(log, plan):
+        if dry_run or plan.problem or not plan.is_needed:
             return plan
+        try:
+            if _put(log, plan):
+                return plan
+        except KlogError as exc:
+            return replace(plan, problem=f"{exc}. Something may have been put: run repair again")
         log.wait(tries + 1)
     raise KlogError(f"{log.paths.directory}: others changed this log meanwhile; run repair again")
 
 
 def _put(log: TopicLog, plan: Plan) -> bool:
-    """Put what is planned; false if another's file was there, so that it is planned again."""
+    """Put what is planned; false if another's file was there, so that it is planned again.
+
+    The fence comes first: from then on no writer goes on from a state that the repaired log does
+    not have.
+    """
     if plan.description:
         # Every klog wrote the same, so whoever puts it puts what is lost.
         log.store.put_if_absent(plan.description, description.encode({}))
+    if plan.fence is not None and not _is_put(log, plan.fence):
+        return False
     if plan.checkpoint is not None:
         name = plan.checkpoint
         path = log.paths.checkpoint(name)
@@ -138,14 +174,16 @@ def _put(log: TopicLog, plan: Plan) -> bool:
         path = log.paths.boundary(name.version)
         if log.store.put_if_absent(path, str(name).encode()) is not Put.CREATED:
             return False
-    for commit in plan.commits:
-        data = commits.encode(commit)
-        commits.decode(data, log.paths.topic, commit.version)
-        path = log.paths.commit(commit.version)
-        if log.store.put_if_absent(path, data) is not Put.CREATED:
-            return False
+    if not all(_is_put(log, commit) for commit in plan.commits):
+        return False
     log.load()
     return True
+
+
+def _is_put(log: TopicLog, commit: Commit) -> bool:
+    data = commits.encode(commit)
+    commits.decode(data, log.paths.topic, commit.version)
+    return log.store.put_if_absent(log.paths.commit(commit.version), data) is Put.CREATED
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +192,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--use", action="append", default=[], metavar="FILE", help="add this segment again"
     )
     parser.add_argument(
-        "--declare-holes", action="store_true", help="no other segment belongs to lost commits"
+        "--declare-holes", action="store_true", help="add nothing else: the rest is a hole"
     )
     parser.add_argument(
         "--topic-id",

@@ -21,7 +21,8 @@ changes what the rest means raises the format. A commit has the lowest format th
 that a klog that knows less refuses only what it would misread. Format 2 is what `adopt` needs of a
 broker's log: `setLogEnd`, where no segment reaches the log's end, and in an entry `tornBytes` and
 `aborted` (`entries.py`). Format 3 is what `repair` needs: the operation, and `addHoles`, a list of
-`partition`, `baseOffset` and `nextOffset`: offsets that have no records, and never get any.
+`partition`, `baseOffset` and `nextOffset`: offsets that have no records, and never get any. It
+names its segments in the order of partitions and offsets.
 """
 
 from __future__ import annotations

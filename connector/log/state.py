@@ -149,10 +149,14 @@ class _Folding:
         self._set_topic(actions)
         self._set_config(actions.config)
         self._remove(actions.remove)
+        holes = sorted(actions.holes, reverse=True)
         for entry in actions.add:
+            place = (entry["partition"], entry["base_offset"])
+            while holes and (holes[-1].partition, holes[-1].base_offset) < place:
+                self._add_hole(holes.pop())
             self._add(entry)
             self._added_by[entry["file"]] = commit.version
-        for hole in actions.holes:
+        for hole in reversed(holes):
             self._add_hole(hole)
         for partition, end in actions.ends_at.items():
             self._log_end[partition] = max(self._end(partition), end)

@@ -29,6 +29,12 @@ def find_traces(log: TopicLog) -> dict[str, int]:
     return traces_above(log.load().version, log.paths, directories, folders, pinned)
 
 
+def find_traces_above(log: TopicLog, version: int) -> dict[str, int]:
+    """List the topic's files, and return what `traces_above` does."""
+    directories, folders, pinned = list_directories(log), list_folders(log), pinned_versions(log)
+    return traces_above(version, log.paths, directories, folders, pinned)
+
+
 def traces_above(
     version: int,
     paths: TopicPaths,

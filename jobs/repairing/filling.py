@@ -1,31 +1,34 @@
-"""What the lost commits of one range appended, as far as the store still shows it.
+"""What the lost commits of one range appended to a partition.
 
-The rule (docs/commit-protocol.md, Lost commits): the offsets that are missing are between the log
-end before the loss and the first one that a later commit shows. Segments that fill them exactly are
-added again. If none is left the offsets are a hole. Where segments are left that may belong there
-and do not fit in just one way, the user chooses: a hole is for good, and vacuum would delete them.
+The rule (docs/commit-protocol.md, Repair): the offsets that are missing are between the log end
+before the loss and the first one that a later commit shows. Segments that have just these offsets
+are added again, and so is the one attempt that has as many. Where nothing is left the offsets are
+a hole. Anything else the user decides: a hole is for good, and vacuum deletes what is not added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from klog.connector.log.commit import Commit, Hole
 from klog.connector.log.entries import Entry
 from klog.connector.log.operations import shifted
-from klog.connector.log.paths import segment_path
 from klog.errors import KlogError
-from klog.jobs.repairing.candidates import Attempts, Candidates, Found, chains, content, length
+from klog.jobs.repairing.candidates import Candidate
+
+MAX_NAMED = 10
+"""So many files are named in an error, and the others counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What only the user knows.
 
-    `use` are segments to add, in the order of the log; `declare_holes` says that nothing else is to
-    be added. `topic_id`, `partitions` and `config` are those of a topic whose first commit is lost;
-    `partitions` also is what a later lost commit set.
+    `use` are segments to add, in the order of the log. With `declare_holes` nothing else is added,
+    and the other missing offsets become holes. `topic_id`, `partitions` and `config` are those of a
+    topic whose first commit is lost; `partitions` is also what another lost commit set.
     """
 
     use: Sequence[str] = ()
@@ -36,124 +39,127 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
-    """What one range of lost commits is taken to have appended.
+class Missing:
+    """Offsets of a partition that lost commits appended; `end` is None if nothing shows it."""
 
-    `left` are segments that may have been added too and are not, as nothing shows it.
+    partition: int
+    base: int
+    end: int | None
+
+
+Filling = tuple[list[Entry], list[Hole]]
+
+
+def fill_by_choice(missing: Missing, queue: list[Entry], *, declare_holes: bool) -> Filling:
+    """Fill offsets with the segments that the user named, and take these from the queue.
+
+    Raises `KlogError` if they do not fit.
     """
+    base, end = missing.base, missing.end
+    end = base + length(queue) if end is None else end
+    used: list[Entry] = []
+    while queue and length(used) + length(queue[:1]) <= end - base:
+        used.append(queue.pop(0))
+    if length(used) == end - base:
+        return _consecutive(used, base), []
+    if declare_holes:
+        return used, _gaps(missing.partition, used, base, end)
+    raise KlogError(
+        f"--use: the files of partition {missing.partition} have {length(used)} offsets of "
+        f"{base} to {end - 1}. Name all of them in the order of the log, or add --declare-holes"
+    )
 
-    add: tuple[Entry, ...]
-    holes: tuple[Hole, ...]
-    left: tuple[Entry, ...]
 
+def fill(missing: Missing, candidates: Sequence[Candidate], removed: set[str]) -> Filling:
+    """Fill offsets with the candidates of a partition, if there is one way.
 
-def fill(
-    candidates: Candidates,
-    choices: Choices,
-    log_end: Sequence[int],
-    behind: Iterable[Commit],
-    last: int,
-) -> Filling:
-    """Work out what lost commits up to version `last` appended.
-
-    `log_end` is by partition before the loss, `behind` are the commits that follow it. Raises
-    `KlogError` where the user has to choose.
+    `removed` are files that later commits took out, so lost ones had added them. Raises `KlogError`
+    where the user has to choose.
     """
-    behind = list(behind)
-    shown = shown_ends(behind)
-    removed = {file for commit in behind for file in commit.actions.remove}
-    add: list[Entry] = []
+    base, end = missing.base, missing.end
+    sound = [candidate.entry for candidate in candidates if candidate.entry is not None]
+    if end is None:
+        return _following([entry for entry in sound if entry["file"] in removed], base), []
+    tile = [entry for entry in sound if base <= entry["base_offset"] < end]
+    if _are_contiguous(tile) and tile[0]["base_offset"] == base and tile[-1]["next_offset"] == end:
+        return tile, []
+    attempts = {(candidate.path.birth, candidate.path.attempt) for candidate in candidates}
+    is_whole = len(sound) == len(candidates) and _are_contiguous(sound)
+    if len(attempts) == 1 and is_whole and length(sound) == end - base:
+        return _consecutive(sound, base), []
+    if not candidates:
+        return [], [Hole(missing.partition, base, end)]
+    raise KlogError(
+        f"partition {missing.partition}: offsets {base} to {end - 1} are missing, and may be those "
+        f"of {named([str(candidate.path) for candidate in candidates])}. {CHOOSE}"
+    )
+
+
+CHOOSE = (
+    "Name those that were committed with --use FILE, repeated in the order of the log, and add "
+    "--declare-holes if the others were not: vacuum deletes them then"
+)
+
+
+def named(files: Sequence[str]) -> str:
+    """Return the first files by name, and how many more there are."""
+    more = len(files) - MAX_NAMED
+    return ", ".join(files[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def length(entries: Iterable[Entry]) -> int:
+    """Return how many offsets segments have."""
+    return sum(entry["next_offset"] - entry["base_offset"] for entry in entries)
+
+
+def _consecutive(entries: Iterable[Entry], base: int) -> list[Entry]:
+    """Return segments with offsets from `base` on, one after the other."""
+    moved: list[Entry] = []
+    for entry in entries:
+        moved.append(shifted(entry, base - entry["base_offset"]))
+        base = moved[-1]["next_offset"]
+    return moved
+
+
+def _gaps(partition: int, entries: Iterable[Entry], base: int, end: int) -> list[Hole]:
+    """Return the offsets from `base` to before `end` that segments at their own offsets lack."""
     holes: list[Hole] = []
-    left: list[Entry] = []
-    for partition in range(max(len(log_end), max(shown, default=-1) + 1)):
-        base = log_end[partition] if partition < len(log_end) else 0
-        end = shown.get(partition)
-        if end is not None and end <= base:
-            continue
-        used = _used(candidates, choices, partition)
-        found = Found([], []) if used else candidates.of_partition(partition, last - 1)
-        if end is None:
-            unsure = [entry for one in found.appends + found.doubtful for entry in one]
-            used = used or _following([one for one in unsure if one["file"] in removed], base)
-            left += [one for one in unsure if one not in used]
-            end = base + length(used)
-        chosen = _choice(found, choices, used, (partition, base, end))
-        for entry in chosen:
-            add.append(shifted(entry, base - entry["base_offset"]))
-            base = add[-1]["next_offset"]
-        if base < end:
-            holes.append(Hole(partition, base, end))
-    return Filling(tuple(add), tuple(holes), tuple(left))
+    for entry in entries:
+        if not base <= entry["base_offset"] < entry["next_offset"] <= end:
+            raise KlogError(
+                f"--use: {entry['file']} has offsets {entry['base_offset']} to "
+                f"{entry['next_offset'] - 1}, and {base} to {end - 1} are missing there. Name the "
+                "files in the order of the log"
+            )
+        if entry["base_offset"] > base:
+            holes.append(Hole(partition, base, entry["base_offset"]))
+        base = entry["next_offset"]
+    return [*holes, Hole(partition, base, end)] if base < end else holes
 
 
-def _following(entries: list[Entry], base: int) -> list[Entry]:
-    """Return the segments that follow each other from an offset on.
-
-    A later commit removed them, so a lost one had added them.
-    """
+def _following(entries: Iterable[Entry], base: int) -> list[Entry]:
+    """Return the segments that follow each other from an offset on."""
     following: list[Entry] = []
-    for entry in sorted(entries, key=lambda entry: int(entry["base_offset"])):
+    for entry in entries:
         if entry["base_offset"] == base:
             following.append(entry)
             base = entry["next_offset"]
     return following
 
 
-def _used(candidates: Candidates, choices: Choices, partition: int) -> list[Entry]:
-    """Read the segments of a partition that the user chose."""
-    paths = [path for path in map(segment_path, choices.use) if path is not None]
-    used: list[Entry] = []
-    for path in paths:
-        if path.partition == partition:
-            entry = candidates.entry(path) if str(path) in candidates.files else None
-            if entry is None:
-                raise KlogError(
-                    f"--use: {path} is not there, is damaged, or a commit names it. Choose another"
-                )
-            used.append(entry)
-    return used
+def _are_contiguous(entries: Sequence[Entry]) -> bool:
+    pairs = pairwise(entries)
+    return bool(entries) and all(one["next_offset"] == two["base_offset"] for one, two in pairs)
 
 
-def _choice(
-    found: Found, choices: Choices, used: list[Entry], missing: tuple[int, int, int]
-) -> list[Entry]:
-    """Return the segments that fill a partition's offsets, none if they are a hole."""
-    partition, base, end = missing
-    if used:
-        fits = length(used) == end - base
-        begins = used[0]["base_offset"] == base and length(used) < end - base
-        if not fits and not (begins and choices.declare_holes):
-            raise KlogError(
-                f"--use: the files of partition {partition} have {length(used)} offsets, and "
-                f"{base} to {end - 1} are missing. Choose others, or --declare-holes for the rest"
-            )
-        return used
-    fitting = [one for one in found.appends if length(one) == end - base]
-    fitting += chains(found.appends, base, end)
-    if len({content(one) for one in fitting}) == 1:
-        return fitting[0]
-    left = fitting or [one for one in found.appends + found.doubtful if length(one) <= end - base]
-    if left and not choices.declare_holes:
-        raise KlogError(
-            f"partition {partition}: offsets {base} to {end - 1} are missing, and may be those of "
-            f"{_named(left)}. Choose with --use FILE, repeated in the order of the log, or "
-            "--declare-holes if none of them was committed"
-        )
-    return []
-
-
-def _named(attempts: Attempts) -> str:
-    return ", ".join(dict.fromkeys(str(entry["file"]) for one in attempts for entry in one))
-
-
-def shown_ends(behind: Iterable[Commit]) -> dict[int, int]:
+def shown_ends(later: Iterable[Commit]) -> dict[int, int]:
     """Return the log ends before these commits, of those partitions of which they show it.
 
     What a broker's log brought in need not begin at the log end, so it shows nothing.
     """
     ends: dict[int, int] = {}
     unknown: set[int] = set()
-    for commit in behind:
+    for commit in later:
         actions = commit.actions
         if actions.delete_topic or actions.create_topic is not None:
             break

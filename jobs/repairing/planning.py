@@ -1,9 +1,10 @@
 """What would make a topic's log whole again, worked out and not written.
 
-The rule (docs/commit-protocol.md, Lost commits): repair never overwrites, renumbers or deletes. A
+The rule (docs/commit-protocol.md, Repair): repair never overwrites, renumbers or deletes. A
 complete checkpoint at or above lost commits stands for them, so the boundary may rise to it.
-Elsewhere commits are put at the lost numbers, and the last one of a range has what `filling.py`
-works out. What does not follow, or fits in two ways, is said and not put.
+Elsewhere commits are put at the lost numbers; the last one of a range has what `filling.py` works
+out. What does not follow, or leaves a segment out that may have been committed, is said and not
+put.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from klog.connector.log import entries
 from klog.connector.log.author import NewId
 from klog.connector.log.cleaning import whole_checkpoints
-from klog.connector.log.commit import REPAIR, Actions, Commit, Topic
+from klog.connector.log.commit import REPAIR, Actions, Commit, Hole, Topic
 from klog.connector.log.entries import Entry
 from klog.connector.log.forked_commits import find_forked_commits, forked_commit_error
 from klog.connector.log.garbage import files_of
@@ -21,36 +23,28 @@ from klog.connector.log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State, fold
 from klog.connector.log.topic_log import TopicLog
+from klog.connector.log.traces import find_traces_above
 from klog.errors import KlogError
-from klog.jobs.repairing.candidates import Candidates, KnownEnds
-from klog.jobs.repairing.filling import Choices, fill, shown_ends
+from klog.jobs.repairing.candidates import Candidate, read_candidates
+from klog.jobs.repairing.filling import (
+    CHOOSE,
+    Choices,
+    Missing,
+    fill,
+    fill_by_choice,
+    length,
+    named,
+    shown_ends,
+)
+from klog.jobs.repairing.plan import Plan
 from klog.logformat.topic_config import klog_topic_config
 
 NEW_ID = "new"
 """What is given for a topic id that nobody knows any more."""
 NEVER_EXPIRES = {"retention.ms": "-1"}
 """The config of a topic whose own is lost: nothing goes until its owner says what may."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to put, in order; `problem` says what cannot be repaired, and then nothing is put.
-
-    `description` is the path of the topic's `topic.json` if it is lost, `checkpoint` the one to
-    whose version the boundary rises. `left` are segments that nothing shows to have been committed.
-    """
-
-    lost: tuple[LostCommits, ...] = ()
-    description: str = ""
-    checkpoint: CheckpointName | None = None
-    commits: tuple[Commit, ...] = ()
-    left: tuple[Entry, ...] = ()
-    problem: str = ""
-
-    @property
-    def is_needed(self) -> bool:
-        """Tell whether something is lost."""
-        return bool(self.lost or self.description)
+MAX_LOST = 10_000
+"""So many commits of one range are put: a higher number is rather that of a bogus file."""
 
 
 @dataclass(slots=True)
@@ -62,34 +56,102 @@ class Planner:
     engine: str
     choices: Choices = field(default_factory=Choices)
     _state: State = field(default_factory=State)
-    _ends: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    _exact: int = -1
     _made: list[Commit] = field(default_factory=list)
-    _left: list[Entry] = field(default_factory=list)
-    _is_repaired: bool = False
+    _candidates: list[Candidate] = field(default_factory=list)
+    _queue: list[Entry] = field(default_factory=list)
+    _unused: set[str] = field(default_factory=set)
+    _shown: dict[str, int] = field(default_factory=dict)
+    _files: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Note what the user chose: each choice has to be needed."""
+        choices = self.choices
+        flags = {"topic-id": choices.topic_id, "partitions": choices.partitions}
+        flags |= {"config": bool(choices.config)}
+        self._unused = {f"--{name}" for name, value in flags.items() if value}
 
     def plan(self) -> Plan:
         """Return what to put."""
-        lost = tuple(find_lost_commits(self.log))
-        description = ""
+        plan = Plan()
         try:
+            self._shown = find_traces_above(self.log, -1)  # First: what comes later is no trace.
+            plan = replace(plan, lost=tuple(find_lost_commits(self.log)))
             self._state = self.log.newest_checkpoint()
-            description = self._lost_description(lost)
+            plan = replace(plan, description=self._lost_description(plan.lost))
             self._check_checkpoint()
-            if not lost:
-                replace(self.log, is_described=True).load()
-                return Plan(description=description)
-            checkpoint = self._resting(lost)
-            self._ends[self._state.version] = self._state.log_end
-            self._exact = self._state.version
-            for one in lost:
-                if one.last > self._state.version:
-                    first = max(one.first, self._state.version + 1)
-                    self._fill(first, one.last, lost)
-            self._fold(self._read(self._state.version + 1, lost))
+            if not plan.lost:
+                self._state = replace(self.log, is_described=True).load()
+                self._check_traces(discard=False)
+                self._unused |= set(self.choices.use)
+                self._refuse_unused_choices()
+                return plan
+            self._files = files_of(self.log)
+            return self._with_commits(plan)
         except KlogError as exc:
-            return Plan(lost, description, problem=str(exc))
-        return Plan(lost, description, checkpoint, tuple(self._made), tuple(self._left))
+            return replace(plan, problem=str(exc))
+
+    def _with_commits(self, plan: Plan) -> Plan:
+        """Add to a plan what is put for lost commits."""
+        checkpoint = self._resting(plan.lost)
+        ranges = [one for one in plan.lost if one.last > self._state.version]
+        self._fold(self._read(self._state.version + 1, plan.lost))
+        if ranges:
+            self._read_candidates(ranges)
+        for one in ranges:
+            first = max(one.first, self._state.version + 1)
+            self._fill(replace(one, first=first), plan.lost)
+        last = self._fold(self._read(self._state.version + 1, plan.lost))
+        self._check_traces(discard=self.choices.declare_holes)
+        left = tuple(str(candidate.path) for candidate in self._candidates)
+        gone = tuple(sorted(set(self._state.segments["file"].to_pylist()) - self._files))
+        self._refuse_unused_choices()
+        if not self.choices.declare_holes:
+            _refuse_doubts(left, gone)
+        return replace(
+            plan,
+            fence=self._fence(last),
+            checkpoint=checkpoint,
+            commits=tuple(self._made),
+            left=left,
+            gone=gone,
+        )
+
+    def _check_traces(self, *, discard: bool) -> None:
+        """Refuse a log whose last commits are lost too: what they added would go as an orphan."""
+        tip = self._state.version
+        traces = {file: version for file, version in self._shown.items() if version > tip}
+        if traces and not discard:
+            raise KlogError(
+                f"{named(list(traces))}: the log would end at version {tip}, and "
+                f"these files show that version {max(traces.values())} was made. Restore the "
+                "commits from a copy. If they are not to come back: `klog vacuum --discard-lost`, "
+                "or --declare-holes where other commits are lost too"
+            )
+
+    def _refuse_unused_choices(self) -> None:
+        """Refuse choices that nothing needed: they were meant for something else."""
+        unused = sorted(self._unused) + [str(entry["file"]) for entry in self._queue]
+        if unused:
+            raise KlogError(f"nothing that is lost needs {', '.join(unused)}: leave it out")
+
+    def _fence(self, last: Commit | None) -> Commit | None:
+        """Return the commit on top that says where each partition ends.
+
+        A writer that has the state from before the loss, which may differ, is refused by it.
+        """
+        state = self._state
+        ends = dict(enumerate(state.log_end))
+        if last is not None and last.operation == REPAIR and last.actions.log_end == ends:
+            return None  # A repair that was killed has put it.
+        return Commit(
+            version=state.version + 1,
+            write_id=self.new_id(),
+            previous_write_id=state.last_write_id,
+            timestamp_ms=max(self.log.clock(), state.timestamp_ms + 1),
+            operation=REPAIR,
+            engine=self.engine,
+            actions=Actions(log_end=ends),
+        )
 
     def _lost_description(self, lost: Sequence[LostCommits]) -> str:
         """Return the path of `topic.json` if it is lost: it is there before the first commit."""
@@ -122,68 +184,153 @@ class Planner:
             found.append(commit)
         return found
 
-    def _fold(self, commits: Iterable[Commit]) -> None:
-        for commit in commits:
-            self._state = fold(self._state, [commit])
-            self._ends[commit.version] = self._state.log_end
-            # After a loss, also a repaired one, the log ends are not those that a writer saw.
-            self._is_repaired |= commit.operation == REPAIR
-            if not self._is_repaired:
-                self._exact = commit.version
+    def _read_candidates(self, ranges: Sequence[LostCommits]) -> None:
+        """Read the segments that no commit added, and find those that the user named."""
+        files = self._files - set(self._state.segments["file"].to_pylist())
+        files -= set(self._state.removed["file"].to_pylist())
+        for one in ranges:
+            for commit in self._read(one.last + 1, ranges):
+                files -= {entry["file"] for entry in commit.actions.add}
+        last = ranges[-1].last
+        candidates = read_candidates(self.log, files)
+        self._candidates = [one for one in candidates if one.is_older(last)]
+        by_file = {str(candidate.path): candidate for candidate in self._candidates}
+        for file in self.choices.use:
+            candidate = by_file.get(file)
+            if candidate is None or candidate.entry is None:
+                raise KlogError(
+                    f"--use: {file} is not there, is damaged, has gaps, or a commit names it. "
+                    "Choose another"
+                )
+            self._queue.append(candidate.entry)
 
-    def _fill(self, first: int, last: int, lost: Sequence[LostCommits]) -> None:
-        """Plan the commits of one range, and see that the commits after it follow."""
-        self._fold(self._read(self._state.version + 1, lost))
-        if self._state.version != first - 1:
-            raise KlogError(f"commit {self._state.version + 1} cannot be read; run repair again")
-        behind = self._read(last + 1, lost)
-        if not behind:
-            raise KlogError(f"commit {last + 1} cannot be read; run repair again")
-        time_ms = self._state.timestamp_ms
-        if first == 0:
-            time_ms = behind[0].timestamp_ms - (last + 2)
-        elif behind[0].timestamp_ms - time_ms <= last - first + 1:
+    def _fold(self, commits: Iterable[Commit]) -> Commit | None:
+        """Apply commits to the state, and return the last one."""
+        commits = list(commits)
+        try:
+            self._state = fold(self._state, commits)
+        except KlogError as exc:
             raise KlogError(
-                f"commits {first - 1} and {last + 1} are too close in time for {last - first + 1} "
-                "commits between them: restore the lost ones from a copy"
-            )
-        topic = self._topic_actions(first, behind)
-        known = KnownEnds(dict(self._ends), self._exact)
-        candidates = Candidates(self.log, self._unreferenced(lost), known)
-        filling = fill(candidates, self.choices, self._state.log_end, behind, last)
-        self._left += filling.left
-        known_id = behind[0].previous_write_id
-        for version in range(first, last + 1):
-            is_last = version == last
+                f"{self.log.paths.commits}: {exc}. What the lost commits did cannot be worked out: "
+                "restore them from a copy"
+            ) from exc
+        return commits[-1] if commits else None
+
+    def _fill(self, lost: LostCommits, all_lost: Sequence[LostCommits]) -> None:
+        """Plan the commits of one range, and see that the commits after it follow."""
+        first, last = lost.first, lost.last
+        self._fold(self._read(self._state.version + 1, all_lost))
+        later = self._read(last + 1, all_lost)
+        if self._state.version != first - 1 or not later:
+            raise KlogError("the log was changed meanwhile; run repair again")
+        times = self._times(lost, later[0])
+        topic = self._topic_actions(first, later)
+        filled = self._filled(lost, later)
+        known_id = later[0].previous_write_id
+        for version, time_ms in zip(range(first, last + 1), times, strict=True):
             actions = topic if version == first else Actions()
+            if version == last:
+                actions = replace(actions, add=filled.add, remove=filled.remove, holes=filled.holes)
             commit = Commit(
                 version=version,
-                write_id=known_id if is_last and known_id else self.new_id(),
+                write_id=known_id if version == last and known_id else self.new_id(),
                 previous_write_id=self._state.last_write_id,
-                timestamp_ms=time_ms + version - first + 1,
+                timestamp_ms=time_ms,
                 operation=REPAIR,
                 engine=self.engine,
-                actions=replace(actions, add=filling.add, holes=filling.holes)
-                if is_last
-                else actions,
+                actions=actions,
             )
             self._made.append(commit)
             self._fold([commit])
-        self._fold(behind)
+        self._fold(later)
 
-    def _topic_actions(self, first: int, behind: Sequence[Commit]) -> Actions:
+    def _times(self, lost: LostCommits, later: Commit) -> range:
+        """Return the times of the commits of a range: they have to rise."""
+        count = lost.last - lost.first + 1
+        if count > MAX_LOST:
+            raise KlogError(
+                f"{count:,} commits are lost, as {lost.evidence.source} shows: at most "
+                f"{MAX_LOST:,} are put. Take the file away if klog did not write it"
+            )
+        start = self._state.timestamp_ms + 1 if lost.first else later.timestamp_ms - count
+        if start + count > later.timestamp_ms:
+            raise KlogError(
+                f"commits {lost.first - 1} and {later.version} are too close in time for {count:,} "
+                "commits between them: restore the lost ones from a copy"
+            )
+        return range(start, start + count)
+
+    def _filled(self, lost: LostCommits, later: Sequence[Commit]) -> Actions:
+        """Return what the lost commits of a range appended, and take it from the candidates."""
+        add, remove = self._replacements()
+        holes: list[Hole] = []
+        ends, log_end = shown_ends(later), self._state.log_end
+        removed = {file for commit in later for file in commit.actions.remove}
+        partitions = {candidate.path.partition for candidate in self._candidates}
+        for partition in sorted(partitions | ends.keys()):
+            base = log_end[partition] if partition < len(log_end) else 0
+            missing = Missing(partition, base, ends.get(partition))
+            if missing.end is not None and missing.end <= base:
+                continue
+            filled, gaps = self._fill_partition(missing, lost.last, removed)
+            add += filled
+            holes += gaps
+        files = {entry["file"] for entry in add}
+        self._candidates = [one for one in self._candidates if str(one.path) not in files]
+        add.sort(key=lambda entry: (entry["partition"], entry["base_offset"]))
+        return Actions(add=tuple(add), remove=tuple(remove), holes=tuple(holes))
+
+    def _replacements(self) -> tuple[list[Entry], list[str]]:
+        """Return the segments that the user named in place of live ones, and these.
+
+        A lost merge put such a segment in the place of others, which vacuum deleted since.
+        """
+        add: list[Entry] = []
+        remove: list[str] = []
+        for entry in list(self._queue):
+            rows = entries.of_partition(self._state.segments, entry["partition"]).to_pylist()
+            start, end = entry["base_offset"], entry["next_offset"]
+            same = [one for one in rows if start <= one["base_offset"] < end]
+            files = {one["file"] for one in same}
+            if length(same) == end - start and not files & self._files:
+                self._queue.remove(entry)
+                add.append({**entry, "origin": "merge"})
+                remove += files
+        return add, remove
+
+    def _fill_partition(
+        self, missing: Missing, last: int, removed: set[str]
+    ) -> tuple[list[Entry], list[Hole]]:
+        """Fill the missing offsets of a partition: by what the user chose, if they chose."""
+        is_chosen = self.choices.declare_holes
+        own = [entry for entry in self._queue if entry["partition"] == missing.partition]
+        if own or is_chosen:
+            rest = list(own)
+            filled = fill_by_choice(missing, rest, declare_holes=is_chosen)
+            used = [entry for entry in own if entry not in rest]
+            self._queue = [entry for entry in self._queue if entry not in used]
+            return filled
+        candidates = [
+            one
+            for one in self._candidates
+            if one.path.partition == missing.partition and one.is_older(last)
+        ]
+        return fill(missing, candidates, removed)
+
+    def _topic_actions(self, first: int, later: Sequence[Commit]) -> Actions:
         """Return what the first lost commit of a range says of the topic itself."""
-        makes_anew = behind[0].actions.create_topic is not None
+        makes_anew = later[0].actions.create_topic is not None
         if self._state.topic_id:
-            return Actions(delete_topic=True) if makes_anew else self._more_partitions(behind)
-        if first and not _needs_topic(behind):
+            return Actions(delete_topic=True) if makes_anew else self._more_partitions(later)
+        if first and not _needs_topic(later):
             return Actions()
-        return self._made_topic(behind)
+        return self._made_topic(later)
 
-    def _made_topic(self, behind: Iterable[Commit]) -> Actions:
+    def _made_topic(self, later: Iterable[Commit]) -> Actions:
         """Return what makes the topic, as the user knows it."""
         choices = self.choices
-        least = max(shown_ends(behind), default=0) + 1
+        self._unused.clear()
+        least = max(self._least_partitions(later), 1)
         if not choices.topic_id or choices.partitions < least:
             raise KlogError(
                 f"{self.log.paths.directory}: the commit that made the topic is lost, and no "
@@ -196,27 +343,23 @@ class Planner:
             config=NEVER_EXPIRES | klog_topic_config(choices.config),
         )
 
-    def _more_partitions(self, behind: Iterable[Commit]) -> Actions:
-        """Return what gives the topic the partitions that later commits show, if it has fewer."""
-        least = max(shown_ends(behind), default=-1) + 1
-        if least <= self._state.partitions:
-            return Actions()
-        if self.choices.partitions < least:
+    def _more_partitions(self, later: Iterable[Commit]) -> Actions:
+        """Return what gives the topic more partitions, if a lost commit did."""
+        given, least = self.choices.partitions, self._least_partitions(later)
+        if least > max(self._state.partitions, given):
             raise KlogError(
                 f"{self.log.paths.directory}: a lost commit gave the topic more partitions than "
                 f"{self._state.partitions}. Give --partitions, at least {least}"
             )
-        return Actions(partitions=self.choices.partitions)
+        if given <= self._state.partitions:
+            return Actions()
+        self._unused.discard("--partitions")
+        return Actions(partitions=given)
 
-    def _unreferenced(self, lost: Sequence[LostCommits]) -> set[str]:
-        """Return the segments on the store that no commit and no checkpoint added."""
-        files = files_of(self.log) - set(self._state.segments["file"].to_pylist())
-        files -= set(self._state.removed["file"].to_pylist())
-        starts = {one.last + 1 for one in lost if one.last >= self._state.version}
-        for start in starts:
-            for commit in self._read(start, lost):
-                files -= {entry["file"] for entry in commit.actions.add}
-        return files
+    def _least_partitions(self, later: Iterable[Commit]) -> int:
+        """Return how many partitions later commits and the user's segments show."""
+        used = (entry["partition"] for entry in self._queue)
+        return max([*shown_ends(later), *used], default=-1) + 1
 
 
 def _needs_topic(commits: Iterable[Commit]) -> bool:
@@ -228,3 +371,16 @@ def _needs_topic(commits: Iterable[Commit]) -> bool:
         if actions != Actions(horizon=actions.horizon, forget=actions.forget):
             return True
     return False
+
+
+def _refuse_doubts(left: Sequence[str], gone: Sequence[str]) -> None:
+    """Refuse to leave segments out, and to put a log whose segments are not there."""
+    if left:
+        raise KlogError(f"{named(left)} may be of a lost commit. {CHOOSE}")
+    if gone:
+        raise KlogError(
+            f"{named(gone)}: the repaired topic would have these segments, and they are not there: "
+            "a lost commit may have removed them. Restore it from a copy, or name a merged segment "
+            "with the same offsets with --use, or give --declare-holes to repair the log as it is; "
+            "reads of these offsets then fail"
+        )

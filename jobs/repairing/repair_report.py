@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from klog.connector.log.commit import hole_to_json
+from klog.connector.log.commit import Commit, hole_to_json
 from klog.connector.log.entries import Entry
 from klog.errors import without_passwords
 from klog.jobs.command import DONE, REFUSED
 from klog.jobs.printing import labelled
-from klog.jobs.repairing.planning import Plan
+from klog.jobs.repairing.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class RepairReport:
     def _is_needed(self) -> bool:
         return bool(self.format_file) or any(plan.is_needed for plan in self.topics.values())
 
+    @property
+    def _has_puts(self) -> bool:
+        plans = self.topics.values()
+        return bool(self.format_file) or any(one.is_needed and not one.problem for one in plans)
+
     def lines(self) -> Iterator[str]:
         """Return the lines of each topic, and one that sums up."""
         if self.format_file:
@@ -50,7 +55,7 @@ class RepairReport:
             )
         if not self._is_needed and not self.exit_code:
             yield "Nothing is lost below the last commits."
-        elif self.dry_run:
+        elif self.dry_run and self._has_puts:
             yield "This was a dry run: give --execute to put what is named."
 
     def as_json(self) -> dict[str, Any]:
@@ -75,14 +80,24 @@ def _lines(topic: str, plan: Plan) -> Iterator[str]:
     if plan.checkpoint is not None:
         yield labelled({"Topic": topic, "Boundary": plan.checkpoint.version})
     for commit in plan.commits:
-        yield labelled({"Topic": topic, "Commit": commit.version})
-        for entry in commit.actions.add:
-            yield f"\t{labelled({'Added': entry['file'], 'Offsets': _offsets(entry)})}"
-        for hole in commit.actions.holes:
-            offsets = f"{hole.base_offset} to {hole.next_offset - 1}"
-            yield f"\t{labelled({'Hole': hole.partition, 'Offsets': offsets})}"
-    for entry in plan.left:
-        yield labelled({"Topic": topic, "Not added": entry["file"], "Offsets": _offsets(entry)})
+        yield from _commit_lines(topic, commit)
+    if plan.fence is not None:
+        yield labelled({"Topic": topic, "Fence": plan.fence.version})
+    for file in plan.left:
+        yield labelled({"Topic": topic, "Not added": file})
+    for file in plan.gone:
+        yield labelled({"Topic": topic, "Missing": file})
+
+
+def _commit_lines(topic: str, commit: Commit) -> Iterator[str]:
+    yield labelled({"Topic": topic, "Commit": commit.version})
+    for entry in commit.actions.add:
+        yield f"\t{labelled({'Added': entry['file'], 'Offsets': _offsets(entry)})}"
+    for file in commit.actions.remove:
+        yield f"\t{labelled({'Removed': file})}"
+    for hole in commit.actions.holes:
+        offsets = f"{hole.base_offset} to {hole.next_offset - 1}"
+        yield f"\t{labelled({'Hole': hole.partition, 'Offsets': offsets})}"
 
 
 def _offsets(entry: Entry) -> str:
@@ -94,6 +109,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         {
             "version": commit.version,
             "added": [entry["file"] for entry in commit.actions.add],
+            "removed": list(commit.actions.remove),
             "holes": [hole_to_json(hole) for hole in commit.actions.holes],
         }
         for commit in plan.commits
@@ -103,6 +119,8 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         "topicFile": plan.description or None,
         "boundary": None if plan.checkpoint is None else plan.checkpoint.version,
         "commits": said,
-        "notAdded": [entry["file"] for entry in plan.left],
+        "fence": None if plan.fence is None else plan.fence.version,
+        "notAdded": list(plan.left),
+        "missing": list(plan.gone),
         "error": plan.problem or None,
     }

@@ -31,6 +31,7 @@ def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
         f"Topic: {TOPIC}\tLost: 4",
         f"Topic: {TOPIC}\tCommit: 4",
         f"\tAdded: {segment(root)}\tOffsets: 2 to 5",
+        f"Topic: {TOPIC}\tFence: 7",
         "Not restored: what lost commits set (configs, log starts, a named writer's last batch) "
         "and what lost merges and compactions replaced.",
     ]
@@ -65,10 +66,13 @@ def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
                     {
                         "version": 4,
                         "added": [],
+                        "removed": [],
                         "holes": [{"partition": 1, "baseOffset": 2, "nextOffset": 6}],
                     }
                 ],
+                "fence": 7,
                 "notAdded": [],
+                "missing": [],
                 "error": None,
             }
         },

@@ -95,7 +95,7 @@ def test_a_checkpoint_above_raises_the_boundary(root: WrittenRoot, lost: tuple[i
     assert log.boundary() == 5
     assert root.state("orders").log_end == before.log_end
     root.append("orders", [Sent(None, b"x")])
-    assert root.state("orders").version == 6
+    assert root.state("orders").version == 7  # The fence is version 6.
     assert verify.run(None, root.given).findings == ()
 
 
@@ -111,8 +111,10 @@ def test_two_files_that_fit_are_not_guessed_between(root: WrittenRoot) -> None:
     assert file.name in report.topics["orders"].problem
     assert other.name in report.topics["orders"].problem
     chosen = f"orders-1/{file.name}"
-    report = repair.run(None, root.given, use=[chosen], dry_run=False)
+    assert repair.run(None, root.given, use=[chosen], dry_run=False).exit_code == 1
+    report = repair.run(None, root.given, "orders", use=[chosen], declare_holes=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
+    assert report.topics["orders"].left == (f"orders-1/{other.name}",)
     assert chosen in seen.load().segments["file"].to_pylist()
 
 

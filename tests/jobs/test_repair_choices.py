@@ -8,7 +8,7 @@ import pytest
 
 from klog.connector.log import cleaning
 from klog.connector.log.topics import Topics
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 from klog.jobs import merge, repair, verify
 from klog.jobs.repairing.planning import NEVER_EXPIRES
 from tests.corpus.clients import Sent
@@ -60,7 +60,6 @@ def test_a_lost_first_commit_is_made_anew(root: WrittenRoot, lost: tuple[int, ..
     assert after.segments.equals(before.segments)
     assert (after.topic_id, after.log_end) == (before.topic_id, before.log_end)
     assert after.config == NEVER_EXPIRES | CONFIG
-    assert after.timestamp_ms == before.timestamp_ms
     assert verify.run(None, root.given).findings == ()
     append(root, 1, 0)
 
@@ -107,17 +106,33 @@ def test_lost_partitions_are_given_again(root: WrittenRoot) -> None:
     assert root.state(TOPIC).segments.equals(before.segments)
 
 
-def test_what_nothing_shows_is_told_and_added_on_demand(root: WrittenRoot) -> None:
+def test_a_quiet_partition_is_asked_about(root: WrittenRoot) -> None:
     """The last append to a partition: no later commit tells that it was there."""
     before = root.state(TOPIC)
     append(root, 1, 1)
     file = added_by(root, 5)
     lose_commits(root, 5)
-    report = repair.run(None, root.given, TOPIC)
-    assert f"Topic: {TOPIC}\tNot added: {file}\tOffsets: 4 to 8" in list(report.lines())
-    assert report.as_json()["topics"][TOPIC]["notAdded"] == [file]
-    assert repair.run(None, root.given, TOPIC, use=[file], dry_run=False).exit_code == 0
+    assert f"{file} may be of a lost commit" in problem(root)
+    assert repair.run(None, root.given, use=[file], dry_run=False).exit_code == 0
     assert root.state(TOPIC).log_end == (before.log_end[0], before.log_end[1] + 1)
+    assert verify.run(None, root.given).findings == ()
+
+
+def test_a_quiet_partition_is_left_out_on_demand(root: WrittenRoot) -> None:
+    """A writer that has the state from before the loss is refused, not acknowledged."""
+    known = root.state(TOPIC)
+    file = added_by(root, 5)
+    append(root, 1, 1)
+    log = root.root.log(TOPIC)
+    known = log.load(known)
+    lose_commits(root, 5)
+    report = repair.run(None, root.given, TOPIC, declare_holes=True, dry_run=False)
+    assert (report.exit_code, report.topics[TOPIC].left) == (0, (file,))
+    assert report.as_json()["topics"][TOPIC]["notAdded"] == [file]
+    with pytest.raises(KlogError, match="partition 0 ends at 9, it says 4"):
+        root.append(TOPIC, [Sent(None, b"stale")], 0, seen=known)
+    assert root.state(TOPIC).log_end[0] == 4
+    append(root, 1, 0)
     assert verify.run(None, root.given).findings == ()
 
 
@@ -137,18 +152,15 @@ def test_a_hole_is_declared_only_where_nothing_may_fill_it(root: WrittenRoot) ->
     assert (hole.base_offset, hole.next_offset) == (6, 8)
 
 
-def test_a_segment_that_is_older_than_the_checkpoint_is_asked_about(root: WrittenRoot) -> None:
-    """Nothing tells an append that was staged before it from an abandoned merge."""
+def test_a_segment_that_is_older_than_the_checkpoint_is_added(root: WrittenRoot) -> None:
     seen = root.state(TOPIC)
     append(root, 1, 0)
     cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     root.append(TOPIC, [Sent(None, b"late")], 0, seen=seen)
-    late = added_by(root, 7)
     append(root, 1, 0)
     before = root.state(TOPIC)
     lose_commits(root, 7)
-    assert late in problem(root)
-    assert repair.run(None, root.given, TOPIC, use=[late], dry_run=False).exit_code == 0
+    assert repair.run(None, root.given, TOPIC, dry_run=False).exit_code == 0
     assert root.state(TOPIC).segments.equals(before.segments)
 
 
@@ -190,7 +202,7 @@ def test_segments_that_do_not_fill_the_offsets_are_refused(root: WrittenRoot) ->
     file = added_by(root, 6)
     lose_commits(root, 6)
     report = repair.run(None, root.given, use=[left, file], dry_run=False)
-    assert "have 4 offsets, and 9 to 11 are missing" in report.topics[TOPIC].problem
+    assert "have 1 offsets of 9 to 11" in report.topics[TOPIC].problem
 
 
 def test_a_lost_append_that_was_merged_since_is_found(root: WrittenRoot) -> None:
@@ -212,9 +224,11 @@ def test_a_topic_that_was_deleted_and_made_again(root: WrittenRoot, lost: str) -
     lose_commits(root, 6 if lost == "delete-topic" else 7)
     if lost == "create-topic":
         assert "--partitions (at least 1) and --topic-id" in problem(root)
-    report = repair.run(
-        None, root.given, TOPIC, topic_id=before.topic_id, partitions=1, dry_run=False
-    )
+        report = repair.run(
+            None, root.given, TOPIC, topic_id=before.topic_id, partitions=1, dry_run=False
+        )
+    else:
+        report = repair.run(None, root.given, TOPIC, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     after = root.state(TOPIC)
     assert (after.topic_id, after.log_end) == (before.topic_id, before.log_end)

@@ -9,6 +9,7 @@ import pytest
 
 from klog.connector.log import cleaning
 from klog.connector.log.root import FORMAT_FILE, find_root
+from klog.connector.log.state import State
 from klog.errors import KlogError, OptionError
 from klog.jobs import repair, verify
 from tests.jobs.lost import TOPIC, append, lose_commits, lose_description, lose_format, written
@@ -37,6 +38,11 @@ def test_topic_json_is_put_as_it_was(root: WrittenRoot) -> None:
     assert files(root) == before
 
 
+def is_same(one: State, other: State) -> bool:
+    """Return whether only the fence of a repair tells states apart."""
+    return one.segments.equals(other.segments) and one.log_end == other.log_end
+
+
 @pytest.mark.parametrize("lost", ["tail", "checkpoint alone"])
 def test_topic_json_is_put_though_commits_are_lost_too(root: WrittenRoot, lost: str) -> None:
     before = root.state(TOPIC)
@@ -44,7 +50,7 @@ def test_topic_json_is_put_though_commits_are_lost_too(root: WrittenRoot, lost: 
     lose_commits(root, *(range(6) if lost == "checkpoint alone" else [4, 5]))
     lose_description(root)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
-    assert root.state(TOPIC) == before
+    assert is_same(root.state(TOPIC), before)
     append(root, 1, 0)
     assert verify.run(None, root.given).findings == ()
 
@@ -91,7 +97,7 @@ def test_all_is_lost_but_a_checkpoint(root: WrittenRoot) -> None:
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert json.loads(json.dumps(report.as_json()))["topics"][TOPIC]["boundary"] == 5
-    assert root.state(TOPIC) == before
+    assert is_same(root.state(TOPIC), before)
     assert verify.run(None, root.given).findings == ()
 
 
