@@ -26,6 +26,7 @@ from klog.connector.log.garbage import Garbage
 from klog.connector.log.leftovers import segment_of
 from klog.connector.log.root import KlogRoot
 from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.log.traces import find_traces, topics_without_log
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import CommitStateUnknownError, KlogError, restated, without_passwords
 from klog.jobs.choosing import open_root
@@ -150,10 +151,11 @@ def run(
     begun = time.monotonic()
     found = open_root(root, storage)
     named = [topic] if isinstance(topic, str) else topic
-    names = dict.fromkeys(found.topic_names() if named is None else named)
-    if named is not None:
-        for name in names.keys() - set(found.topic_names()):
-            found.load(found.log_to_read(name))  # raises
+    without_log = topics_without_log(found)
+    known = [*found.topic_names(), *without_log]
+    names = dict.fromkeys(known if named is None else named)
+    for name in names.keys() - set(known):
+        found.load(found.log_to_read(name))  # raises
     tasks = [
         VacuumTask(
             found.given,
@@ -208,13 +210,27 @@ def vacuum_topic(task: VacuumTask) -> VacuumedTopic | None:
 def _vacuum(root: KlogRoot, task: VacuumTask) -> VacuumedTopic | None:
     log = root.log_to_read(task.topic) if task.dry_run else root.log_to_write(task.topic)
     if log.load().version < 0:
-        return None
+        return _without_commits(log)
     if task.dry_run:
         commits = len(cleaning.cleaned_versions(log)) - log.boundary()
         commits += cleaning.would_clean_log(log, task.log_retention_ms)
         found = garbage.would_vacuum(log, task.grace_ms, discard_lost=task.discard_lost)
         return VacuumedTopic(task.topic, found, commits)
     return _deleted(log, task)
+
+
+def _without_commits(log: TopicLog) -> VacuumedTopic | None:
+    """Tell of a topic all of whose commits are lost; None if there never was one."""
+    above = find_traces(log)
+    if not above:
+        return None
+    error = (
+        f"{log.paths.commits}: there is no commit, and files show that version "
+        f"{max(above.values())} was made: the commits are lost, and nothing was deleted. Restore "
+        "them from a copy. If they are not to come back: `klog topics create`, then `klog vacuum "
+        "--discard-lost`"
+    )
+    return VacuumedTopic(log.paths.topic, Garbage((), (), above=above), error=error)
 
 
 def _deleted(log: TopicLog, task: VacuumTask) -> VacuumedTopic:

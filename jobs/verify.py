@@ -28,6 +28,7 @@ from klog.connector.log import entries
 from klog.connector.log.root import KlogRoot, find_root
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
+from klog.connector.log.traces import topics_without_log
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import KlogError, OptionError
 from klog.jobs.choosing import open_root
@@ -75,7 +76,8 @@ def run(
     begun = timer()
     named = [topic] if isinstance(topic, str) else topic
     report = VerifyReport(found.given, fast)
-    for name in dict.fromkeys(found.topic_names() if named is None else named):
+    names = [*found.topic_names(), *topics_without_log(found)] if named is None else named
+    for name in dict.fromkeys(names):
         report = _with_topic(spark, report, found, storage, name, is_named=named is not None)
     return replace(report, seconds=timer() - begun)
 
@@ -132,7 +134,7 @@ def _with_topic(
     if state is None:
         return report
     if not state.topic_id:
-        if is_named:
+        if is_named and not verified.findings:
             root.load(log)  # raises
         return report
     report = replace(report, versions={**report.versions, topic: state.version})

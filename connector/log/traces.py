@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from klog.connector.log.leftovers import Folders, list_folders
 from klog.connector.log.paths import TopicPaths, checkpoint_name, segment_path, sidecar_name
 from klog.connector.log.pins import pinned_versions
+from klog.connector.log.root import KlogRoot
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import Entry
 from klog.logformat.names import partition_of_directory
@@ -47,6 +48,21 @@ def traces_above(
     leases = paths.pins.removeprefix(f"{paths.root}/")
     shown |= {f"{leases}/{name}": pinned_version for name, pinned_version in pinned}
     return {file: one for file, one in sorted(shown.items()) if one > version}
+
+
+def topics_without_log(root: KlogRoot) -> list[str]:
+    """Return the topics of whose log nothing is left, and which have segments that show one.
+
+    One listing of the root, and one of each directory of such a topic.
+    """
+    known, lost = set(root.topic_names()), set()
+    for entry in root.store.entries(root.path):
+        owner = partition_of_directory(entry.name) if entry.is_directory else None
+        if owner is not None and owner[0] not in known and owner[0] not in lost:
+            segments = root.store.entries(f"{root.path}/{entry.name}")
+            if any(_of_segments([(entry.name, segments)])):
+                lost.add(owner[0])
+    return sorted(lost)
 
 
 def list_directories(log: TopicLog) -> Directories:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from klog.connector.log import cleaning
 from klog.connector.log.root import find_root
-from klog.jobs import verify
+from klog.jobs import vacuum, verify
 from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot
 
@@ -55,3 +56,49 @@ def test_a_lost_description_is_told_and_other_topics_are_verified(root: WrittenR
     assert finding.kind == "log"
     assert "topic.json: this file is lost" in finding.what
     assert report.versions == {"payments": 4}
+
+
+@pytest.mark.parametrize("lost", ["commits", "folder"])
+@pytest.mark.parametrize("topic", [None, "orders"])
+def test_a_topic_of_whose_log_nothing_is_left(
+    root: WrittenRoot, lost: str, topic: str | None
+) -> None:
+    """A rule that deletes what is below `_klog/` leaves the segments."""
+    folder = Path(root.root.log("orders").paths.directory)
+    shutil.rmtree(folder if lost == "folder" else folder / "log")
+    segments = {str(path) for path in Path(root.given).glob("orders-0/*.log")}
+    report = verify.run(None, root.given, topic)
+    assert [one.kind for one in report.findings] == ["above"] * 3
+    assert {str(Path(root.given) / str(one.file)) for one in report.findings} < segments
+    for execute in (False, True):
+        vacuumed = vacuum.run(
+            None, root.given, topic, grace_ms=0, dry_run=not execute, discard_lost=execute
+        )
+        assert vacuumed.exit_code == 1
+        (told,) = (one for one in vacuumed.topics if one.topic == "orders")
+        assert len(told.garbage.above) == 3
+        assert "`klog topics create`" in told.error
+    assert {str(path) for path in Path(root.given).glob("orders-0/*.log")} == segments
+
+
+def test_what_is_left_of_a_lost_topic_goes_once_it_is_made_again(root: WrittenRoot) -> None:
+    """What was born below the horizon goes, which rises with the log."""
+    lost = root.files("orders")
+    shutil.rmtree(root.root.log("orders").paths.directory)
+    root.create("orders", 1)
+    kept = vacuum.run(None, root.given, "orders", grace_ms=0, dry_run=False)
+    assert (kept.exit_code, kept.topics[0].garbage.files) == (1, {})
+    for _ in range(3):
+        vacuum.run(None, root.given, "orders", grace_ms=0, dry_run=False, discard_lost=True)
+        root.append("orders", [Sent(None, b"new")])
+    assert vacuum.run(None, root.given, "orders", grace_ms=0, dry_run=False).exit_code == 0
+    assert not set(lost) & {f"orders-0/{path.name}" for path in Path(root.given).glob("orders-0/*")}
+    assert verify.run(None, root.given).findings == ()
+
+
+def test_a_directory_that_klog_did_not_fill_is_no_lost_topic(root: WrittenRoot) -> None:
+    stray = Path(root.given) / "stray-0"
+    stray.mkdir()
+    (stray / f"{0:020}.log").write_bytes(b"")
+    (stray / f"{0:020}-{0:010}-0123456789abcdef.log").write_bytes(b"")
+    assert verify.run(None, root.given).findings == ()
