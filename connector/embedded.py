@@ -121,7 +121,7 @@ class Log:
         """
         root = self._klog_root()
         log = root.log_to_write(topic)
-        state = root.load(log, self._known.get(topic))
+        state = root.load_to_commit(log, self._known.get(topic))
         attempt = Attempt(random_uuid(), "append", this_engine())
         done = append(
             log, state, rows, attempt, _texts(options), transactional_id, transaction_version

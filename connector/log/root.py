@@ -114,7 +114,14 @@ class KlogRoot:
 
         Raises `OptionError` that tells one that was deleted from one that never was.
         """
-        topic, state = log.paths.topic, log.load(cached)
+        return self._existing(log.paths.topic, log.load(cached))
+
+    def load_to_commit(self, log: TopicLog, cached: State | None) -> State:
+        """Load the state of a topic for a commit that follows at once. Raises as `load` does."""
+        return self._existing(log.paths.topic, log.load_to_commit(cached))
+
+    def _existing(self, topic: str, state: State) -> State:
+        """Return the state of a topic that exists. Raises as `load` does."""
         if state.topic_id:
             return state
         if state.version >= 0:

@@ -71,7 +71,7 @@ class TopicLog(LogReader):
         when the store does not say whether the commit landed.
         """
         for tries in range(MAX_COMMITS):
-            if self.is_cold_load_due(state) or state.own_commits >= MAX_UNLISTED_COMMITS:
+            if self._is_cold_commit_due(state):
                 state = self.load_cold(state)
             if attempt.write_id in state.writes:
                 return state
@@ -110,6 +110,19 @@ class TopicLog(LogReader):
             f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
             f"{attempt.operation}; run it again when fewer write"
         )
+
+    def load_to_commit(self, cached: State | None) -> State:
+        """Return the state for a commit that follows at once; raises as `load` does.
+
+        A load from a checkpoint that `commit` would make is made here, and nothing before it.
+        """
+        if cached is not None and self._is_cold_commit_due(cached):
+            return self.load_cold(cached)
+        return self.load(cached)
+
+    def _is_cold_commit_due(self, state: State) -> bool:
+        """Return whether a commit on top of a state has to load from a checkpoint first."""
+        return self.is_cold_load_due(state) or state.own_commits >= MAX_UNLISTED_COMMITS
 
     def _is_one_above(self, version: int) -> bool:
         """Tell whether there is a commit above a number that is about to be put."""
@@ -157,7 +170,7 @@ class TopicLog(LogReader):
     def _reload(self, state: State, attempt: Attempt, outcome: _Outcome) -> State:
         """Load what others committed; where mine may be among it, not to know that is an error."""
         try:
-            return self.load(state)
+            return self.load_to_commit(state)
         except (KlogError, OSError) as exc:
             if outcome is _Outcome.TAKEN:
                 raise

@@ -115,6 +115,42 @@ def test_a_writer_that_loads_before_each_commit_loads_cold_after_a_minute() -> N
     assert log.paths.commit(9) not in store.files
 
 
+@pytest.mark.parametrize(
+    ("own_commits", "after_ms"), [(8, LISTING_MS), (MAX_UNLISTED_COMMITS - 1, 0)]
+)
+def test_a_load_for_a_commit_leaves_nothing_for_the_commit_to_load(
+    own_commits: int, after_ms: int
+) -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = appended(log, created(log), own_commits)
+    clock.now_ms += after_ms
+    store.requests.clear()
+    loaded = log.load_to_commit(state)
+    assert store.requests == {"list": 3, "read": 1 + own_commits + 1}
+    store.requests.clear()
+    append(log, loaded, (0, 1))
+    assert store.requests == {"read": 1, "create": 1, "list": 1}
+
+
+def test_a_load_for_a_commit_goes_on_from_its_state_within_the_minute() -> None:
+    store, clock = CountingStore(), Clock()
+    log, state = eight(store, clock)
+    clock.now_ms += LISTING_MS - 1
+    store.requests.clear()
+    assert log.load_to_commit(state) is state
+    assert store.requests == {"read": 1, "list": 1}
+
+
+def test_a_load_for_a_commit_after_a_minute_tells_a_lost_commit() -> None:
+    store, clock = CountingStore(), Clock()
+    log, state = eight(store, clock)
+    del store.files[log.paths.commit(4)]
+    clock.now_ms += LISTING_MS
+    with pytest.raises(LostCommitError, match=r"004\.json"):
+        log.load_to_commit(state)
+
+
 def test_a_warm_reader_tells_by_a_checkpoint_that_the_last_commits_are_lost() -> None:
     store, clock = CountingStore(), Clock()
     log, state = eight(store, clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 
 import klog
 from klog.connector.log import cleaning
+from klog.connector.log.log_reader import LISTING_MS
 from klog.connector.log.operations import Writer
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.root import find_root, make_root
@@ -154,7 +156,12 @@ def of_users(bill: Bill) -> dict[str, dict[str, int]]:
     seen["`append`, cold"] = bill.asked()
     writer.append("t", rows)
     seen["`append`, warm"] = bill.asked()
-    for _ in range(6):
+    with pytest.MonkeyPatch.context() as process:
+        later_ns = time.time_ns() + LISTING_MS * 1_000_000
+        process.setattr(time, "time_ns", lambda: later_ns)
+        writer.append("t", rows)
+    seen["`append`, warm, after a quiet minute, with 3 commits to read"] = bill.asked()
+    for _ in range(5):
         writer.append("t", rows)
     reader = klog.open("s3://bucket/other", **words)
     bill.fake.asked()
