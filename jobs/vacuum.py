@@ -341,8 +341,9 @@ What goes, of each topic:
 What is a link below the root, or is reached through one, stays, and the report says so. What needs
 no commit goes first, so that a full disk has room for the commit that the rest needs.
 
-Where a file is of a later version than the last commit, commits were lost: such files and all that
-no commit names stay, nothing is committed and the exit code is 1, until --discard-lost is given.
+If a file is of a later version than the last commit, commits were lost. Then such files and all
+that no commit names stay, and nothing is committed, until --discard-lost is given. The exit code is
+1 as long as such a file is there.
 
 A reader or writer that takes longer than the grace is told so and fails; it never loses what was
 acknowledged. Deleted topics are vacuumed too.""",

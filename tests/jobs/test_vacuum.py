@@ -1,17 +1,23 @@
-"""Vacuums of topics that are named: what is refused, and that naming one costs no further load."""
+"""Vacuums: topics that are named, the load that each costs, and the report on lost commits."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from klog.cli import main
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.errors import OptionError
 from klog.jobs import vacuum
+from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot
+
+JOBS_PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 
 
 @pytest.fixture
@@ -48,3 +54,29 @@ def test_one_that_never_was_is_refused_before_anything_goes(root: WrittenRoot) -
     with pytest.raises(OptionError, match="there is no topic begun"):
         vacuum.run(None, root.given, "begun")
     assert [one.topic for one in vacuum.run(None, root.given).topics] == ["t"]
+
+
+def on_the_page() -> list[str]:
+    """Return the keys of a topic's object, as the page lists them."""
+    text = JOBS_PAGE.read_text().split("\n## vacuum", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^\| `(\w+)` \|", text.split("\n\n**", 1)[0], re.M)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_refused"),
+    [([], False), (["--execute"], True), (["--execute", "--discard-lost"], False)],
+)
+def test_lost_last_commits_are_in_the_report_as_the_page_says(
+    root: WrittenRoot, words: list[str], is_refused: bool, capsysbinary: Any
+) -> None:
+    for number in range(3):
+        root.append("t", [Sent(b"k", b"v", 1_700_000_000_000 + number)])
+    (last,) = root.state("t").segments["file"].to_pylist()[-1:]
+    for version in (2, 3):
+        Path(root.given, f"_klog/topics/t/log/{version:020}.json").unlink()
+    assert main(["vacuum", "--root", root.given, "--json", *words]) == 1
+    topic = json.loads(capsysbinary.readouterr().out)["topics"]["t"]
+    assert topic["aboveLastCommit"] == {last: 2}
+    assert ("error" in topic) is is_refused
+    assert {"error", *topic} == set(on_the_page())
+    assert Path(root.given, last).exists()
