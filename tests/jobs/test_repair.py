@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import google_crc32c
 import pytest
 
 from klog.connector.log import cleaning
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.contract import Put, WritableStore
-from klog.errors import KlogError
 from klog.jobs import repair, verify
 from tests.corpus.clients import Sent
+from tests.jobs.lost import TOPIC, lose_commits, written
 from tests.jobs.written_root import WrittenRoot
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> WrittenRoot:
-    """Make a topic of versions 0 to 5."""
-    written = WrittenRoot(str(tmp_path / "root"))
-    written.create("orders", 2)
-    for number in range(5):
-        written.append("orders", [Sent(None, b"%d" % n) for n in range(number + 1)], number % 2)
-    return written
-
-
-def _log(root: WrittenRoot) -> TopicLog:
-    return root.root.log("orders")
-
-
-def _lose(root: WrittenRoot, *versions: int) -> None:
-    for version in versions:
-        Path(_log(root).paths.commit(version)).unlink()
+    return written(tmp_path / "root")
 
 
 def test_nothing_lost_is_nothing_done(root: WrittenRoot) -> None:
@@ -51,14 +32,14 @@ def test_nothing_lost_is_nothing_done(root: WrittenRoot) -> None:
 def test_what_is_still_on_the_store_is_added_again(
     root: WrittenRoot, lost: tuple[int, ...]
 ) -> None:
-    root.append("orders", [Sent(None, b"x")], 0)
-    root.append("orders", [Sent(None, b"x")], 1)
-    before = root.state("orders")
-    _lose(root, *lost)
+    root.append(TOPIC, [Sent(None, b"x")], 0)
+    root.append(TOPIC, [Sent(None, b"x")], 1)
+    before = root.state(TOPIC)
+    lose_commits(root, *lost)
     assert repair.run(None, root.given).exit_code == 1
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
-    after = root.state("orders")
+    after = root.state(TOPIC)
     assert after.segments.equals(before.segments)
     assert (after.log_end, after.holes) == (before.log_end, ())
     assert verify.run(None, root.given).findings == ()
@@ -66,55 +47,55 @@ def test_what_is_still_on_the_store_is_added_again(
 
 
 def test_what_is_gone_becomes_a_hole(root: WrittenRoot) -> None:
-    root.append("orders", [Sent(None, b"x")], 1)
-    before = root.state("orders")
+    root.append(TOPIC, [Sent(None, b"x")], 1)
+    before = root.state(TOPIC)
     file = next(
         one["file"]
         for one in before.segments.to_pylist()
         if one["partition"] and one["base_offset"]
     )
-    _lose(root, 4)
+    lose_commits(root, 4)
     Path(root.path(file)).unlink()
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
-    after = root.state("orders")
+    after = root.state(TOPIC)
     (hole,) = after.holes
     assert (hole.partition, hole.base_offset, hole.next_offset) == (1, 2, 6)
     assert after.log_end == before.log_end
     assert verify.run(None, root.given).findings == ()
-    cleaning.write_checkpoint(_log(root), after)
-    assert _log(root).load_cold(None).holes == after.holes
+    cleaning.write_checkpoint(root.root.log(TOPIC), after)
+    assert root.root.log(TOPIC).load_cold(None).holes == after.holes
 
 
 @pytest.mark.parametrize("lost", [(2,), (0, 1, 3), (5,), (0, 1, 2, 3, 4, 5)])
 def test_a_checkpoint_above_raises_the_boundary(root: WrittenRoot, lost: tuple[int, ...]) -> None:
-    log, before = _log(root), root.state("orders")
+    log, before = root.root.log(TOPIC), root.state(TOPIC)
     cleaning.write_checkpoint(log, before)
-    _lose(root, *lost)
+    lose_commits(root, *lost)
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert log.boundary() == 5
-    assert root.state("orders").log_end == before.log_end
-    root.append("orders", [Sent(None, b"x")])
-    assert root.state("orders").version == 7  # The fence is version 6.
+    assert root.state(TOPIC).log_end == before.log_end
+    root.append(TOPIC, [Sent(None, b"x")])
+    assert root.state(TOPIC).version == 7  # The fence is version 6.
     assert verify.run(None, root.given).findings == ()
 
 
 def test_two_files_that_fit_are_not_guessed_between(root: WrittenRoot) -> None:
-    root.append("orders", [Sent(None, b"x")], 1)
-    _lose(root, 4)
-    seen = root.root.log("orders")
+    root.append(TOPIC, [Sent(None, b"x")], 1)
+    lose_commits(root, 4)
+    seen = root.root.log(TOPIC)
     file = next(Path(root.given).glob("orders-1/*-0000000003-*.log"))
     other = file.with_name(f"{file.name[:31]}-00000000000000ff.log")
     other.write_bytes(_another_value(file.read_bytes()))
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 1
-    assert file.name in report.topics["orders"].problem
-    assert other.name in report.topics["orders"].problem
+    assert file.name in report.topics[TOPIC].problem
+    assert other.name in report.topics[TOPIC].problem
     chosen = f"orders-1/{file.name}"
     assert repair.run(None, root.given, use=[chosen], dry_run=False).exit_code == 1
-    report = repair.run(None, root.given, "orders", use=[chosen], declare_holes=True, dry_run=False)
+    report = repair.run(None, root.given, TOPIC, use=[chosen], declare_holes=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
-    assert report.topics["orders"].left == (f"orders-1/{other.name}",)
+    assert report.topics[TOPIC].left == (f"orders-1/{other.name}",)
     assert chosen in seen.load().segments["file"].to_pylist()
 
 
@@ -126,28 +107,10 @@ def _another_value(log: bytes) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_killed_repair_is_gone_on_with(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """Every put of three is the one before which, or after which, the process ends."""
-    root.append("orders", [Sent(None, b"x")], 0)
-    root.append("orders", [Sent(None, b"x")], 1)
-    before = root.state("orders")
-    _lose(root, 2, 3, 4)
-    for is_after in (False, True):
-        log = replace(_log(root), store=Failing(root.root.store, number, is_after))
-        with contextlib.suppress(KlogError):
-            repair.repair_topic(log, dry_run=False)
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
-    assert root.state("orders").segments.equals(before.segments)
-    assert verify.run(None, root.given).findings == ()
-
-
 def test_a_commit_that_others_put_meanwhile_is_planned_on(root: WrittenRoot) -> None:
-    root.append("orders", [Sent(None, b"x")], 1)
-    _lose(root, 2, 3)
-    log = _log(root)
+    root.append(TOPIC, [Sent(None, b"x")], 1)
+    lose_commits(root, 2, 3)
+    log = root.root.log(TOPIC)
     plan = repair.repair_topic(log)
     assert repair.repair_topic(log, dry_run=False).commits
     before = log.load()
@@ -156,48 +119,30 @@ def test_a_commit_that_others_put_meanwhile_is_planned_on(root: WrittenRoot) -> 
 
 
 def test_a_commit_that_took_the_place_of_a_lost_one_is_told(root: WrittenRoot) -> None:
-    path = Path(_log(root).paths.commit(2))
+    path = Path(root.root.log(TOPIC).paths.commit(2))
     said = json.loads(path.read_bytes())
     path.write_text(json.dumps({**said, "writeId": "another"}))
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 1
-    assert "commit 2 is write another" in report.topics["orders"].problem
+    assert "commit 2 is write another" in report.topics[TOPIC].problem
 
 
 def test_a_lost_first_commit_without_a_checkpoint_is_refused(root: WrittenRoot) -> None:
-    _lose(root, 0)
+    lose_commits(root, 0)
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 1
-    assert "made the topic is lost" in report.topics["orders"].problem
-    assert not Path(_log(root).paths.commit(0)).exists()
+    assert "made the topic is lost" in report.topics[TOPIC].problem
+    assert not Path(root.root.log(TOPIC).paths.commit(0)).exists()
 
 
 def test_commits_of_klog_0_1_are_repaired_with_new_write_ids(root: WrittenRoot) -> None:
-    root.append("orders", [Sent(None, b"x")], 0)
+    root.append(TOPIC, [Sent(None, b"x")], 0)
     for version in range(7):
-        path = Path(_log(root).paths.commit(version))
+        path = Path(root.root.log(TOPIC).paths.commit(version))
         said = json.loads(path.read_bytes())
         said.pop("previousWriteId", None)
         path.write_text(json.dumps(said))
-    before = root.state("orders")
-    _lose(root, 3)
+    before = root.state(TOPIC)
+    lose_commits(root, 3)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
-    assert root.state("orders").segments.equals(before.segments)
-
-
-class Failing:
-    """A store whose nth put-if-absent fails, before or after it is done."""
-
-    def __init__(self, store: WritableStore, number: int, is_after: bool) -> None:
-        self._store, self._left, self._is_after = store, number, is_after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def put_if_absent(self, path: str, data: bytes) -> Put:
-        self._left -= 1
-        if self._left == 0:
-            if self._is_after:
-                self._store.put_if_absent(path, data)
-            raise KlogError("killed")
-        return self._store.put_if_absent(path, data)
+    assert root.state(TOPIC).segments.equals(before.segments)
