@@ -154,6 +154,10 @@ class Commit:
     size_bytes: int = field(default=0, compare=False)
     """Of its files on the store, as far as they are known."""
 
+    def is_on_top_of(self, write_id: str) -> bool:
+        """Return whether it was put on top of this write; klog 0.1 does not say, so it may be."""
+        return self.previous_write_id in (None, write_id)
+
 
 def encode(commit: Commit) -> bytes:
     """Give the bytes of a commit's file; what its sidecar has stands there alone."""

@@ -12,21 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from klog.connector.log.commit import Commit
+from klog.connector.log.loss_errors import Evidence
 from klog.connector.log.paths import TopicPaths, commit_name, commit_version
 from klog.connector.store.files import Store
 from klog.connector.store.side_by_side import in_order
-from klog.errors import LostCommitError
 
 Read = Callable[[int], Commit | None]
 """Reads the commit of a version; None if it is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A version that was made, and what shows it."""
-
-    version: int
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +31,6 @@ class Tail:
     commits: list[Commit]
     lost: int | None = None
     evidence: Evidence | None = None
-
-
-def lost_commit_error(paths: TopicPaths, lost: int, evidence: Evidence) -> LostCommitError:
-    """Return the error that names a lost commit, and what shows that it was made."""
-    return LostCommitError(
-        f"{paths.commit(lost)}: this commit is lost: it is not there, and {evidence.source} shows "
-        f"that version {evidence.version} was made. Restore it from a copy, or see what `klog "
-        f"repair --topic {paths.topic}` can do"
-    )
 
 
 def read_by_number(read: Read, version: int) -> list[Commit]:

@@ -9,59 +9,12 @@ the boundary may have been cleaned and used again, so they show nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from klog.connector.log.commit import Commit
+from klog.connector.log.loss_errors import ForkedCommit
 from klog.connector.log.paths import commit_name, commit_version
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.side_by_side import in_order
-from klog.errors import KlogError, LostCommitError
-
-MAX_NAMED_SEGMENTS = 10
-"""So many segments of one commit are named, and the others counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForkedCommit:
-    """A commit file whose write is not the one that the log has at this version.
-
-    `expected_write_id` is the log's, and `source` what shows it. `sidecar_error` says why the
-    sidecar, which names the segments, cannot be read.
-    """
-
-    path: str
-    commit: Commit
-    expected_write_id: str
-    source: str
-    sidecar_error: str = ""
-
-    def __str__(self) -> str:
-        """Return what is wrong, in words."""
-        commit = self.commit
-        return (
-            f"commit {commit.version} is write {commit.write_id} ({commit.operation}), and "
-            f"{self.source} shows that it was write {self.expected_write_id}: that commit was "
-            f"lost, and this one was put in its place. No load reads it. {self._segments()}"
-        )
-
-    def _segments(self) -> str:
-        if self.sidecar_error:
-            return f"Its sidecar, which names its segments, cannot be read: {self.sidecar_error}"
-        files = [entry["file"] for entry in self.commit.actions.add]
-        if not files:
-            return "It has no segments"
-        more = len(files) - MAX_NAMED_SEGMENTS
-        named = ", ".join(files[:MAX_NAMED_SEGMENTS])
-        return f"Its segments: {named}" + (f" and {more:,} more" if more > 0 else "")
-
-
-def forked_commit_error(forked: ForkedCommit) -> LostCommitError:
-    """Return the error of who needs the commit that was lost."""
-    return LostCommitError(
-        f"{forked.path}: {forked}. Copy this file and its segments away, and put the lost commit "
-        "in its place from a copy; `klog verify` names all such commits"
-    )
+from klog.errors import KlogError
 
 
 def find_forked_commits(log: TopicLog, state: State) -> list[ForkedCommit | KlogError]:

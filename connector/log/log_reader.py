@@ -16,12 +16,14 @@ from klog.connector.log import checkpoint, sidecar
 from klog.connector.log import commit as commits
 from klog.connector.log.checkpoint import NotWholeError
 from klog.connector.log.commit import Commit
-from klog.connector.log.commit_tail import (
+from klog.connector.log.commit_tail import Tail, read_by_number, read_listed
+from klog.connector.log.known_state import is_of_another_log, refuse_replaced
+from klog.connector.log.loss_errors import (
+    THIS_PROCESS,
     Evidence,
-    Tail,
+    ForkedCommit,
+    forked_commit_error,
     lost_commit_error,
-    read_by_number,
-    read_listed,
 )
 from klog.connector.log.max_sizes import MAX_COMMIT_BYTES, read_named
 from klog.connector.log.paths import (
@@ -46,8 +48,8 @@ LISTING_MS = 60_000
 class LogReader:
     """The commit log of one topic, as it is read.
 
-    `clock` gives milliseconds since the epoch. `is_described` says whether `topic.json` was there
-    when it was looked for.
+    `clock` gives milliseconds since the epoch. `is_described` says that `topic.json` is there: it
+    was just looked for or made. If not, each load that begins without a state looks for it.
     """
 
     store: WritableStore
@@ -70,7 +72,11 @@ class LogReader:
         # After the tail: a number that was read, or found free, may be a cleaned one.
         if self.boundary() > cached.version:
             return self.load_cold(cached)
-        return self._folded(cached, tail) if tail else cached
+        if not tail:
+            return cached
+        if not tail[0].is_on_top_of(cached.last_write_id):
+            return self.load_cold(cached)  # Of another log, or its commit was lost and replaced.
+        return self._folded(cached, tail)
 
     def is_listing_due(self, state: State) -> bool:
         """Tell whether commits may have been lost unseen for too long; a clock may go back."""
@@ -91,14 +97,12 @@ class LogReader:
         now_ms, known = self.clock(), _known(cached)
         start = max(cached.version, 0)
         tail = read_listed(self.store, self.paths, self.read, start, known)
-        boundary = self.boundary()
-        if boundary > cached.version or (tail.lost is not None and boundary >= tail.lost):
+        if tail.lost is not None or self.boundary() > cached.version:
             return self.load_cold(cached)
-        self._refuse_lost(tail)
         commits = tail.commits
         if cached.version >= 0:
             if cached.writes.get(commits[0].write_id) != cached.version:
-                return self.load_cold(None)  # The log of this state has gone: this is another.
+                return self.load_cold(cached)  # Of another log, or it was lost and replaced.
             commits = commits[1:]
         state = self._folded(cached, commits) if commits else cached
         if any(name.version > state.version for name in self._checkpoint_names()):
@@ -106,7 +110,11 @@ class LogReader:
         return replace(state, listed_ms=now_ms)
 
     def load_cold(self, known: State | None) -> State:
-        """Load from the newest checkpoint, or from nothing; `known` is what a process has seen."""
+        """Load from the newest checkpoint, or from nothing; `known` is what a process has seen.
+
+        Raises `LostCommitError` where the log does not have the last commit of `known`, and
+        loads a log that was made again by hand as what it is.
+        """
         for _ in range(MAX_LOADS):
             now_ms = self.clock()
             state = self.newest_checkpoint()
@@ -117,17 +125,25 @@ class LogReader:
             boundary = self.boundary()
             if boundary > state.version:
                 continue
+            if known is not None and tail.lost is not None and self._is_another(known, state, tail):
+                return self.load_cold(None)
             self._refuse_lost(tail)
             if not tail.commits and boundary < state.version:
                 self._refuse_alone(state, own)
             state = self._folded(state, tail.commits) if tail.commits else state
             self._refuse_lost_description(state)
+            if known is not None:
+                refuse_replaced(self.paths, known, state)
             return replace(state, listed_ms=now_ms, loaded_ms=now_ms, own_commits=0)
         raise KlogError(
             f"{self.paths.directory}: no checkpoint at or above boundary {self.boundary()} can be "
             f"read, and the commits before it are gone. Restore the newest file of "
             f"{self.paths.checkpoints}, or those of {self.paths.parts} that it names"
         )
+
+    def _is_another(self, known: State, state: State, tail: Tail) -> bool:
+        """Return whether a log in which a known version is absent is not the known one."""
+        return is_of_another_log(known, self._folded(state, tail.commits))
 
     def _refuse_lost(self, tail: Tail) -> None:
         """Raise `LostCommitError` where the boundary, listed after the reads, is below the loss."""
@@ -190,10 +206,39 @@ class LogReader:
         try:
             return tidied(fold(state, tail))
         except KlogError as exc:
+            self._refuse_forked(state, tail)
             raise KlogError(
                 f"{self.paths.commits}: {exc}. Something else than klog changed this log: restore "
                 "it from a copy"
             ) from exc
+
+    def _refuse_forked(self, state: State, tail: list[Commit]) -> None:
+        """Raise `LostCommitError` for the commit below one that was put on top of another write.
+
+        That write is the lost one, unless the file below is not the state's: then the state's is.
+        """
+        below, write_id = None, state.last_write_id
+        for commit in tail:
+            if commit.is_on_top_of(write_id):
+                below, write_id = commit, commit.write_id
+                continue
+            if commit.version == 0 or not commit.previous_write_id:
+                return  # No klog puts such a commit.
+            path, number = self.paths.commit(commit.version), commit.version - 1
+            below = below or self.read_alone(number)
+            if below is None:
+                raise lost_commit_error(self.paths, number, Evidence(commit.version, path))
+            expected, source = commit.previous_write_id, path
+            if below.write_id != write_id:
+                expected, source = write_id, self._source(state)
+            file = self.paths.commit(number)
+            raise forked_commit_error(ForkedCommit(file, below, expected, source))
+
+    def _source(self, state: State) -> str:
+        """Return what shows the last commit of a state."""
+        name = state.checkpoint
+        is_checkpoint = name is not None and name.version == state.version
+        return self.paths.checkpoint(name) if name and is_checkpoint else THIS_PROCESS
 
     def boundary(self) -> int:
         """Give the highest version at or below which commits may be gone; -1 if there is none."""
@@ -285,4 +330,4 @@ class LogReader:
 
 
 def _known(state: State) -> Evidence:
-    return Evidence(state.version, "this process, which has loaded it,")
+    return Evidence(state.version, THIS_PROCESS)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from klog.connector.log.cleaning import whole_checkpoints
-from klog.connector.log.commit_tail import Evidence
+from klog.connector.log.loss_errors import Evidence
 from klog.connector.log.paths import commit_version
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.side_by_side import in_order

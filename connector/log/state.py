@@ -142,9 +142,9 @@ class _Folding:
         actions = commit.actions
         if commit.version != self._version + 1:
             raise ValueError(f"version {self._version} comes before it")
+        self._assert_previous(commit)
         if commit.timestamp_ms <= self._timestamp_ms:
             raise ValueError(f"its time {commit.timestamp_ms} is not above {self._timestamp_ms}")
-        self._assert_previous(commit)
         self._version, self._timestamp_ms = commit.version, commit.timestamp_ms
         self._set_topic(actions)
         self._set_config(actions.config)
@@ -293,11 +293,10 @@ class _Folding:
 
     def _assert_previous(self, commit: Commit) -> None:
         last = _last(self._writes)
-        if commit.previous_write_id is not None and commit.previous_write_id != last:
+        if not commit.is_on_top_of(last):
             raise ValueError(
                 f"it was put on top of write {commit.previous_write_id or 'none'}, and commit "
-                f"{self._version} is write {last or 'none'}: that one was lost, and another commit "
-                "was put in its place"
+                f"{self._version} is write {last or 'none'}"
             )
 
     def _assert_ends(self, log_end: Mapping[int, int]) -> None:

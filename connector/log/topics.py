@@ -14,13 +14,12 @@ from types import MappingProxyType
 
 from klog.connector.log import operations
 from klog.connector.log.author import NewId, random_uuid, this_engine
+from klog.connector.log.backwards import read_backwards
 from klog.connector.log.commit import MAX_PARTITIONS, Actions, Commit, Topic
-from klog.connector.log.commit_tail import Evidence, lost_commit_error
-from klog.connector.log.forked_commits import ForkedCommit, forked_commit_error
 from klog.connector.log.root import KlogRoot, check_topic_name
 from klog.connector.log.state import Build, State
 from klog.connector.log.topic_log import Attempt, TopicLog
-from klog.errors import CommitConflictError, LostCommitError, OptionError
+from klog.errors import CommitConflictError, OptionError
 from klog.logformat.topic_config import check_config_names, klog_config_names, klog_topic_config
 
 NO_CONFIG: Mapping[str, str] = MappingProxyType({})
@@ -164,7 +163,7 @@ class Topics:
         state = log.load()
         if state.version < 0:
             self.root.load(log, state)  # raises
-        return _backwards(log, state)
+        return read_backwards(log, state)
 
     def _commit(self, log: TopicLog, state: State, build: Build, operation: str) -> State:
         try:
@@ -223,33 +222,6 @@ def _known(config: Mapping[str, str | None]) -> dict[str, str]:
     """Give the configs that this klog knows; a newer one may have set others, which stay."""
     names = klog_config_names()
     return {name: text for name, text in config.items() if text is not None and name in names}
-
-
-def _backwards(log: TopicLog, state: State) -> Iterator[Commit]:
-    """Read the commits, newest first; one that the log has another write for is an error."""
-    write_ids = {version: write_id for write_id, version in state.writes.items()}
-    above: Commit | None = None
-    for number in range(state.version, -1, -1):
-        found = log.read(number) or log.read(number)
-        expected = None if above is None else above.previous_write_id
-        expected = write_ids.get(number, expected)
-        if found is None or expected not in (None, found.write_id):
-            # Below the boundary it was cleaned, maybe just now.
-            if log.boundary() >= number:
-                return
-            raise _history_error(log, number, found, expected, above)
-        yield found
-        above = found
-
-
-def _history_error(
-    log: TopicLog, number: int, found: Commit | None, expected: str | None, above: Commit | None
-) -> LostCommitError:
-    source = log.paths.checkpoints if above is None else log.paths.commit(number + 1)
-    if found is None or expected is None:
-        evidence = Evidence(number if above is None else number + 1, source)
-        return lost_commit_error(log.paths, number, evidence)
-    return forked_commit_error(ForkedCommit(log.paths.commit(number), found, expected, source))
 
 
 def _check_partitions(partitions: int) -> None:

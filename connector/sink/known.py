@@ -1,14 +1,14 @@
 """What this process remembers of the topics that it writes to: their logs, and states as last seen.
 
 The rule: a state goes on from the last one, so that a micro-batch in a process that has seen the
-topic reads three small files. It is believed only while the log still has the commit that it is of:
-a process of Spark's outlives what its user deletes and makes anew, and a commit on top of a state
-of a log that has gone would begin a log with a hole. What is there, a commit's number decides.
+topic reads three small files. It is believed only while the log still has the commit that it is of.
+A log that lacks it has lost it, which is an error, unless it is another log: a process of Spark's
+outlives what its user deletes and makes again. What is there, a commit's number decides.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klog.connector.log.author import random_uuid
 from klog.connector.log.root import KlogRoot, find_root, make_root
@@ -53,7 +53,8 @@ class KnownTopics:
     def load(self, options: WriteOptions, topic: str) -> KnownTopic:
         """Load a topic of a write's root from what is known of it.
 
-        Raises as `KlogRoot.log_to_write` and `find` do.
+        Raises `LostCommitError` where the log does not have the last commit that is known, and as
+        `KlogRoot.log_to_write` and `find` do.
         """
         known = self._topics.get((options.path, options.storage, topic))
         if known is not None and known.state.topic_id:
@@ -63,7 +64,9 @@ class KnownTopics:
         # Made anew maybe, by a klog that asks for another writer: all is looked at again.
         root = find(options)
         log = root.log_to_write(topic)
-        return self.keep(options, KnownTopic(root, log, log.load()))
+        # A folder without `topic.json` was deleted, so that what this process knows is not of it.
+        seen = known.state if known is not None and log.is_described else None
+        return self.keep(options, KnownTopic(root, log, log.load_cold(seen)))
 
     def last(self, options: WriteOptions, topic: str, seen: tuple[str, int]) -> KnownTopic:
         """Give the topic unasked where it is known as another has just seen it; else load it.
@@ -77,6 +80,8 @@ class KnownTopics:
 
     def keep(self, options: WriteOptions, known: KnownTopic) -> KnownTopic:
         """Remember a topic; the one that was seen longest ago makes room for it."""
+        # `topic.json` may be lost by the next load.
+        known = replace(known, log=replace(known.log, is_described=False))
         name = (options.path, options.storage, known.log.paths.topic)
         self._topics.pop(name, None)
         self._topics[name] = known

@@ -17,8 +17,9 @@ from klog.connector.log.author import NewId
 from klog.connector.log.cleaning import whole_checkpoints
 from klog.connector.log.commit import REPAIR, Actions, Commit, Hole, Topic
 from klog.connector.log.entries import Entry
-from klog.connector.log.forked_commits import find_forked_commits, forked_commit_error
+from klog.connector.log.forked_commits import find_forked_commits
 from klog.connector.log.garbage import files_of
+from klog.connector.log.loss_errors import forked_commit_error
 from klog.connector.log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.log.paths import CheckpointName
 from klog.connector.log.state import State, fold

@@ -99,9 +99,9 @@ def attempt(operation: str) -> Attempt:
     return Attempt(f"write {next(_ids)}", operation, "test")
 
 
-def created(log: TopicLog, partitions: int = 2) -> State:
+def created(log: TopicLog, partitions: int = 2, topic_id: str = "an id") -> State:
     """Make the topic."""
-    build = operations.create_topic(Topic("an id", partitions), {"cleanup.policy": "delete"})
+    build = operations.create_topic(Topic(topic_id, partitions), {"cleanup.policy": "delete"})
     return log.commit(log.load(), build, attempt("create-topic"))
 
 

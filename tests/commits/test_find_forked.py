@@ -7,7 +7,8 @@ import json
 import pytest
 
 from klog.connector.log import cleaning, state
-from klog.connector.log.forked_commits import ForkedCommit, find_forked_commits
+from klog.connector.log.forked_commits import find_forked_commits
+from klog.connector.log.loss_errors import ForkedCommit
 from klog.connector.log.topic_log import TopicLog
 from tests.commits.logs import CountingStore, appended, created, topic_log
 

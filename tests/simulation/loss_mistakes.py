@@ -12,8 +12,9 @@ import pytest
 
 from klog.connector.log import log_reader
 from klog.connector.log.commit import Commit
-from klog.connector.log.commit_tail import Evidence, Read, Tail, read_by_number, read_listed
+from klog.connector.log.commit_tail import Read, Tail, read_by_number, read_listed
 from klog.connector.log.log_reader import LogReader
+from klog.connector.log.loss_errors import Evidence
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.state import State, _Folding
 from klog.connector.log.topic_log import TopicLog

@@ -14,6 +14,7 @@ from klog.connector.sink.known import KnownTopics
 from klog.errors import (
     CommitConflictError,
     KlogError,
+    LostCommitError,
     OptionError,
 )
 from tests.sink.writes import options, rows, values, versions, work, write, writer
@@ -119,7 +120,33 @@ def test_partitions_added_between_batches(tmp_path: Path) -> None:
     assert values(tmp_path) == ["0", "1"]
 
 
-def test_a_root_that_was_restored_meanwhile_is_loaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("topics", [("t",), ("other", "t")])
+def test_a_topic_whose_folder_was_deleted_is_another(
+    tmp_path: Path, topics: tuple[str, ...]
+) -> None:
+    """Another process has made it, or only another topic of the root."""
+    given = options(tmp_path / "root", topic="t")
+    for number in range(3):
+        write(given, rows(number), by=writer(number))
+    shutil.rmtree(tmp_path / "root")
+    for topic in topics:
+        klog.open(tmp_path / "root").create_topic(topic)
+    write(given, rows("new"), by=writer(0, query="new"))
+    assert values(tmp_path / "root") == ["new"]
+
+
+def test_a_topic_folder_that_lost_all_commits_is_no_other(tmp_path: Path) -> None:
+    given = options(tmp_path, topic="t")
+    write(given, rows(0))
+    for file in (tmp_path / "_klog/topics/t/log").iterdir():
+        file.unlink()
+    with pytest.raises(LostCommitError, match="this process, which has loaded it, shows"):
+        write(given, rows(1))
+
+
+def test_what_an_older_copy_lacks_is_told_by_a_process_that_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given, root = options(tmp_path / "root", topic="t"), tmp_path / "root"
     write(given, rows(0), by=writer(0))
     shutil.copytree(root, tmp_path / "backup")
@@ -127,9 +154,40 @@ def test_a_root_that_was_restored_meanwhile_is_loaded(tmp_path: Path) -> None:
         write(given, rows(number), by=writer(number))
     shutil.rmtree(root)
     shutil.copytree(tmp_path / "backup", root)
+    with pytest.raises(LostCommitError, match=r"001\.json: this .* start this process again"):
+        write(given, rows("again"), by=writer(1))
+    for module in (writing, committing):
+        monkeypatch.setattr(module, "KNOWN", KnownTopics())
     write(given, rows("again"), by=writer(1))
     assert values(root) == ["0", "again"]
     assert versions(root) == 2
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_process_tells_that_another_has_replaced_the_last_commit_it_knows(
+    tmp_path: Path, more: int
+) -> None:
+    given, topics = options(tmp_path, topic="t"), KnownTopics()
+    for number in range(2):
+        write(given, rows(number))
+    topics.load(given, "t")
+    (tmp_path / f"_klog/topics/t/log/{1:020}.json").unlink()
+    with pytest.raises(LostCommitError, match="this process, which has loaded it, shows"):
+        topics.load(given, "t")
+    for _ in range(1 + more):
+        klog.open(tmp_path).append("t", rows("another"))
+    with pytest.raises(LostCommitError, match=r"001\.json: commit 1 is write .* another was put"):
+        topics.load(given, "t")
+
+
+def test_a_lost_description_is_told_by_a_process_that_knows_the_topic(tmp_path: Path) -> None:
+    given, topics = options(tmp_path, topic="t"), KnownTopics()
+    write(given, rows(0))
+    known = topics.load(given, "t")
+    (tmp_path / "_klog/topics/t/topic.json").unlink()
+    known = topics.load(given, "t")
+    with pytest.raises(KlogError, match=r"topic\.json: this file is lost"):
+        known.log.load_cold(known.state)
 
 
 def test_new_topics_that_collide_are_refused_before_one_is_made(tmp_path: Path) -> None:
