@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from klog.connector.log.forked_commits import find_forked_commits
+from klog.connector.log.loss_errors import ForkedCommitError
 from klog.connector.log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
@@ -40,7 +41,8 @@ def verify_log(log: TopicLog) -> VerifiedLog:
     except OptionError:
         raise
     except KlogError as exc:
-        if not (findings and isinstance(exc, LostCommitError)):
+        is_told = isinstance(exc, LostCommitError) and not isinstance(exc, ForkedCommitError)
+        if not (findings and is_told):
             errors.append(exc)
     try:
         findings += _forked(log, state or log.newest_checkpoint())

@@ -16,7 +16,7 @@ _INDEX = (
 )
 _REPORT = "keep the root as it is, look with `klog history` who committed it, and report it"
 NEXT_STEPS = {
-    "log": "restore the topic's folder under _klog/topics from a copy",
+    "log": "do what the finding says, or restore the file that it names from a copy",
     "above": "restore the last commits of the topic from a copy; if they are not to come back, "
     "`klog vacuum --discard-lost` goes on without them",
     "lost": "restore the commits from a copy, or see what `klog repair` can do",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from klog.connector.log import cleaning
 from klog.connector.log.root import find_root
+from klog.connector.log.state import State, fold
 from klog.jobs import vacuum, verify
 from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot
@@ -55,6 +57,8 @@ def test_a_lost_description_is_told_and_other_topics_are_verified(root: WrittenR
     (finding,) = report.findings
     assert finding.kind == "log"
     assert "topic.json: this file is lost" in finding.what
+    assert "`klog repair`" in finding.what
+    assert "do what the finding says" in finding.next_step
     assert report.versions == {"payments": 4}
 
 
@@ -102,3 +106,16 @@ def test_a_directory_that_klog_did_not_fill_is_no_lost_topic(root: WrittenRoot) 
     (stray / f"{0:020}.log").write_bytes(b"")
     (stray / f"{0:020}-{0:010}-0123456789abcdef.log").write_bytes(b"")
     assert verify.run(None, root.given).findings == ()
+
+
+def test_a_replaced_commit_is_told_as_well_as_a_lost_one(root: WrittenRoot) -> None:
+    """The load needs the one and not the other, for which a checkpoint stands."""
+    log = root.root.log("orders")
+    cleaning.write_checkpoint(log, fold(State(), [one for one in map(log.read, range(3)) if one]))
+    path = Path(log.paths.commit(3))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "writeId": "another"}))
+    Path(log.paths.commit(1)).unlink()
+    lost, replaced = verify.run(None, root.given).findings
+    assert (lost.kind, lost.file) == ("lost", log.paths.commit(1))
+    assert replaced.kind == "log"
+    assert f"{path}: commit 3 is write another" in replaced.what
