@@ -95,7 +95,7 @@ class CommittedRoot:
         return CommittedLook(self)
 
     def state(self, topic: str) -> State:
-        """Load a topic's state, from the one known."""
+        """Load a topic's state, from the one known; `topic.json` is read when nothing is known."""
         known = self._known.get(topic)
         log = self.root.log(topic) if known is not None else self.root.log_to_read(topic)
         self._known[topic] = log.load(known)

@@ -73,9 +73,13 @@ class KlogRoot:
         )
 
     def log(self, topic: str) -> TopicLog:
-        """Give the log of a topic, which need not be there. Raises `OptionError` for a bad name."""
+        """Return the log of a topic, which need not be there; nobody has looked for `topic.json`.
+
+        Raises `OptionError` for a bad name.
+        """
         check_topic_name(topic)
-        return TopicLog(self.store, TopicPaths(self.path, topic), now_ms, back_off)
+        paths = TopicPaths(self.path, topic)
+        return TopicLog(self.store, paths, now_ms, back_off, is_described=False)
 
     def log_to_read(self, topic: str) -> TopicLog:
         """Give the log of a topic that this klog may read: one read.
@@ -107,7 +111,7 @@ class KlogRoot:
             if found is None:
                 raise KlogError(f"{path}: the store did not say whether it was made; try again")
             found.check_writer()
-        return log
+        return replace(log, is_described=True)
 
     def load(self, log: TopicLog, cached: State | None = None) -> State:
         """Load the state of a topic that has to be there.

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import klog
-from klog.connector.log import operations
+from klog.connector.log import cleaning, operations
+from klog.connector.log.committed import CommittedRoot
 from klog.connector.log.entries import of_partition
 from klog.connector.log.operations import replace_segments
+from klog.connector.log.root import find_root
 from klog.connector.log.roots import open_root
 from klog.connector.options import read_options
 from klog.connector.source import indexed, scan
-from klog.errors import CorruptFileError, DataLossError
+from klog.errors import CorruptFileError, DataLossError, KlogError
 from klog.logformat.offset_index import ENTRY
 from tests.connector.committed import (
     START_MS,
@@ -26,6 +28,7 @@ from tests.connector.committed import (
     made,
     read,
     state_of,
+    table,
     values,
 )
 
@@ -259,3 +262,20 @@ def test_an_index_longer_than_its_commit_says_is_not_read(path: Path, suffix: st
     at = datetime.fromtimestamp(START_MS / 1000 + 2222, timezone.utc)
     rows = klog.open(str(path)).scan("t", start=at, columns=["offset"]).read_all()
     assert rows["offset"].to_pylist() == list(range(2222, 3000))
+
+
+def test_a_lost_description_is_named_by_a_reader_that_knew_the_topic(path: Path) -> None:
+    """Cleaning overtakes its state, so it loads from a checkpoint."""
+    root = find_root(str(path))
+    assert root is not None
+    reader = CommittedRoot(root)
+    assert reader.state("t").version == 3
+    klog.open(str(path)).append("t", table(3000, 10))
+    log = root.log("t")
+    checkpointed = log.load()
+    cleaning.write_checkpoint(log, checkpointed)
+    klog.open(str(path)).append("t", table(3010, 10))
+    assert cleaning.clean_log(log, 0) == checkpointed.version
+    Path(log.paths.description).unlink()
+    with pytest.raises(KlogError, match=r"topic\.json: this file is lost"):
+        reader.state("t")
