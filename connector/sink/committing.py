@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from klog.connector.log import operations
 from klog.connector.log.author import random_uuid, this_engine
+from klog.connector.log.backwards import read_backwards
 from klog.connector.log.checkpointing import CHECKPOINTER
 from klog.connector.log.commit import Progress, Topic
 from klog.connector.log.operations import Staged, Writer
@@ -140,15 +141,13 @@ def _check_dead_letters(known: KnownTopic, staged: Staged, writer: Writer) -> No
     """Refuse a batch that comes again with other dead letters than are there already.
 
     Rows are judged by clocks and configs, so a replay may judge one otherwise: it would be in both
-    topics, or in none.
+    topics, or in none. Raises `LostCommitError` where a commit that says so is lost.
     """
     found = known.state.progress.get(writer.name)
     if found is None or found.batch_id != writer.batch_id or found.query_id != writer.query_id:
         return
-    for version in range(known.state.version, -1, -1):
-        commit = known.log.read(version)
-        if commit is None:
-            return  # Cleaned: so long ago that its other topics are there too.
+    # Where it was cleaned, it was so long ago that its other topics are there too.
+    for commit in read_backwards(known.log, known.state):
         if _is_of(commit.actions.progress, writer):
             before = sum(entry["record_count"] for entry in commit.actions.add)
             now = sum(segment["record_count"] for segment in staged.segments)

@@ -10,16 +10,22 @@ import pyarrow as pa
 import pytest
 
 import klog
+from klog.connector.log import cleaning
 from klog.connector.log.operations import Writer
+from klog.connector.log.root import find_root
 from klog.connector.sink import committing, writing
 from klog.connector.sink.known import KnownTopics
+from klog.connector.sink.write_options import WriteOptions
 from klog.connector.store.local import LocalStore
 from klog.errors import (
     CommitConflictError,
     KlogError,
+    LostCommitError,
     ProducerFencedError,
 )
 from tests.sink.writes import options, rows, values, versions, work, write, writer
+
+BEFORE = {"message.timestamp.before.max.ms": "100000"}
 
 
 @pytest.fixture(autouse=True)
@@ -110,14 +116,10 @@ def test_batches_that_need_not_be_there_are_not_missed(
     write(options(tmp_path, topic="t", **named), rows(8), by=second)
 
 
-def test_a_replay_that_judges_otherwise_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def commit_only_dead_letters(
+    given: WriteOptions, monkeypatch: pytest.MonkeyPatch, batch: pa.RecordBatch
 ) -> None:
-    klog.open(tmp_path).create_topic("t", 1, {"message.timestamp.before.max.ms": "100000"})
-    given = options(tmp_path, topic="t", deadLetterTopic="dead")
-    now_ms = time.time_ns() // 1_000_000
-    times = pa.array([now_ms, now_ms - 10**9], pa.timestamp("ms"))
-    batch = rows("late", "dead", timestamp=times)
+    """Commit a batch whose process ends between its two topics."""
     first = work(writing.plan(given), batch, by=writer(0))
     put = LocalStore.put_if_absent
 
@@ -130,6 +132,21 @@ def test_a_replay_that_judges_otherwise_is_told(
         patched.setattr(LocalStore, "put_if_absent", broken)
         with pytest.raises(KlogError, match="Written before: dead"):
             committing.commit(given, first)
+
+
+def late_and_dead(now_ms: int) -> pa.RecordBatch:
+    """Return two rows, one of them too old for a topic of `BEFORE`."""
+    return rows("late", "dead", timestamp=pa.array([now_ms, now_ms - 10**9], pa.timestamp("ms")))
+
+
+def test_a_replay_that_judges_otherwise_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    klog.open(tmp_path).create_topic("t", 1, BEFORE)
+    given = options(tmp_path, topic="t", deadLetterTopic="dead")
+    now_ms = time.time_ns() // 1_000_000
+    batch = late_and_dead(now_ms)
+    commit_only_dead_letters(given, monkeypatch, batch)
     with monkeypatch.context() as patched:
         patched.setattr(writing, "now_ms", lambda: now_ms + 10**6)
         later = work(writing.plan(given), batch, by=writer(0))
@@ -137,3 +154,29 @@ def test_a_replay_that_judges_otherwise_is_told(
         committing.commit(given, later)
     write(given, batch, by=writer(0))
     assert (values(tmp_path), values(tmp_path, "dead")) == (["late"], ["dead"])
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+def test_a_replay_whose_dead_letters_are_lost_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cleaned: bool
+) -> None:
+    """A checkpoint stands for their commit, which is absent: only cleaning may have taken it."""
+    klog.open(tmp_path).create_topic("t", 1, BEFORE)
+    given = options(tmp_path, topic="t", deadLetterTopic="dead")
+    batch = late_and_dead(time.time_ns() // 1_000_000)
+    commit_only_dead_letters(given, monkeypatch, batch)
+    for number in range(2):
+        klog.open(tmp_path).append("dead", rows(number))
+    root = find_root(str(tmp_path))
+    assert root is not None
+    log = root.log("dead")
+    cleaning.write_checkpoint(log, log.load())
+    if is_cleaned:
+        assert cleaning.clean_log(log, 0) == 1
+        write(given, batch, by=writer(0))
+        assert values(tmp_path) == ["late"]
+        return
+    (tmp_path / f"_klog/topics/dead/log/{0:020}.json").unlink()
+    with pytest.raises(LostCommitError, match=r"dead/log/0+\.json: this commit is lost"):
+        write(given, batch, by=writer(0))
+    assert values(tmp_path) == []
