@@ -11,17 +11,13 @@ from dataclasses import dataclass
 
 from klog.connector.log.commit import Commit
 from klog.connector.log.paths import TopicPaths
-from klog.errors import LostCommitError
+from klog.errors import ForkedCommitError, LostCommitError
 
 MAX_NAMED_SEGMENTS = 10
 """So many segments of one commit are named, and the others counted."""
 THIS_PROCESS = "this process, which has loaded it,"
 _PUT_BACK = "Copy this file and its segments away, and put the lost commit in its place from a copy"
 _GO_ON = "To go on without the lost commit, start this process again"
-
-
-class ForkedCommitError(LostCommitError):
-    """A commit is in the place of one that was lost."""
 
 
 @dataclass(frozen=True, slots=True)

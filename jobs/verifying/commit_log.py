@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from klog.connector.log.forked_commits import find_forked_commits
-from klog.connector.log.loss_errors import ForkedCommitError
 from klog.connector.log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.log.traces import find_traces
-from klog.errors import KlogError, LostCommitError, OptionError
+from klog.errors import ForkedCommitError, KlogError, LostCommitError, OptionError
 from klog.jobs.verifying.findings import Finding
 from klog.logformat.metadata import is_topic_id
 

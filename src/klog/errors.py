@@ -8,6 +8,7 @@
     +-- OutOfOrderSequenceError a producer's batch does not follow its last: write what is missing
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- LostCommitError         a commit was lost at rest: read nothing beyond it, repair the log
+    |   +-- ForkedCommitError   another commit was put in its place: copy that one away first
     +-- CommitConflictError     a commit did not land and cannot: what was staged may go
     +-- CommitStateUnknownError a commit may have landed: delete nothing, look again
     +-- InvalidFileError        a file cannot be one of its kind: it was not read
@@ -156,6 +157,10 @@ class LostCommitError(KlogError):
     What lies beyond it cannot be read, and nothing may be put on top: `klog repair` says what can
     be done.
     """
+
+
+class ForkedCommitError(LostCommitError):
+    """A commit was lost, and another one was put in its place, maybe with records of its own."""
 
 
 class CommitConflictError(KlogError):
