@@ -16,7 +16,7 @@ from klog.connector.log.commit_tail import Read, Tail, read_by_number, read_list
 from klog.connector.log.log_reader import LogReader
 from klog.connector.log.loss_errors import Evidence
 from klog.connector.log.paths import TopicPaths
-from klog.connector.log.state import State, _Folding
+from klog.connector.log.state import State
 from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import Store
 from klog.errors import LostCommitError
@@ -42,7 +42,7 @@ def next_number_not_read(patch: pytest.MonkeyPatch) -> None:
 
 def previous_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Replay a commit on top of another than the one that it was put on top of."""
-    patch.setattr(_Folding, "_assert_previous", lambda folding, commit: None)
+    patch.setattr(Commit, "is_on_top_of", lambda commit, write_id: True)
 
 
 def one_read_proves(patch: pytest.MonkeyPatch) -> None:
@@ -85,6 +85,11 @@ def own_state_no_evidence(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(LogReader, "load_cold", load_cold)
     patch.setattr(LogReader, "_list_again", lambda log, cached: usual(log, None))
+
+
+def known_write_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Go by the version alone of what this process has loaded before."""
+    patch.setattr(log_reader, "refuse_replaced", lambda paths, known, state: None)
 
 
 def warm_listing_for_a_cold_load(patch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ The rule: a loss takes no turn of anybody, and nobody hears of it. From then on
 * nothing goes that was not free to go: commits above the boundary or without a checkpoint at or
   above them, the newest whole checkpoint, live segments, removed ones inside their grace. A
   cleaning that began before the loss may have read that checkpoint while it was whole;
+* who has loaded a commit that another was put in the place of is told so (`knowing.py`);
 * nobody hangs;
 * with the lost files put back, and nothing in their place, all is as if nothing had been lost.
 
-Where the last commits are lost nothing may be left that shows it. Others may then go on from the
-commit before: what is asked of that history is only that it is one.
+Where the last commits are lost nothing may be left that shows it. Others that never loaded them may
+then go on from the commit before: what is asked of that history is only that it is one.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from klog.connector.log.paths import (
 from klog.connector.log.state import Build, State, fold
 from klog.connector.log.topic_log import Attempt, TopicLog
 from klog.jobs.verifying.commit_log import verify_log
-from tests.simulation import on_store, writers
+from tests.simulation import knowing, on_store, writers
 from tests.simulation.cast import ROOT, TOPIC, Cast
 from tests.simulation.checks import history
+from tests.simulation.knowing import check_known
 from tests.simulation.on_store import name_of, version_of
 from tests.simulation.scene import GRACE_MS, STEP_MS
 from tests.simulation.world import Actor, FoundError
@@ -63,6 +65,8 @@ class WatchedLog(TopicLog):
         least = self.losses.least(is_listed=is_listed)
         state = TopicLog.load(self, cached)
         self.losses.check_load(state, max(least, -1 if cached is None else cached.version))
+        if cached is not None:
+            check_known(cached, state)
         if cached is None and not self.is_described and state.version >= 0:
             raise FoundError(f"{self.paths.description} is lost, and version {state.version} given")
         return state
@@ -71,6 +75,7 @@ class WatchedLog(TopicLog):
         """Commit, and look what it was put on top of."""
         holes, there = self.losses.holes(), self.losses.versions()
         after = TopicLog.commit(self, state, build, attempt)
+        check_known(state, after)
         if (version := after.writes.get(attempt.write_id)) is not None:
             self.losses.check_commit(attempt.write_id, version, holes, there)
         return after
@@ -94,6 +99,8 @@ class Losses:
         self._at = self._random.randrange(steps // 4, steps * 3 // 4)
         self._lost_at = -1
         self._before = _Before(-1, None)
+        self._known = State()
+        """What a process has loaded just before."""
         self._lost_versions: set[int] = set()
         self._acknowledged: dict[str, int] = {}
         self._loaded_at: dict[object, int] = {}
@@ -124,6 +131,7 @@ class Losses:
         self._before = _Before(
             on_store.boundary(self._disk), on_store.newest_checkpoint(self._disk)
         )
+        self._known = fold(State(), history(self._world))
         tip = max(self.versions(), default=-1)
         for path in files:
             self._world.lost[path] = self._disk.take(path)
@@ -238,6 +246,7 @@ class Losses:
             "clean": lambda actor: cleaning.clean_log(cast.log(actor), 0),
             "append": append,
             "load again": load,
+            **knowing.verbs(cast, self._known),
         }
         for name, verb in verbs.items():
             self._run(name, verb)

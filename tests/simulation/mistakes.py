@@ -263,6 +263,7 @@ MISTAKES: dict[str, Patch] = {
         loss_mistakes.one_read_proves,
         loss_mistakes.lost_below_the_boundary,
         loss_mistakes.own_state_no_evidence,
+        loss_mistakes.known_write_not_looked_at,
         loss_mistakes.warm_listing_for_a_cold_load,
         loss_mistakes.forks_not_looked_for,
     )

@@ -37,13 +37,14 @@ SHOWN_BY = {
     "pins_not_looked_at": 64,
     "pins_kept": 10,
     "clock_instead_of_horizon": 0,
-    "tail_ends_at_a_gap": 2,
+    "tail_ends_at_a_gap": 14,
     "next_number_not_read": 913,
     "previous_not_looked_at": 222,
     "one_read_proves": 5,
     "lost_below_the_boundary": 14,
     "own_state_no_evidence": 2,
-    "warm_listing_for_a_cold_load": 22,
+    "known_write_not_looked_at": 204,
+    "warm_listing_for_a_cold_load": 91,
     "forks_not_looked_for": 222,
 }
 """By mistake, the first seed that shows it. Who changes what klog asks of a store changes these."""
