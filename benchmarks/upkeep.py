@@ -126,7 +126,7 @@ def retained(folder: Path, rounds: int) -> Iterator[Result]:
         klog.open(path).create_topic(TOPIC, 1)
         root = find_root(path)
         assert root is not None
-        log = root.log(STATE_TOPIC)
+        log = root.new_log(STATE_TOPIC)
         write_checkpoint(log, state)
         append(log, state)
         return path

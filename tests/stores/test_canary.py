@@ -101,7 +101,7 @@ def test_a_topics_whole_life(fake: FakeS3, caplog: pytest.LogCaptureFixture) -> 
     caplog.set_level(logging.DEBUG)
     for number, storage in enumerate(storages(fake)):
         root = make_root(f"s3://bucket/root{number}", "a cluster", storage)
-        log = root.log("orders")
+        log = root.new_log("orders")
         build = operations.create_topic(Topic("an id", 1), {"cleanup.policy": "delete"})
         state = log.commit(log.load(), build, attempt("create-topic"))
         segment = entry(f"orders-0/{0:020d}-{0:010d}-00000000.log", 0, 0, 3)

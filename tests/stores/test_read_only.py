@@ -7,6 +7,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from klog.connector.log import cleaning, garbage, pins
-from klog.connector.log.paths import TopicPaths
 from klog.connector.log.raw import RawRoot
 from klog.connector.log.root import KlogRoot, find_root, make_root
-from klog.connector.log.topic_log import TopicLog
 from klog.connector.options import read_options
 from klog.connector.source import scan
 from klog.connector.store.read_only import ReadOnlyStore
@@ -99,7 +98,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a root with one topic: two commits, a checkpoint, a commit behind it."""
     folder = tmp_path / "root"
     root = make_root(str(folder), "a cluster")
-    log = TopicLog(root.store, TopicPaths(root.path, TOPIC), Clock(), lambda tries: None)
+    log = replace(root.new_log(TOPIC), clock=Clock())
     state = append(log, created(log), (0, 3))
     cleaning.write_checkpoint(log, state)
     append(log, state, (0, 4))
