@@ -12,7 +12,7 @@ from klog.connector.log.commit_tail import read_listed
 from klog.connector.log.log_reader import LISTING_MS
 from klog.connector.log.loss_errors import Evidence
 from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
+from klog.connector.log.topic_log import MAX_UNLISTED_COMMITS, TopicLog
 from klog.errors import KlogError, LostCommitError
 from tests.commits.logs import Clock, CountingStore, append, appended, created, same, topic_log
 
