@@ -27,8 +27,9 @@ from klog.connector.log.commit import MAX_PARTITIONS, Commit
 from klog.connector.log.max_sizes import read_named
 from klog.connector.log.paths import segment_path
 from klog.connector.log.root import FORMAT_FILE, find_root_to_repair
-from klog.connector.log.topic_log import TopicLog
+from klog.connector.log.topic_log import TopicLog, with_sidecar
 from klog.connector.log.topics import NO_CONFIG
+from klog.connector.log.traces import topics_without_log
 from klog.connector.store.contract import Put, WritableStore
 from klog.connector.store.storage import NOTHING_GIVEN, Storage
 from klog.errors import KlogError, OptionError
@@ -37,8 +38,9 @@ from klog.jobs.choosing import not_a_klog_root, open_root
 from klog.jobs.command import Command, name_and_value
 from klog.jobs.repairing.filling import Choices
 from klog.jobs.repairing.plan import Plan
-from klog.jobs.repairing.planning import NEW_ID, Planner
+from klog.jobs.repairing.planning import Planner
 from klog.jobs.repairing.repair_report import RepairReport
+from klog.jobs.repairing.topic_changes import NEW_ID
 from klog.logformat.metadata import is_topic_id
 from klog.logformat.topic_config import klog_topic_config
 
@@ -57,6 +59,7 @@ def run(
     *,
     use: Sequence[str] = (),
     declare_holes: bool = False,
+    discard_lost: bool = False,
     topic_id: str = "",
     partitions: int = 0,
     config: Mapping[str, str] = NO_CONFIG,
@@ -72,7 +75,7 @@ def run(
     several are repaired.
     """
     begun = time.monotonic()
-    choices = Choices(use, declare_holes, topic_id, partitions, config)
+    choices = Choices(use, declare_holes, discard_lost, topic_id, partitions, config)
 
     def known_cluster_id(store: WritableStore, path: str) -> str:
         return cluster_id or cluster_id_of(store, path) or random_uuid()
@@ -82,8 +85,9 @@ def run(
         raise not_a_klog_root(root)
     found, lost_format = opened
     named = [topic] if isinstance(topic, str) else topic
-    names = list(dict.fromkeys(found.topic_names() if named is None else named))
-    for name in set(names) - set(found.topic_names()):
+    known = [*found.topic_names(), *topics_without_log(found)]
+    names = list(dict.fromkeys(known if named is None else named))
+    for name in set(names) - set(known):
         found.load(found.log_to_read(name))  # raises
     _check_choices(choices, names)
     if cluster_id and not lost_format:
@@ -110,6 +114,7 @@ def _check_choices(choices: Choices, names: Sequence[str]) -> None:
         "partitions": choices.partitions,
         "config": choices.config,
         "declare-holes": choices.declare_holes,
+        "discard-lost": choices.discard_lost,
     }
     given = [f"--{name}" for name, value in of_one.items() if value]
     if given and len(names) != 1:
@@ -149,10 +154,10 @@ def repair_topic(log: TopicLog, choices: Choices = NO_CHOICES, *, dry_run: bool 
         try:
             if _put(log, plan):
                 return plan
-        except KlogError as exc:
+        except (KlogError, OSError) as exc:
             return replace(plan, problem=f"{exc}. Something may have been put: run repair again")
         log.wait(tries + 1)
-    raise KlogError(f"{log.paths.directory}: others changed this log meanwhile; run repair again")
+    return Plan(problem=f"{log.paths.directory}: others changed this log meanwhile; run it again")
 
 
 def _put(log: TopicLog, plan: Plan) -> bool:
@@ -181,8 +186,11 @@ def _put(log: TopicLog, plan: Plan) -> bool:
 
 
 def _is_put(log: TopicLog, commit: Commit) -> bool:
+    commit, beside = with_sidecar(commit)
     data = commits.encode(commit)
-    commits.decode(data, log.paths.topic, commit.version)
+    commits.decode(data, log.paths.topic, commit.version)  # What no reader takes is not put.
+    if beside is not None:
+        log.store.put(log.paths.sidecar(beside[0]), [beside[1]])
     return log.store.put_if_absent(log.paths.commit(commit.version), data) is Put.CREATED
 
 
@@ -193,6 +201,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--declare-holes", action="store_true", help="add nothing else: the rest is a hole"
+    )
+    parser.add_argument(
+        "--discard-lost",
+        action="store_true",
+        help="go on where the last commits are lost too, which are not to come back",
     )
     parser.add_argument(
         "--topic-id",
@@ -231,6 +244,7 @@ def _run(spark: SparkSession | None, given: argparse.Namespace) -> RepairReport:
         given.topic,
         use=given.use,
         declare_holes=given.declare_holes,
+        discard_lost=given.discard_lost,
         topic_id=given.topic_id,
         partitions=given.partitions,
         config=dict(given.config),

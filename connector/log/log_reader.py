@@ -9,13 +9,13 @@ last listing is a minute old: a commit that was lost at rest is an error, never 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from klog.connector.log import checkpoint, sidecar
 from klog.connector.log import commit as commits
 from klog.connector.log.checkpoint import NotWholeError
-from klog.connector.log.commit import Commit
+from klog.connector.log.commit import REPAIR, Commit
 from klog.connector.log.commit_tail import Tail, read_by_number, read_listed
 from klog.connector.log.known_state import is_of_another_log, refuse_replaced
 from klog.connector.log.loss_errors import (
@@ -76,7 +76,7 @@ class LogReader:
             return cached
         if not tail[0].is_on_top_of(cached.last_write_id):
             return self.load_cold(cached)  # Of another log, or its commit was lost and replaced.
-        return self._folded(cached, tail)
+        return self._folded(cached, tail) if not _is_repaired(tail) else self.load_cold(cached)
 
     def is_listing_due(self, state: State) -> bool:
         """Tell whether commits may have been lost unseen for too long; a clock may go back."""
@@ -104,6 +104,8 @@ class LogReader:
             if cached.writes.get(commits[0].write_id) != cached.version:
                 return self.load_cold(cached)  # Of another log, or it was lost and replaced.
             commits = commits[1:]
+        if _is_repaired(commits):
+            return self.load_cold(cached)
         state = self._folded(cached, commits) if commits else cached
         if any(name.version > state.version for name in self._checkpoint_names()):
             return self.load_cold(cached)  # The last commits may be lost, and this be what is left.
@@ -200,6 +202,8 @@ class LogReader:
         if not self.holds(state):
             return None
         tail = read_by_number(self.read, state.version + 1)
+        if _is_repaired(tail):
+            return None
         return self._folded(state, tail) if tail else state
 
     def _folded(self, state: State, tail: list[Commit]) -> State:
@@ -331,3 +335,8 @@ class LogReader:
 
 def _known(state: State) -> Evidence:
     return Evidence(state.version, THIS_PROCESS)
+
+
+def _is_repaired(commits: Iterable[Commit]) -> bool:
+    """Return whether the log below these commits is not the one that a process has loaded."""
+    return any(commit.operation == REPAIR for commit in commits)

@@ -87,7 +87,7 @@ class TopicLog(LogReader):
                 engine=attempt.engine,
                 actions=actions,
             )
-            made, beside = _parted(made)
+            made, beside = with_sidecar(made)
             after = fold(state, [made])  # Before it is written: what it says has to follow.
             if self._is_one_above(made.version):
                 # The state is an old one, or its next number is lost: the load tells which.
@@ -188,7 +188,7 @@ class TopicLog(LogReader):
         )
 
 
-def _parted(made: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
+def with_sidecar(made: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
     """Give a commit with its size, and its sidecar if it is too large to be without."""
     data = commits.encode(made)
     if len(data) <= sidecar.MOST_JSON_BYTES:

@@ -1,6 +1,6 @@
 """What the lost commits of one range appended to a partition.
 
-The rule (docs/commit-protocol.md, Repair): the offsets that are missing are between the log end
+The rule (docs/commit-protocol.md, Lost commits): the offsets that are missing are between the log end
 before the loss and the first one that a later commit shows. Segments that have just these offsets
 are added again, and so is the one attempt that has as many. Where nothing is left the offsets are
 a hole. Anything else the user decides: a hole is for good, and vacuum deletes what is not added.
@@ -27,12 +27,14 @@ class Choices:
     """What only the user knows.
 
     `use` are segments to add, in the order of the log. With `declare_holes` nothing else is added,
-    and the other missing offsets become holes. `topic_id`, `partitions` and `config` are those of a
-    topic whose first commit is lost; `partitions` is also what another lost commit set.
+    and the other missing offsets become holes. With `discard_lost` the last commits, if files show
+    that they are lost too, are not to come back. `topic_id`, `partitions` and `config` are those of
+    a topic whose first commit is lost; `partitions` is also what another lost commit set.
     """
 
     use: Sequence[str] = ()
     declare_holes: bool = False
+    discard_lost: bool = False
     topic_id: str = ""
     partitions: int = 0
     config: Mapping[str, str] = field(default_factory=dict)
@@ -163,11 +165,14 @@ def shown_ends(later: Iterable[Commit]) -> dict[int, int]:
         actions = commit.actions
         if actions.delete_topic or actions.create_topic is not None:
             break
+        starts = [(one.partition, one.base_offset) for one in actions.holes]
         for entry in actions.add:
             if entry["origin"] == "append":
-                ends.setdefault(entry["partition"], entry["base_offset"])
+                starts.append((entry["partition"], entry["base_offset"]))
             elif entry["origin"] == "adopt":
                 unknown.add(entry["partition"])
+        for partition, start in sorted(starts):
+            ends.setdefault(partition, start)
         unknown.update(actions.ends_at)
         for partition, end in actions.log_end.items():
             if partition not in unknown:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from klog.connector.log.commit import Commit
 from klog.connector.log.lost_commits import LostCommits
@@ -16,7 +17,8 @@ class Plan:
     `description` is the path of the topic's `topic.json` if it is lost. `fence` is a commit on top
     of the log, which refuses a writer whose state differs; `checkpoint` is the one to whose version
     the boundary rises; `commits` fill the lost numbers. `left` are segments that are not added, and
-    `gone` those that the topic has and the store has not.
+    `gone` those that the topic has and the store has not. `above` has by file the version above the
+    log that it shows.
     """
 
     lost: tuple[LostCommits, ...] = ()
@@ -25,6 +27,7 @@ class Plan:
     checkpoint: CheckpointName | None = None
     commits: tuple[Commit, ...] = ()
     left: tuple[str, ...] = ()
+    above: Mapping[str, int] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     problem: str = ""
 

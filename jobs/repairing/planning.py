@@ -1,6 +1,6 @@
 """What would make a topic's log whole again, worked out and not written.
 
-The rule (docs/commit-protocol.md, Repair): repair never overwrites, renumbers or deletes. A
+The rule (docs/commit-protocol.md, Lost commits): repair never overwrites, renumbers or deletes. A
 complete checkpoint at or above lost commits stands for them, so the boundary may rise to it.
 Elsewhere commits are put at the lost numbers; the last one of a range has what `filling.py` works
 out. What does not follow, or leaves a segment out that may have been committed, is said and not
@@ -15,16 +15,15 @@ from dataclasses import dataclass, field, replace
 from klog.connector.log import entries
 from klog.connector.log.author import NewId
 from klog.connector.log.cleaning import whole_checkpoints
-from klog.connector.log.commit import REPAIR, Actions, Commit, Hole, Topic
+from klog.connector.log.commit import REPAIR, Actions, Commit, Hole
 from klog.connector.log.entries import Entry
 from klog.connector.log.forked_commits import find_forked_commits
-from klog.connector.log.garbage import files_of
 from klog.connector.log.loss_errors import forked_commit_error
 from klog.connector.log.lost_commits import LostCommits, find_lost_commits
-from klog.connector.log.paths import CheckpointName
+from klog.connector.log.paths import CheckpointName, segment_path
 from klog.connector.log.state import State, fold
 from klog.connector.log.topic_log import TopicLog
-from klog.connector.log.traces import find_traces_above
+from klog.connector.log.traces import find_traces_above, list_directories
 from klog.errors import KlogError
 from klog.jobs.repairing.candidates import Candidate, read_candidates
 from klog.jobs.repairing.filling import (
@@ -38,12 +37,8 @@ from klog.jobs.repairing.filling import (
     shown_ends,
 )
 from klog.jobs.repairing.plan import Plan
-from klog.logformat.topic_config import klog_topic_config
+from klog.jobs.repairing.topic_changes import topic_actions
 
-NEW_ID = "new"
-"""What is given for a topic id that nobody knows any more."""
-NEVER_EXPIRES = {"retention.ms": "-1"}
-"""The config of a topic whose own is lost: nothing goes until its owner says what may."""
 MAX_LOST = 10_000
 """So many commits of one range are put: a higher number is rather that of a bogus file."""
 
@@ -63,6 +58,8 @@ class Planner:
     _unused: set[str] = field(default_factory=set)
     _shown: dict[str, int] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
+    _last: Commit | None = None
+    _repaired: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Note what the user chose: each choice has to be needed."""
@@ -82,12 +79,17 @@ class Planner:
             self._check_checkpoint()
             if not plan.lost:
                 self._state = replace(self.log, is_described=True).load()
-                self._check_traces(discard=False)
-                self._unused |= set(self.choices.use)
+                plan = self._with_traces(plan, self._state.version)
+                self._unused |= set(self.choices.use) - set(
+                    self._state.segments["file"].to_pylist()
+                )
                 self._refuse_unused_choices()
                 return plan
-            self._files = files_of(self.log)
-            return self._with_commits(plan)
+            self._files = _list_files(self.log)
+            self._fold(self._read(self._state.version + 1, plan.lost))
+            top = max(plan.lost[-1].last, self._state.version)
+            tip = top + len(self._read(top + 1, plan.lost))
+            return self._with_commits(self._with_traces(plan, tip))
         except KlogError as exc:
             return replace(plan, problem=str(exc))
 
@@ -95,52 +97,60 @@ class Planner:
         """Add to a plan what is put for lost commits."""
         checkpoint = self._resting(plan.lost)
         ranges = [one for one in plan.lost if one.last > self._state.version]
-        self._fold(self._read(self._state.version + 1, plan.lost))
         if ranges:
             self._read_candidates(ranges)
         for one in ranges:
             first = max(one.first, self._state.version + 1)
             self._fill(replace(one, first=first), plan.lost)
-        last = self._fold(self._read(self._state.version + 1, plan.lost))
-        self._check_traces(discard=self.choices.declare_holes)
+        self._fold(self._read(self._state.version + 1, plan.lost))
         left = tuple(str(candidate.path) for candidate in self._candidates)
-        gone = tuple(sorted(set(self._state.segments["file"].to_pylist()) - self._files))
+        live = set(self._state.segments["file"].to_pylist())
+        gone = tuple(sorted(live - _list_files(self.log)))  # What writers added meanwhile is there.
         self._refuse_unused_choices()
         if not self.choices.declare_holes:
             _refuse_doubts(left, gone)
         return replace(
             plan,
-            fence=self._fence(last),
+            fence=self._fence(),
             checkpoint=checkpoint,
             commits=tuple(self._made),
             left=left,
             gone=gone,
         )
 
-    def _check_traces(self, *, discard: bool) -> None:
-        """Refuse a log whose last commits are lost too: what they added would go as an orphan."""
-        tip = self._state.version
-        traces = {file: version for file, version in self._shown.items() if version > tip}
-        if traces and not discard:
+    def _with_traces(self, plan: Plan, tip: int) -> Plan:
+        """Add files that show versions above the last commit; refuse them unless told otherwise.
+
+        What the last commits added would go as an orphan once other commits have their numbers.
+        """
+        above = {file: version for file, version in self._shown.items() if version > tip}
+        if above and not (plan.lost and self.choices.discard_lost):
             raise KlogError(
-                f"{named(list(traces))}: the log would end at version {tip}, and "
-                f"these files show that version {max(traces.values())} was made. Restore the "
-                "commits from a copy. If they are not to come back: `klog vacuum --discard-lost`, "
-                "or --declare-holes where other commits are lost too"
+                f"{named(list(above))}: the log ends at version {tip}, and these files show that "
+                f"version {max(above.values())} was made: the last commits are lost too. Restore "
+                "them from a copy. If they are not to come back, give --discard-lost, to `klog "
+                "vacuum` where nothing else is lost"
             )
+        return replace(plan, above=above)
 
     def _refuse_unused_choices(self) -> None:
-        """Refuse choices that nothing needed: they were meant for something else."""
-        unused = sorted(self._unused) + [str(entry["file"]) for entry in self._queue]
+        """Refuse choices that nothing needed and nothing shows to be done."""
+        choices, state = self.choices, self._state
+        done = {"--topic-id": choices.topic_id == state.topic_id}
+        done["--partitions"] = choices.partitions == state.partitions
+        done["--config"] = choices.config.items() <= state.config.items()
+        unused = sorted(flag for flag in self._unused if not done.get(flag)) + [
+            str(entry["file"]) for entry in self._queue
+        ]
         if unused:
             raise KlogError(f"nothing that is lost needs {', '.join(unused)}: leave it out")
 
-    def _fence(self, last: Commit | None) -> Commit | None:
+    def _fence(self) -> Commit | None:
         """Return the commit on top that says where each partition ends.
 
         A writer that has the state from before the loss, which may differ, is refused by it.
         """
-        state = self._state
+        state, last = self._state, self._last
         ends = dict(enumerate(state.log_end))
         if last is not None and last.operation == REPAIR and last.actions.log_end == ends:
             return None  # A repair that was killed has put it.
@@ -187,16 +197,21 @@ class Planner:
 
     def _read_candidates(self, ranges: Sequence[LostCommits]) -> None:
         """Read the segments that no commit added, and find those that the user named."""
-        files = self._files - set(self._state.segments["file"].to_pylist())
+        files = {file for file in self._files if segment_path(file) is not None}
+        files -= set(self._state.segments["file"].to_pylist())
         files -= set(self._state.removed["file"].to_pylist())
         for one in ranges:
             for commit in self._read(one.last + 1, ranges):
-                files -= {entry["file"] for entry in commit.actions.add}
+                added = {entry["file"] for entry in commit.actions.add}
+                files -= added
+                self._repaired |= added if commit.operation == REPAIR else set()
         last = ranges[-1].last
         candidates = read_candidates(self.log, files)
         self._candidates = [one for one in candidates if one.is_older(last)]
         by_file = {str(candidate.path): candidate for candidate in self._candidates}
         for file in self.choices.use:
+            if file in self._repaired:
+                continue  # A repair that was killed has added it.
             candidate = by_file.get(file)
             if candidate is None or candidate.entry is None:
                 raise KlogError(
@@ -205,9 +220,8 @@ class Planner:
                 )
             self._queue.append(candidate.entry)
 
-    def _fold(self, commits: Iterable[Commit]) -> Commit | None:
-        """Apply commits to the state, and return the last one."""
-        commits = list(commits)
+    def _fold(self, commits: Sequence[Commit]) -> None:
+        """Apply commits to the state."""
         try:
             self._state = fold(self._state, commits)
         except KlogError as exc:
@@ -215,7 +229,10 @@ class Planner:
                 f"{self.log.paths.commits}: {exc}. What the lost commits did cannot be worked out: "
                 "restore them from a copy"
             ) from exc
-        return commits[-1] if commits else None
+        for commit in commits:
+            self._last = commit
+            if commit.operation == REPAIR:
+                self._repaired |= {entry["file"] for entry in commit.actions.add}
 
     def _fill(self, lost: LostCommits, all_lost: Sequence[LostCommits]) -> None:
         """Plan the commits of one range, and see that the commits after it follow."""
@@ -225,13 +242,24 @@ class Planner:
         if self._state.version != first - 1 or not later:
             raise KlogError("the log was changed meanwhile; run repair again")
         times = self._times(lost, later[0])
-        topic = self._topic_actions(first, later)
+        used = max((entry["partition"] for entry in self._queue), default=-1)
+        topic = topic_actions(self._state, self.choices, later, used + 1, self.new_id)
+        if topic.create_topic is not None:
+            self._unused.clear()
+        elif topic.partitions is not None:
+            self._unused.discard("--partitions")
         filled = self._filled(lost, later)
         known_id = later[0].previous_write_id
         for version, time_ms in zip(range(first, last + 1), times, strict=True):
             actions = topic if version == first else Actions()
             if version == last:
-                actions = replace(actions, add=filled.add, remove=filled.remove, holes=filled.holes)
+                actions = replace(
+                    actions,
+                    add=filled.add,
+                    remove=filled.remove,
+                    holes=filled.holes,
+                    horizon=last,  # A lost vacuum may have raised it, and deleted what is older.
+                )
             commit = Commit(
                 version=version,
                 write_id=known_id if version == last and known_id else self.new_id(),
@@ -253,13 +281,13 @@ class Planner:
                 f"{count:,} commits are lost, as {lost.evidence.source} shows: at most "
                 f"{MAX_LOST:,} are put. Take the file away if klog did not write it"
             )
-        start = self._state.timestamp_ms + 1 if lost.first else later.timestamp_ms - count
-        if start + count > later.timestamp_ms:
+        start = later.timestamp_ms - count
+        if start <= self._state.timestamp_ms and lost.first:
             raise KlogError(
                 f"commits {lost.first - 1} and {later.version} are too close in time for {count:,} "
                 "commits between them: restore the lost ones from a copy"
             )
-        return range(start, start + count)
+        return range(start, later.timestamp_ms)
 
     def _filled(self, lost: LostCommits, later: Sequence[Commit]) -> Actions:
         """Return what the lost commits of a range appended, and take it from the candidates."""
@@ -318,60 +346,14 @@ class Planner:
         ]
         return fill(missing, candidates, removed)
 
-    def _topic_actions(self, first: int, later: Sequence[Commit]) -> Actions:
-        """Return what the first lost commit of a range says of the topic itself."""
-        makes_anew = later[0].actions.create_topic is not None
-        if self._state.topic_id:
-            return Actions(delete_topic=True) if makes_anew else self._more_partitions(later)
-        if first and not _needs_topic(later):
-            return Actions()
-        return self._made_topic(later)
 
-    def _made_topic(self, later: Iterable[Commit]) -> Actions:
-        """Return what makes the topic, as the user knows it."""
-        choices = self.choices
-        self._unused.clear()
-        least = max(self._least_partitions(later), 1)
-        if not choices.topic_id or choices.partitions < least:
-            raise KlogError(
-                f"{self.log.paths.directory}: the commit that made the topic is lost, and no "
-                "complete checkpoint stands for it. Restore it from a copy, or give --partitions "
-                f"(at least {least}) and --topic-id, or --topic-id {NEW_ID} if nobody knows it"
-            )
-        topic_id = self.new_id() if choices.topic_id == NEW_ID else choices.topic_id
-        return Actions(
-            create_topic=Topic(topic_id, choices.partitions),
-            config=NEVER_EXPIRES | klog_topic_config(choices.config),
-        )
-
-    def _more_partitions(self, later: Iterable[Commit]) -> Actions:
-        """Return what gives the topic more partitions, if a lost commit did."""
-        given, least = self.choices.partitions, self._least_partitions(later)
-        if least > max(self._state.partitions, given):
-            raise KlogError(
-                f"{self.log.paths.directory}: a lost commit gave the topic more partitions than "
-                f"{self._state.partitions}. Give --partitions, at least {least}"
-            )
-        if given <= self._state.partitions:
-            return Actions()
-        self._unused.discard("--partitions")
-        return Actions(partitions=given)
-
-    def _least_partitions(self, later: Iterable[Commit]) -> int:
-        """Return how many partitions later commits and the user's segments show."""
-        used = (entry["partition"] for entry in self._queue)
-        return max([*shown_ends(later), *used], default=-1) + 1
-
-
-def _needs_topic(commits: Iterable[Commit]) -> bool:
-    """Tell whether commits are on a topic that none of them makes; a vacuum needs none."""
-    for commit in commits:
-        actions = commit.actions
-        if actions.create_topic is not None:
-            return False
-        if actions != Actions(horizon=actions.horizon, forget=actions.forget):
-            return True
-    return False
+def _list_files(log: TopicLog) -> set[str]:
+    """List the files in the topic's directories, relative to the root."""
+    return {
+        f"{directory}/{entry.name}"
+        for directory, entries in list_directories(log)
+        for entry in entries
+    }
 
 
 def _refuse_doubts(left: Sequence[str], gone: Sequence[str]) -> None:

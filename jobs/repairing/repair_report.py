@@ -85,6 +85,8 @@ def _lines(topic: str, plan: Plan) -> Iterator[str]:
         yield labelled({"Topic": topic, "Fence": plan.fence.version})
     for file in plan.left:
         yield labelled({"Topic": topic, "Not added": file})
+    for file, version in plan.above.items():
+        yield labelled({"Topic": topic, "Discarded": file, "Version": version})
     for file in plan.gone:
         yield labelled({"Topic": topic, "Missing": file})
 
@@ -122,5 +124,6 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         "fence": None if plan.fence is None else plan.fence.version,
         "notAdded": list(plan.left),
         "missing": list(plan.gone),
+        "aboveLastCommit": dict(plan.above),
         "error": plan.problem or None,
     }

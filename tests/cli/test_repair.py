@@ -73,6 +73,7 @@ def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
                 "fence": 7,
                 "notAdded": [],
                 "missing": [],
+                "aboveLastCommit": {},
                 "error": None,
             }
         },

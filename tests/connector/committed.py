@@ -59,7 +59,7 @@ def made(folder: Path) -> Path:
     log.append("t", table(1000, 500), options=BATCHES)
     # One who began when there were 1,000 comes last: the offsets in its files are 500 lower.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KlogRoot, "load", lambda self, log, cached=None: before)
+        patch.setattr(KlogRoot, "load_to_commit", lambda self, log, cached: before)
         klog.open(str(path)).append("t", table(1500, 1500), options=BATCHES)
     return path
 

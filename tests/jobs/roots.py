@@ -159,7 +159,7 @@ def contended(path: Path, log: Any) -> None:
     before = state_of(path, "contended")
     log.append("contended", rows(50, 2), options=BATCHES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KlogRoot, "load", lambda self, log, cached=None: before)
+        patch.setattr(KlogRoot, "load_to_commit", lambda self, log, cached: before)
         klog.open(str(path)).append("contended", rows(100, 2), options=BATCHES)
     assert max(state_of(path, "contended").segments["offset_shift"].to_pylist()) > 0
 

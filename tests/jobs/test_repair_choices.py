@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import cleaning
+from klog.connector.log import cleaning, operations
+from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import Topics
-from klog.errors import KlogError, OptionError
+from klog.errors import CommitConflictError, OptionError
 from klog.jobs import merge, repair, verify
-from klog.jobs.repairing.planning import NEVER_EXPIRES
+from klog.jobs.repairing.topic_changes import NEVER_EXPIRES
 from tests.corpus.clients import Sent
 from tests.jobs.lost import TOPIC, append, lose_commits, written
 from tests.jobs.written_root import CONFIG, WrittenRoot
@@ -119,7 +120,7 @@ def test_a_quiet_partition_is_asked_about(root: WrittenRoot) -> None:
 
 
 def test_a_quiet_partition_is_left_out_on_demand(root: WrittenRoot) -> None:
-    """A writer that has the state from before the loss is refused, not acknowledged."""
+    """A writer that has the state from before the loss goes on from the repaired log."""
     known = root.state(TOPIC)
     file = added_by(root, 5)
     append(root, 1, 1)
@@ -129,10 +130,8 @@ def test_a_quiet_partition_is_left_out_on_demand(root: WrittenRoot) -> None:
     report = repair.run(None, root.given, TOPIC, declare_holes=True, dry_run=False)
     assert (report.exit_code, report.topics[TOPIC].left) == (0, (file,))
     assert report.as_json()["topics"][TOPIC]["notAdded"] == [file]
-    with pytest.raises(KlogError, match="partition 0 ends at 9, it says 4"):
-        root.append(TOPIC, [Sent(None, b"stale")], 0, seen=known)
-    assert root.state(TOPIC).log_end[0] == 4
-    append(root, 1, 0)
+    root.append(TOPIC, [Sent(None, b"stale")], 0, seen=known)
+    assert root.state(TOPIC).log_end[0] == 5
     assert verify.run(None, root.given).findings == ()
 
 
@@ -233,4 +232,21 @@ def test_a_topic_that_was_deleted_and_made_again(root: WrittenRoot, lost: str) -
     after = root.state(TOPIC)
     assert (after.topic_id, after.log_end) == (before.topic_id, before.log_end)
     assert after.segments.equals(before.segments)
+    assert verify.run(None, root.given).findings == ()
+
+
+def test_a_merge_that_began_before_the_repair_is_refused(root: WrittenRoot) -> None:
+    """A segment that it merged became a hole."""
+    append(root, 1, 1)
+    (missing,) = (file for file in root.files(TOPIC) if f"-1/{2:020}" in file)
+    log = root.root.log(TOPIC)
+    known = log.load()
+    lose_commits(root, 4)
+    Path(root.path(missing)).unlink()
+    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    inputs = [row for row in known.segments.to_pylist() if row["partition"] == 1]
+    files = [row["file"] for row in inputs]
+    build = operations.replace_segments(known.topic_id, known.version, files, [], {})
+    with pytest.raises(CommitConflictError):
+        log.commit(known, build, Attempt("merge", "merge", "a test"))
     assert verify.run(None, root.given).findings == ()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import klog
-from klog.connector.log import cleaning
+from klog.connector.log import cleaning, operations, sidecar
+from klog.connector.log.commit import Actions
 from klog.connector.log.root import now_ms
+from klog.connector.log.state import Build, State
+from klog.connector.log.topic_log import Attempt
 from klog.connector.log.topics import Topics
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 from klog.jobs import merge, repair, vacuum, verify
 from tests.corpus.clients import Sent
 from tests.jobs.lost import TOPIC, append, lose_commits
@@ -273,3 +277,83 @@ def test_one_topic_does_not_hide_another(root: WrittenRoot) -> None:
     report = repair.run(None, root.given)
     assert report.topics["other"].problem
     assert report.topics[TOPIC].lost
+
+
+def test_last_commits_that_are_lost_too_are_discarded_only_when_told(root: WrittenRoot) -> None:
+    cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
+    for _ in range(3):
+        append(root, 1, 0)
+    lose_commits(root, 4, 5, 6, 7)
+    for declare_holes in (False, True):
+        report = repair.run(None, root.given, TOPIC, declare_holes=declare_holes, dry_run=False)
+        assert "--discard-lost" in report.topics[TOPIC].problem
+    report = repair.run(None, root.given, TOPIC, discard_lost=True, dry_run=False)
+    assert report.exit_code == 0, list(report.lines())
+    assert len(report.as_json()["topics"][TOPIC]["aboveLastCommit"]) == 2
+    assert "Discarded: " in "\n".join(report.lines())
+    assert root.state(TOPIC).log_end == (4, 4)
+
+
+def test_a_writer_that_a_lost_vacuum_overtook_is_refused(root: WrittenRoot) -> None:
+    """Vacuum deleted what it had staged, and raised the horizon."""
+    log = root.root.log(TOPIC)
+    known = log.load()
+    append(root, 1, 0)
+    append(root, 1, 0)
+    vacuum.run(None, root.given, grace_ms=0, dry_run=False)
+    append(root, 1, 0)
+    lose_commits(root, 7)
+    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    with pytest.raises(KlogError, match="vacuum"):
+        log.commit(log.load(), check_birth_of(known.version), Attempt("w", "append", "a test"))
+
+
+def check_birth_of(birth: int) -> Build:
+    def build(state: State) -> Actions:
+        operations.check_birth(state, birth)
+        return Actions()
+
+    return build
+
+
+def test_an_index_alone_is_no_segment(root: WrittenRoot) -> None:
+    (file,) = added_by(root, 1)
+    append(root, 1, 0)
+    lose_commits(root, 2)
+    Path(root.path(file)).rename(Path(root.path(file)).with_suffix(".index"))
+    assert file in repair.run(None, root.given, dry_run=False).topics[TOPIC].problem
+
+
+def test_a_loss_below_the_hole_of_an_earlier_repair(root: WrittenRoot) -> None:
+    append(root, 1, 0)
+    append(root, 1, 0)
+    append(root, 1, 0)
+    for version in (6, 5):
+        commit = root.root.log(TOPIC).read(version)
+        assert commit is not None
+        lose_commits(root, version)
+        if version == 6:
+            Path(root.path(str(commit.actions.add[0]["file"]))).unlink()
+        report = repair.run(None, root.given, dry_run=False)
+        assert report.exit_code == 0, list(report.lines())
+    (hole,) = root.state(TOPIC).holes
+    assert (hole.base_offset, root.state(TOPIC).log_end) == (5, (7, 4))
+
+
+def test_a_large_commit_has_a_sidecar(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sidecar, "MOST_JSON_BYTES", 100)
+    append(root, 1, 0)
+    before = root.state(TOPIC)
+    lose_commits(root, 3)
+    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert root.state(TOPIC).segments.equals(before.segments)
+    commit = root.root.log(TOPIC).read_alone(3)
+    assert commit is not None
+    assert commit.sidecar is not None
+
+
+def test_a_topic_of_whose_log_nothing_is_left_is_told(root: WrittenRoot) -> None:
+    shutil.rmtree(root.root.log(TOPIC).paths.directory)
+    report = repair.run(None, root.given)
+    assert report.exit_code == 1
+    assert "the last commits are lost too" in report.topics[TOPIC].problem
