@@ -1,9 +1,10 @@
 """What the lost commits of one range appended to a partition.
 
-The rule (docs/commit-protocol.md, Lost commits): the offsets that are missing are between the log end
-before the loss and the first one that a later commit shows. Segments that have just these offsets
-are added again, and so is the one attempt that has as many. Where nothing is left the offsets are
-a hole. Anything else the user decides: a hole is for good, and vacuum deletes what is not added.
+The rule (docs/commit-protocol.md, Lost commits): the offsets that are missing are between the log
+end before the loss and the first one that a later commit shows. Segments that have just these
+offsets are added again, and so is the one attempt that has as many. Where nothing is left the
+offsets are a hole. Anything else the user decides: a hole is for good, and vacuum deletes what is
+not added.
 """
 
 from __future__ import annotations
