@@ -17,10 +17,8 @@ from klog.connector.log.log_reader import LogReader
 from klog.connector.log.loss_errors import Evidence
 from klog.connector.log.paths import TopicPaths
 from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
 from klog.connector.store.files import Store
 from klog.errors import LostCommitError
-from klog.jobs.verifying import commit_log
 
 
 def tail_ends_at_a_gap(patch: pytest.MonkeyPatch) -> None:
@@ -33,11 +31,6 @@ def tail_ends_at_a_gap(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(log_reader, "read_listed", tail)
     patch.setattr(LogReader, "is_listing_due", lambda log, state: False)
-
-
-def next_number_not_read(patch: pytest.MonkeyPatch) -> None:
-    """Put a commit without a look at the number above it."""
-    patch.setattr(TopicLog, "_is_one_above", lambda log, version: False)
 
 
 def previous_not_looked_at(patch: pytest.MonkeyPatch) -> None:
@@ -90,13 +83,3 @@ def own_state_no_evidence(patch: pytest.MonkeyPatch) -> None:
 def known_write_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Go by the version alone of what this process has loaded before."""
     patch.setattr(log_reader, "refuse_replaced", lambda paths, known, state: None)
-
-
-def warm_listing_for_a_cold_load(patch: pytest.MonkeyPatch) -> None:
-    """Take a listing from a state on for one that shows what is below."""
-    patch.setattr(LogReader, "is_cold_load_due", LogReader.is_listing_due)
-
-
-def forks_not_looked_for(patch: pytest.MonkeyPatch) -> None:
-    """Verify a log without a look at the commits that its checkpoint stands for."""
-    patch.setattr(commit_log, "find_forked_commits", lambda log, state: [])

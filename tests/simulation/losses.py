@@ -106,7 +106,8 @@ class Losses:
         self._loaded_at: dict[object, int] = {}
         """By actor, when their last load began: a cleaning begins with one."""
         self._created_at: list[int] = []
-        self._previous: dict[str, str] = {}
+        self._previous: dict[str, set[str]] = {}
+        """By write: one that is lost may be put again, on top of another commit."""
         self._parsed = 0
         self._truth: tuple[int, State] = (-1, State())
 
@@ -211,7 +212,7 @@ class Losses:
         self._parse()
         before = ""
         for write_id in state.writes:
-            if self._previous.get(write_id) != before:
+            if before not in self._previous.get(write_id, ()):
                 raise FoundError(f"a load gave {write_id} on top of {before or 'nothing'}")
             before = write_id
 
@@ -346,7 +347,7 @@ class Losses:
         for path, data in self._disk.created[self._parsed :]:
             if version_of(path) is not None:
                 said = json.loads(data)
-                self._previous[said["writeId"]] = said["previousWriteId"]
+                self._previous.setdefault(said["writeId"], set()).add(said["previousWriteId"])
         self._parsed = len(self._disk.created)
 
 

@@ -258,14 +258,11 @@ MISTAKES: dict[str, Patch] = {
         pins_kept,
         clock_instead_of_horizon,
         loss_mistakes.tail_ends_at_a_gap,
-        loss_mistakes.next_number_not_read,
         loss_mistakes.previous_not_looked_at,
         loss_mistakes.one_read_proves,
         loss_mistakes.lost_below_the_boundary,
         loss_mistakes.own_state_no_evidence,
         loss_mistakes.known_write_not_looked_at,
-        loss_mistakes.warm_listing_for_a_cold_load,
-        loss_mistakes.forks_not_looked_for,
     )
 }
 
