@@ -99,5 +99,5 @@ def test_many_seeds_show_no_fault_and_have_every_fault_in_them() -> None:
         "crash", "zombie", "pause", "fault before", "fault after", "fault late", "power loss",
         "commit undone", "clock set", "refused alter-config", "refused add-partitions",
         "failed: CommitConflictError", "failed: CommitStateUnknownError",
-        "failed: ProducerFencedError", "fault absent", "lost commit", "put back", "fork told",
+        "failed: ProducerFencedError", "fault absent", "lost commit", "put back",
     }  # fmt: skip
