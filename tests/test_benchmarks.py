@@ -294,7 +294,7 @@ def test_the_machine_is_described_without_its_name() -> None:
 
 def test_ready_batches_have_klogs_columns() -> None:
     batch = ceiling.ready_batch(10, 100)
-    assert batch.num_rows == 200
+    assert batch.num_rows == 10
     assert [len(value) for value in batch["value"].to_pylist()] == [100] * 10
 
 
