@@ -1,13 +1,12 @@
-"""A topic's configs: their names, defaults and what they may be (Kafka's `LogConfig`).
+"""The configs of a topic: their names, defaults and allowed values (Kafka's `LogConfig`).
 
-A config is written as text, as Kafka's tools take it, and read by the type its name has. What a
-broker refuses at the creation of a topic is refused here: a name it does not know, text that is no
-value of the type, a value out of bounds, and values that contradict one another.
+The rule: a config is written as text, as Kafka's tools take it, and parsed by the type that its
+name has. klog refuses what a broker refuses when a topic is created: unknown names, text that is
+not a value of the type, values out of bounds, and values that contradict each other.
 
-Defaults and bounds are those of Kafka 4.2, but for `segment.bytes`, whose minimum there is 1 MiB:
-14 is Kafka's before 4.0. A roll is cheap to try with small segments, and readers do not mind.
-
-A topic of klog's takes fewer: `NEEDS_BROKERS` says of each of the others why it would do nothing.
+Defaults and bounds are those of Kafka 4.2, except that `segment.bytes` may be as small as 14, as
+before Kafka 4.0; 4.2 allows 1 MiB and more. So a roll can be tried with small segments, and readers
+read both. A klog topic takes fewer configs than a broker: `BROKER_ONLY_CONFIGS` says why.
 """
 
 from __future__ import annotations
@@ -22,37 +21,43 @@ from typing import TypeAlias
 from klog.errors import OptionError
 
 Value: TypeAlias = int | float | bool | str | tuple[str, ...]
+Parser: TypeAlias = Callable[[str], Value]
+"""Returns the value of a text; raises `ValueError` that says what the text must be."""
 
 _MAX_INT = (1 << 31) - 1
 _MAX_LONG = (1 << 63) - 1
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _REPLICAS = re.compile(r"([0-9]+:[0-9]+)(,[0-9]+:[0-9]+)*")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?")
-_DERIVED = -2
-"""A local retention that is the topic's whole retention."""
+_SAME_AS_TOTAL = -2
+"""A local retention that equals the topic's retention."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """The value of each config of a topic, by its name: as given, else the default."""
+    """The value of each config of a topic by name: the topic's own value, else the default."""
 
     values: Mapping[str, Value]
 
     def number(self, name: str) -> int:
-        """Give a config that is a whole number."""
+        """Return the value of a config whose type is a whole number.
+
+        Raises:
+            TypeError: The config has another type.
+        """
         value = self.values[name]
         if not isinstance(value, int):
-            raise TypeError(f"{name} is no whole number")
+            raise TypeError(f"{name} is not a whole number")
         return value
 
     @property
-    def compacts(self) -> bool:
-        """Tell whether old values of a key may go."""
+    def has_compact_policy(self) -> bool:
+        """Return whether a compaction may remove older values of a key."""
         return self._has_policy("compact")
 
     @property
-    def deletes(self) -> bool:
-        """Tell whether old segments may go."""
+    def has_delete_policy(self) -> bool:
+        """Return whether retention may remove old segments."""
         return self._has_policy("delete")
 
     def _has_policy(self, name: str) -> bool:
@@ -61,102 +66,126 @@ class TopicConfig:
 
     @property
     def local_retention_ms(self) -> int:
-        """Give how long records stay on local disks where the topic is tiered."""
-        local = self.number("local.retention.ms")
-        return self.number("retention.ms") if local == _DERIVED else local
+        """Return how long records stay on local disks if the topic is tiered."""
+        local_ms = self.number("local.retention.ms")
+        return self.number("retention.ms") if local_ms == _SAME_AS_TOTAL else local_ms
 
     @property
     def local_retention_bytes(self) -> int:
-        """Give how much stays on local disks where the topic is tiered."""
-        local = self.number("local.retention.bytes")
-        return self.number("retention.bytes") if local == _DERIVED else local
+        """Return how many bytes stay on local disks if the topic is tiered."""
+        local_bytes = self.number("local.retention.bytes")
+        return self.number("retention.bytes") if local_bytes == _SAME_AS_TOTAL else local_bytes
 
 
-def read_topic_config(given: Mapping[str, str]) -> TopicConfig:
-    """Read a topic's configs; `OptionError` where a broker would refuse to make the topic."""
+def parse_topic_config(config: Mapping[str, str]) -> TopicConfig:
+    """Return the values of a topic's configs, with Kafka's defaults.
+
+    Args:
+        config: Texts by name; any config of Kafka's.
+
+    Raises:
+        OptionError: A broker would refuse to create the topic.
+    """
     values: dict[str, Value] = {name: default for name, (default, _) in _CONFIGS.items()}
-    for name, text in given.items():
-        if name not in _CONFIGS:
-            raise OptionError(f"{name} is no config of a topic; {_nearest(name)}")
+    for name, text in config.items():
+        _check_known(name)
         try:
             values[name] = _CONFIGS[name][1](text.strip())
         except ValueError as exc:
-            raise OptionError(f"{name} is {text!r}, but {exc}") from exc
-    config = TopicConfig(MappingProxyType(values))
-    least, most = config.number("min.compaction.lag.ms"), config.number("max.compaction.lag.ms")
-    if least > most:
-        raise OptionError(
-            f"min.compaction.lag.ms {least} is above max.compaction.lag.ms {most}; lower it"
-        )
-    if config.compacts and values["remote.storage.enable"]:
-        raise OptionError(
-            "remote.storage.enable is true on a compacted topic; take compact out of cleanup.policy"
-        )
-    return config
+            raise OptionError(f"{name}: {exc}, got {text!r}") from exc
+    topic_config = TopicConfig(MappingProxyType(values))
+    _check_agreement(topic_config)
+    return topic_config
 
 
-def klog_topic_config(given: Mapping[str, str]) -> dict[str, str]:
-    """Check the configs of a topic that klog keeps; gives them as they are to be kept.
+def normalize_topic_config(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the configs of a klog topic as its commit log stores them.
 
-    That is as given, without spaces around; `compression.type=none` becomes Kafka's `uncompressed`.
-    Raises `OptionError` as `read_topic_config`, and for what has no meaning without brokers.
+    These are the texts without surrounding spaces; `compression.type=none` becomes Kafka's
+    `uncompressed`.
+
+    Args:
+        config: Texts by name.
+
+    Raises:
+        OptionError: As `parse_topic_config`, or a config does nothing without brokers.
     """
-    check_config_names(given)
-    kept = {name: text.strip() for name, text in given.items()}
-    if kept.get("compression.type") == "none":
-        kept["compression.type"] = "uncompressed"
-    read_topic_config(kept)
-    return kept
+    check_config_names(config)
+    normalized = {name: text.strip() for name, text in config.items()}
+    if normalized.get("compression.type") == "none":
+        normalized["compression.type"] = "uncompressed"
+    parse_topic_config(normalized)
+    return normalized
 
 
 def check_config_names(names: Iterable[str]) -> None:
-    """Raise `OptionError` for a name that no topic of klog's takes, with the reason."""
+    """Check that a klog topic takes configs of these names.
+
+    Raises:
+        OptionError: A name is unknown, or the config does nothing without brokers.
+    """
     for name in names:
-        if name in NEEDS_BROKERS:
+        if name in BROKER_ONLY_CONFIGS:
             raise OptionError(
-                f"{name} does nothing in a topic of klog's: {NEEDS_BROKERS[name]}. Leave it out"
+                f"{name}: does nothing in a klog topic: {BROKER_ONLY_CONFIGS[name]}. Leave it out"
             )
-        if name not in _CONFIGS:
-            raise OptionError(f"{name} is no config of a topic; {_nearest(name)}")
+        _check_known(name)
 
 
 def klog_config_names() -> list[str]:
-    """Name the configs that a topic of klog's takes."""
-    return [name for name in _CONFIGS if name not in NEEDS_BROKERS]
+    """Return the names of the configs that a klog topic takes."""
+    return [name for name in _CONFIGS if name not in BROKER_ONLY_CONFIGS]
 
 
-def default_text(name: str) -> str:
-    """Give the default of a config as it would be written."""
+def default_config_text(name: str) -> str:
+    """Return the default of a config as a user would write it."""
     value = _CONFIGS[name][0]
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _nearest(name: str) -> str:
-    close = difflib.get_close_matches(name, klog_config_names(), n=1)
-    if close:
-        return f"did you mean {close[0]}?"
-    return f"those are {', '.join(klog_config_names())}"
+def _check_known(name: str) -> None:
+    if name in _CONFIGS:
+        return
+    names = klog_config_names()
+    close = difflib.get_close_matches(name, names, n=1)
+    fix = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(names)}"
+    raise OptionError(f"{name}: not a topic config; {fix}")
 
 
-Read: TypeAlias = Callable[[str], Value]
+def _check_agreement(config: TopicConfig) -> None:
+    min_lag_ms = config.number("min.compaction.lag.ms")
+    max_lag_ms = config.number("max.compaction.lag.ms")
+    if min_lag_ms > max_lag_ms:
+        raise OptionError(
+            f"min.compaction.lag.ms: {min_lag_ms} is above max.compaction.lag.ms {max_lag_ms}; "
+            "lower it"
+        )
+    if config.has_compact_policy and config.values["remote.storage.enable"]:
+        raise OptionError(
+            "remote.storage.enable: is true on a compacted topic; remove compact from "
+            "cleanup.policy"
+        )
 
 
-def _integer(least: int, most: int, besides: int | None = None) -> Read:
-    def read(text: str) -> int:
+def _integer(min_value: int, max_value: int, also: int | None = None) -> Parser:
+    def parse(text: str) -> int:
         number = int(text) if _INTEGER.fullmatch(text) else None
-        if number is None or not (least <= number <= most or number == besides):
-            raise ValueError(f"must be a whole number from {least} to {most}")
+        if number is None or not (min_value <= number <= max_value or number == also):
+            raise ValueError(f"must be a whole number from {min_value} to {max_value}")
         return number
 
-    return read
+    return parse
 
 
 def _ratio(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number <= 1:
-        raise ValueError("must be from 0 to 1")
+        raise ValueError("must be a number from 0 to 1")
     return number
 
 
@@ -166,13 +195,13 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _one_of(*names: str) -> Read:
-    def read(text: str) -> str:
+def _one_of(*names: str) -> Parser:
+    def parse(text: str) -> str:
         if text not in names:
             raise ValueError(f"must be one of {', '.join(names)}")
         return text
 
-    return read
+    return parse
 
 
 def _policies(text: str) -> tuple[str, ...]:
@@ -194,18 +223,18 @@ def _version(text: str) -> str:
     return text
 
 
-_COUNT_OF_BYTES = _integer(0, _MAX_INT)
+_BYTE_COUNT = _integer(0, _MAX_INT)
 _DURATION = _integer(0, _MAX_LONG)
 _HOUR = 3600 * 1000
 _DAY = 24 * _HOUR
 
-_CONFIGS: dict[str, tuple[Value, Read]] = {
+_CONFIGS: dict[str, tuple[Value, Parser]] = {
     "cleanup.policy": (("delete",), _policies),
     "compression.type": (
         "producer",
         _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     ),
-    "compression.gzip.level": (-1, _integer(1, 9, besides=-1)),
+    "compression.gzip.level": (-1, _integer(1, 9, also=-1)),
     "compression.lz4.level": (9, _integer(1, 17)),
     "compression.zstd.level": (3, _integer(-131072, 22)),
     "delete.retention.ms": (_DAY, _DURATION),
@@ -213,12 +242,12 @@ _CONFIGS: dict[str, tuple[Value, Read]] = {
     "flush.messages": (_MAX_LONG, _integer(1, _MAX_LONG)),
     "flush.ms": (_MAX_LONG, _DURATION),
     "follower.replication.throttled.replicas": ((), _replicas),
-    "index.interval.bytes": (4096, _COUNT_OF_BYTES),
+    "index.interval.bytes": (4096, _BYTE_COUNT),
     "leader.replication.throttled.replicas": ((), _replicas),
-    "local.retention.bytes": (_DERIVED, _integer(_DERIVED, _MAX_LONG)),
-    "local.retention.ms": (_DERIVED, _integer(_DERIVED, _MAX_LONG)),
+    "local.retention.bytes": (_SAME_AS_TOTAL, _integer(_SAME_AS_TOTAL, _MAX_LONG)),
+    "local.retention.ms": (_SAME_AS_TOTAL, _integer(_SAME_AS_TOTAL, _MAX_LONG)),
     "max.compaction.lag.ms": (_MAX_LONG, _integer(1, _MAX_LONG)),
-    "max.message.bytes": (1048588, _COUNT_OF_BYTES),
+    "max.message.bytes": (1048588, _BYTE_COUNT),
     "message.downconversion.enable": (True, _boolean),
     "message.format.version": ("3.0-IV1", _version),
     "message.timestamp.after.max.ms": (_HOUR, _DURATION),
@@ -240,31 +269,32 @@ _CONFIGS: dict[str, tuple[Value, Read]] = {
     "segment.ms": (7 * _DAY, _integer(1, _MAX_LONG)),
     "unclean.leader.election.enable": (False, _boolean),
 }
+"""The default and the parser of each config."""
 
-_NO_REPLICAS = "klog has no replicas; how often bytes are kept is the store's"
+_NO_REPLICAS = "klog has no replicas; the store decides how many copies it keeps"
 _DURABLE = "a write is durable when its commit is acknowledged"
-_ONE_STORE = "all segments are on one store, there is no second tier"
+_ONE_STORE = "all segments are in one store, there is no second tier"
 
-NEEDS_BROKERS: dict[str, str] = {
-    "file.delete.delay.ms": "files go when vacuum runs, and its grace says how late",
+BROKER_ONLY_CONFIGS: dict[str, str] = {
+    "file.delete.delay.ms": "vacuum deletes files, after its grace period",
     "flush.messages": _DURABLE,
     "flush.ms": _DURABLE,
     "follower.replication.throttled.replicas": _NO_REPLICAS,
     "leader.replication.throttled.replicas": _NO_REPLICAS,
     "local.retention.bytes": _ONE_STORE,
     "local.retention.ms": _ONE_STORE,
-    "message.downconversion.enable": "no broker stands between to convert for old clients",
-    "message.format.version": "klog writes message format v2, always",
+    "message.downconversion.enable": "there is no broker that converts records for old clients",
+    "message.format.version": "klog always writes message format v2",
     "message.timestamp.difference.max.ms": (
-        "Kafka 4 has message.timestamp.before.max.ms and message.timestamp.after.max.ms in its "
-        "place, which klog takes"
+        "Kafka 4 replaced it by message.timestamp.before.max.ms and "
+        "message.timestamp.after.max.ms, which klog takes"
     ),
     "min.insync.replicas": _NO_REPLICAS,
-    "preallocate": "a segment is written whole, once its size is known",
+    "preallocate": "a segment is written at once, when its size is known",
     "remote.log.copy.disable": _ONE_STORE,
     "remote.log.delete.on.disable": _ONE_STORE,
     "remote.storage.enable": _ONE_STORE,
-    "segment.jitter.ms": "segments roll within a write, so none wait to roll all at once",
-    "unclean.leader.election.enable": "klog has no replicas, so none is elected",
+    "segment.jitter.ms": "segments roll within a write, so they do not all wait for one time",
+    "unclean.leader.election.enable": "klog has no replicas, so it elects no leader",
 }
-"""Configs that Kafka knows and klog's topics refuse, with the reason."""
+"""Configs of Kafka's that klog topics refuse, with the reason."""

@@ -1,1 +1,1 @@
-"""Kafka's cleaner over bytes: which records a compaction keeps, and the batches that are left."""
+"""Kafka's log cleaner over bytes: which records a compaction retains, and how batches change."""

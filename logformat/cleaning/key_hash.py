@@ -1,31 +1,31 @@
-"""Keys as 128 bits, by which a compaction knows them again.
+"""Keys as hashes of 128 bits, by which a compaction compares them.
 
-The rule: two keys are one if their 128 bits are. Kafka's cleaner takes MD5 for it; this hash is as
-wide, mixes a word of all keys at a time, and is seeded anew for each run, so that nobody can make
-keys that meet. It never leaves the run: nothing on storage depends on it. Each half is, over
-little-endian words of 8 bytes, the last one filled up with zeros,
+The rule: two keys are equal if their hashes are. Kafka's cleaner uses MD5; this hash is as wide,
+mixes a word of all keys at a time, and has a new seed for each run, so that nobody can construct
+keys that collide. It never leaves the run: nothing on storage depends on it. Each half is computed
+over little-endian words of 8 bytes, the last one padded with zeros,
 
     h = seed ^ length * P;   each word:  h = rotl(h ^ word * P, r) * Q
 
-with primes and rotations of its own; the first, by whose bits keys are sorted, ends in murmur3's
-fmix64.
+with primes P, Q and a rotation r of its own. Keys are sorted by the first half, which ends in
+murmur3's fmix64.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from klog.logformat.array_types import UnsignedLongs
 from klog.logformat.key_words import KeyWords, key_words
 
-Hashes = npt.NDArray[np.uint64]
+Hashes: TypeAlias = UnsignedLongs
 
 
 class Seed(NamedTuple):
-    """What a run's hashes begin with; 64 bits each."""
+    """What the hashes of a run start from, 64 bits a half."""
 
     first: int
     second: int
@@ -50,7 +50,12 @@ _FINAL = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 
 
 def hash_keys(keys: pa.BinaryArray, seed: Seed) -> tuple[Hashes, Hashes]:
-    """Hash each key, as two halves; what is given for a null means nothing."""
+    """Return the two halves of each key's hash; of no meaning for a null.
+
+    Args:
+        keys: The keys.
+        seed: Of the run.
+    """
     blocks = [_block(words, seed) for words in key_words(keys.cast(pa.large_binary()), np.uint64)]
     if not blocks:
         return np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.uint64)
@@ -59,34 +64,34 @@ def hash_keys(keys: pa.BinaryArray, seed: Seed) -> tuple[Hashes, Hashes]:
 
 
 def _block(words: KeyWords[np.uint64], seed: Seed) -> tuple[Hashes, Hashes]:
-    sizes = words.lengths.astype(np.uint64)
+    lengths = words.lengths.astype(np.uint64)
     first, second = (
-        np.uint64(seeded) ^ sizes * half.word for seeded, half in zip(seed, _HALVES, strict=True)
+        np.uint64(seeded) ^ lengths * half.word for seeded, half in zip(seed, _HALVES, strict=True)
     )
-    for some in words.whole():
-        _take(first[: len(some)], some, _HALVES[0])
-        _take(second[: len(some)], some, _HALVES[1])
-    for key, rest in words.rest():
+    for column in words.columns():
+        _mix(first[: len(column)], column, _HALVES[0])
+        _mix(second[: len(column)], column, _HALVES[1])
+    for key, key_rest in words.remaining():
         for state, half in zip((first, second), _HALVES, strict=True):
-            state[key] = _taken(int(state[key]), rest, half)
-    last = words.last()
-    _take(first, last, _HALVES[0])
-    _take(second, last, _HALVES[1])
+            state[key] = _mix_long_key(int(state[key]), key_rest, half)
+    last = words.tails()
+    _mix(first, last, _HALVES[0])
+    _mix(second, last, _HALVES[1])
     _finish(first)
-    return words.as_given(first), words.as_given(second)
+    return words.in_input_order(first), words.in_input_order(second)
 
 
-def _take(state: Hashes, words: Hashes, half: _Half) -> None:
+def _mix(state: Hashes, words: UnsignedLongs, half: _Half) -> None:
     """Mix a word of each key into its hash, in place."""
     state ^= words * half.word
-    turned = state << half.left
+    rotated = state << half.left
     state >>= half.right
-    state |= turned
+    state |= rotated
     state *= half.state
 
 
-def _taken(hashed: int, words: Hashes, half: _Half) -> int:
-    """Mix the words of one long key into its hash."""
+def _mix_long_key(hashed: int, words: Hashes, half: _Half) -> int:
+    """Return the hash of one long key after its words."""
     mask = (1 << 64) - 1
     by_word, by_state, left, right = map(int, half)
     for word in words.tolist():
@@ -96,7 +101,7 @@ def _taken(hashed: int, words: Hashes, half: _Half) -> int:
 
 
 def _finish(state: Hashes) -> None:
-    """Spread what was mixed over all bits, in place."""
+    """Spread each hash over all its bits, in place."""
     for factor in _FINAL:
         state ^= state >> _SHIFT
         state *= factor

@@ -1,0 +1,65 @@
+"""Fields of many records, copied out of the buffer they lie in into one Arrow column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from klog.logformat.array_types import Longs, Mask
+from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
+from klog.logformat.compiled.kernel_types import LegacyKernels
+
+
+def gather_fields(
+    data: bytes | bytearray, starts: Longs, ends: Longs, is_null: Mask
+) -> pa.BinaryArray:
+    """Return fields as a column, copied by Arrow's own take.
+
+    Starts and ends rise, so they are the offsets of an array over `data` in which every second
+    element is a field, and the others are what lies between the fields. A single field that is most
+    of `data` is not copied, if nobody writes to `data` again.
+
+    Args:
+        data: The buffer of the fields.
+        starts: Where each field starts.
+        ends: Where each field ends.
+        is_null: Which fields are null.
+    """
+    count = len(starts)
+    if not count:
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * count, np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = ends
+    elements = pa.Array.from_buffers(
+        pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    )
+    if count == 1 and isinstance(data, bytes) and 2 * int(ends[0] - starts[0]) > len(data):
+        return elements
+    rows = np.arange(0, 2 * count, 2, dtype=np.int32)
+    mask = is_null if is_null.any() else None
+    return elements.take(pa.array(rows, mask=mask))
+
+
+def gather_fields_compiled(
+    kernels: LegacyKernels, data: bytes | bytearray, starts: Longs, ends: Longs, is_null: Mask
+) -> pa.BinaryArray:
+    """Return fields as a column, as `gather_fields`, copied by a kernel.
+
+    Args:
+        kernels: The kernels for formats v0 and v1.
+        data: The buffer of the fields.
+        starts: Where each field starts.
+        ends: Where each field ends.
+        is_null: Which fields are null.
+    """
+    if len(starts) < 2:
+        return gather_fields(data, starts, ends, is_null)
+    out = np.empty(int((ends - starts).sum()), np.uint8)
+    bounds = np.empty(len(starts) + 1, np.int32)
+    kernels.copy_fields(read_only_bytes(data), read_only(starts), read_only(ends), out, bounds)
+    validity = None
+    if is_null.any():
+        validity = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+    buffers = [validity, pa.py_buffer(bounds), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.binary(), len(starts), buffers)

@@ -1,0 +1,1 @@
+"""The small files of a broker, and the names in its log directory."""

@@ -1,0 +1,1 @@
+"""Kafka's compression codecs: one batch's records, decompressed and compressed."""

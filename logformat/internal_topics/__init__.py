@@ -1,0 +1,1 @@
+"""Records of Kafka's internal topics: offsets, groups, transactions."""

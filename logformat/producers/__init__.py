@@ -1,0 +1,1 @@
+"""Producers and transactions: sequences, control batches, who committed and who aborted."""

@@ -1,0 +1,1 @@
+"""Kafka's protocol encoding: primitive types, and messages as schemas."""
