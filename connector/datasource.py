@@ -9,9 +9,10 @@ from pyspark.sql.datasource import DataSource
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from klog.connector.sink.writers import KlogBatchWriter, KlogStreamWriter
-    from klog.connector.source.batch import KlogBatchReader
-    from klog.connector.source.stream import KlogStreamReader
+    from klog.connector.sink.spark_writers import KlogBatchWriter, KlogStreamWriter
+    from klog.connector.source.batch_reader import KlogBatchReader
+    from klog.connector.source.offset_ranges import ResolvedRange
+    from klog.connector.source.stream_reader import KlogStreamReader
 
 _TYPES = {
     "key": "binary",
@@ -31,58 +32,58 @@ class KlogDataSource(DataSource):
     def __init__(self, options: Any) -> None:
         """Keep the options; Spark makes one of these for each `load()`."""
         super().__init__(options)
-        self._pinned: Any = None
+        self._resolved: list[ResolvedRange] | None = None
 
     @classmethod
     def name(cls) -> str:
-        """Give the name that `format` takes."""
+        """Return the name that `format` takes."""
         return "klog"
 
     def schema(self) -> str:
-        """Check the options, see what the log holds, and give the columns.
+        """Check the options, look at the log, and return the columns.
 
-        Spark calls this once, at `load()`, and ships the data source as it is afterwards; so this
-        is where a DataFrame's offsets are pinned. Whether a batch or a stream is loaded cannot be
-        told here: what is wrong for only one of them is left for its reader to say, in its words.
+        Spark calls this once, at `load()`, and pickles the data source afterwards, so this is where
+        the offsets of a DataFrame are resolved. Spark does not say here whether a batch or a stream
+        is loaded: what is wrong for only one of them is an error of its reader.
         """
         from klog.connector.catalog_tables import refuse_new_table
-        from klog.connector.options import shared_options
-        from klog.connector.source import scan
+        from klog.connector.options.read_options import parse_shared_options
+        from klog.connector.source import scan_planner
 
-        given = dict(self.options)
-        refuse_new_table(given)
-        options = shared_options(given)
-        self._pinned = scan.try_pin(given, options)
-        return ", ".join(f"{name} {_TYPES[name]}" for name in options.columns)
+        options = dict(self.options)
+        refuse_new_table(options)
+        shared_options = parse_shared_options(options)
+        self._resolved = scan_planner.try_resolve_offsets(options, shared_options)
+        return ", ".join(f"{name} {_TYPES[name]}" for name in shared_options.columns)
 
     def reader(self, schema: StructType) -> KlogBatchReader:
-        """Make the batch reader."""
+        """Return the batch reader."""
         from klog.connector.catalog_tables import refuse_table_read
-        from klog.connector.source.batch import KlogBatchReader
+        from klog.connector.source.batch_reader import KlogBatchReader
 
         refuse_table_read(self.options)
-        return KlogBatchReader(dict(self.options), self._pinned)
+        return KlogBatchReader(dict(self.options), self._resolved)
 
     def streamReader(self, schema: StructType) -> KlogStreamReader:
-        """Make the stream reader."""
+        """Return the stream reader."""
         from klog.connector.catalog_tables import refuse_table_read
-        from klog.connector.source.stream import KlogStreamReader
+        from klog.connector.source.stream_reader import KlogStreamReader
 
         refuse_table_read(self.options)
         return KlogStreamReader(dict(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> KlogBatchWriter:
-        """Make the batch writer."""
+        """Return the batch writer."""
         from klog.connector.catalog_tables import refuse_table_write
-        from klog.connector.sink.writers import KlogBatchWriter
+        from klog.connector.sink.spark_writers import KlogBatchWriter
 
         refuse_table_write(self.options)
         return KlogBatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KlogStreamWriter:
-        """Make the stream writer."""
+        """Return the stream writer."""
         from klog.connector.catalog_tables import refuse_table_write
-        from klog.connector.sink.writers import KlogStreamWriter
+        from klog.connector.sink.spark_writers import KlogStreamWriter
 
         refuse_table_write(self.options)
         return KlogStreamWriter(dict(self.options), schema, overwrite)

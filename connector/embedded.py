@@ -1,8 +1,8 @@
-"""A whole log in this process, as Arrow and without Spark: what `klog.open` gives.
+"""A log in this process, as Arrow and without Spark: `klog.open`.
 
-The rule: nothing is decided here. Reading is the plan and the reader that Spark's source uses;
-writing is staging and a commit, both made for many tasks, with one. A root is made by the first
-topic that is created in it; a broker's log directory can be read, and is never written.
+The rule: nothing is decided here. Reading is the plan and the reader of Spark's source; writing is
+Spark's sink with one task (`embedded_append.py`). The first topic that is created in a directory
+makes it a klog root. The log directory of a broker can be read, and is never written.
 """
 
 from __future__ import annotations
@@ -14,88 +14,135 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from klog.connector.bounds import Bound, bounded
-from klog.connector.log.author import random_uuid, this_engine
-from klog.connector.log.checkpointing import CHECKPOINTER
-from klog.connector.log.commit import Commit
-from klog.connector.log.committed import CommittedRoot
-from klog.connector.log.partition import Look, Root
-from klog.connector.log.raw import retrying
-from klog.connector.log.root import KlogRoot, find_root, make_root
-from klog.connector.log.roots import open_root
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import Attempt
-from klog.connector.log.topics import NO_CONFIG, TopicDescription, Topics, check_new_topic
-from klog.connector.options import COLUMNS, ReadOptions
-from klog.connector.sink.append import Appended, append
-from klog.connector.sink.stage import Given
-from klog.connector.source import scan
-from klog.connector.source.rows import schema
-from klog.connector.source.slices import Task
-from klog.connector.source.subscription import is_there
-from klog.connector.store.schemes import scheme_of
-from klog.connector.store.storage import PREFIX, Storage, storage_of
+from klog.connector.commit_log.background_checkpointer import CHECKPOINTER
+from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
+from klog.connector.commit_log.committed_snapshot import CommittedRoot
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
+from klog.connector.commit_log.topic_admin import (
+    NO_CONFIG,
+    TopicAdmin,
+    TopicDescription,
+    check_new_topic,
+)
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.embedded_append import AppendResult, append
+from klog.connector.kafka_dir.stale_listings import retry_stale_listing
+from klog.connector.open_root import open_root
+from klog.connector.options.consumer_strategy import Subscribe
+from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
+from klog.connector.options.read_options import ReadOptions
+from klog.connector.options.storage_options import (
+    STORAGE_PREFIX,
+    StorageOptions,
+    parse_storage_options,
+)
+from klog.connector.scan_bounds import Bound, resolve_bounds
+from klog.connector.sink.task_writer import InputRows
+from klog.connector.snapshot import Root, Snapshot
+from klog.connector.source import scan_planner
+from klog.connector.source.row_schema import arrow_schema
+from klog.connector.source.slice_contract import TaskDict
+from klog.connector.source.subscription import topic_exists
+from klog.connector.store.store_for_url import scheme_of
 from klog.errors import OptionError
 
 
 class Log:
-    """The topics of one root. Not safe to share between threads; open one a thread."""
+    """The topics of one root. Not safe to share between threads: open one in each."""
 
-    def __init__(self, root: str, storage: Storage) -> None:
-        """Take the path or URL; nothing is read yet."""
-        self._given, self._storage = root, storage
-        self._reading: Root | None = None
-        self._writing: KlogRoot | None = None
-        self._known: dict[str, State] = {}
+    def __init__(self, root: str, storage: StorageOptions) -> None:
+        """Take the path or URL of the root; nothing is read yet."""
+        self._path, self._storage = root, storage
+        self._read_root: Root | None = None
+        self._write_root: KlogRoot | None = None
+        self._states: dict[str, TopicState] = {}
 
     def topics(self) -> list[str]:
-        """List the topics, Kafka's own in a broker's directory too.
+        """Return the names of all topics, also those of Kafka itself in a broker's directory.
 
-        One that this klog cannot read, as a newer one made it or its log is damaged, is there too:
-        what asks for it says why.
+        A topic that this klog cannot read, because a newer klog made it or its log is damaged, is
+        among them; its readers get the error.
         """
-        topics = self._look().topics
-        return sorted(name for name in topics if is_there(name, topics))
+        topics = self._snapshot().topics
+        return sorted(name for name in topics if topic_exists(name, topics))
 
     def describe(self, topic: str) -> TopicDescription:
-        """Tell a topic's id, configs and partitions. Raises `OptionError` if it is not there."""
+        """Return a topic's id, configs and partitions.
+
+        Raises:
+            OptionError: There is no such topic.
+        """
         return self._topics().describe(topic)
 
     def create_topic(
         self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
     ) -> TopicDescription:
-        """Make a topic with Kafka's topic configs, and the root with it if it is the first.
+        """Create a topic, and the root with it if this is its first topic.
 
-        Raises `OptionError` for a topic that is there, a name or config that is refused, and a
-        place that cannot be written.
+        Args:
+            topic: The name of the topic.
+            partitions: The number of partitions; None for the default of the root.
+            config: Kafka's topic configs.
+
+        Raises:
+            OptionError: The topic exists, a name or a config is refused, or the root cannot be
+                written.
         """
         config = _texts(config)
         check_new_topic(topic, partitions, config)  # Before a root is made for it.
-        root = make_root(self._given, random_uuid(), self._storage)
-        self._reading = None
-        Topics(root).create(topic, partitions, config)
+        root = find_or_create_root(self._path, random_uuid(), self._storage)
+        self._read_root = None
+        TopicAdmin(root).create(topic, partitions, config)
         return self.describe(topic)
 
     def alter_config(
         self, topic: str, change: Mapping[str, str] = NO_CONFIG, unset: Iterable[str] = ()
     ) -> TopicDescription:
-        """Set configs and give others back to their defaults."""
+        """Change a topic's configs.
+
+        Args:
+            topic: The name of the topic.
+            change: The configs to set.
+            unset: The configs that get their defaults again.
+
+        Raises:
+            OptionError: There is no such topic, or a config is refused.
+        """
         self._topics().alter_config(topic, _texts(change), unset)
         return self.describe(topic)
 
     def add_partitions(self, topic: str, partitions: int) -> TopicDescription:
-        """Give a topic more partitions, so many in all."""
+        """Raise the number of a topic's partitions.
+
+        Args:
+            topic: The name of the topic.
+            partitions: The new number of partitions.
+
+        Raises:
+            OptionError: There is no such topic, or it has as many partitions already.
+        """
         self._topics().add_partitions(topic, partitions)
         return self.describe(topic)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic; vacuum removes its files, later."""
+        """Delete a topic; vacuum removes its files later.
+
+        Raises:
+            OptionError: There is no such topic.
+        """
         self._topics().delete(topic)
 
     def history(self, topic: str, limit: int | None = None) -> list[Commit]:
-        """Give a topic's commits, newest first: at most `limit` of them.
+        """Return a topic's commits, newest first.
 
-        Raises `OptionError` for a limit below 0.
+        Args:
+            topic: The name of the topic.
+            limit: The largest number of commits; None for all.
+
+        Raises:
+            OptionError: There is no such topic, or the limit is negative.
         """
         if limit is not None and limit < 0:
             raise OptionError(f"limit is {limit}; give a number from 0, or leave it out for all")
@@ -104,30 +151,42 @@ class Log:
     def append(
         self,
         topic: str,
-        rows: Given,
+        rows: InputRows,
         *,
         transactional_id: str | None = None,
         transaction_version: int | None = None,
         options: Mapping[str, str] = NO_CONFIG,
-    ) -> Appended:
-        """Write rows in one commit: a table, a batch, or batches one after another.
+    ) -> AppendResult:
+        """Write rows to a topic in one commit.
 
-        Columns are `value` (string or binary; null is a tombstone) and, if wanted, `key`,
-        `headers`, `partition`, `timestamp`; `options` are those of a write, such as
-        `compression.type`. With a transactional id a version that is there already, or an older
-        one, writes nothing. Raises `KlogError` that names a row that cannot be written,
-        `CommitConflictError`, `ProducerFencedError`, and `CommitStateUnknownError` where the store
-        did not say whether it landed: then the same call with a transactional id settles it.
+        Args:
+            topic: The name of the topic.
+            rows: A table, a record batch, or record batches one after another. Columns are `value`
+                (string or binary; null is a tombstone) and optionally `key`, `headers`,
+                `partition` and `timestamp`.
+            transactional_id: The writer's name. With it, a version that is not above the last
+                committed one writes nothing.
+            transaction_version: The number of the writer's batch.
+            options: Options of a write, such as `compression.type`.
+
+        Raises:
+            OptionError: There is no such topic, or a column or an option is wrong.
+            KlogError: A row cannot be written; the message names it.
+            CommitConflictError: The rows are not in the topic, and the topic has changed.
+            ProducerFencedError: Another writer has taken over the transactional id.
+            CommitStateUnknownError: The store did not say whether the rows are in the topic. With a
+                transactional id the same call again settles it.
         """
         root = self._klog_root()
         log = root.log_to_write(topic)
-        state = root.load_to_commit(log, self._known.get(topic))
-        attempt = Attempt(random_uuid(), "append", this_engine())
-        done = append(
-            log, state, rows, attempt, _texts(options), transactional_id, transaction_version
+        state = root.load_to_commit(log, self._states.get(topic))
+        commit_info = CommitInfo(random_uuid(), "append", this_engine())
+        result = append(
+            log, state, rows, commit_info, _texts(options), transactional_id, transaction_version
         )
-        self._known[topic] = CHECKPOINTER.offer(log, done.state) if done.is_new else done.state
-        return done
+        state = result.state
+        self._states[topic] = CHECKPOINTER.offer(log, state) if result.is_new else state
+        return result
 
     def scan(
         self,
@@ -136,96 +195,116 @@ class Log:
         end: Bound = None,
         columns: Sequence[str] | None = None,
     ) -> pa.RecordBatchReader:
-        """Read a topic, partition by partition in order of offset, as of now.
+        """Read a topic as of now, partition by partition in order of offset.
 
-        Columns are Spark's of Kafka; all but `headers` unless named. Batches are read as they are
-        asked for. Raises `OptionError` for a topic or a column that is not there, and
-        `OffsetOutOfRangeError` for an offset that is not; reading them raises `CorruptRecordError`.
+        Args:
+            topic: The name of the topic.
+            start: An offset, a time with a time zone, or one of these by partition; None for the
+                log start.
+            end: The same, exclusive; None for the log end.
+            columns: Columns of Spark's Kafka source; None for all but `headers`.
+
+        Returns:
+            A reader that reads a batch when it is asked for it. Reading raises
+            `CorruptRecordError` for damaged data.
+
+        Raises:
+            OptionError: There is no such topic or column, or a bound is neither an offset nor a
+                time.
+            OffsetOutOfRangeError: A bound is not within the log.
         """
-        names = tuple(COLUMNS[:-1] if columns is None else columns)
+        names = tuple(DEFAULT_COLUMNS if columns is None else columns)
         unknown = [name for name in names if name not in COLUMNS]
         if unknown:
-            raise OptionError(f"columns: {', '.join(unknown)} is none of {', '.join(COLUMNS)}")
+            raise OptionError(f"columns: {', '.join(unknown)} must be among {', '.join(COLUMNS)}")
 
-        def planned() -> tuple[ReadOptions, list[Task]]:
-            look = self._look()
-            if topic not in look.topics:
-                raise self._no_topic(topic)
-            starting, ending = bounded(look, topic, start, end)
+        def plan() -> tuple[ReadOptions, list[TaskDict]]:
+            snapshot = self._snapshot()
+            if topic not in snapshot.topics:
+                raise self._missing_topic(topic)
+            starting, ending = resolve_bounds(snapshot, topic, start, end)
             options = ReadOptions(
-                topics=(topic,),
+                Subscribe((topic,)),
                 starting=starting,
                 ending=ending,
                 storage=self._storage,
                 columns=names,
             )
-            return options, scan.tasks(look, options)
+            return options, scan_planner.plan_snapshot(snapshot, options)
 
-        options, tasks = retrying(planned)
-        reader = scan.reader([self._given], options)
+        options, tasks = retry_stale_listing(plan)
+        reader = scan_planner.make_reader([self._path], options)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for task in tasks:
                 yield from reader.read(task)
 
-        return pa.RecordBatchReader.from_batches(schema(names), batches())
+        return pa.RecordBatchReader.from_batches(arrow_schema(names), batches())
 
-    def _look(self) -> Look:
-        """Look at what is there now, from what earlier looks remember.
+    def _snapshot(self) -> Snapshot:
+        """Return a snapshot of the root, which starts from the states of earlier ones.
 
-        A place that holds nothing yet may become a klog root: it is asked what it is each time.
+        An empty directory may become a klog root, so its kind is not remembered.
         """
-        root = self._reading
+        root = self._read_root
         if root is None:
-            root = open_root([self._given], self._storage)
-        look = root.look()
-        if isinstance(root, CommittedRoot) or look.topics:
-            self._reading = root
-        return look
+            root = open_root([self._path], self._storage)
+        snapshot = root.snapshot()
+        if isinstance(root, CommittedRoot) or snapshot.topics:
+            self._read_root = root
+        return snapshot
 
-    def _no_topic(self, topic: str) -> OptionError:
-        """Say that a topic is not there; of a klog root `load` knows more, and says it."""
-        root = find_root(self._given, self._storage)
+    def _missing_topic(self, topic: str) -> OptionError:
+        """Return the error for a missing topic; `KlogRoot.load` raises a more precise one."""
+        root = find_root(self._path, self._storage)
         if root is not None:
             root.load(root.log_to_read(topic))
         return OptionError(
-            f"there is no topic {topic} in {self._given}; topics() names those there"
+            f"there is no topic {topic} in {self._path}; topics() returns those there are"
         )
 
-    def _topics(self) -> Topics:
-        return Topics(self._klog_root())
+    def _topics(self) -> TopicAdmin:
+        return TopicAdmin(self._klog_root())
 
     def _klog_root(self) -> KlogRoot:
-        """Find the root, once: what `format.json` says never changes."""
-        self._writing = self._writing or find_root(self._given, self._storage)
-        if self._writing is None:
+        """Return the klog root, which is read once: `format.json` never changes."""
+        self._write_root = self._write_root or find_root(self._path, self._storage)
+        if self._write_root is None:
             raise OptionError(
-                f"{self._given} is no klog root; create_topic makes one, in a place that holds no "
-                "broker's files"
+                f"{self._path} is not a klog root; create_topic makes one, in a directory that has "
+                "no broker's files"
             )
-        return self._writing
+        return self._write_root
 
 
 def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
-    """Open a root by path or URL, with the words of `storage.*`. Raises `OptionError`."""
-    words = {f"{PREFIX}{word}": text for word, text in _texts(storage).items()}
-    return Log(_absolute(root), storage_of(words))
+    """Open a root.
+
+    Args:
+        root: The path or URL of the root.
+        storage: The `storage.*` options, without that prefix.
+
+    Raises:
+        OptionError: The path is not one, or a storage option is unknown.
+    """
+    storage_options = {f"{STORAGE_PREFIX}{name}": text for name, text in _texts(storage).items()}
+    return Log(_absolute(root), parse_storage_options(storage_options))
 
 
 def _absolute(root: str | PathLike[str]) -> str:
-    """Give a local path from the top, so that it stays the same one when the process moves."""
+    """Return a URL, or an absolute path, which stays the same when the process changes folders."""
     try:
-        given = fspath(root)
+        path = fspath(root)
     except TypeError:
-        given = ""
-    if not isinstance(given, str) or not given:
+        path = ""
+    if not isinstance(path, str) or not path:
         raise OptionError(f"root is {root!r}; give a path or a URL, such as s3://bucket/path")
-    return given if scheme_of(given) else str(Path(given).absolute())
+    return path if scheme_of(path) else str(Path(path).absolute())
 
 
-def _texts(given: Mapping[str, object]) -> dict[str, str]:
-    """Give options as they are written: 1000 as "1000", True as "true"."""
+def _texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Return options as texts: 1000 as "1000", True as "true"."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in given.items()
+        for name, value in options.items()
     }

@@ -1,9 +1,9 @@
-"""Rows shuffled to the partitions they will be written to, so that a write leaves few files.
+"""Shuffle rows by the partitions that they will be written to, so that a write leaves few files.
 
-The rule: a row goes where the sink would put it: its column `partition`, else Kafka's murmur2 of
-the key; a row without either stays with the others of its task. What was chosen is told to the sink
-by the column `partition`. Rows of one task that go to one partition stay together, in their order
-where Spark keeps it; of rows of several tasks its shuffle promises none.
+The rule: a row goes where the sink would put it: to its column `partition`, else by Kafka's murmur2
+of its key. A row without either stays with the other rows of its task. The column `partition` tells
+the sink the result. Rows of one task for one partition stay together, in their order as far as
+Spark keeps it; the shuffle promises no order between tasks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions
 from pyspark.sql.pandas.functions import arrow_udf
 
 from klog.connector.embedded import open_log
-from klog.connector.sink.columns import as_bytes
+from klog.connector.sink.write_columns import as_bytes
 from klog.errors import OptionError
 from klog.logformat.partitioner import key_partitions
 
@@ -29,32 +29,42 @@ if TYPE_CHECKING:
 def repartition(
     df: DataFrame, root: str | PathLike[str], topic: str, storage: Mapping[str, str]
 ) -> DataFrame:
-    """Shuffle rows by the partition of a topic that they go to, one Spark partition each.
+    """Shuffle rows by the partition of a topic that they go to, one Spark partition for each.
 
-    How many partitions it has now decides: do not add any before the write, for it takes the column
-    as it is. Raises `OptionError` for a topic that is not there.
+    The topic's number of partitions now decides. Do not add partitions before the write: it takes
+    the column `partition` unchanged.
+
+    Args:
+        df: The rows, with a column `key` or `partition`.
+        root: The path or URL of the root.
+        topic: The topic.
+        storage: The `storage.*` options, without that prefix.
+
+    Raises:
+        OptionError: There is no such topic, or neither column.
     """
     partitions = len(open_log(root, storage).describe(topic).partitions)
     columns = df.columns
     if "key" not in columns and "partition" not in columns:
         raise OptionError("klog.repartition: there is neither a column key nor a column partition")
-    chosen = functions.pmod(functions.spark_partition_id(), functions.lit(partitions)).cast("int")
+    partition = functions.pmod(functions.spark_partition_id(), functions.lit(partitions))
+    partition = partition.cast("int")
     if "key" in columns:
-        chosen = functions.coalesce(_of_key(partitions, df["key"]), chosen)
+        partition = functions.coalesce(_partition_of_key(partitions, df["key"]), partition)
     if "partition" in columns:
-        chosen = functions.coalesce(df["partition"], chosen)
-    placed = df.withColumn("partition", chosen)
-    # What is out of range is the sink's to refuse.
-    target = functions.pmod(placed["partition"], functions.lit(partitions))
-    return placed.repartitionById(partitions, target)
+        partition = functions.coalesce(df["partition"], partition)
+    rows = df.withColumn("partition", partition)
+    # The sink refuses a partition that is out of range.
+    target = functions.pmod(rows["partition"], functions.lit(partitions))
+    return rows.repartitionById(partitions, target)
 
 
-def _of_key(partitions: int, key: Column) -> Column:
-    """Give the partition of each key; null for none."""
+def _partition_of_key(partitions: int, key: Column) -> Column:
+    """Return the partition of each key; null for a null key."""
 
-    def of(keys: pa.Array) -> pa.Array:
+    def of_keys(keys: pa.Array) -> pa.Array:
         return key_partitions(as_bytes(keys).cast(pa.binary()), partitions).cast(pa.int32())
 
-    # PySpark names no overload of a plain function over arrays.
-    placed: Column = arrow_udf(of, "int")(key)  # type: ignore[call-overload]
-    return placed
+    # PySpark has no overload for a plain function over arrays.
+    column: Column = arrow_udf(of_keys, "int")(key)  # type: ignore[call-overload]
+    return column

@@ -1,19 +1,19 @@
-"""Rows that cannot be written, as records of the topic for dead letters.
+"""Rejected rows as records of the topic for dead letters.
 
-The rule: a dead letter has the key, the value and the headers of its row, and headers behind them
-that say what became of it. Its time is that of the write and its partition that of its key, for
-what the row said of these may be what was wrong. Headers:
+The rule: a dead letter has the key, the value and the headers of its row, followed by headers that
+say why the row was rejected. Its timestamp is the time of the write, and its partition follows from
+its key, because the row's own timestamp and partition may be what was wrong. Headers:
 
     klog.dead-letter.reason     why the row cannot be written
-    klog.dead-letter.topic      the topic that it was for; none where it named none
-    klog.dead-letter.partition  what its column said, if anything
-    klog.dead-letter.timestamp  its time in ms since the epoch, that of staging where it was too
-                                large and had none
-    klog.dead-letter.writer     the writer's name and its batch: `<name>/<number>`
-    klog.dead-letter.row        where it was: `<task>/<row>`, both from 0
-    klog.dead-letter.attempt    1; of a dead letter that was written again in vain, one more
+    klog.dead-letter.topic      the topic of the row; absent if it named none
+    klog.dead-letter.partition  the value of its column `partition`; absent if that was null
+    klog.dead-letter.timestamp  its timestamp in ms since the epoch; the time of staging if it is
+                                too large and had none
+    klog.dead-letter.writer     the writer's name and its batch, `<name>/<number>`, or the write id
+    klog.dead-letter.row        `<task>/<row>`, both from 0
+    klog.dead-letter.attempt    1; one more each time the dead letter is written again and rejected
 
-Of headers of these names that the row brought itself, only the last attempt counts.
+If the row has headers of these names, only the last attempt counts; the others are dropped.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klog.connector.sink.columns import as_bytes, as_headers, as_milliseconds, as_partitions
-from klog.connector.sink.rows import RefusedError
-from klog.logformat.arrow import Column, bounds_of
-from klog.logformat.headers import HEADER_TYPE, HEADERS_TYPE
-from klog.logformat.index import Longs
+from klog.connector.sink.write_columns import as_bytes, as_headers, as_milliseconds, as_partitions
+from klog.connector.sink.write_rows import RejectedRowsError
+from klog.logformat.array_types import Longs
+from klog.logformat.batches.arrow_columns import Column, element_bounds
+from klog.logformat.batches.record_headers import HEADER_TYPE, HEADERS_TYPE
 
 PREFIX = "klog.dead-letter."
 ATTEMPT = f"{PREFIX}attempt"
@@ -38,7 +38,13 @@ _NO_TIME = -1
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The topic for dead letters, and whose write and which task they are of."""
+    """Makes the dead letters of one task.
+
+    Attributes:
+        topic: The topic for dead letters.
+        writer: The writer's name and batch, or the write id.
+        task: The number of the task.
+    """
 
     topic: str
     writer: str
@@ -48,79 +54,89 @@ class DeadLetters:
         self,
         topic: str | None,
         columns: Mapping[str, Column],
-        refused: RefusedError,
+        error: RejectedRowsError,
         numbers: Longs,
     ) -> pa.RecordBatch:
-        """Give the rows that were refused as dead letters, in their order."""
-        wrong = np.flatnonzero(refused.wrong)
-        own = {name: _whole(column).take(pa.array(wrong)) for name, column in columns.items()}
-        nothing = pa.nulls(len(wrong))
-        key, value = as_bytes(own.get("key", nothing)), as_bytes(own["value"])
-        given = as_headers(own.get("headers", nothing))
-        said = {
-            "reason": [refused.why(row) for row in wrong.tolist()],
-            "topic": [topic] * len(wrong),
-            "partition": as_partitions(own.get("partition", nothing)).to_pylist(),
-            "timestamp": _times(own.get("timestamp", nothing)),
-            "writer": [self.writer] * len(wrong),
-            "row": [f"{self.task}/{row}" for row in numbers[wrong].tolist()],
-            "attempt": _attempts(given, len(wrong)),
+        """Return the dead letters of rejected rows, in their order.
+
+        Args:
+            topic: The topic of the rows; None if they named none.
+            columns: The columns of rows.
+            error: Which of the rows are rejected, and why.
+            numbers: The numbers of all these rows among the rows of the task.
+        """
+        rejected = np.flatnonzero(error.is_rejected)
+        count = len(rejected)
+        arrays = {
+            name: _as_array(column).take(pa.array(rejected)) for name, column in columns.items()
         }
-        headers = _with(given, said, len(wrong))
+        nulls = pa.nulls(count)
+        key, value = as_bytes(arrays.get("key", nulls)), as_bytes(arrays["value"])
+        row_headers = as_headers(arrays.get("headers", nulls))
+        facts = {
+            "reason": [error.reason(row) for row in rejected.tolist()],
+            "topic": [topic] * count,
+            "partition": as_partitions(arrays.get("partition", nulls)).to_pylist(),
+            "timestamp": _timestamps(arrays.get("timestamp", nulls)),
+            "writer": [self.writer] * count,
+            "row": [f"{self.task}/{row}" for row in numbers[rejected].tolist()],
+            "attempt": _attempts(row_headers, count),
+        }
+        headers = _add_headers(row_headers, facts, count)
         return pa.RecordBatch.from_arrays([key, value, headers], ["key", "value", "headers"])
 
 
-def _whole(column: Column) -> pa.Array:
+def _as_array(column: Column) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _times(column: pa.Array) -> list[int | None]:
-    times = as_milliseconds(column, _NO_TIME)
-    return [None if time == _NO_TIME else time for time in times.tolist()]
+def _timestamps(column: pa.Array) -> list[int | None]:
+    timestamps = as_milliseconds(column, _NO_TIME)
+    return [None if time == _NO_TIME else time for time in timestamps.tolist()]
 
 
-def _parts(headers: pa.Array | None, rows: int) -> tuple[pa.Array, Longs]:
-    """Give all headers, those without a name under an empty one, and the row of each."""
+def _flatten_headers(headers: pa.Array | None, count: int) -> tuple[pa.Array, Longs]:
+    """Return the headers of all rows, null names as empty ones, and the row of each header."""
     if headers is None:
         return pa.array([], HEADER_TYPE), np.zeros(0, np.int64)
     counts = pc.list_value_length(headers).fill_null(0).to_numpy()
-    all_of_them = headers.flatten()
-    names = pc.struct_field(all_of_them, "key").fill_null("")
-    values = pc.struct_field(all_of_them, "value")
-    made = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE))
-    return made, np.repeat(np.arange(rows), counts)
+    flat = headers.flatten()
+    names = pc.struct_field(flat, "key").fill_null("")
+    values = pc.struct_field(flat, "value")
+    flat = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE))
+    return flat, np.repeat(np.arange(count), counts)
 
 
-def _attempts(headers: pa.Array | None, rows: int) -> list[str]:
-    """Count on from the last attempt that a row's headers tell; 1 where none does."""
-    attempts = np.ones(rows, np.int64)
-    found, row_of = _parts(headers, rows)
-    is_attempt = pc.equal(pc.struct_field(found, "key"), ATTEMPT).to_numpy(False)
-    values = pc.struct_field(found, "value").filter(pa.array(is_attempt)).to_pylist()
-    for row, value in zip(row_of[is_attempt].tolist(), values, strict=True):
+def _attempts(headers: pa.Array | None, count: int) -> list[str]:
+    """Return one more than the last attempt in each row's headers, and 1 for rows without any."""
+    attempts = np.ones(count, np.int64)
+    flat, header_rows = _flatten_headers(headers, count)
+    is_attempt = pc.equal(pc.struct_field(flat, "key"), ATTEMPT).to_numpy(False)
+    values = pc.struct_field(flat, "value").filter(pa.array(is_attempt)).to_pylist()
+    for row, value in zip(header_rows[is_attempt].tolist(), values, strict=True):
         if value is not None and value.isdigit() and len(value) < 10:
             attempts[row] = int(value) + 1
     return [str(attempt) for attempt in attempts.tolist()]
 
 
-def _with(
-    headers: pa.Array | None, said: Mapping[str, Sequence[object]], rows: int
+def _add_headers(
+    headers: pa.Array | None, facts: Mapping[str, Sequence[object]], count: int
 ) -> pa.ListArray:
-    """Put what is said of the rows behind the headers that they came with, but for their own."""
-    given, row_of = _parts(headers, rows)
-    own = pc.starts_with(pc.struct_field(given, "key"), PREFIX).to_numpy(False)
-    given, row_of = given.filter(pa.array(~own)), row_of[~own]
-    names, values, rows_said = [], [], []
-    for name, column in said.items():
+    """Return the rows' headers without those of klog's names, followed by the facts."""
+    flat, header_rows = _flatten_headers(headers, count)
+    is_own = pc.starts_with(pc.struct_field(flat, "key"), PREFIX).to_numpy(False)
+    flat, header_rows = flat.filter(pa.array(~is_own)), header_rows[~is_own]
+    names, values, fact_rows = [], [], []
+    for name, column in facts.items():
         for row, value in enumerate(column):
             if value is not None:
                 names.append(f"{PREFIX}{name}")
                 values.append(str(value).encode())
-                rows_said.append(row)
+                fact_rows.append(row)
     added = pa.StructArray.from_arrays(
         [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=list(HEADER_TYPE)
     )
-    order = np.concatenate([row_of, np.array(rows_said, np.int64)])
-    all_of_them = pa.concat_arrays([given, added]).take(pa.array(np.argsort(order, kind="stable")))
-    bounds = bounds_of(np.bincount(order, minlength=rows)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(bounds), all_of_them, type=HEADERS_TYPE)
+    rows = np.concatenate([header_rows, np.array(fact_rows, np.int64)])
+    flat = pa.concat_arrays([flat, added]).take(pa.array(np.argsort(rows, kind="stable")))
+    bounds = element_bounds(np.bincount(rows, minlength=count)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(bounds), flat, type=HEADERS_TYPE)

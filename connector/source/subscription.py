@@ -1,64 +1,82 @@
 """Which partitions a read means: `subscribe`, `subscribePattern` or `assign` against a root.
 
-A pattern is searched for in the name, as Spark's connector does, and never takes Kafka's internal
-topics. A topic or partition that was named and is not there is an error that lists what is.
+The rule: a pattern is searched for in the name, as Spark's connector does, and never takes Kafka's
+internal topics. A topic or partition that is named and missing is an error that lists the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from klog.connector.log.partition import Look, TopicPartition
-from klog.connector.options import ReadOptions
+from klog.connector.options.consumer_strategy import (
+    Assign,
+    ConsumerStrategy,
+    Subscribe,
+    SubscribePattern,
+)
+from klog.connector.snapshot import Snapshot
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, OptionError, UnsupportedFormatError
-from klog.logformat.names import INTERNAL_TOPICS
+from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
 
-_SHOWN = 20
+_MAX_LISTED_TOPICS = 20
 
 
-def subscribed(options: ReadOptions, look: Look) -> list[TopicPartition]:
-    """Give the partitions a read is about, in order, of those that a look saw.
+def subscribed_partitions(strategy: ConsumerStrategy, snapshot: Snapshot) -> list[TopicPartition]:
+    """Return the partitions that a read subscribes to, in order.
 
-    Only topics that the options mean are asked for their partitions. Raises `OptionError`.
+    Only the partitions of topics that the strategy takes are looked up.
+
+    Raises:
+        OptionError: A topic or partition that the strategy names is not in the snapshot.
     """
-    topics = look.topics
-    if options.assigned is not None:
-        return sorted(_assigned(options.assigned, look))
-    if options.pattern is not None:
-        wanted = [
-            topic
-            for topic in sorted(topics)
-            if options.pattern.search(topic) and topic not in INTERNAL_TOPICS and topic in topics
-        ]
+    if isinstance(strategy, Assign):
+        return sorted(_assigned_partitions(strategy, snapshot))
+    topics = snapshot.topics
+    if isinstance(strategy, SubscribePattern):
+        names = [name for name in sorted(topics) if _matches(strategy, name) and name in topics]
     else:
-        wanted = sorted(options.topics or ())
-        for topic in options.topics or ():
-            _check_topic("subscribe", topic, look)
-    return [TopicPartition(topic, number) for topic in wanted for number in topics[topic]]
+        names = _subscribed_topics(strategy, snapshot)
+    return [TopicPartition(name, partition) for name in names for partition in topics[name]]
 
 
-def _assigned(assigned: Iterable[tuple[str, int]], look: Look) -> Iterable[TopicPartition]:
-    topics = look.topics
-    for topic, partition in assigned:
-        _check_topic("assign", topic, look)
-        if partition not in topics[topic]:
-            numbers = ", ".join(map(str, topics[topic]))
-            raise OptionError(f"assign: topic {topic} has no partition {partition}, but {numbers}")
-        yield TopicPartition(topic, partition)
+def _matches(strategy: SubscribePattern, topic: str) -> bool:
+    return strategy.pattern.search(topic) is not None and topic not in INTERNAL_TOPICS
 
 
-def _check_topic(option: str, topic: str, look: Look) -> None:
-    topics = look.topics
+def _subscribed_topics(strategy: Subscribe, snapshot: Snapshot) -> list[str]:
+    for topic in strategy.topics:
+        _check_topic("subscribe", topic, snapshot)
+    return sorted(strategy.topics)
+
+
+def _assigned_partitions(strategy: Assign, snapshot: Snapshot) -> Iterator[TopicPartition]:
+    topics = snapshot.topics
+    for name in strategy.partitions:
+        _check_topic("assign", name.topic, snapshot)
+        if name.partition not in topics[name.topic]:
+            partitions = ", ".join(map(str, topics[name.topic]))
+            raise OptionError(
+                f"assign: there is no partition {name.partition} of topic {name.topic}. Use one of "
+                f"{partitions}"
+            )
+        yield name
+
+
+def _check_topic(option: str, topic: str, snapshot: Snapshot) -> None:
+    topics = snapshot.topics
     if topic in topics:
         return
-    there = sorted(name for name in topics if is_there(name, topics))
-    listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
-    here = f"the topics here are {listed}" if there else look.no_topics
-    raise OptionError(f"{option}: {look.missing(topic)}; {here}")
+    names = sorted(name for name in topics if topic_exists(name, topics))
+    listed = ", ".join(names[:_MAX_LISTED_TOPICS]) + (
+        ", ..." if len(names) > _MAX_LISTED_TOPICS else ""
+    )
+    step = f"the topics here are {listed}" if names else snapshot.no_topics_hint
+    raise OptionError(f"{option}: {snapshot.missing_topic_reason(topic)}; {step}")
 
 
-def is_there(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:
-    """Tell whether a topic is there: so is one that cannot be read, where another is asked for."""
+def topic_exists(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:
+    """Return whether a topic exists; also one that cannot be read, as another topic is meant."""
     try:
         return topic in topics
     except (CorruptRecordError, UnsupportedFormatError):

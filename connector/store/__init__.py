@@ -1,1 +1,1 @@
-"""The door to every store: list a directory, read a range, know a file again."""
+"""Files on every kind of store: listed, read by ranges, and put if absent."""

@@ -1,7 +1,7 @@
-"""Read files of any scheme that fsspec knows; nothing is written through it.
+"""Files of any scheme that fsspec knows, to read. Nothing is written through fsspec.
 
 No generic call of fsspec is atomic (`mode="create"` is exists-then-write in most of its file
-systems), so a scheme that can be written has a strategy of its own beside this file.
+systems), so each scheme that klog writes to has a store of its own.
 """
 
 from __future__ import annotations
@@ -11,154 +11,162 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from klog.connector.store.files import Entry, check_size, entry_names_after
-from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
+from klog.connector.store.secret_redaction import chainable, redact
 from klog.errors import FileTooLargeError, KlogError, without_passwords
+
+_VERSION_KEYS = (
+    "ETag", "etag", "version_id", "md5", "mtime", "LastModified", "modified", "created",
+)  # fmt: skip
+"""What file systems call the version of a file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Words:
-    """How errors are told: without what is secret in the options or in the URL."""
+class ErrorTranslator:
+    """Translates the errors of a file system to klog's, without secrets.
 
-    storage: Storage
-    passwords: tuple[str, ...]
+    Attributes:
+        storage: The options that the file system was made with.
+        url_secrets: The secrets of the URL.
+    """
+
+    storage: StorageOptions
+    url_secrets: tuple[str, ...]
 
     @contextmanager
-    def of(self, path: str) -> Iterator[None]:
-        """Restate what a file system's own code raises as a `KlogError` that names the path.
+    def errors_of(self, path: str) -> Iterator[None]:
+        """Raise errors of the code inside as `KlogError`s that name the path.
 
-        What is missing, or no directory, is for the caller to know and stays.
+        A missing file, and a file that is not a directory, keep their classes.
         """
         try:
             yield
         except (FileNotFoundError, NotADirectoryError) as exc:
             if self._cause(exc) is not None:
                 raise
-            missing = isinstance(exc, FileNotFoundError)
-            kind = FileNotFoundError if missing else NotADirectoryError
-            raise kind(without_passwords(path)) from None
-        except KeyError as exc:  # What some archives say of a name that is not in them.
+            is_missing = isinstance(exc, FileNotFoundError)
+            error_class = FileNotFoundError if is_missing else NotADirectoryError
+            raise error_class(without_passwords(path)) from None
+        except KeyError as exc:  # What some archives raise for a name that they do not have.
             raise FileNotFoundError(without_passwords(path)) from self._cause(exc)
         except FileTooLargeError:
             raise
-        # Each of fsspec's file systems raises what the client library behind it does, and those
-        # have no class in common.
-        except Exception as exc:  # noqa: BLE001 - it is raised again, in words
-            said = self.storage.redacted(f"{type(exc).__name__}: {exc}", self.passwords)
+        # Each of fsspec's file systems raises what the client library under it raises, and those
+        # errors have no class in common.
+        except Exception as exc:  # noqa: BLE001 - it is raised again, translated
+            message = redact(f"{type(exc).__name__}: {exc}", self.storage, self.url_secrets)
             raise KlogError(
-                f"{path}: cannot be read: {said}. Check the URL, and that what it names is whole"
+                f"{path}: cannot be read: {message}. Check the URL, and that the file is complete"
             ) from self._cause(exc)
 
     def _cause(self, exc: Exception) -> Exception | None:
-        return self.storage.cause(exc, self.passwords)
+        return chainable(exc, self.storage, self.url_secrets)
 
 
 class FsspecFile:
     """A file of any fsspec file system, read by ranges."""
 
-    def __init__(self, system: Any, path: str, words: Words) -> None:
-        """Ask the store for the file's size and identity."""
-        self._system, self._path, self._words = system, path, words
-        with words.of(path):
+    def __init__(self, system: Any, path: str, translator: ErrorTranslator) -> None:
+        """Ask the store for the file's size and version."""
+        self._system, self._path, self._translator = system, path, translator
+        with translator.errors_of(path):
             info = system.info(path)
             self.size_bytes = int(info["size"])
             self.identity = self.stamp = _version(info)
 
-    def read(self, begin: int, end: int) -> bytes:
-        """Read from `begin` to before `end`."""
-        behind = min(end, self.size_bytes)
-        if begin >= behind:
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from position `start` to before `end`."""
+        end = min(end, self.size_bytes)
+        if start >= end:
             return b""
-        with self._words.of(self._path):
-            data = bytes(self._system.cat_file(self._path, begin, behind))
-        if len(data) > behind - begin:
+        with self._translator.errors_of(self._path):
+            data = bytes(self._system.cat_file(self._path, start, end))
+        if len(data) > end - start:
             # A web server without ranges sends the whole file, and fsspec passes it on.
             if len(data) != self.size_bytes:
                 raise KlogError(
-                    f"{self._path}: {len(data)} bytes came where {behind - begin} were asked for. "
-                    "Read it from a server that knows ranges, or from a copy on disk"
+                    f"{self._path}: the server sent {len(data)} bytes instead of {end - start}. "
+                    "Read the file from a server that supports ranges, or from a copy on disk"
                 )
-            data = data[begin:behind]
+            data = data[start:end]
         return data
 
     def close(self) -> None:
-        """Hold nothing open between reads."""
+        """Do nothing: nothing is open between reads."""
 
 
 class FsspecStore:
-    """Any file system that fsspec knows, for reading."""
+    """Any file system that fsspec knows, to read."""
 
-    reads_at_once = 8
+    max_parallel_reads = 8
 
     def __init__(
-        self, system: Any, storage: Storage = NOTHING_GIVEN, passwords: tuple[str, ...] = ()
+        self,
+        system: Any,
+        storage: StorageOptions = NO_STORAGE_OPTIONS,
+        url_secrets: tuple[str, ...] = (),
     ) -> None:
-        """Take the file system that fsspec made for the scheme, and what it was made with.
+        """Take a file system.
 
-        `passwords` are those of the URL, which no message shows.
+        Args:
+            system: The file system that fsspec made for the scheme.
+            storage: The options that it was made with.
+            url_secrets: The secrets of the URL, which no message shows.
         """
-        self._system, self._words = system, Words(storage, passwords)
+        self._system, self._translator = system, ErrorTranslator(storage, url_secrets)
 
-    def entries(self, directory: str) -> list[Entry]:
-        """List a directory, asking the store anew."""
-        with self._words.of(directory):
+    def entries(self, directory: str) -> list[DirectoryEntry]:
+        """Return the names in a directory, as they are now and not as fsspec remembers them."""
+        with self._translator.errors_of(directory):
             self._system.invalidate_cache(directory)
-            listed = self._system.ls(directory, detail=True)
-            # Some file systems list nothing where there is nothing.
-            if not listed and not self._system.exists(directory):
+            infos = self._system.ls(directory, detail=True)
+            # Some file systems return an empty list for a missing directory.
+            if not infos and not self._system.exists(directory):
                 raise FileNotFoundError(directory)
-        found = []
-        for info in listed:
+        entries = []
+        for info in infos:
             path = str(info["name"]).rstrip("/")
             name = path.rsplit("/", 1)[-1]
             try:
-                size = 0 if info["type"] == "directory" else self._size(info)
-            except FileNotFoundError:  # A dead link of a page, or deleted meanwhile.
+                size_bytes = 0 if info["type"] == "directory" else self._size_bytes(info)
+            except FileNotFoundError:  # A dead link of a page, or deleted since.
                 continue
             if name and path.strip("/") != directory.strip("/"):
-                found.append(Entry(name, path, size, info["type"] == "directory"))
+                entries.append(DirectoryEntry(name, path, size_bytes, info["type"] == "directory"))
             elif name and info["type"] == "file" and not str(info["name"]).endswith("/"):
                 raise NotADirectoryError(without_passwords(f"{directory} is a file"))
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted(entries, key=lambda entry: entry.name)
 
-    def _size(self, info: dict[str, Any]) -> int:
-        """Give a file's size, asking for it where a listing does not say, as a web server's."""
+    def _size_bytes(self, info: dict[str, Any]) -> int:
+        """Return a file's size; some listings, such as a web server's, do not have it."""
         if info.get("size") is not None:
             return int(info["size"])
-        with self._words.of(str(info["name"])):
+        with self._translator.errors_of(str(info["name"])):
             return int(self._system.info(info["name"])["size"])
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """List the names that sort after `name`."""
+        """Return the names after `name`, sorted."""
         return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> FsspecFile:
-        """Open a file."""
-        return FsspecFile(self._system, path, self._words)
+        """Open a file to read ranges."""
+        return FsspecFile(self._system, path, self._translator)
 
-    def read(self, path: str, most_bytes: int | None = None) -> bytes:
-        """Read a whole file."""
-        with self._words.of(path):
-            if most_bytes is None:
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        """Return the bytes of a small file."""
+        with self._translator.errors_of(path):
+            if max_bytes is None:
                 return bytes(self._system.cat_file(path))
-            # Not by its size first: asked for that, some file systems say of every error that the
-            # file is missing.
-            data = bytes(self._system.cat_file(path, 0, most_bytes + 1))
-            check_size(path, len(data), most_bytes)
+            # The size is not asked for first: some file systems answer every error of that call by
+            # "the file is missing".
+            data = bytes(self._system.cat_file(path, 0, max_bytes + 1))
+            check_size(path, len(data), max_bytes)
         return data
 
 
 def _version(info: dict[str, Any]) -> str:
-    for key in (
-        "ETag",
-        "etag",
-        "version_id",
-        "md5",
-        "mtime",
-        "LastModified",
-        "modified",
-        "created",
-    ):
+    for key in _VERSION_KEYS:
         if info.get(key) is not None:
             return f"{info['size']}-{info[key]}"
     return str(info["size"])

@@ -1,0 +1,1 @@
+"""A topic's commit log: its commits, checkpoints and state, and the topics of a klog root."""

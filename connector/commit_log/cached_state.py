@@ -1,0 +1,37 @@
+"""What a process remembers of a log, held to the log as it is loaded now.
+
+The rule (docs/commit-protocol.md, Lost commits): the last commit of a state that a process has
+loaded is a fact about the log. If the log has another write at this version, the commit was lost
+and another was put in its place. The log is another one, and the state says nothing of it, only if
+it has another topic id and no write in common: its folder was deleted and made again by hand. A
+topic that was deleted and made again by klog stays in its log, with all its writes.
+"""
+
+from __future__ import annotations
+
+from klog.connector.commit_log.commit_log_paths import TopicPaths
+from klog.connector.commit_log.lost_commit_errors import replaced_commit_error
+from klog.connector.commit_log.topic_state import TopicState
+
+
+def is_of_another_log(known: TopicState, state: TopicState) -> bool:
+    """Return whether a log that has commits is not the one of the known state."""
+    if state.version < 0 or known.version < 0:
+        return False
+    if known.topic_id and known.topic_id == state.topic_id:
+        return False
+    return known.writes.keys().isdisjoint(state.writes.keys())
+
+
+def check_not_replaced(paths: TopicPaths, known: TopicState, state: TopicState) -> None:
+    """Raise `ForkedCommitError` where a log lacks the last commit of a known state of it.
+
+    The log has reached that version; where it no longer remembers the write, nothing can be said.
+    """
+    version = known.version
+    if version < 0 or state.writes.get(known.last_write_id) == version:
+        return
+    if not state.remembers(version) or is_of_another_log(known, state):
+        return
+    write_id = next((key for key, value in state.writes.items() if value == version), "none")
+    raise replaced_commit_error(paths.commit(version), version, write_id, known.last_write_id)

@@ -1,0 +1,123 @@
+"""What a commit adds and takes out, in a Parquet file beside it, where that is very much.
+
+The rule: a commit whose JSON would be larger than 1 MiB names a sidecar, which is on the store
+before the commit is, and which has the segments of `add`, `remove` and `forget`, in their order, a
+row each. Its name says the version, the write, its length and its CRC-32C: a commit whose sidecar
+is not there, or not what its name says, cannot be read, and nothing stands in for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import google_crc32c
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from klog.connector.commit_log import commit_json, commit_sidecar, parquet_tables, segment_entries
+from klog.connector.commit_log.commit import Actions, Commit
+from klog.connector.commit_log.commit_log_paths import SidecarName
+from klog.connector.commit_log.file_size_limits import MAX_TABLE_BYTES
+from klog.connector.commit_log.format_versions import FIRST_VERSION, check_format
+from klog.connector.commit_log.json_fields import check_segment_file
+from klog.connector.commit_log.parquet_tables import DAMAGE
+from klog.errors import KlogError, UnsupportedFormatError
+
+MAX_JSON_BYTES = 1 << 20
+"""A commit that is larger has a sidecar."""
+_KEY = b"klog"
+_TEXTS = ["codec", "origin", "action"]
+"""Columns of few values have a dictionary. With one of file names, a reader would take it for a
+small file that holds very much, and read it the slow way (`parquet.py`)."""
+_ACTION = pa.field("action", pa.string())
+_NULLABLE = pa.schema([field.with_nullable(True) for field in segment_entries.SCHEMA])
+
+
+def encode_sidecar(commit: Commit) -> tuple[SidecarName, bytes]:
+    """Give what of a commit goes into its sidecar, and the name that this must have.
+
+    Raises `KlogError` for one that no reader would take.
+    """
+    actions = commit.actions
+    rows_count = len(actions.add) + len(actions.remove) + len(actions.purge)
+    if rows_count > parquet_tables.MAX_ROWS:
+        raise _too_large(commit, f"{rows_count} segments", f"{parquet_tables.MAX_ROWS}")
+    added = segment_entries.to_table(actions.add).cast(_NULLABLE)
+    others = [
+        pa.table({"file": pa.array(files, pa.string())}).append_column(
+            _ACTION, pa.array([action] * len(files), pa.string())
+        )
+        for action, files in (("remove", actions.remove), ("forget", actions.purge))
+    ]
+    added = added.append_column(_ACTION, pa.array(["add"] * len(added), pa.string()))
+    rows = pa.concat_tables([added, *others], promote_options="default")
+    said = json.dumps({"format": actions.format, "since": FIRST_VERSION[actions.format]}).encode()
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        rows.replace_schema_metadata({_KEY: said}), sink, compression="zstd", use_dictionary=_TEXTS
+    )
+    data = sink.getvalue().to_pybytes()
+    if len(data) > MAX_TABLE_BYTES:
+        raise _too_large(commit, f"a sidecar of {len(data)} bytes", f"{MAX_TABLE_BYTES}")
+    write = sha256(commit.write_id.encode()).hexdigest()[:16]
+    return SidecarName(commit.version, write, len(data), google_crc32c.value(data)), data
+
+
+def _too_large(commit: Commit, has: str, most: str) -> KlogError:
+    return KlogError(
+        f"commit {commit.version} ({commit.operation}) would have {has}, at most {most} are read; "
+        "nothing was committed. Write it in several commits"
+    )
+
+
+def decode_sidecar(commit: Commit, name: SidecarName, data: bytes, topic: str) -> Commit:
+    """Give the commit with what its sidecar says, which may be anything.
+
+    Raises `UnsupportedFormatError` for bytes that are not those that the name speaks of, that are
+    of a newer format, or no sidecar.
+    """
+    if len(data) != name.size_bytes or google_crc32c.value(data) != name.crc32c:
+        raise UnsupportedFormatError(
+            f"it has {len(data)} bytes, or others than were written: its length or its CRC-32C is "
+            "not the one in its name"
+        )
+    try:
+        rows = parquet_tables.read_table(data)
+        check_format(json.loads((rows.schema.metadata or {})[_KEY]))
+        actions = _actions(commit.actions, rows, topic)
+    except DAMAGE as exc:
+        raise UnsupportedFormatError(f"it is no sidecar: {type(exc).__name__}: {exc}") from exc
+    return replace(commit, actions=actions, size_bytes=commit.size_bytes + len(data))
+
+
+def _actions(actions: Actions, rows: pa.Table, topic: str) -> Actions:
+    add = segment_entries.with_optional_columns(
+        rows.filter(pc.equal(rows["action"], "add"))
+    ).select(segment_entries.SCHEMA.names)
+    columns: list[list[Any]] = [column.to_pylist() for column in add.columns]
+    names = [segment_entries.JSON_NAMES[name] for name in add.column_names]
+    added = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+    return replace(
+        actions,
+        add=tuple(segment_entries.entry_from_json(entry, topic) for entry in added),
+        remove=_files(rows, "remove", topic),
+        purge=_files(rows, "forget", topic),
+    )
+
+
+def _files(rows: pa.Table, action: str, topic: str) -> tuple[str, ...]:
+    files = rows.filter(pc.equal(rows["action"], action))["file"].to_pylist()
+    return tuple(check_segment_file(file, topic) for file in files)
+
+
+def with_sidecar_if_large(made: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
+    """Give a commit with its size, and its sidecar if it is too large to be without."""
+    data = commit_json.encode_commit(made)
+    if len(data) <= commit_sidecar.MAX_JSON_BYTES:
+        return replace(made, size_bytes=len(data)), None
+    name, beside = commit_sidecar.encode_sidecar(made)
+    return replace(made, sidecar=name, size_bytes=len(beside)), (name, beside)

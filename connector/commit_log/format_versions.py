@@ -1,0 +1,40 @@
+"""Versions of the format of klog's JSON and Parquet files, and the klog that first reads each.
+
+The rule: a file has the lowest format that can say what it says, and `since`, the first klog that
+reads it. An older klog refuses the file and says which one to install.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from klog.connector.commit_log.json_fields import shorten
+from klog.errors import UnsupportedFormatError
+
+MIN_FORMAT = 1
+ADOPT_FORMAT = 2
+"""Adds what `klog adopt` needs of a broker's log."""
+MAX_FORMAT = 3
+"""Adds what `klog repair` needs. It is the highest format that this klog reads."""
+FIRST_VERSION = {1: "0.1.0", 2: "0.1.0", 3: "0.2.0"}
+"""The first klog that reads each format."""
+
+
+def check_format(fields: Mapping[str, Any]) -> None:
+    """Refuse a file whose format is newer than this klog.
+
+    Args:
+        fields: The JSON object of the file, with `format` and `since`.
+
+    Raises:
+        UnsupportedFormatError: The format is too new, or not a format.
+    """
+    file_format = fields.get("format")
+    if not isinstance(file_format, int) or isinstance(file_format, bool) or file_format < 1:
+        raise UnsupportedFormatError(f"its format is {shorten(file_format)}")
+    if file_format > MAX_FORMAT:
+        raise UnsupportedFormatError(
+            f"it has format {file_format}, this klog reads up to {MAX_FORMAT}; "
+            f"install klog {str(fields.get('since'))[:100]} or newer"
+        )

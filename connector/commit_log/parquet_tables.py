@@ -1,0 +1,110 @@
+"""Parquet files of klog's own, read whole: checkpoints, their parts and sidecars.
+
+The rule: what a file holds is bounded before it is read, for a small file can hold very much. Its
+footer says so, and the headers of its pages (`parquet_pages.py`), where a value that stands a
+million times is written once. A text that stands in a dictionary is repeated only after it is known
+how much comes of that. Whatever a file's bytes are, there is a table or an error in words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from klog.connector.commit_log.parquet_pages import FileSizes, file_sizes
+from klog.errors import UnsupportedFormatError
+
+MAX_ROWS = 8_000_000
+MAX_BYTES = 2 << 30
+"""Decompressed; a million segments are 300 MB, and stand in parts."""
+_VALUE_BYTES = 8
+"""What a value takes in memory, beside the bytes of a text."""
+
+DAMAGE = (
+    pa.ArrowException, KeyError, ValueError, TypeError, AttributeError, RecursionError
+)  # fmt: skip
+"""What is raised where the rows or the metadata of a file are not what they should be."""
+
+
+def read_schema(data: bytes) -> pa.Schema:
+    """Read the schema of a file that is not larger than may be read.
+
+    Raises `UnsupportedFormatError` for what is no Parquet file, or too large a one.
+    """
+    _sizes_of(data)
+    return _opened(data).schema_arrow
+
+
+def read_table(data: bytes) -> pa.Table:
+    """Read all rows; errors as those of `read_schema`."""
+    sizes = _sizes_of(data)
+    file = _opened(data)
+    try:
+        if sizes.repeated_bytes > MAX_BYTES:
+            texts = _texts(file.schema_arrow)
+            file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+        return _repeated(file.read(use_threads=False))
+    except (pa.ArrowException, OSError, ValueError, IndexError) as exc:
+        raise UnsupportedFormatError(f"its rows cannot be read: {exc}") from exc
+
+
+def _sizes_of(data: bytes) -> FileSizes:
+    """Return what a file holds; raises as `read_schema` does."""
+    try:
+        sizes = file_sizes(data)
+    except ValueError as exc:
+        raise UnsupportedFormatError(f"it is no Parquet file: {exc}") from exc
+    size_bytes = max(sizes.size_bytes, sizes.values * _VALUE_BYTES)
+    if sizes.rows > MAX_ROWS or size_bytes > MAX_BYTES:
+        raise _too_much(sizes.rows, size_bytes)
+    return sizes
+
+
+def _opened(data: bytes) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(pa.BufferReader(data))
+    except (pa.ArrowException, OSError, ValueError) as exc:
+        # What exceeds a limit of Thrift's is an OSError, and a name of a column a ValueError.
+        raise UnsupportedFormatError(f"it is no Parquet file: {exc}") from exc
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    """Return the columns of texts; raises `ValueError` where others may have texts in them too."""
+    texts = []
+    for field in schema:
+        of = field.type.value_type if pa.types.is_list(field.type) else field.type
+        if _is_text(field.type):
+            texts.append(field.name)
+        elif not pa.types.is_integer(of):
+            raise ValueError(f"column {field.name} has {field.type}")
+    return texts
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+def _repeated(table: pa.Table) -> pa.Table:
+    """Write each text that stands in a dictionary where it belongs."""
+    size_bytes = 0
+    for number, field in enumerate(table.schema):
+        if not pa.types.is_dictionary(field.type):
+            continue
+        if not _is_text(field.type):
+            raise ValueError(f"column {field.name} has {field.type}")
+        for chunk in table.column(number).chunks:
+            lengths = pc.binary_length(chunk.dictionary).fill_null(0).to_numpy().astype(np.int64)
+            size_bytes += int(lengths[chunk.indices.drop_null().to_numpy()].sum())
+            if size_bytes > MAX_BYTES:
+                raise _too_much(len(table), size_bytes)
+        texts = table.column(number).cast(pa.string())
+        table = table.set_column(number, field.with_type(pa.string()), texts)
+    return table
+
+
+def _too_much(rows: int, size_bytes: int) -> UnsupportedFormatError:
+    return UnsupportedFormatError(
+        f"it has {rows} rows of {size_bytes} bytes, at most {MAX_ROWS} of {MAX_BYTES} are read"
+    )

@@ -1,0 +1,176 @@
+"""Which kernels a process uses: those that numba compiles, or none and with that the numpy path.
+
+The rule: a process loads kernels once they are worth it. They are worth it when the records that it
+has done without them, and those that it is known to have still to do, are more than loading costs.
+So a process that does not know its future loses at most what loading takes, once more; one that
+knows loses nothing. Spark keeps its Python workers, each of which runs task after task, so the
+count is the process's. Once loaded, kernels are always used (docs/adr/0010 and 0012).
+
+Nothing depends on kernels. If numba is missing, or is installed and cannot be used for any reason,
+all records take the numpy path.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from klog.logformat.batches.encode_compiled import supports_compiled
+from klog.logformat.batches.record_batch import WRAPPER_COUNT, Batches
+from klog.logformat.batches.records_to_write import Records
+from klog.logformat.compiled.kernel_functions import is_in_zip
+from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels, LegacyKernels
+
+Kernels = TypeVar("Kernels")
+
+LOADING_COST_RECORDS = 1 << 22
+"""To read or to write so many records takes some 0.7 s less with kernels; to load them takes 0.6 s,
+and to compile them, once where the code can be kept, 5."""
+_COMPILING_COST_RATIO = 4
+"""How many times as much loading costs in a zip, of which no compiled code is kept. If klog lies in
+folders and there is no place to keep it either, which shows only when kernels are compiled, a
+process loses 1 to 2 s once."""
+
+
+class LazyKernel(Generic[Kernels]):
+    """Kernels that a process loads once they are worth it, and uses from then on."""
+
+    def __init__(self, load: Callable[[], Kernels | None], cost_records: int) -> None:
+        """Begin with no record done.
+
+        Args:
+            load: Returns the kernels, or None if there can be none. It is called for each `get`
+                from the one on that they are worth it for.
+            cost_records: As many records as cost without kernels what loading these costs; below
+                0 they are worth it at once.
+        """
+        self._load = load
+        ratio = _COMPILING_COST_RATIO if is_in_zip(LazyKernel.get) else 1
+        self._cost_records = cost_records * ratio
+
+    def get(self, records: int = 0, remaining: int = 0) -> Kernels | None:
+        """Return the kernels for more records, None if they are not worth it yet.
+
+        Args:
+            records: How many records the caller does now; 0 for records that are counted already.
+            remaining: How many records the process is known to have still to do, these included.
+        """
+        if max(records, remaining) <= self._cost_records:
+            self._cost_records -= records
+            return None
+        self._cost_records = -1
+        return self._load()
+
+
+@cache
+def load_encode_kernels() -> EncodeKernels | None:
+    """Return the kernels that write batches, compiled; None if there can be none.
+
+    Warns if numba is installed and cannot be used. It is done once in a process.
+    """
+
+    def load() -> EncodeKernels:
+        from klog.logformat.compiled import encode_kernels
+
+        encode_kernels.compile_all()
+        return encode_kernels
+
+    return _with_numba(load)
+
+
+@cache
+def load_legacy_kernels() -> LegacyKernels | None:
+    """Return the kernels that read formats v0 and v1, as `load_encode_kernels` does."""
+
+    def load() -> LegacyKernels:
+        from klog.logformat.compiled import legacy_kernels
+
+        legacy_kernels.compile_all()
+        return legacy_kernels
+
+    return _with_numba(load)
+
+
+@cache
+def load_cleaning_kernels() -> CleaningKernels | None:
+    """Return the kernels of compactions, as `load_encode_kernels` does."""
+
+    def load() -> CleaningKernels:
+        from klog.logformat.compiled import hash_table_kernels, record_kernels
+
+        record_kernels.compile_all()
+        hash_table_kernels.compile_all()
+        return CleaningKernels(record_kernels, hash_table_kernels)
+
+    return _with_numba(load)
+
+
+def _with_numba(load: Callable[[], Kernels]) -> Kernels | None:
+    if find_spec("numba") is None:
+        return None
+    try:
+        return load()
+    except Exception as exc:  # noqa: BLE001 - klog does all of it without kernels, too
+        warnings.warn(
+            f"numba is installed but cannot be used, so klog is slower: {type(exc).__name__}: "
+            f"{exc}. Repair numba, or uninstall it",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return None
+
+
+ENCODING = LazyKernel(load_encode_kernels, LOADING_COST_RECORDS)
+"""For all that this process encodes."""
+LEGACY = LazyKernel(load_legacy_kernels, LOADING_COST_RECORDS)
+"""For all messages of formats v0 and v1 that this process reads."""
+CLEANING = LazyKernel(load_cleaning_kernels, LOADING_COST_RECORDS)
+"""For all compactions of this process."""
+
+
+def encode_kernels(records: Records) -> EncodeKernels | None:
+    """Return the kernels to encode records with, and count the records that they support."""
+    return ENCODING.get(len(records)) if supports_compiled(records) else None
+
+
+def legacy_kernels(batches: Batches, first_offset: int) -> LegacyKernels | None:
+    """Return the kernels to read batches with, and count their messages of formats v0 and v1.
+
+    Args:
+        batches: Consecutive batches whose CRCs are checked next.
+        first_offset: The offset after the batch before them.
+    """
+    messages = _legacy_messages(batches, first_offset)
+    return LEGACY.get(messages) if messages else None
+
+
+def legacy_kernels_if_loaded() -> LegacyKernels | None:
+    """Return the kernels to decode batches with whose messages `legacy_kernels` has counted."""
+    return LEGACY.get()
+
+
+def cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None:
+    """Return the kernels to clean segments with, and count their records.
+
+    Args:
+        records: How many records they cost without kernels.
+        remaining: What all compactions cost that the process has still to do, this one included.
+    """
+    return CLEANING.get(records, remaining)
+
+
+def _legacy_messages(batches: Batches, first_offset: int) -> int:
+    """Count messages; those of a wrapper by its offsets, at most one for each of its bytes."""
+    is_legacy = batches.is_legacy
+    if not is_legacy.any():
+        return 0
+    counts = batches.headers["count"].astype(np.int64)
+    next_offsets = batches.next_offsets
+    offsets = np.diff(next_offsets, prepend=min(first_offset, int(next_offsets[0])))
+    offsets = np.minimum(offsets, batches.ends - batches.starts)
+    return int(np.where(counts == WRAPPER_COUNT, offsets, counts)[is_legacy].sum())

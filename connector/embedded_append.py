@@ -1,0 +1,105 @@
+"""Append rows to a topic without Spark: a write with one task.
+
+The rule: the plan, the task's writer and the commit are those of Spark's sink. A writer with a
+transactional id writes each of its versions once: the version is looked up in the state before
+anything is staged, and again in each state that the commit is tried on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from klog.connector.commit_log import append_commit
+from klog.connector.commit_log.append_commit import Writer
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.options.option_table import TRANSACTION_VERSION, TRANSACTIONAL_ID
+from klog.connector.sink.task_writer import InputRows, stage_task
+from klog.connector.sink.write_commit import commit_staged
+from klog.connector.sink.write_plan import plan_append
+from klog.errors import OptionError
+
+_NO_QUERY = ""
+"""The query id of batch writes outside of Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The result of an append.
+
+    Attributes:
+        state: The topic's state after the append.
+        version: The version of its commit. If nothing was committed, because the batch was there
+            already or there were no rows, the version of `state`.
+        offsets: The first and the next offset of the rows of each partition.
+        is_new: Whether this call has committed.
+    """
+
+    state: TopicState
+    version: int
+    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    is_new: bool = True
+
+
+def append(
+    log: CommitLog,
+    state: TopicState,
+    rows: InputRows,
+    commit_info: CommitInfo,
+    options: Mapping[str, str] | None = None,
+    transactional_id: str | None = None,
+    transaction_version: int | None = None,
+) -> AppendResult:
+    """Write rows to a topic and commit them; a column `topic` is ignored.
+
+    Args:
+        log: The topic's commit log.
+        state: A state of the topic.
+        rows: A table, a record batch, or record batches.
+        commit_info: The write, with an id that no other write has.
+        options: Options of a write (`SEGMENT_OPTIONS` of the option table).
+        transactional_id: The writer's name. With it, a version at or below the last one committed
+            writes nothing.
+        transaction_version: The number of the writer's batch.
+
+    Raises:
+        OptionError: An option, a column, the id or the version is wrong; nothing was staged.
+        KlogError: A row cannot be written; the message names it.
+        CommitConflictError, ProducerFencedError, CommitStateUnknownError: As `CommitLog.commit`.
+    """
+    writer = _writer(commit_info.write_id, transactional_id, transaction_version)
+    plan = plan_append(log.paths, state, options or {}, commit_info.write_id)
+    if writer is not None and append_commit.is_committed(state, writer):
+        return AppendResult(state, state.version, is_new=False)
+    task = plan.task_attempt(writer, 0, 0, log.clock())
+    message = stage_task(plan, writer, task, rows, log.store, log.paths.root)
+    staged = message.topics.get(log.paths.topic)
+    if staged is None:
+        staged = plan.topics[log.paths.topic].staged([])
+    if not staged.segments and writer is None:
+        return AppendResult(state, state.version, is_new=False)
+    state, actions = commit_staged(log, state, commit_info, staged, writer)
+    if actions is None:
+        return AppendResult(state, state.version, is_new=False)
+    offsets: dict[int, tuple[int, int]] = {}
+    for segment in actions.add:
+        start_offset, _ = offsets.get(segment["partition"], (segment["base_offset"], 0))
+        offsets[segment["partition"]] = start_offset, segment["next_offset"]
+    return AppendResult(state, state.writes[commit_info.write_id], offsets)
+
+
+def _writer(write_id: str, name: str | None, version: int | None) -> Writer | None:
+    if name is None and version is None:
+        return None
+    if name is None or version is None:
+        raise OptionError(
+            "transactional_id, transaction_version: must be set together, or not at all: a write "
+            "that is repeated is recognised by its version"
+        )
+    TRANSACTIONAL_ID.parser.value("transactional_id", name)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise OptionError(f"transaction_version: must be a whole number, got {version!r}")
+    TRANSACTION_VERSION.parser.value("transaction_version", str(version))
+    return Writer(name, version, _NO_QUERY, write_id)

@@ -1,0 +1,1 @@
+"""A broker's log directory, read as a snapshot and never written."""

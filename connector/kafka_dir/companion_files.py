@@ -1,0 +1,43 @@
+"""Files that a broker keeps next to its logs: indexes, snapshots, checkpoints, metadata.
+
+The rule: no such file is needed. One that is missing, is not a regular file, or is larger than any
+of its kind can be, counts as malformed: the log says what it would say.
+"""
+
+from __future__ import annotations
+
+from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES, ReadableStore
+from klog.errors import InvalidFileError
+
+MAX_INDEX_BYTES = 256 << 20
+"""An index of the largest segment, 2 GiB, has an entry of 8 or 12 bytes for every batch, of some
+hundred bytes at least; a broker's own have `segment.index.bytes`, 10 MiB. Snapshots of producers,
+of some 50 bytes each, and transaction indexes are smaller. It is for memory, not a rule of Kafka's.
+"""
+MAX_TEXT_BYTES = 64 << 20
+"""A file with a line for each partition, or for each leader epoch: 200,000 lines of the longest
+names."""
+_MAX_BYTES = {
+    "partition.metadata": MAX_SMALL_FILE_BYTES,
+    "meta.properties": MAX_SMALL_FILE_BYTES,
+    ".kafka_cleanshutdown": MAX_SMALL_FILE_BYTES,
+    "leader-epoch-checkpoint": MAX_TEXT_BYTES,
+    "cleaner-offset-checkpoint": MAX_TEXT_BYTES,
+    "log-start-offset-checkpoint": MAX_TEXT_BYTES,
+    "recovery-point-offset-checkpoint": MAX_TEXT_BYTES,
+    "replication-offset-checkpoint": MAX_TEXT_BYTES,
+    "klog-export.unfinished": MAX_TEXT_BYTES,
+}
+
+
+def max_bytes_of(name: str) -> int:
+    """Return how large a file of this name may be."""
+    return _MAX_BYTES.get(name, MAX_INDEX_BYTES)
+
+
+def read_companion_file(store: ReadableStore, path: str) -> bytes | None:
+    """Read such a file; return None if it is missing or cannot be one."""
+    try:
+        return store.read(path, max_bytes_of(path.rpartition("/")[2]))
+    except (FileNotFoundError, InvalidFileError):
+        return None

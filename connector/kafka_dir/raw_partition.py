@@ -1,0 +1,133 @@
+"""A partition of a raw root: its bounds, its segments, and where each segment's offsets end.
+
+The rule: the offsets of a segment end before the base offset of the next one, its bytes with its
+file. Only the active segment, the last, ends where `log_end` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from klog.connector.kafka_dir.log_bounds import LogEnd
+from klog.connector.kafka_dir.partition_directory import (
+    MAX_LISTING_TRIES,
+    PartitionDirectory,
+    Segment,
+)
+from klog.connector.kafka_dir.segment_reader import SegmentReader
+from klog.connector.store.readable_store import ReadableStore
+from klog.connector.topic_partition import TopicPartition
+
+T = TypeVar("T")
+
+
+class RawPartitionReader(Protocol):
+    """Answers questions about a raw partition from its bytes."""
+
+    def last_stable_offset(self, log: RawPartition) -> int:
+        """Return the last stable offset."""
+
+    def offset_for_time(self, log: RawPartition, timestamp_ms: int, end_offset: int) -> int | None:
+        """Return the first offset of at least this time below `end_offset`, if any."""
+
+    def relist(self, log: RawPartition) -> RawPartition:
+        """Return the partition with its files listed again and the same log end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawPartition:
+    """A partition of a raw root as of one listing.
+
+    Attributes:
+        name: Topic and number.
+        topic_id: The topic's id, empty if the directory names none.
+        root: The log directory as the user wrote it.
+        store: The store that has it.
+        directory: The partition's files.
+        log_start: The log start offset.
+        log_end: The log end offset, or the high watermark while a broker runs.
+        active_end: Where the active segment's readable bytes end, whatever the high watermark.
+        is_locked_by_broker: Whether a broker runs on the log directory.
+    """
+
+    name: TopicPartition
+    topic_id: str
+    root: str
+    store: ReadableStore
+    directory: PartitionDirectory
+    log_start: int
+    log_end: int
+    active_end: LogEnd
+    is_locked_by_broker: bool
+    _reader: RawPartitionReader = field(repr=False, compare=False)
+
+    def last_stable_offset(self) -> int:
+        """Return the first offset of the earliest open transaction, else the log end."""
+        return self._reader.last_stable_offset(self)
+
+    def offset_for_time(self, timestamp_ms: int, end_offset: int) -> int | None:
+        """Return the first offset of at least this time below `end_offset`; None if none has it."""
+        return self._reader.offset_for_time(self, timestamp_ms, end_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the readable bytes of its segments."""
+        return sum(
+            self.active_end.position if self.is_active(segment) else segment.log.size_bytes
+            for segment in self.segments
+        )
+
+    @property
+    def segment_count(self) -> int:
+        """Return the number of segments that are not empty."""
+        return sum(segment.log.size_bytes > 0 for segment in self.segments)
+
+    @property
+    def readable_end(self) -> int:
+        """Return the offset after the last complete record, whatever the high watermark."""
+        return self.active_end.next_offset
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Return the segments in order of base offset."""
+        return self.directory.segments
+
+    def is_active(self, segment: Segment) -> bool:
+        """Return whether a segment is the one that a broker appends to."""
+        return segment is self.directory.segments[-1]
+
+    def segments_with_ends(self) -> list[tuple[Segment, int]]:
+        """Return each segment with the offset that all of its own are below."""
+        next_bases = [segment.base_offset for segment in self.segments[1:]]
+        return list(zip(self.segments, [*next_bases, self.active_end.next_offset], strict=False))
+
+    def readable_bytes(self, reader: SegmentReader) -> int:
+        """Return how many bytes of an open segment may be read.
+
+        A segment may have grown since it was listed, if it was rolled meanwhile.
+        """
+        size = reader.file.size_bytes
+        return min(self.active_end.position, size) if self.is_active(reader.segment) else size
+
+    def open(self, segment: Segment) -> SegmentReader:
+        """Open one of the segments. Raises `FileNotFoundError` as `SegmentReader` does."""
+        return SegmentReader(self.store, segment)
+
+    def retry_if_replaced(self, read: Callable[[RawPartition], T]) -> T:
+        """Return `read` of this partition; list its files again if a segment was replaced.
+
+        Args:
+            read: Raises `FileNotFoundError` if a segment has gone or is another file.
+
+        Raises:
+            FileNotFoundError: If the whole root has to be listed again.
+        """
+        log = self
+        for _ in range(MAX_LISTING_TRIES - 1):
+            try:
+                return read(log)
+            except FileNotFoundError:
+                log = self._reader.relist(self)
+        return read(log)

@@ -1,1 +1,0 @@
-"""A topic's state: its partitions, their segments and the bounds that a reader may trust."""

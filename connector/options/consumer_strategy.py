@@ -1,0 +1,33 @@
+"""Which partitions a read subscribes to: a closed choice, as Spark's `ConsumerStrategy` is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from klog.connector.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """All partitions of named topics."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribePattern:
+    """All partitions of the topics in whose names the pattern is found."""
+
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Named partitions."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+ConsumerStrategy: TypeAlias = Subscribe | SubscribePattern | Assign

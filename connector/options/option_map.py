@@ -1,0 +1,144 @@
+"""The options of one read or write as Spark hands them over, looked up by rows of the table.
+
+The rule: keys have any case, and every key is accounted for. Spark adds keys of its own, which are
+left alone. A key that only a broker's client understands has no effect and is part of one warning,
+so that a job moves from `format("kafka")` to `format("klog")` by its format and path. A key that
+would change what is written is refused with the option to use instead. Any other key is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from klog.connector.options.option import Mode, Option, Use
+from klog.connector.options.option_table import OPTION_TABLE, PARTITIONERS
+from klog.connector.options.storage_options import STORAGE_PREFIX
+from klog.connector.options.unknown_options import unknown_option
+from klog.errors import OptionError
+
+T = TypeVar("T")
+
+SPARK_KEYS = {
+    Use.READ: frozenset({"path", "paths", "owner", "provider", "location", "checkpointlocation"}),
+    Use.WRITE: frozenset(
+        {"path", "owner", "provider", "location", "checkpointlocation", "queryname"}
+    ),
+}
+"""Keys that Spark adds to the user's; also any that begins with `option.`."""
+_CLIENT_KEYS = {
+    Use.READ: re.compile(r"kafka\..+|kafkaconsumer\..+|fetchoffset\..+|groupidprefix"),
+    Use.WRITE: re.compile(r"kafka\..+"),
+}
+"""Keys that only a broker's client understands, but for those that a row names."""
+_NO_EFFECT = {
+    Use.READ: "klog reads files, not brokers",
+    Use.WRITE: "klog writes files, not brokers",
+}
+REFUSED_KEYS = {
+    "kafka.partitioner.class": "klog does not run Java partitioners. Use the option partitioner "
+    f"({', '.join(PARTITIONERS)}) or a column partition",
+    "kafka.key.serializer": "klog writes keys unchanged. Leave it out",
+    "kafka.value.serializer": "klog writes values unchanged. Leave it out",
+    "kafka.interceptor.classes": "klog does not run interceptors. Leave it out",
+    "kafka.transactional.id": "klog has its own option. Use transactionalId, and for a batch write "
+    "transactionVersion",
+}
+"""Keys of a Kafka sink that would change what is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionMap:
+    """The texts of options by their exact names, parsed when they are looked up.
+
+    Attributes:
+        texts: The text of each option that is set.
+        is_streaming: Whether the options are of a stream, which has other defaults.
+    """
+
+    texts: Mapping[str, str]
+    is_streaming: bool = False
+
+    def __getitem__(self, option: Option[T]) -> T:
+        """Return the value of an option that is set or has a default."""
+        default = option.default
+        if self.is_streaming and option.stream_default is not None:
+            default = option.stream_default
+        text = self.texts.get(option.name, default)
+        if text is None:
+            raise KeyError(option.name)
+        return option.parse(text)
+
+    def get(self, option: Option[T]) -> T | None:
+        """Return the value of an option; None if it is not set and has no default."""
+        if option.default is None and option not in self:
+            return None
+        return self[option]
+
+    def __contains__(self, option: Option[Any]) -> bool:
+        """Return whether an option is set."""
+        return option.name in self.texts
+
+    def check(self, *options: Option[Any]) -> None:
+        """Raise `OptionError` for one of these options whose text has no value."""
+        for option in options:
+            if option in self:
+                option.parse(self.texts[option.name])
+
+    def check_mode(self, use: Use) -> None:
+        """Raise `OptionError` for an option of a batch on a stream, or of a stream on a batch."""
+        wrong_mode = Mode.BATCH if self.is_streaming else Mode.STREAM
+        for option in OPTION_TABLE:
+            if option.use is use and option.mode is wrong_mode and option in self:
+                raise OptionError(f"{option.name}: {option.wrong_mode}")
+
+
+def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = False) -> OptionMap:
+    """Return the options of a read or a write by their exact names.
+
+    Storage options are left out; `parse_storage_options` has them.
+
+    Args:
+        options: All options as Spark hands them over.
+        use: Whether they are of a read or of a write.
+        is_streaming: Whether they are of a stream.
+
+    Raises:
+        OptionError: An option is unknown, not supported yet, or set twice in two spellings.
+    """
+    rows = {option.name.lower(): option for option in OPTION_TABLE if option.use is use}
+    rows |= {option.kafka_name: option for option in rows.values() if option.kafka_name}
+    texts: dict[str, str] = {}
+    without_effect = []
+    for key, text in ((key.lower(), text) for key, text in options.items()):
+        if key in SPARK_KEYS[use] or key.startswith(("option.", STORAGE_PREFIX)):
+            continue
+        if use is Use.WRITE and key in REFUSED_KEYS:
+            raise OptionError(f"{key}: {REFUSED_KEYS[key]}")
+        if key in rows:
+            _set(texts, rows[key], text)
+        elif _CLIENT_KEYS[use].fullmatch(key):
+            without_effect.append(key)
+        else:
+            names = [option.name for option in rows.values()]
+            supported = [option.name for option in rows.values() if option.is_supported]
+            raise unknown_option(key, use.value, names, dict.fromkeys(supported))
+    if without_effect:
+        warnings.warn(
+            f"{_NO_EFFECT[use]}: {', '.join(sorted(without_effect))} have no effect", stacklevel=3
+        )
+    return OptionMap(texts, is_streaming)
+
+
+def _set(texts: dict[str, str], option: Option[Any], text: str) -> None:
+    if not option.is_supported:
+        raise OptionError(f"{option.name}: not supported yet. Leave it out")
+    first = texts.setdefault(option.name, text)
+    if first != text:
+        raise OptionError(
+            f"{option.name}: must agree with {option.kafka_name}, got {first!r} and {text!r}. Set "
+            "only one of them"
+        )

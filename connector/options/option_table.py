@@ -1,0 +1,335 @@
+"""The table of options: a row an option, for reads, writes and stores.
+
+The rule: an option without a row does not exist. Parsing, errors, the suggestion for an unknown
+option and docs/options.md all come from these rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klog.connector.options import option_values as values
+from klog.connector.options.option import Mode, Option, Use, ValueParser
+from klog.connector.topic_partition import MAX_PARTITIONS
+from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
+from klog.logformat.broker_files.file_names import MAX_OFFSET
+from klog.logformat.codecs.codec_names import CODEC_LEVELS, CODEC_NAMES
+
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+BUFFER_BYTES = 64 << 20
+PARTITIONERS = ("murmur2", "sticky", "round-robin")
+
+_MAX_LONG = (1 << 63) - 1
+_NO_END = "a stream has no end. Use spark.read for a range"
+
+# Reads.
+
+SUBSCRIBE = Option("subscribe", Use.READ, values.TOPIC_LIST, "The topics to read.")
+SUBSCRIBE_PATTERN = Option(
+    "subscribePattern",
+    Use.READ,
+    values.REGULAR_EXPRESSION,
+    "The topics to read: those in whose name the pattern is found. Kafka's internal topics never "
+    "match.",
+)
+ASSIGN = Option("assign", Use.READ, values.PARTITION_LISTS, "The partitions to read.")
+STARTING_OFFSETS = Option(
+    "startingOffsets",
+    Use.READ,
+    values.OFFSET_RANGE_LIMIT,
+    "Where the read starts. JSON must name every partition of the read; -2 is earliest, -1 latest. "
+    "Only a stream can start at `latest`.",
+    default="earliest",
+    stream_default="latest",
+)
+STARTING_TIMESTAMP = Option(
+    "startingTimestamp",
+    Use.READ,
+    values.whole_number(),
+    "A time in ms since 1970: the read starts at the first record at or after it. Wins over "
+    "`startingOffsets`.",
+)
+STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY = Option(
+    "startingOffsetsByTimestampStrategy",
+    Use.READ,
+    values.choice("error", "latest", any_case=True),
+    "What happens to a partition that has no record at or after `startingTimestamp`: an error, or "
+    "the read starts at its latest offset.",
+    default="error",
+)
+ENDING_OFFSETS = Option(
+    "endingOffsets",
+    Use.READ,
+    values.OFFSET_RANGE_LIMIT,
+    "Where the read ends, exclusive. JSON must name every partition of the read; -1 is latest. "
+    "`earliest` is not allowed.",
+    default="latest",
+    mode=Mode.BATCH,
+    wrong_mode=_NO_END,
+)
+ENDING_TIMESTAMP = Option(
+    "endingTimestamp",
+    Use.READ,
+    values.whole_number(),
+    "A time in ms since 1970: the read ends before the first record at or after it. Wins over "
+    "`endingOffsets`.",
+    mode=Mode.BATCH,
+    wrong_mode=_NO_END,
+)
+ISOLATION_LEVEL = Option(
+    "isolationLevel",
+    Use.READ,
+    values.choice(READ_COMMITTED, READ_UNCOMMITTED),
+    "`read_committed` leaves out the records of aborted and open transactions.",
+    default=READ_COMMITTED,
+    kafka_name="kafka.isolation.level",
+)
+INCLUDE_HEADERS = Option(
+    "includeHeaders",
+    Use.READ,
+    values.BOOLEAN,
+    "Adds the column `headers`. It is null for a record without headers.",
+    default="false",
+)
+FAIL_ON_DATA_LOSS = Option(
+    "failOnDataLoss",
+    Use.READ,
+    values.BOOLEAN,
+    "With `true`, records that are gone before they are read are an error. With `false`, they are "
+    "a warning, and the read goes on with the others.",
+    default="true",
+)
+MIN_PARTITIONS = Option(
+    "minPartitions",
+    Use.READ,
+    values.whole_number(1),
+    "The minimum number of tasks, unless there are fewer offsets. If it is not set, a task reads "
+    "about 64 MiB.",
+)
+COLUMNS = Option(
+    "columns",
+    Use.READ,
+    values.COLUMN_LIST,
+    "The columns of the result. The others are not decoded. The default is all columns.",
+)
+
+# Writes.
+
+TOPIC = Option(
+    "topic",
+    Use.WRITE,
+    values.TOPIC_NAME,
+    "The topic to write to. Wins over a column `topic`; one of the two is required.",
+)
+TRANSACTIONAL_ID = Option(
+    "transactionalId",
+    Use.WRITE,
+    values.TRANSACTIONAL_ID_TEXT,
+    "The name of the writer. A batch write sets it together with `transactionVersion`. The default "
+    "of a stream is the id of its query.",
+)
+TRANSACTION_VERSION = Option(
+    "transactionVersion",
+    Use.WRITE,
+    values.whole_number(0, MAX_OFFSET),
+    "The number of this write. A write at or below the last number of its `transactionalId` does "
+    "nothing.",
+    mode=Mode.BATCH,
+    wrong_mode="a stream counts its batches itself. Leave it out",
+)
+CREATE_TOPIC = Option(
+    "createTopic", Use.WRITE, values.BOOLEAN, "Whether a missing topic is created.", default="true"
+)
+NUM_PARTITIONS = Option(
+    "numPartitions",
+    Use.WRITE,
+    values.whole_number(1, MAX_PARTITIONS),
+    "The number of partitions of a topic that the write creates. The default is `num.partitions` "
+    "of the root.",
+)
+DEAD_LETTER_TOPIC = Option(
+    "deadLetterTopic",
+    Use.WRITE,
+    values.TOPIC_NAME,
+    "The topic for rows that cannot be written, with the reason in headers. If it is not set, such "
+    "a row fails the write.",
+)
+WRITE_HEADERS = Option(
+    "includeHeaders",
+    Use.WRITE,
+    values.BOOLEAN,
+    "Has no effect, as in Spark's Kafka sink: headers are written if there is a column `headers`.",
+    default="false",
+)
+COMPRESSION_TYPE = Option(
+    "compression.type",
+    Use.WRITE,
+    values.choice(*CODEC_NAMES, "uncompressed", "producer"),
+    "The codec. `uncompressed` means `none`, `producer` means `zstd`. The default is the topic's "
+    "config, else `zstd`.",
+    kafka_name="kafka.compression.type",
+)
+BATCH_SIZE = Option(
+    "batch.size",
+    Use.WRITE,
+    values.byte_count(MAX_BATCH_BYTES),
+    "The size of a batch before compression.",
+    default=str(DEFAULT_BATCH_BYTES),
+    kafka_name="kafka.batch.size",
+)
+BUFFER_MEMORY = Option(
+    "buffer.memory",
+    Use.WRITE,
+    values.byte_count(_MAX_LONG),
+    "How many bytes of rows and batches a task keeps in memory. More wait in a temporary file.",
+    default=str(BUFFER_BYTES),
+    kafka_name="kafka.buffer.memory",
+)
+PARTITIONER = Option(
+    "partitioner",
+    Use.WRITE,
+    values.choice(*PARTITIONERS),
+    "Which partition a row without a column `partition` goes to. `murmur2` is Kafka's: by the key, "
+    "and sticky for a row without a key.",
+    default=PARTITIONERS[0],
+)
+TOPIC_CONFIGS: tuple[Option[Any], ...] = (
+    *(
+        Option(
+            f"compression.{CODEC_NAMES[codec]}.level",
+            Use.WRITE,
+            values.topic_config(f"compression.{CODEC_NAMES[codec]}.level"),
+            f"The level of {CODEC_NAMES[codec]}. The default is the topic's config.",
+            kafka_name=f"kafka.compression.{CODEC_NAMES[codec]}.level",
+        )
+        for codec in CODEC_LEVELS
+    ),
+    Option(
+        "segment.bytes",
+        Use.WRITE,
+        values.topic_config("segment.bytes"),
+        "The maximum size of a segment. The default is the topic's config.",
+    ),
+    Option(
+        "max.message.bytes",
+        Use.WRITE,
+        values.topic_config("max.message.bytes"),
+        "The maximum size of a batch after compression. The default is the topic's config.",
+    ),
+)
+"""Options that mean what the topic config of that name means."""
+SEGMENT_OPTIONS: tuple[Option[Any], ...] = (
+    COMPRESSION_TYPE,
+    BATCH_SIZE,
+    BUFFER_MEMORY,
+    PARTITIONER,
+    *TOPIC_CONFIGS,
+)
+"""Options that decide how rows become segments, with and without Spark."""
+
+
+# Stores.
+
+
+def _storage(
+    name: str,
+    help: str,  # noqa: A002 - as the field is called
+    client_names: dict[str, str],
+    parser: ValueParser[Any] = values.TEXT,
+    is_secret: bool = False,
+) -> Option[Any]:
+    return Option(
+        f"storage.{name}",
+        Use.STORAGE,
+        parser,
+        help,
+        client_names=client_names,
+        is_secret=is_secret,
+    )
+
+
+S3, AZURE, GCS, HDFS = "S3", "Azure", "GCS", "HDFS"
+"""Stores, by the clients that klog has options for: obstore, adlfs, gcsfs, hdfs-native."""
+
+STORAGE_OPTIONS: tuple[Option[Any], ...] = (
+    _storage("endpoint", "The URL of the server.", {S3: "endpoint", GCS: "endpoint_url"}),
+    _storage("region", "The region of the bucket.", {S3: "region"}),
+    _storage("access_key_id", "The access key.", {S3: "access_key_id"}),
+    _storage("secret_access_key", "Its secret.", {S3: "secret_access_key"}, is_secret=True),
+    _storage("session_token", "The token of a session.", {S3: "token"}, is_secret=True),
+    _storage("profile", "A profile of the shared files of AWS.", {S3: "profile"}),
+    _storage("anonymous", "Sends no credentials.", {S3: "skip_signature"}, values.BOOLEAN),
+    _storage(
+        "path_style",
+        "With `false`, the bucket is a part of the host's name.",
+        {S3: "path_style"},
+        values.BOOLEAN,
+    ),
+    _storage("allow_http", "Allows an endpoint without TLS.", {S3: "allow_http"}, values.BOOLEAN),
+    _storage("account_name", "The storage account.", {AZURE: "account_name"}),
+    _storage("account_key", "Its key.", {AZURE: "account_key"}, is_secret=True),
+    _storage("sas_token", "A shared access signature.", {AZURE: "sas_token"}, is_secret=True),
+    _storage("tenant_id", "The tenant of a service principal.", {AZURE: "tenant_id"}),
+    _storage("client_id", "The id of a service principal.", {AZURE: "client_id"}),
+    _storage("client_secret", "Its secret.", {AZURE: "client_secret"}, is_secret=True),
+    _storage("service_account_path", "The key file of a service account.", {GCS: "token"}),
+    _storage("token", "An access token.", {GCS: "token"}, is_secret=True),
+    _storage("user", "The user, if Kerberos does not say who it is.", {HDFS: "user"}),
+)
+
+
+# What a later version brings: refused by name.
+
+
+def _planned(name: str, help: str, mode: Mode = Mode.BOTH) -> Option[Any]:  # noqa: A002
+    return Option(name, Use.READ, values.TEXT, help, mode=mode, is_supported=False)
+
+
+PLANNED_OPTIONS: tuple[Option[Any], ...] = (
+    _planned("startingOffsetsByTimestamp", "Where the read starts, by a time for each partition."),
+    _planned(
+        "endingOffsetsByTimestamp", "Where the read ends, by a time for each partition.", Mode.BATCH
+    ),
+    _planned("maxRecordsPerPartition", "The maximum number of offsets of a task."),
+    _planned("maxBytesPerPartition", "The maximum number of bytes of a task."),
+    _planned(
+        "maxOffsetsPerTrigger", "The maximum number of offsets of a micro-batch.", Mode.STREAM
+    ),
+    _planned(
+        "minOffsetsPerTrigger", "The minimum number of offsets of a micro-batch.", Mode.STREAM
+    ),
+    _planned("maxTriggerDelay", "How long `minOffsetsPerTrigger` waits.", Mode.STREAM),
+    _planned("maxBytesPerTrigger", "The maximum number of bytes of a micro-batch.", Mode.STREAM),
+    _planned("groupId", "The consumer group that the positions are committed to."),
+    _planned("groupRoot", "The root that keeps the group."),
+    _planned("asOfVersion", "Reads one topic as of a commit."),
+    _planned("asOfTimestamp", "Reads one topic as of a time."),
+    _planned("engine", "What decodes: Python or the JVM."),
+)
+
+OPTION_TABLE: tuple[Option[Any], ...] = (
+    SUBSCRIBE,
+    SUBSCRIBE_PATTERN,
+    ASSIGN,
+    STARTING_OFFSETS,
+    STARTING_TIMESTAMP,
+    STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY,
+    ENDING_OFFSETS,
+    ENDING_TIMESTAMP,
+    ISOLATION_LEVEL,
+    INCLUDE_HEADERS,
+    FAIL_ON_DATA_LOSS,
+    MIN_PARTITIONS,
+    COLUMNS,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    TRANSACTION_VERSION,
+    CREATE_TOPIC,
+    NUM_PARTITIONS,
+    DEAD_LETTER_TOPIC,
+    WRITE_HEADERS,
+    *SEGMENT_OPTIONS,
+    *STORAGE_OPTIONS,
+    *PLANNED_OPTIONS,
+)

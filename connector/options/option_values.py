@@ -1,0 +1,202 @@
+"""The kinds of values that options have: how each is written, and what an error says it must be."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from klog.connector.options.consumer_strategy import Assign, Subscribe, SubscribePattern
+from klog.connector.options.offset_range_limit import (
+    EARLIEST,
+    LATEST,
+    LimitsByPartition,
+    OffsetRangeLimit,
+    PartitionLimit,
+    SpecificOffset,
+)
+from klog.connector.options.option import ValueParser
+from klog.connector.options.read_columns import COLUMNS
+from klog.connector.topic_partition import TopicPartition
+from klog.logformat.broker_files.file_names import is_topic
+from klog.logformat.topic_config import parse_topic_config
+
+MAX_ID_BYTES = (1 << 15) - 1
+"""Of a transactional id in UTF-8: Kafka's protocol has 15 bits for its length."""
+
+_SENTINELS: dict[int, PartitionLimit] = {-2: EARLIEST, -1: LATEST}
+"""`KafkaOffsetRangeLimit.EARLIEST` and `LATEST`."""
+_WORDS: dict[str, OffsetRangeLimit] = {"earliest": EARLIEST, "latest": LATEST}
+_BYTES = re.compile(r"[0-9]{1,18}")
+
+
+def choice(*words: str, any_case: bool = False) -> ValueParser[str]:
+    """Return a parser of one of a few words.
+
+    Args:
+        words: The words.
+        any_case: Whether capitals do not matter; the value is in lower case then.
+    """
+
+    def parse(text: str) -> str:
+        word = text.lower() if any_case else text
+        if word not in words:
+            raise ValueError
+        return word
+
+    return ValueParser(parse, f"one of {', '.join(words)}")
+
+
+def whole_number(min_value: int | None = None, max_value: int | None = None) -> ValueParser[int]:
+    """Return a parser of a whole number between two bounds, both inclusive."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text.strip())
+        except ValueError:
+            raise ValueError from None
+        if (min_value is not None and number < min_value) or (
+            max_value is not None and number > max_value
+        ):
+            raise ValueError
+        return number
+
+    bounds = "" if min_value is None else f" from {min_value}"
+    bounds += "" if max_value is None else f" to {max_value}"
+    return ValueParser(parse, f"a whole number{bounds}")
+
+
+def byte_count(max_bytes: int) -> ValueParser[int]:
+    """Return a parser of a number of bytes, written in digits."""
+
+    def parse(text: str) -> int:
+        digits = text.strip()
+        if not _BYTES.fullmatch(digits) or int(digits) > max_bytes:
+            raise ValueError
+        return int(digits)
+
+    return ValueParser(parse, f"a number of bytes, at most {max_bytes}")
+
+
+def topic_config(name: str) -> ValueParser[object]:
+    """Return a parser of a value of the topic config of this name, whose error names it too."""
+
+    def parse(text: str) -> object:
+        return parse_topic_config({name: text}).values[name]
+
+    return ValueParser(parse, f"a value of the topic config {name}")
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def _topic(text: str) -> str:
+    if not is_topic(text):
+        raise ValueError
+    return text
+
+
+def _transactional_id(text: str) -> str:
+    if not isinstance(text, str):  # From a caller of `klog.open(...).append`.
+        raise ValueError("not a text")
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        raise ValueError("it has half of a surrogate pair") from None
+    if not 1 <= size_bytes <= MAX_ID_BYTES:
+        raise ValueError(f"it has {size_bytes} bytes")
+    return text
+
+
+def _topics(text: str) -> Subscribe:
+    topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not topics:
+        raise ValueError
+    return Subscribe(topics)
+
+
+def _pattern(text: str) -> SubscribePattern:
+    try:
+        return SubscribePattern(re.compile(text))
+    except re.error as exc:
+        raise ValueError(str(exc)) from None
+
+
+def _partitions(text: str) -> Assign:
+    partitions: dict[TopicPartition, None] = {}
+    for topic, numbers in _json_object(text).items():
+        if not isinstance(numbers, list) or not all(map(_is_whole, numbers)):
+            raise ValueError(f"{topic} has no list of partitions")
+        partitions.update({TopicPartition(topic, int(number)): None for number in numbers})
+    if not partitions:
+        raise ValueError("it names no partition")
+    return Assign(tuple(partitions))
+
+
+def _offset_range_limit(text: str) -> OffsetRangeLimit:
+    text = text.strip()
+    if not text.startswith("{"):
+        if text.lower() not in _WORDS:
+            raise ValueError
+        return _WORDS[text.lower()]
+    limits: dict[TopicPartition, PartitionLimit] = {}
+    for topic, offsets in _json_object(text).items():
+        if not isinstance(offsets, dict):
+            raise ValueError(f"{topic} has no offsets by partition")
+        for number, offset in offsets.items():
+            if not number.isdecimal():
+                raise ValueError(f"{topic} has no partition {number}")
+            if not _is_whole(offset) or offset < min(_SENTINELS):
+                raise ValueError(f"{topic}-{number} has {offset!r}")
+            partition = TopicPartition(topic, int(number))
+            limits[partition] = _SENTINELS.get(int(offset), SpecificOffset(int(offset)))
+    return LimitsByPartition(limits)
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    by_lower = {column.lower(): column for column in COLUMNS}
+    names = [name.strip().lower() for name in text.split(",")]
+    for name in names:
+        if name not in by_lower:
+            raise ValueError(f"there is no column {name!r}")
+    return tuple(column for lower, column in by_lower.items() if lower in names)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise ValueError(f"not JSON: {exc}") from None
+    if not isinstance(parsed, dict):
+        raise ValueError("not a JSON object")
+    return parsed
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+TEXT = ValueParser(str, "a text")
+BOOLEAN = ValueParser(_boolean, "true or false")
+TOPIC_NAME = ValueParser(
+    _topic, "a topic name: 1 to 249 letters, digits, '.', '_' and '-', and neither '.' nor '..'"
+)
+TRANSACTIONAL_ID_TEXT = ValueParser(
+    _transactional_id, f"a text of 1 to {MAX_ID_BYTES} bytes of UTF-8"
+)
+TOPIC_LIST = ValueParser(_topics, "one or more topics with commas between them", "orders,payments")
+REGULAR_EXPRESSION = ValueParser(_pattern, "a regular expression of Python", "orders-.*")
+PARTITION_LISTS = ValueParser(
+    _partitions, "JSON that lists partitions by topic", '{"orders": [0, 1]}'
+)
+OFFSET_RANGE_LIMIT = ValueParser(
+    _offset_range_limit, '"earliest", "latest" or JSON', '{"orders": {"0": 23}}'
+)
+COLUMN_LIST = ValueParser(
+    _columns, f"one or more of {', '.join(COLUMNS)} with commas between them", "key,value"
+)

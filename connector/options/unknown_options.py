@@ -1,0 +1,32 @@
+"""What an unknown option says: the nearest name that exists, or all of them if none is near."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from klog.errors import OptionError
+
+_CUTOFF = 0.5
+"""How much alike two names are, for `difflib`: half of their letters."""
+
+
+def unknown_option(
+    name: str, kind: str, known: Iterable[str], listed: Iterable[str] = (), prefix: str = ""
+) -> OptionError:
+    """Return the error for an option that does not exist.
+
+    Args:
+        name: The option as it was written, without the prefix.
+        kind: What it was an option of, such as "read".
+        known: The names that may be meant.
+        listed: The names to list if none is near; all that are known if this is empty.
+        prefix: What all names begin with. It says nothing about how near they are.
+    """
+    by_lower = {option.lower(): option for option in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=_CUTOFF)
+    if near:
+        step = f"Did you mean {prefix}{by_lower[near[0]]}?"
+    else:
+        step = f"Use one of {', '.join(prefix + option for option in listed or by_lower.values())}"
+    return OptionError(f"{prefix}{name}: unknown {kind} option. {step}")

@@ -1,0 +1,70 @@
+"""Producer ids and epochs: a pure function of the writer's name, the task and the batch.
+
+Tasks write batches before anyone could assign producer ids, and ids are covered by the CRC. So:
+
+    name      the transactional id; the write id for a write without one
+    number    the batch of that writer: a stream's micro-batch, a batch write's transactionVersion,
+              0 for a write without a transactional id
+    hash      BLAKE2b with a digest of 8 bytes over: task index, number div 32767, both as 8 bytes
+              big-endian, and the name in UTF-8; the upper 62 bits of the digest
+    producer  id 2^62 + hash, epoch number mod 32767, sequences from 0 in each partition
+
+A new cluster assigns low ids, which never meet these. A batch that is written again under its name
+has the same ids, on any machine. The commit makes a write exactly once, by the topic's record of
+transactional ids; the ids here let a broker that mounts an export see well-behaved producers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+EPOCHS = (1 << 15) - 1
+"""Epochs are below this: after Kafka's last one, 32767, a producer needs another id."""
+MIN_PRODUCER_ID = 1 << 62
+
+_encode_numbers = struct.Struct(">QQ").pack
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdentity:
+    """The producer in the headers of one task's batches."""
+
+    producer_id: int
+    epoch: int
+
+
+def producer_identity(name: str, task: int, number: int = 0) -> ProducerIdentity:
+    """Return the producer of a task's batches.
+
+    Args:
+        name: The transactional id, or the write id.
+        task: The number of the task in its write, from 0.
+        number: The batch of the writer, from 0.
+
+    Raises:
+        ValueError: The task or the number is negative.
+    """
+    if task < 0 or number < 0:
+        raise ValueError(f"there is no task {task} of batch {number}")
+    generation, epoch = divmod(number, EPOCHS)
+    data = _encode_numbers(task, generation) + name.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(data, digest_size=8).digest()
+    return ProducerIdentity(MIN_PRODUCER_ID + (int.from_bytes(digest, "big") >> 2), epoch)
+
+
+def attempt_id(write_id: str, attempt: int) -> str:
+    """Return the 16 hex digits in the names of the files of one attempt of a task.
+
+    The hash of the write id is a start from which attempts are counted, so that two attempts of one
+    write can never have the same id: a file replaces another of its name, and the other may be
+    committed.
+
+    Args:
+        write_id: The id of the write.
+        attempt: A number that no other attempt of any task of the write has, such as Spark's task
+            attempt id.
+    """
+    digest = hashlib.blake2b(write_id.encode(), digest_size=8).digest()
+    return f"{(int.from_bytes(digest, 'big') + attempt) % (1 << 64):016x}"

@@ -1,0 +1,132 @@
+"""Where a scan of `klog.open` starts and ends, resolved to offsets of the partitions.
+
+The rule: a bound is checked against the log as of one snapshot, and refused by the name of the
+parameter that it was passed as. A bound that passes is a limit of a read, which cannot fail any
+more. A time is the first offset at or after it, or the end if no record is that late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TypeAlias
+
+from klog.connector.options.offset_range_limit import (
+    EARLIEST,
+    LATEST,
+    LimitsByPartition,
+    OffsetForTime,
+    PartitionLimit,
+    SpecificOffset,
+)
+from klog.connector.snapshot import PartitionSnapshot, Snapshot
+from klog.connector.topic_partition import TopicPartition
+from klog.errors import OffsetOutOfRangeError, OptionError
+
+Bound: TypeAlias = int | Mapping[int, int] | datetime | None
+"""Where a scan starts or ends, its end exclusive: an offset for every partition, one for each, a
+time, or None for all records."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def resolve_bounds(
+    snapshot: Snapshot, topic: str, start: Bound, end: Bound
+) -> tuple[LimitsByPartition, LimitsByPartition]:
+    """Resolve the bounds of a scan to limits for each partition of a topic.
+
+    Only partitions that have a bound are opened.
+
+    Args:
+        snapshot: The root; it has the topic.
+        topic: The topic.
+        start: The parameter `start` of the scan.
+        end: The parameter `end` of the scan.
+
+    Raises:
+        OptionError: A bound is not an offset or a time, or names a partition that does not exist.
+        OffsetOutOfRangeError: The log does not have an offset, or a start is after its end.
+    """
+    names = [TopicPartition(topic, partition) for partition in snapshot.topics[topic]]
+    start_limits = _limits("start", start, names)
+    end_limits = _limits("end", end, names)
+    starting: dict[TopicPartition, PartitionLimit] = dict.fromkeys(names, EARLIEST)
+    ending: dict[TopicPartition, PartitionLimit] = dict.fromkeys(names, LATEST)
+    bounded = [name for name in names if name in start_limits or name in end_limits]
+    for name, log in snapshot.open(bounded).items():
+        stable_offset = log.last_stable_offset()
+        if name in start_limits:
+            starting[name] = _offset("start", start_limits[name], log, stable_offset)
+        if name in end_limits:
+            ending[name] = _offset("end", end_limits[name], log, stable_offset)
+        _check_order(name, starting[name], ending[name])
+    return LimitsByPartition(starting), LimitsByPartition(ending)
+
+
+def _limits(
+    parameter: str, bound: Bound, names: Sequence[TopicPartition]
+) -> dict[TopicPartition, SpecificOffset | OffsetForTime]:
+    """Return the limit of each partition that has one."""
+    if bound is None:
+        return {}
+    if not isinstance(bound, Mapping):
+        return dict.fromkeys(names, _limit(parameter, bound))
+    limits = {}
+    for partition, value in bound.items():
+        name = TopicPartition(names[0].topic, partition)
+        if name not in names:
+            raise OptionError(
+                f"{parameter}: {name.topic} has no partition {partition!r}, only "
+                f"{names[0].partition} to {names[-1].partition}"
+            )
+        limits[name] = _limit(parameter, value)
+    return limits
+
+
+def _limit(parameter: str, value: object) -> SpecificOffset | OffsetForTime:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise OptionError(
+                f"{parameter}: {value} has no time zone. Give it one, such as timezone.utc"
+            )
+        # A part of a millisecond counts as a whole one: the first record at or after the time.
+        return OffsetForTime(-((_EPOCH - value) // _MILLISECOND), latest_if_no_match=True)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return SpecificOffset(value)
+    raise OptionError(
+        f"{parameter}: must be an offset, a dict of offsets by partition, or a datetime, got "
+        f"{value!r}"
+    )
+
+
+def _offset(
+    parameter: str,
+    limit: SpecificOffset | OffsetForTime,
+    log: PartitionSnapshot,
+    stable_offset: int,
+) -> SpecificOffset:
+    if isinstance(limit, OffsetForTime):
+        offset = log.offset_for_time(limit.timestamp_ms, stable_offset)
+        return SpecificOffset(stable_offset if offset is None else offset)
+    if log.log_start <= limit.offset <= stable_offset:
+        return limit
+    reason = ""
+    if stable_offset < log.log_end:
+        reason = " (an open transaction holds back the others)"
+    raise OffsetOutOfRangeError(
+        f"{log.name}: {parameter} {limit.offset} is out of range; {parameter} can be from "
+        f"{log.log_start} to {stable_offset}{reason}. Give one of those, a dict of offsets by "
+        f"partition, or leave {parameter} out"
+    )
+
+
+def _check_order(name: TopicPartition, start: PartitionLimit, end: PartitionLimit) -> None:
+    if (
+        isinstance(start, SpecificOffset)
+        and isinstance(end, SpecificOffset)
+        and end.offset < start.offset
+    ):
+        raise OffsetOutOfRangeError(
+            f"{name}: start {start.offset} is after end {end.offset}. Give an end that is not "
+            "before the start"
+        )

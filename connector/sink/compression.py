@@ -1,0 +1,50 @@
+"""The codec and the level of a write.
+
+The rule: the option `compression.type` wins over the topic's config, which wins over klog's
+default. Kafka's value `producer` means "the codec of the producer". The producer is klog, so it
+means the default as well. The level is that of the chosen codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from klog.errors import OptionError
+from klog.logformat.codecs.codec_names import (
+    CODEC_LEVELS,
+    CODEC_NAMES,
+    ZSTD,
+    check_level,
+    codec_number,
+)
+from klog.logformat.topic_config import TopicConfig
+
+DEFAULT_CODEC = ZSTD
+"""The codec when neither the write nor the topic names one."""
+
+
+def choose_compression(config: TopicConfig, options: Mapping[str, str]) -> tuple[int, int | None]:
+    """Return the number of the codec in a batch's attributes, and its level.
+
+    Args:
+        config: The topic's configs, with the write's options `compression.<codec>.level` over them.
+        options: The options of the write.
+
+    Returns:
+        The level is None for a codec that has no levels.
+
+    Raises:
+        OptionError: The codec is unknown, or the level is out of its range.
+    """
+    name = str(options.get("compression.type", config.values["compression.type"]))
+    try:
+        codec = DEFAULT_CODEC if name == "producer" else codec_number(name)
+        level = (
+            config.number(f"compression.{CODEC_NAMES[codec]}.level")
+            if codec in CODEC_LEVELS
+            else None
+        )
+        check_level(codec, level)
+    except ValueError as exc:
+        raise OptionError(f"compression.type is {name!r}: {exc}") from exc
+    return codec, level

@@ -1,0 +1,87 @@
+"""What both kinds of root serve: a root, a snapshot of it, a partition of a snapshot.
+
+The rule: planning and reading know a klog root and a broker's directory by these protocols alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from klog.connector.topic_partition import TopicPartition
+
+
+class PartitionSnapshot(Protocol):
+    """A partition that can be read: offsets from `log_start` to before `log_end`."""
+
+    @property
+    def name(self) -> TopicPartition:
+        """Return topic and number."""
+
+    @property
+    def topic_id(self) -> str:
+        """Return the id of the topic, which differs if it is created again; empty if none."""
+
+    @property
+    def log_start(self) -> int:
+        """Return the log start offset."""
+
+    @property
+    def log_end(self) -> int:
+        """Return the log end offset, or the high watermark while a broker runs."""
+
+    @property
+    def is_locked_by_broker(self) -> bool:
+        """Return whether a broker runs on it: then `log_end` may go back for a while."""
+
+    @property
+    def readable_end(self) -> int:
+        """Return the offset after the last complete record, whatever the high watermark."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the readable bytes of its segments."""
+
+    @property
+    def segment_count(self) -> int:
+        """Return the number of segments that are not empty."""
+
+    def last_stable_offset(self) -> int:
+        """Return the first offset of the earliest open transaction, else the log end."""
+
+    def offset_for_time(self, timestamp_ms: int, end_offset: int) -> int | None:
+        """Return the first offset of at least this time below `end_offset`; None if none has it."""
+
+
+class Snapshot(Protocol):
+    """What a root had at one moment."""
+
+    @property
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """Return the numbers of each topic's partitions.
+
+        Iterating is cheap, and may yield topics that were deleted; `in` looks them up.
+        """
+
+    @property
+    def no_topics_hint(self) -> str:
+        """Return, for an error, that there are no topics, and what to do."""
+
+    def missing_topic_reason(self, topic: str) -> str:
+        """Return, for an error, that a topic does not exist, and why."""
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether it has a `TopicPartition`."""
+
+    def open(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionSnapshot]:
+        """Open partitions. Raises `FileNotFoundError` for one that has gone."""
+
+    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """Return the id of each of these topics that has one."""
+
+
+class Root(Protocol):
+    """A klog root, or a broker's log directories; it remembers what makes snapshots cheap."""
+
+    def snapshot(self) -> Snapshot:
+        """Return what is there now."""

@@ -1,0 +1,235 @@
+"""The slices of a committed partition: a filter over its segments.
+
+The rule: a slice wants a range of offsets of one segment; a segment that is larger than a task's
+share is wanted in several slices, of equal numbers of offsets. Segments never become Python objects
+one by one: a task's slices are one run of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from klog.connector.commit_log import segment_entries
+from klog.connector.commit_log.committed_snapshot import CommittedPartition
+from klog.connector.commit_log.segment_indexes import positions_between, read_segment_index
+from klog.connector.commit_log.segment_path import index_file_path
+from klog.connector.source import index_narrowing
+from klog.connector.source.index_narrowing import IndexReads
+from klog.connector.source.offset_ranges import OffsetRange
+from klog.connector.source.slice_contract import TaskDict, run_to_dict
+from klog.connector.source.slices import UNKNOWN
+from klog.connector.source.task_sizing import pack
+from klog.connector.store.parallel_reads import read_in_order
+from klog.logformat.array_types import Longs, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Parts of segments, a row each: the segment by its row, offsets of the log, about how big."""
+
+    segment: Longs
+    start_offset: Longs
+    end_offset: Longs
+    size_bytes: Longs
+
+
+def range_bytes(offset_range: OffsetRange, log: CommittedPartition) -> int:
+    """Return the bytes of the segments that a range may have to read."""
+    segments = log.overlapping(offset_range.start_offset, offset_range.end_offset)
+    return int(pc.sum(segments["size_bytes"]).as_py() or 0)
+
+
+def plan_range(
+    offset_range: OffsetRange,
+    log: CommittedPartition,
+    target: int,
+    index_reads: IndexReads | None,
+) -> list[TaskDict]:
+    """Plan a range of offsets.
+
+    Args:
+        offset_range: The range.
+        log: Its partition.
+        target: About how many bytes a task gets.
+        index_reads: How many indexes may be read; None if no index is to be believed.
+    """
+    segments = log.overlapping(offset_range.start_offset, offset_range.end_offset)
+    parts = _parts(segments, offset_range, target)
+    shared: dict[str, Any] = {
+        "topic": log.name.topic,
+        "partition": log.name.partition,
+        "topic_id": log.topic_id,
+        "root": log.root.location,
+        "is_committed": True,
+        "identity": "",
+        "stamp": "",
+        "committed_only": offset_range.committed_only,
+        "markers_end_offset": UNKNOWN,
+    }
+    columns = _columns(log, segments, parts)
+    each: dict[str, list[Any]] = {}
+    if index_reads is not None:
+        each |= _narrow(log, segments, parts, columns, index_reads)
+    each |= {name: values.tolist() for name, values in columns.items()}
+    each["path"] = _paths(log, segments).take(pa.array(parts.segment)).to_pylist()
+    if offset_range.committed_only and not segment_entries.are_format_1(segments):
+        each["aborted"] = _aborted(segments, parts)
+    shared |= {name: value for name, value in _ABSENT.items() if name not in each}
+    return [
+        [run_to_dict(shared, {name: values[first:end] for name, values in each.items()})]
+        for first, end in pack(parts.size_bytes, target)
+    ]
+
+
+_ABSENT: dict[str, Any] = {
+    "start_position": 0,
+    "index_path": "",
+    "index_size_bytes": 0,
+    "aborted": [],
+}
+"""What most slices have: their tasks say it once."""
+
+
+def _parts(segments: pa.Table, offset_range: OffsetRange, target: int) -> _Parts:
+    """Part the segments of a range by the bytes of a task."""
+    base, next_offset = segments["base_offset"].to_numpy(), segments["next_offset"].to_numpy()
+    start = np.maximum(base, offset_range.start_offset)
+    end = np.minimum(next_offset, offset_range.end_offset)
+    sizes = segments["size_bytes"].to_numpy() * ((end - start) / (next_offset - base))
+    counts = np.clip(np.ceil(sizes / target), 1, end - start).astype(np.int64)
+    segment = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
+    step = ((end - start) / counts)[segment]
+    first = start[segment] + np.floor(number * step).astype(np.int64)
+    is_last = number == counts[segment] - 1
+    last = np.where(is_last, end[segment], np.append(first[1:], 0))
+    return _Parts(segment, first, last, (sizes / counts)[segment].astype(np.int64))
+
+
+def _columns(log: CommittedPartition, segments: pa.Table, parts: _Parts) -> dict[str, Longs]:
+    """Return the numbers in which slices differ, before any index is read."""
+
+    def of_segment(name: str) -> Longs:
+        values: Longs = segments[name].to_numpy()[parts.segment]
+        return values
+
+    shift, size_bytes = of_segment("offset_shift"), of_segment("size_bytes")
+    base_offset = of_segment("base_offset") - shift
+    # A segment that was compacted or merged may begin after its base offset.
+    is_appended = pc.equal(segments["origin"], "append").to_numpy()[parts.segment]
+    return {
+        "base_offset": base_offset,
+        "offset_shift": shift,
+        "file_size_bytes": size_bytes + of_segment("torn_bytes"),
+        "segment_size_bytes": size_bytes,
+        "end_position": size_bytes.copy(),
+        "first_offset": np.where(is_appended, base_offset, UNKNOWN),
+        "limit_offset": of_segment("next_offset") - shift,
+        "start_offset": parts.start_offset,
+        "end_offset": parts.end_offset,
+        "crc32c": of_segment("crc32c"),
+    }
+
+
+def _paths(log: CommittedPartition, segments: pa.Table) -> pa.Array:
+    return pc.binary_join_element_wise(f"{log.root.path}/", segments["file"], "").combine_chunks()
+
+
+def _narrow(
+    log: CommittedPartition,
+    segments: pa.Table,
+    parts: _Parts,
+    columns: dict[str, Longs],
+    index_reads: IndexReads,
+) -> dict[str, list[Any]]:
+    """Narrow the byte ranges of parts by the indexes that may still be read; name the others.
+
+    Changes `columns`. Returns the columns that only such slices have.
+    """
+    rows = np.flatnonzero(_needs_index(segments, parts))
+    numbers = np.unique(parts.segment[rows])
+    if not len(numbers):
+        return {}
+    taken = numbers[: index_reads.take(len(numbers))]
+    positions = _narrow_by_indexes(log, segments, parts, columns, taken)
+    each: dict[str, list[Any]] = {"start_position": positions}
+    if len(taken) < len(numbers):
+        each["index_path"], each["index_size_bytes"] = [""] * len(positions), [0] * len(positions)
+        paths = _paths(log, segments)
+        for row in rows[~np.isin(parts.segment[rows], taken)].tolist():
+            number = int(parts.segment[row])
+            each["index_path"][row] = index_file_path(paths[number].as_py(), "index")
+            each["index_size_bytes"][row] = segments["index_bytes"][number].as_py()
+    return each
+
+
+def _needs_index(segments: pa.Table, parts: _Parts) -> Mask:
+    """Return which parts are less than their segment, and that is large enough for an index."""
+    size_bytes = segments["size_bytes"].to_numpy()[parts.segment]
+    is_indexed = segments["index_bytes"].to_numpy()[parts.segment] > 0
+    is_indexed &= size_bytes > index_narrowing.MAX_UNINDEXED_BYTES
+    is_part = parts.start_offset > segments["base_offset"].to_numpy()[parts.segment]
+    is_part |= parts.end_offset < segments["next_offset"].to_numpy()[parts.segment]
+    mask: Mask = is_indexed & is_part
+    return mask
+
+
+def _narrow_by_indexes(
+    log: CommittedPartition,
+    segments: pa.Table,
+    parts: _Parts,
+    columns: dict[str, Longs],
+    numbers: Longs,
+) -> list[int]:
+    """Read the indexes of some segments; return the start positions of all parts."""
+    start_position = np.zeros(len(parts.segment), np.int64)
+    entries = segments.take(pa.array(numbers)).to_pylist()
+
+    def read(entry: dict[str, Any]) -> Any:
+        return read_segment_index(
+            log.root.store,
+            index_file_path(log.root.segment_path(entry), "index"),
+            entry["index_bytes"],
+            entry["base_offset"] - entry["offset_shift"],
+            entry["size_bytes"],
+        )
+
+    indexes = read_in_order(read, entries, log.root.store.max_parallel_reads)
+    for number, entry, index in zip(numbers.tolist(), entries, indexes, strict=True):
+        if index is None:
+            continue
+        shift, size_bytes = entry["offset_shift"], entry["size_bytes"]
+        for row in np.flatnonzero(parts.segment == number).tolist():
+            start, end = positions_between(
+                index,
+                size_bytes,
+                int(parts.start_offset[row]) - shift,
+                int(parts.end_offset[row]) - shift - 1,
+            )
+            if start or end < size_bytes:
+                start_position[row], columns["end_position"][row] = start, end
+                columns["crc32c"][row] = UNKNOWN
+            if start:
+                columns["first_offset"][row] = UNKNOWN
+    positions: list[int] = start_position.tolist()
+    return positions
+
+
+def _aborted(segments: pa.Table, parts: _Parts) -> list[list[list[int]]]:
+    """Return the aborted transactions of each slice; a segment that has any is not shifted."""
+    entries = segments.select(["aborted"]).to_pylist()
+    of_segments = [segment_entries.aborted_transactions(entry) for entry in entries]
+    return [
+        [list(row) for row in of_segments[number] if row[2] >= start and row[1] < end]
+        for number, start, end in zip(
+            parts.segment.tolist(),
+            parts.start_offset.tolist(),
+            parts.end_offset.tolist(),
+            strict=True,
+        )
+    ]

@@ -1,0 +1,96 @@
+"""What happens when offsets are gone before they were read.
+
+The rule: it is an error, or a warning with `failOnDataLoss=false`. A batch that is run again is
+planned again and reads what is left. A stream plans the same offsets again, so its user continues
+with what is left, or starts with a new checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from klog.connector.snapshot import PartitionSnapshot
+from klog.errors import DataLossError, without_passwords
+
+_log = logging.getLogger(__name__)
+
+BATCH_REMEDY = "read again from earliest, or set failOnDataLoss=false to go on with what is left"
+"""What a batch's user does if records are deleted while they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoss:
+    """Offsets of a partition that are gone.
+
+    Attributes:
+        description: Which offsets are gone, and why.
+        count: How many they are.
+        remainder: What a reader with `failOnDataLoss=false` goes on with.
+    """
+
+    description: str
+    count: int
+    remainder: str
+
+    def report(self, name: object, *, is_streaming: bool, fail_on_data_loss: bool) -> None:
+        """Raise `DataLossError`, or log a warning if the user wants to go on."""
+        if is_streaming:
+            message = f"{name}: {self.description}: {self.count:,} that the stream has not read"
+            remedy = stream_remedy(self.remainder)
+        else:
+            message = f"{name}: {self.description} since the read was planned"
+            remedy = f"read again, or set failOnDataLoss=false to go on with {self.remainder}"
+        raise_or_warn(message, remedy, self.remainder, fail_on_data_loss=fail_on_data_loss)
+
+
+def stream_remedy(remainder: str) -> str:
+    """Return what to do about a stream, which cannot read again."""
+    return (
+        f"set failOnDataLoss=false to go on with {remainder}, or start the query with a new "
+        "checkpoint"
+    )
+
+
+def raise_or_warn(message: str, remedy: str, remainder: str, *, fail_on_data_loss: bool) -> None:
+    """Raise `DataLossError` with a remedy, or log a warning that names what is read instead."""
+    if fail_on_data_loss:
+        raise DataLossError(f"{message}; {remedy}")
+    _log.warning(
+        "%s; failOnDataLoss=false, going on with %s", without_passwords(message), remainder
+    )
+
+
+def find_loss(
+    log: PartitionSnapshot | None, topic_id: str, start_offset: int, end_offset: int
+) -> DataLoss | None:
+    """Return what is gone of a range that was planned; None if all of it is there.
+
+    Args:
+        log: The partition now; None if it was deleted.
+        topic_id: Id of the topic when the range was planned, empty if it has none.
+        start_offset: First offset of the range.
+        end_offset: Offset after its last one.
+    """
+    count, offsets = end_offset - start_offset, f"offsets {start_offset} to {end_offset - 1}"
+    if log is None:
+        return DataLoss(f"the partition was deleted, with {offsets}", count, "the other partitions")
+    if topic_id and log.topic_id != topic_id:
+        return DataLoss(
+            f"the topic was deleted and created again, without {offsets}", count, "the new one"
+        )
+    if log.log_start > start_offset:
+        end = min(log.log_start, end_offset)
+        return DataLoss(
+            f"offsets {start_offset} to {end - 1} were deleted",
+            end - start_offset,
+            f"the log start, offset {log.log_start}",
+        )
+    if log.readable_end < end_offset:
+        start = max(log.readable_end, start_offset)
+        return DataLoss(
+            f"offsets {start} to {end_offset - 1} were cut off",
+            end_offset - start,
+            f"offset {end_offset}, which leaves out what is written before it",
+        )
+    return None

@@ -1,0 +1,58 @@
+"""Offset ranges to tasks: lists of slices, balanced by bytes."""
+
+from __future__ import annotations
+
+from klog.connector.commit_log.committed_snapshot import CommittedPartition
+from klog.connector.kafka_dir.raw_partition import RawPartition
+from klog.connector.source import committed_slices, raw_slices
+from klog.connector.source.index_narrowing import IndexReads
+from klog.connector.source.offset_ranges import OffsetRange
+from klog.connector.source.slice_contract import TaskDict, expand_task, to_dict
+from klog.connector.source.task_sizing import split_by_offset, target_bytes
+
+
+def plan(
+    ranges: list[OffsetRange], min_tasks: int = 0, *, use_indexes: bool = True
+) -> list[TaskDict]:
+    """Return the tasks of a read: each a list of slices of one partition, in order.
+
+    Args:
+        ranges: The offsets to read.
+        min_tasks: There are at least so many tasks, unless there are fewer offsets.
+        use_indexes: Whether indexes of committed segments are believed.
+
+    Raises:
+        CorruptFileError: If a segment cannot be planned.
+        FileNotFoundError: If a segment has gone.
+    """
+    target = target_bytes(sum(map(_range_bytes, ranges)), len(ranges), min_tasks)
+    index_reads = IndexReads()
+    tasks = [
+        task
+        for offset_range in ranges
+        for task in _plan_range(offset_range, target, index_reads, use_indexes=use_indexes)
+    ]
+    if len(tasks) < min_tasks:
+        slices = [slice_ for task in tasks for slice_ in expand_task(task)]
+        tasks = [[to_dict(slice_)] for slice_ in split_by_offset(slices, min_tasks)]
+    return tasks
+
+
+def _range_bytes(offset_range: OffsetRange) -> int:
+    log = offset_range.log
+    if isinstance(log, CommittedPartition):
+        return committed_slices.range_bytes(offset_range, log)
+    assert isinstance(log, RawPartition)
+    return raw_slices.range_bytes(offset_range, log)
+
+
+def _plan_range(
+    offset_range: OffsetRange, target: int, index_reads: IndexReads, *, use_indexes: bool
+) -> list[TaskDict]:
+    log = offset_range.log
+    if isinstance(log, CommittedPartition):
+        return committed_slices.plan_range(
+            offset_range, log, target, index_reads if use_indexes else None
+        )
+    assert isinstance(log, RawPartition)
+    return raw_slices.plan_range(offset_range, log, target, index_reads)

@@ -1,0 +1,85 @@
+"""Slices as they travel from the planner to tasks, maybe to another engine (docs/slice.md).
+
+The rule: a slice crosses processes and languages as a plain dict of strings, numbers, truth values
+and lists, with the number of its format. Fields that a reader does not know are ignored; another
+format is refused. Many slices that differ in few fields travel as one run: the fields they share,
+and under `each` a list for each other field. So a plan of a million segments makes a few lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+from klog.connector.source.slices import Slice
+from klog.errors import UnsupportedFormatError
+
+FORMAT = 1
+EACH = "each"
+
+TaskDict: TypeAlias = list[dict[str, Any]]
+"""What a task reads, as it travels: slices and runs, in order."""
+
+
+def _wire_name(name: str) -> str:
+    first, *words = name.split("_")
+    return first + "".join(word.capitalize() for word in words)
+
+
+FIELDS: dict[str, str] = {field.name: _wire_name(field.name) for field in fields(Slice)}
+"""By attribute of `Slice` the name of its field on the way, in order."""
+
+
+def to_dict(slice_: Slice) -> dict[str, Any]:
+    """Return a slice as it travels."""
+    return {"format": FORMAT, **{name: getattr(slice_, attr) for attr, name in FIELDS.items()}}
+
+
+def from_dict(values: Mapping[str, Any]) -> Slice:
+    """Return the slice that a dict says.
+
+    Raises:
+        UnsupportedFormatError: If its format is not one that this klog reads, or a field is
+            missing.
+    """
+    number = values.get("format")
+    if type(number) is not int or number != FORMAT:
+        raise UnsupportedFormatError(
+            f"slice: its format is {str(number)[:20]!r}, and this klog reads {FORMAT}. Use one "
+            "version of klog on the driver and on all executors"
+        )
+    try:
+        return Slice(*[values[name] for name in FIELDS.values()])
+    except KeyError as exc:
+        raise UnsupportedFormatError(f"slice of format {FORMAT}: it has no field {exc}") from exc
+
+
+def run_to_dict(shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Return many slices as they travel.
+
+    Args:
+        shared: The values that all of them have, by attribute of `Slice`.
+        each: For each other attribute a list with a value for each slice.
+    """
+    return {
+        "format": FORMAT,
+        **{FIELDS[attr]: value for attr, value in shared.items()},
+        EACH: {FIELDS[attr]: values for attr, values in each.items()},
+    }
+
+
+def expand_task(task: Iterable[Mapping[str, Any]]) -> Iterator[Slice]:
+    """Return the slices of a task in order, those of its runs one by one.
+
+    Raises:
+        UnsupportedFormatError: As `from_dict` does.
+    """
+    for values in task:
+        each = values.get(EACH)
+        if each is None:
+            yield from_dict(values)
+            continue
+        shared = {name: value for name, value in values.items() if name != EACH}
+        for row in zip(*each.values(), strict=True):
+            yield from_dict({**shared, **dict(zip(each, row, strict=True))})

@@ -1,0 +1,146 @@
+"""What S3's refusals mean, and what a user does about each.
+
+obstore returns an answer as text. The rule: only its status and its code are shown, because S3
+repeats in an answer what was signed, with the token of the session.
+"""
+
+from __future__ import annotations
+
+import re
+
+_STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_OBJECT_BYTES = re.compile(r"<ActualObjectSize>(\d{1,18})</ActualObjectSize>")
+_METADATA_SERVICE = re.compile(r"Error performing \w+ \S+/latest/|https?://169\.254\.")
+"""The service of a machine that has the keys of its role."""
+_OTHER_REGION = "incorrectly configured region"
+
+_EXPIRED_CODES = {
+    "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired",
+}  # fmt: skip
+_KEYS = "the keys in storage.*, the AWS_* variables or the profile"
+_STEPS = {
+    "InvalidAccessKeyId": (
+        f"The server has no such access key, or its session has expired: renew or check {_KEYS}, "
+        "then try again"
+    ),
+    "SignatureDoesNotMatch": (
+        f"The secret key does not belong to the access key: check {_KEYS}, then try again"
+    ),
+    "InvalidToken": f"The token of the session is not valid: renew {_KEYS}, then try again",
+    "InvalidTokenId": f"The token of the session is not valid: renew {_KEYS}, then try again",
+    "RequestTimeTooSkewed": "The clock of this machine is wrong: set it, then try again",
+}
+_PERMISSIONS = {
+    "read": "s3:GetObject",
+    "listed": "s3:ListBucket",
+    "written": "s3:PutObject",
+    "deleted": "s3:DeleteObject",
+}
+"""The permission that an operation needs."""
+
+
+def status_of(exc: Exception) -> int | None:
+    """Return the status of the answer; None if there was no answer."""
+    match = _STATUS.search(str(exc))
+    return int(match[1]) if match else None
+
+
+def code_of(exc: Exception) -> str:
+    """Return S3's code; "" if the answer had no body, such as an answer to HEAD."""
+    match = _CODE.search(str(exc))
+    return match[1] if match else ""
+
+
+def object_bytes(exc: Exception) -> int | None:
+    """Return the object's size from a 416, a range after its end; None if it does not say it."""
+    match = _OBJECT_BYTES.search(str(exc))
+    return int(match[1]) if match else None
+
+
+def is_never_connected(exc: Exception) -> bool:
+    """Return whether there was no connection, so that no request was sent."""
+    return "kind: Connect," in str(exc)
+
+
+def has_no_credentials(exc: Exception) -> bool:
+    """Return whether the client found no keys, not even of a role; no request was sent."""
+    return _METADATA_SERVICE.search(str(exc)) is not None
+
+
+def is_in_other_region(exc: Exception) -> bool:
+    """Return whether the bucket is in another region than the client's."""
+    return _OTHER_REGION in str(exc)
+
+
+def may_have_landed(exc: Exception) -> bool:
+    """Return whether a put may have created the object in spite of this answer, or of none.
+
+    After many answers 409 the object exists or will exist, which only a read can decide.
+    """
+    if has_no_credentials(exc) or is_in_other_region(exc):
+        return False
+    status = status_of(exc)
+    if status is None:
+        return "BadScheme" not in str(exc) and not is_never_connected(exc)
+    return status in (408, 409, 429) or (status >= 500 and status != 501)
+
+
+def is_about_credentials(exc: Exception) -> bool:
+    """Return whether other keys might have been accepted; the call had no effect."""
+    return status_of(exc) in (400, 401, 403)
+
+
+def may_repeat_keys(exc: Exception) -> bool:
+    """Return whether the body of the answer may have a token, or what was signed with it."""
+    return is_about_credentials(exc) and code_of(exc) not in ("", "AccessDenied")
+
+
+def short_message(exc: Exception) -> str:
+    """Return the server's answer in a few words."""
+    if has_no_credentials(exc):
+        return "no credentials were found"
+    match, code = _STATUS.search(str(exc)), code_of(exc)
+    if match:
+        return f"the server says {match[1]}{match[2]}" + (f" ({code})" if code else "")
+    if is_never_connected(exc):
+        return "no connection to the server"
+    return str(exc).split("\n", 1)[0].rsplit(" - ", 1)[-1].rstrip(". ")
+
+
+def next_step(exc: Exception, operation: str, bucket: str) -> str:
+    """Return what to do about a call that failed.
+
+    Args:
+        exc: The error that obstore raised.
+        operation: What would have been done: "read", "listed", "written" or "deleted".
+        bucket: The bucket.
+    """
+    status, code = status_of(exc), code_of(exc)
+    if has_no_credentials(exc):
+        return "Set storage.access_key_id and storage.secret_access_key, or AWS_PROFILE"
+    if is_in_other_region(exc) or status == 301:
+        return f"The bucket {bucket} is in another region: set storage.region"
+    if status == 404:
+        return f"Check that there is a bucket {bucket} at that endpoint"
+    if code in _EXPIRED_CODES:
+        return f"The credentials have expired: renew {_KEYS}, then try again"
+    if code in _STEPS:
+        return _STEPS[code]
+    if status == 403:
+        return _missing_permission(operation, bucket)
+    if status in (400, 401):
+        return "Check the credentials and their expiry, then try again"
+    if status == 501:
+        return "This server lacks what klog asks of S3. Keep the log on a server that has it"
+    return "Check storage.endpoint and the network, then try again"
+
+
+def _missing_permission(operation: str, bucket: str) -> str:
+    step = f"Give these credentials {_PERMISSIONS[operation]} there, or use others"
+    if operation == "read":
+        step += (
+            f"; without s3:ListBucket on the bucket {bucket}, S3 gives the same answer for a "
+            "missing object"
+        )
+    return step

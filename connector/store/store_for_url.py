@@ -1,0 +1,221 @@
+"""Which store a path or URL gets. A plain path is local disk.
+
+The rule: a scheme that klog writes to has a store of its own, without fsspec. fsspec opens every
+other scheme, to read. klog registers nothing in fsspec.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import fsspec
+
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.store.client_options import fsspec_options, refuse_fsspec_options
+from klog.connector.store.fsspec_store import FsspecStore
+from klog.connector.store.hdfs_store import HdfsStore
+from klog.connector.store.local_store import LocalStore
+from klog.connector.store.memory_store import MemoryStore
+from klog.connector.store.read_only_store import ReadOnlyStore
+from klog.connector.store.readable_store import ReadableStore
+from klog.connector.store.s3_store import S3Store
+from klog.connector.store.secret_redaction import chainable, redact, url_secrets
+from klog.connector.store.webhdfs_store import WebHdfsStore
+from klog.connector.store.writable_store import WritableStore
+from klog.errors import KlogError, OptionError
+
+EXTRAS = {
+    "s3": "s3", "s3a": "s3", "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure",
+    "gs": "gcs", "gcs": "gcs", "hdfs": "hdfs", "webhdfs": "hdfs", "http": "http", "https": "http",
+}  # fmt: skip
+"""Scheme: the extra of `pip install klog[...]` that has its client."""
+WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://", "webhdfs://")
+
+
+def store_for(root: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> tuple[ReadableStore, str]:
+    """Return the store of a path or URL, and the path as that store spells it.
+
+    Args:
+        root: The path or URL.
+        storage: The storage options.
+
+    Raises:
+        OptionError: fsspec does not know the scheme, its client is not installed, the URL or an
+            option is wrong, or an archive does not exist.
+        KlogError: The file system cannot be reached.
+    """
+    return _writable_store(root, storage) or _fsspec_store(root, storage)
+
+
+def writable_store_for(
+    root: str, storage: StorageOptions = NO_STORAGE_OPTIONS
+) -> tuple[WritableStore, str]:
+    """Return the store of a path or URL that a commit log can be kept in, and the path there.
+
+    Args:
+        root: The path or URL.
+        storage: The storage options.
+
+    Raises:
+        OptionError: As `store_for`, and for a scheme that klog does not write to.
+    """
+    store = _writable_store(root, storage)
+    if store is None:
+        raise OptionError(_refusal(root))
+    return store
+
+
+def log_store_for(
+    root: str, storage: StorageOptions = NO_STORAGE_OPTIONS
+) -> tuple[WritableStore, str]:
+    """Return the store of a path or URL that has a commit log, and the path there.
+
+    A store that klog does not write to refuses each write with an `OptionError`.
+
+    Args:
+        root: The path or URL.
+        storage: The storage options.
+
+    Raises:
+        OptionError: As `store_for`.
+        KlogError: The file system cannot be reached.
+    """
+    writable = _writable_store(root, storage)
+    if writable is not None:
+        return writable
+    store, path = _fsspec_store(root, storage)
+    return ReadOnlyStore(store, _refusal(root)), path
+
+
+def scheme_of(root: str) -> str:
+    """Return the scheme of a URL; "" for a plain path, which may have a colon."""
+    if "://" in root or root.startswith(("file:", "memory:")):
+        return root.split(":", 1)[0]
+    return ""
+
+
+def check_path(root: str) -> None:
+    """Raise `OptionError` for a text that cannot be a path on any store."""
+    if not root:
+        raise OptionError("path: it is empty. Give a directory or a URL")
+    try:
+        encoded = os.fsencode(root)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise OptionError(
+            f"path: {root!a} has a NUL character, or half of a surrogate pair, which no path "
+            "has. Take it out"
+        )
+
+
+def _refusal(root: str) -> str:
+    return (
+        f"path: klog cannot write to {scheme_of(root)}://, where nothing makes sure that only one "
+        f"of two writers wins. Keep the log at one of: {', '.join(WRITABLE)}"
+    )
+
+
+def _writable_store(root: str, storage: StorageOptions) -> tuple[WritableStore, str] | None:
+    """Return the store of a scheme that klog writes to; None for any other."""
+    scheme = scheme_of(root)
+    check_path(root)
+    rest = root.removeprefix(f"{scheme}:")
+    if not scheme:
+        path = str(Path(root).absolute())
+        return LocalStore(root=path), path
+    if scheme == "file":
+        path = "/" + rest.strip("/")
+        return LocalStore(root=path), path
+    if scheme == "memory":
+        return MemoryStore(), "/" + rest.strip("/")
+    if scheme in ("s3", "s3a"):
+        refuse_fsspec_options(storage, scheme)
+        return _s3_store_for(root, storage)
+    if scheme in ("hdfs", "webhdfs"):
+        refuse_fsspec_options(storage, scheme)
+        return _hdfs_store_for(root, storage)
+    return None
+
+
+def _s3_store_for(root: str, storage: StorageOptions) -> tuple[WritableStore, str]:
+    scheme, _, rest = root.partition(":")
+    bucket, _, key = rest.lstrip("/").partition("/")
+    if ":" in bucket or "@" in bucket:
+        raise OptionError(
+            f"path: the {scheme}:// URL has more than a bucket before its path. Write it as "
+            "s3://bucket/path, and give keys as storage.access_key_id and "
+            "storage.secret_access_key or by the environment"
+        )
+    if not bucket:
+        raise OptionError(f"path: {root} names no bucket. Write it as s3://bucket/path")
+    return _cached_s3_store(bucket, storage), f"s3://{bucket}/{key.strip('/')}".rstrip("/")
+
+
+def _hdfs_store_for(root: str, storage: StorageOptions) -> tuple[WritableStore, str]:
+    scheme, _, rest = root.partition(":")
+    authority, _, path = rest.removeprefix("//").partition("/")
+    if _has_user(authority):
+        raise OptionError(
+            f"path: the {scheme}:// URL has more than a host and a port before its path. Write "
+            f"it as {scheme}://host:port/path, and give a user as storage.user"
+        )
+    url = f"{scheme}://{authority}"
+    full_path = f"{url}/{path.strip('/')}".rstrip("/")
+    if scheme == "hdfs":
+        return _cached_hdfs_store(url, storage), full_path
+    return WebHdfsStore(url, storage), full_path
+
+
+@lru_cache(maxsize=64)
+def _cached_s3_store(bucket: str, storage: StorageOptions) -> S3Store:
+    """Return one store a bucket and process: a task opens a store for each slice that it reads."""
+    return S3Store(bucket, storage)
+
+
+@lru_cache(maxsize=64)
+def _cached_hdfs_store(url: str, storage: StorageOptions) -> HdfsStore:
+    return HdfsStore(url, storage)
+
+
+def _fsspec_store(root: str, storage: StorageOptions) -> tuple[ReadableStore, str]:
+    scheme, secrets = scheme_of(root), url_secrets(root)
+    try:
+        system, path = fsspec.core.url_to_fs(root, **fsspec_options(storage, scheme))
+    except FileNotFoundError as exc:  # A missing archive.
+        raise OptionError(f"path: there is no {root}") from chainable(exc, storage, secrets)
+    except OSError as exc:  # Some file systems connect when they are made.
+        message = redact(f"{type(exc).__name__}: {exc}", storage, secrets)
+        raise KlogError(
+            f"{root}: cannot be opened: {message}. Check the URL, and that its host can be reached"
+        ) from chainable(exc, storage, secrets)
+    # A file system is made by code that may raise anything.
+    except Exception as exc:
+        if scheme in EXTRAS and not _is_client_installed(scheme):
+            raise OptionError(
+                f"path: {scheme}:// needs a client that is not installed. Run "
+                f"pip install 'klog[{EXTRAS[scheme]}]'"
+            ) from exc
+        message = redact(f"{type(exc).__name__}: {exc}", storage, secrets)
+        raise OptionError(
+            f"path: cannot read {scheme}:// here: {message}. Check {root}, and that the client of "
+            "its scheme is installed"
+        ) from chainable(exc, storage, secrets)
+    return FsspecStore(system, storage, secrets), str(path)
+
+
+def _has_user(authority: str) -> bool:
+    """Return whether a user stands before the host; also one whose password has a slash."""
+    port = "" if authority.endswith("]") else authority.rpartition(":")[2]
+    return "@" in authority or (":" in authority and bool(port) and not port.isdigit())
+
+
+def _is_client_installed(scheme: str) -> bool:
+    """Return whether fsspec has the client of a scheme; some schemes come with their clients."""
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except (ImportError, ValueError):
+        return False
+    return True
