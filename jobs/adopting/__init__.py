@@ -1,1 +1,1 @@
-"""A broker's logs as klog takes them: what is there, what each segment says, what was aborted."""
+"""Adopt: which topics of a broker's log directory need a commit, and their commits."""

@@ -1,1 +1,1 @@
-"""Compaction, step by step: what is cleanable, which records stay, the segments that are left."""
+"""Compaction: which partitions are cleaned, their cleaning or marking, rewriting, commits."""

@@ -1,8 +1,8 @@
-"""What is left of segments, taken from the end of a log and given from its beginning.
+"""Batches that a cleaning keeps: added from the end of a log, drained from its beginning.
 
-The rule: so many bytes stay in memory; where it is more, all of it lies in a temporary file of the
-machine that the task runs on, which has no name and goes with the task. Of a block nothing is held
-besides but where it lies. (What a writer spools, `connector/sink/spool.py`, goes by partitions.)
+The rule: up to a number of bytes stays in memory; if there is more, all of it is in an unnamed
+temporary file of the task's machine, which goes with the task. In memory there is only the position
+of each block. (A writer's spool, `connector/sink/batch_spool.py`, is by partition.)
 """
 
 from __future__ import annotations
@@ -11,62 +11,69 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 
-from klog.logformat import batch as v2
-from klog.logformat.restamp import Run
+from klog.logformat.batches.rewrite_offsets import BatchRun
+from klog.logformat.batches.scan_batches import scan_batches
 
 
-class NoRoomError(Exception):
-    """What is left does not fit memory, and there can be no temporary file."""
+class SpoolFullError(Exception):
+    """The blocks do not fit memory, and a temporary file cannot be written."""
 
 
 class ReverseSpool:
-    """Blocks of batches; each lies before those that came earlier."""
+    """Blocks of batches; each comes before those that were added earlier."""
 
-    def __init__(self, most_bytes: int) -> None:
-        """Begin with none; so many bytes stay in memory."""
-        self._file = SpooledTemporaryFile(max_size=most_bytes)  # noqa: SIM115 - `close` does
+    def __init__(self, max_memory_bytes: int) -> None:
+        """Begin with no block."""
+        self._file = SpooledTemporaryFile(max_size=max_memory_bytes)  # noqa: SIM115 - `close` does
         self._ends = [0]
-        self._marked = 1
+        self._savepoint = 1
 
-    def add(self, runs: Sequence[Run]) -> None:
-        """Take a block, whose runs are in the order of the log. Raises `NoRoomError`."""
-        with _in_room():
+    def add(self, runs: Sequence[BatchRun]) -> None:
+        """Add a block.
+
+        Args:
+            runs: Its batches in the order of the log.
+
+        Raises:
+            SpoolFullError: There is no room.
+        """
+        with _translate_errors():
             for run in runs:
                 self._file.write(run.data)
         if runs:
             self._ends.append(self._ends[-1] + sum(len(run.data) for run in runs))
 
-    def mark(self) -> None:
-        """Remember what is here now."""
-        self._marked = len(self._ends)
+    def set_savepoint(self) -> None:
+        """Remember the blocks that are here now."""
+        self._savepoint = len(self._ends)
 
-    def drop(self) -> None:
-        """Give up what came since it was marked."""
-        del self._ends[self._marked :]
-        with _in_room():
+    def roll_back(self) -> None:
+        """Drop the blocks that were added since the savepoint."""
+        del self._ends[self._savepoint :]
+        with _translate_errors():
             self._file.seek(self._ends[-1])
             self._file.truncate()
 
-    def drain(self) -> Iterator[Run]:
-        """Give each block as one piece, in the order of the log; then it has none."""
+    def drain(self) -> Iterator[BatchRun]:
+        """Yield the blocks in the order of the log; afterwards there are none."""
         while len(self._ends) > 1:
-            end, begin = self._ends.pop(), self._ends[-1]
-            with _in_room():
-                self._file.seek(begin)
-                data = self._file.read(end - begin)
-            yield Run(data, v2.scan(data, 0, len(data)))
-        self._marked = 1
-        self.drop()
+            end, start = self._ends.pop(), self._ends[-1]
+            with _translate_errors():
+                self._file.seek(start)
+                data = self._file.read(end - start)
+            yield BatchRun(data, scan_batches(data, 0, len(data)))
+        self._savepoint = 1
+        self.roll_back()
 
     def close(self) -> None:
-        """Give the memory and the file back; what a full disk did not take is given up."""
-        with suppress(OSError):  # Closing tries once more to write it.
+        """Free the memory and the file; bytes that a full disk did not take are dropped."""
+        with suppress(OSError):  # Closing tries once more to write them.
             self._file.close()
 
 
 @contextmanager
-def _in_room() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise NoRoomError from exc
+        raise SpoolFullError from exc

@@ -1,1 +1,1 @@
-"""Merging, idea by idea: what neighbours become one segment, and what is told of it."""
+"""Merge: which segments are joined, the tasks that join them, the commits."""

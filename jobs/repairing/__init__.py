@@ -1,1 +1,1 @@
-"""How `repair` works out what lost commits held, one idea a module."""
+"""Repair: what stands for lost commits, planned and then put."""

@@ -1,4 +1,4 @@
-"""What a repair put, or would put, for people and for machines."""
+"""What a repair put, or would put, by topic: for people and for machines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from klog.connector.log.commit import Commit, hole_to_json
-from klog.connector.log.entries import Entry
+from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit_json import hole_to_json
+from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.errors import without_passwords
-from klog.jobs.command import DONE, REFUSED
-from klog.jobs.printing import labelled
-from klog.jobs.repairing.plan import Plan
+from klog.jobs.repairing.repair_plan import RepairPlan
+from klog.jobs.shared.exit_codes import DONE, REFUSED
+from klog.jobs.shared.text_output import labelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,13 @@ class RepairReport:
 
     root: str
     dry_run: bool
-    topics: dict[str, Plan]
+    topics: dict[str, RepairPlan]
     format_file: str = ""
     seconds: float = 0.0
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a topic cannot be repaired, or was not because this was a dry run."""
+        """Return 1 if a topic cannot be repaired, or if a dry run found something lost."""
         has_problem = any(plan.problem for plan in self.topics.values())
         return REFUSED if has_problem or (self.dry_run and self._is_needed) else DONE
 
@@ -40,10 +41,10 @@ class RepairReport:
     @property
     def _has_puts(self) -> bool:
         plans = self.topics.values()
-        return bool(self.format_file) or any(one.is_needed and not one.problem for one in plans)
+        return bool(self.format_file) or any(plan.is_needed and not plan.problem for plan in plans)
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of each topic, and one that sums up."""
+        """Yield the lines of each topic, and one that sums up."""
         if self.format_file:
             yield labelled({"Put": self.format_file})
         for topic, plan in self.topics.items():
@@ -69,25 +70,25 @@ class RepairReport:
         }
 
 
-def _lines(topic: str, plan: Plan) -> Iterator[str]:
-    for one in plan.lost:
-        yield labelled({"Topic": topic, "Lost": str(one)})
+def _lines(topic: str, plan: RepairPlan) -> Iterator[str]:
+    for lost in plan.lost:
+        yield labelled({"Topic": topic, "Lost": str(lost)})
     if plan.problem:
         yield labelled({"Topic": topic, "Error": plan.problem})
         return
-    if plan.description:
-        yield labelled({"Topic": topic, "Put": plan.description})
+    if plan.topic_file:
+        yield labelled({"Topic": topic, "Put": plan.topic_file})
     if plan.checkpoint is not None:
         yield labelled({"Topic": topic, "Boundary": plan.checkpoint.version})
     for commit in plan.commits:
         yield from _commit_lines(topic, commit)
     if plan.fence is not None:
         yield labelled({"Topic": topic, "Fence": plan.fence.version})
-    for file in plan.left:
+    for file in plan.not_added:
         yield labelled({"Topic": topic, "Not added": file})
-    for file, version in plan.above.items():
+    for file, version in plan.above_last_commit.items():
         yield labelled({"Topic": topic, "Discarded": file, "Version": version})
-    for file in plan.gone:
+    for file in plan.missing:
         yield labelled({"Topic": topic, "Missing": file})
 
 
@@ -102,12 +103,12 @@ def _commit_lines(topic: str, commit: Commit) -> Iterator[str]:
         yield f"\t{labelled({'Hole': hole.partition, 'Offsets': offsets})}"
 
 
-def _offsets(entry: Entry) -> str:
+def _offsets(entry: SegmentEntry) -> str:
     return f"{entry['base_offset']} to {entry['next_offset'] - 1}"
 
 
-def _as_json(plan: Plan) -> dict[str, Any]:
-    said = [
+def _as_json(plan: RepairPlan) -> dict[str, Any]:
+    commits = [
         {
             "version": commit.version,
             "added": [entry["file"] for entry in commit.actions.add],
@@ -117,13 +118,13 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         for commit in plan.commits
     ]
     return {
-        "lost": [{"first": one.first, "last": one.last} for one in plan.lost],
-        "topicFile": plan.description or None,
+        "lost": [{"first": lost.first_version, "last": lost.last_version} for lost in plan.lost],
+        "topicFile": plan.topic_file or None,
         "boundary": None if plan.checkpoint is None else plan.checkpoint.version,
-        "commits": said,
+        "commits": commits,
         "fence": None if plan.fence is None else plan.fence.version,
-        "notAdded": list(plan.left),
-        "missing": list(plan.gone),
-        "aboveLastCommit": dict(plan.above),
+        "notAdded": list(plan.not_added),
+        "missing": list(plan.missing),
+        "aboveLastCommit": dict(plan.above_last_commit),
         "error": plan.problem or None,
     }

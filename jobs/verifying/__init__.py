@@ -1,1 +1,1 @@
-"""What `verify` looks at, one idea a module: none knows of Spark, and each works on one segment."""
+"""Verify: the checks of a commit log, a segment, its batches and indexes, a partition, its keys."""

@@ -1,14 +1,15 @@
-"""What can be wrong with a topic, in words: where it is, what it is, and what to do next.
+"""What is wrong with a topic: where it is, what it is, and what to do next.
 
-The rule: every finding is told, and none hides another. Of one kind in one file a thousand are told
-one by one and the rest is counted, so that a file full of damage does not fill the memory.
+The rule: everything that is wrong is reported, and no finding hides another. Of one kind in one
+file the first `MAX_OF_A_KIND` are reported one by one and the rest is counted, so a file full of
+damage does not fill the memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MOST_OF_A_KIND = 1000
+MAX_OF_A_KIND = 1000
 
 _RESTORE = "restore the file from a copy, or read around these offsets"
 _INDEX = (
@@ -43,73 +44,95 @@ NEXT_STEPS = {
     "key": f"compact the topic again; {_REPORT}",
     "sequence": f"look for records that are missing or doubled there; {_REPORT}",
 }
-"""By kind; docs/verify.md says what each means."""
+"""What to do, by kind of finding; docs/verify.md says what each kind means."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. `kind` is a key of `NEXT_STEPS`; `offset` is the log's.
+    """One thing that is wrong.
 
-    What a finding is not about is None: one of a topic's log has no partition, one between two
-    segments no position.
+    `kind` is a key of `NEXT_STEPS`, `position` is in the file, `offset` the log's. What a finding
+    is not about is None: one of a topic's log has no partition, one between two segments no
+    position.
     """
 
     topic: str
     partition: int | None
     file: str | None
     kind: str
-    what: str
+    reason: str
     position: int | None = None
     offset: int | None = None
 
     @property
     def next_step(self) -> str:
-        """Say what to do."""
+        """Return what to do."""
         return NEXT_STEPS[self.kind]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the finding for machines."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "file": self.file,
+            "kind": self.kind,
+            "what": self.reason,
+            "position": self.position,
+            "offset": self.offset,
+            "nextStep": self.next_step,
+        }
 
 
 @dataclass(slots=True)
 class Findings:
-    """The findings of one segment in the making."""
+    """Collects the findings of one segment."""
 
     topic: str
     partition: int
     file: str
-    _found: list[Finding] = field(default_factory=list)
+    _findings: list[Finding] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
-    _last_places: dict[str, int] = field(default_factory=dict)
+    _last_positions: dict[str, int] = field(default_factory=dict)
 
     def add(
         self,
         kind: str,
-        what: str,
+        reason: str,
         position: int | None = None,
         offset: int | None = None,
         file: str | None = None,
     ) -> None:
-        """Tell of something; the same kind at the position told last is the same finding."""
-        if position is not None and self._last_places.get(kind) == position:
+        """Add a finding, unless the last one of its kind is at the same position.
+
+        Args:
+            kind: A key of `NEXT_STEPS`.
+            reason: What is wrong.
+            position: The position in the file.
+            offset: The offset of the log.
+            file: The file; by default the segment's log.
+        """
+        if position is not None and self._last_positions.get(kind) == position:
             return
         if position is not None:
-            self._last_places[kind] = position
+            self._last_positions[kind] = position
         self._counts[kind] = self._counts.get(kind, 0) + 1
-        if self._counts[kind] <= MOST_OF_A_KIND:
+        if self._counts[kind] <= MAX_OF_A_KIND:
             name = self.file if file is None else file
-            self._found.append(
-                Finding(self.topic, self.partition, name, kind, what, position, offset)
+            self._findings.append(
+                Finding(self.topic, self.partition, name, kind, reason, position, offset)
             )
 
     def has(self, *kinds: str) -> bool:
-        """Tell whether anything of these kinds was found, of any if none is named."""
-        return any(kind in self._counts for kind in kinds) if kinds else bool(self._counts)
+        """Return whether there is a finding of any of these kinds."""
+        return any(kind in self._counts for kind in kinds)
 
-    def told(self) -> tuple[Finding, ...]:
-        """Give them in the order in which they were found, and the counts of what was too many."""
-        more = [
+    def collected(self) -> tuple[Finding, ...]:
+        """Return the findings in the order in which they were added, and counts of the rest."""
+        counts = [
             Finding(
-                self.topic, self.partition, self.file, kind, f"and {count - MOST_OF_A_KIND:,} more"
+                self.topic, self.partition, self.file, kind, f"and {count - MAX_OF_A_KIND:,} more"
             )
             for kind, count in self._counts.items()
-            if count > MOST_OF_A_KIND
+            if count > MAX_OF_A_KIND
         ]
-        return (*self._found, *more)
+        return (*self._findings, *counts)

@@ -1,0 +1,115 @@
+"""Which partitions of a topic a compaction cleans, and which segments of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from klog.connector.commit_log import segment_entries
+from klog.connector.commit_log.topic_state import TopicState
+from klog.jobs.compacting.compact_report import CompactedPartition
+from klog.jobs.compacting.dirty_ratio import CleanableRange, CleaningLimits, cleanable_range
+from klog.jobs.shared.entry_rows import EntryRows
+from klog.logformat.topic_config import TopicConfig
+
+WAVE_RECORDS = 1 << 31
+"""The driver has the marks of so many records at a time, two bits each."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCleaning:
+    """A partition, and its segments below and after the end of what may be cleaned.
+
+    `report.left` is empty if the partition is due.
+    """
+
+    report: CompactedPartition
+    cleanable: CleanableRange
+    segments: EntryRows
+    later_segments: EntryRows
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the compaction cleans the partition."""
+        return not self.report.left
+
+
+def plan_cleanings(
+    topic: str, state: TopicState, config: TopicConfig, min_dirty_ratio: float | None, now_ms: int
+) -> list[PlannedCleaning]:
+    """Return for each partition of a topic what may be cleaned, and whether it is due.
+
+    Args:
+        topic: The topic.
+        state: Its state.
+        config: Its configs.
+        min_dirty_ratio: Replaces the topic's `min.cleanable.dirty.ratio` unless None.
+        now_ms: The time of the compaction.
+    """
+    ratio = config.values["min.cleanable.dirty.ratio"]
+    assert isinstance(ratio, float)
+    limits = CleaningLimits(
+        ratio if min_dirty_ratio is None else min_dirty_ratio,
+        config.number("min.compaction.lag.ms"),
+        config.number("max.compaction.lag.ms"),
+    )
+    segments = state.segments.combine_chunks()
+    return [
+        _plan_partition(topic, state, segments, partition, limits, now_ms)
+        for partition in range(state.partitions)
+    ]
+
+
+def _plan_partition(
+    topic: str,
+    state: TopicState,
+    segments: pa.Table,
+    partition: int,
+    limits: CleaningLimits,
+    now_ms: int,
+) -> PlannedCleaning:
+    own = segment_entries.rows_of_partition(segments, partition)
+    start, end = state.log_start[partition], state.log_end[partition]
+    cleaned_to = state.cleaned_to.get(partition, 0)
+    cleanable = cleanable_range(own, start, end, cleaned_to, limits, now_ms)
+    below = own.slice(0, cleanable.segment_count)
+    report = CompactedPartition(
+        topic,
+        partition,
+        cleanable.dirty_ratio,
+        cleanable.first_dirty_offset,
+        cleanable.end_offset,
+        below.num_rows,
+        int(below["record_count"].to_numpy().sum()),
+        cleanable.clean_bytes + cleanable.dirty_bytes,
+    )
+    if not cleanable.dirty_bytes:
+        report = replace(report, left="nothing is dirty")
+    elif not cleanable.is_due:
+        report = replace(report, left="its dirty ratio is not above the least")
+    later = own.slice(cleanable.segment_count)
+    return PlannedCleaning(report, cleanable, EntryRows(below), EntryRows(later))
+
+
+def cleaning_waves(
+    plans: Iterable[PlannedCleaning], max_records: int = WAVE_RECORDS
+) -> Iterator[list[PlannedCleaning]]:
+    """Yield partitions in waves, whose marks the driver has at a time.
+
+    Args:
+        plans: The partitions in order.
+        max_records: How many records of due partitions a wave has, unless it is one partition.
+    """
+    wave: list[PlannedCleaning] = []
+    wave_records = 0
+    for plan in plans:
+        records = plan.report.records if plan.is_due else 0
+        if wave and wave_records + records > max_records:
+            yield wave
+            wave, wave_records = [], 0
+        wave.append(plan)
+        wave_records += records
+    if wave:
+        yield wave

@@ -1,0 +1,51 @@
+"""The options of `adopt` and `import-log`: configs of the topics, and open transactions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from klog.errors import OptionError
+
+OPEN_TRANSACTIONS = ("abort", "commit")
+"""How transactions that no marker ends may be taken to have ended."""
+
+
+def add_adopt_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that both jobs have."""
+    parser.add_argument(
+        "--config",
+        action="append",
+        metavar="K=V",
+        help="a config for each topic, repeatable: the directory does not have their configs",
+    )
+    parser.add_argument(
+        "--open-transactions",
+        choices=OPEN_TRANSACTIONS,
+        help="how transactions without a marker ended; default: refuse a log that has one",
+    )
+
+
+def parse_configs(texts: Sequence[str] | None) -> dict[str, str]:
+    """Parse `name=value` texts.
+
+    Raises:
+        OptionError: A text has no `=`.
+    """
+    configs = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"--config {text}: write it as name=value")
+        configs[name.strip()] = value.strip()
+    return configs
+
+
+def check_open_transactions(value: str | None) -> None:
+    """Check a value of `open_transactions`.
+
+    Raises:
+        OptionError: It is neither None nor one of `OPEN_TRANSACTIONS`.
+    """
+    if value not in (None, *OPEN_TRANSACTIONS):
+        raise OptionError(f"open_transactions: must be 'abort' or 'commit', got {value!r}")

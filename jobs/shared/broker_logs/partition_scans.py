@@ -1,0 +1,81 @@
+"""From a broker's partitions to the scans of their segments, and back to what is committed of them.
+
+The rule: topics are read in waves of about `WAVE_BYTES` between commits, which bounds the work that
+a kill costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from klog.connector.commit_log.adoption_commit import BrokerPartition
+from klog.connector.kafka_dir.aborted_transactions import read_aborted_transactions
+from klog.connector.kafka_dir.raw_partition import RawPartition
+from klog.connector.options.storage_options import StorageOptions
+from klog.jobs.shared.broker_logs.adopted_entries import AdoptedFile, adopted_entries
+from klog.jobs.shared.broker_logs.broker_topics import BrokerTopic
+from klog.jobs.shared.broker_logs.readable_segments import readable_segments
+from klog.jobs.shared.broker_logs.scan_tasks import ScanTask
+from klog.jobs.shared.segment_scan import ScannedSegment
+
+WAVE_BYTES = 64 << 30
+
+
+def scan_tasks(log: RawPartition, storage: StorageOptions) -> list[ScanTask]:
+    """Return a task for each segment of a partition."""
+    indexed = read_aborted_transactions(log, log.log_start, log.log_end)
+    return [
+        ScanTask(
+            log.root,
+            storage,
+            log.name.topic,
+            log.name.partition,
+            readable,
+            tuple(
+                (producer_id, first, last)
+                for producer_id, first, last in indexed
+                if last >= readable.segment.base_offset and first < readable.end_offset
+            ),
+        )
+        for readable in readable_segments(log)
+    ]
+
+
+def partition_from_scans(
+    topic: BrokerTopic,
+    log: RawPartition,
+    scans: Iterator[tuple[AdoptedFile, ScannedSegment]],
+    open_transactions: str | None,
+) -> BrokerPartition:
+    """Return what is committed of a partition.
+
+    Args:
+        topic: The topic.
+        log: The partition.
+        scans: The scans of segments; those of this partition come next.
+        open_transactions: How open transactions ended, `abort` or `commit`; None refuses them.
+
+    Raises:
+        KlogError: There is an open transaction, and `open_transactions` is None.
+    """
+    segments = [next(scans) for _ in readable_segments(log)]
+    entries = adopted_entries(log.name, segments, log.log_end, open_transactions)
+    number = log.name.partition
+    cleaned_to = topic.cleaned_to.get(number, 0)
+    return BrokerPartition(number, log.log_start, log.log_end, cleaned_to, entries)
+
+
+def topic_waves(
+    topics: Sequence[BrokerTopic], max_bytes: int = WAVE_BYTES
+) -> Iterator[list[BrokerTopic]]:
+    """Yield topics in waves of at most so many bytes, or of one topic."""
+    wave: list[BrokerTopic] = []
+    wave_bytes = 0
+    for topic in topics:
+        if wave and wave_bytes + topic.size_bytes > max_bytes:
+            yield wave
+            wave, wave_bytes = [], 0
+        wave.append(topic)
+        wave_bytes += topic.size_bytes
+    if wave:
+        yield wave

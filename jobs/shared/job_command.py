@@ -1,0 +1,155 @@
+"""Jobs as commands: `spark-submit jobs/<name>.py`, and a verb of `klog` with the same options.
+
+The rule: a job's options stand once, in the `COMMAND` of its module. On Spark it runs as a Spark
+job; as a verb it runs in the command's own process. A user's mistake is one line on standard error,
+never a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from klog.errors import KlogError, without_passwords
+from klog.interrupts import INTERRUPTED
+from klog.jobs.shared.exit_codes import REFUSED
+from klog.jobs.shared.text_output import printable, write_json, write_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Report(Protocol):
+    """What a job did, or would do."""
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0, or 1 if something was found or refused."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the report, the totals last."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for machines, in camelCase."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A job's verb, help, own options, and the function that runs it.
+
+    `run` gets the parsed arguments; each job's have `root`, `topic` (a list of names, or None) and
+    `dry_run`.
+    """
+
+    verb: str
+    help: str
+    epilog: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[SparkSession | None, argparse.Namespace], Report]
+    dry_run_help: str = "only show what would be done; write nothing"
+
+
+def no_options(parser: argparse.ArgumentParser) -> None:
+    """Add no option: for a job that has only those of all jobs."""
+
+
+def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Add the options that all jobs have, except `--root`, and the job's own."""
+    parser.add_argument(
+        "--topic",
+        action="append",
+        metavar="T",
+        help="a topic's full name, repeatable; default: every topic",
+    )
+    command.add_options(parser)
+    parser.add_argument("--dry-run", action="store_true", help=command.dry_run_help)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add `--config NAME=VALUE`, repeatable; its value is a list of pairs."""
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help=help_text,
+    )
+
+
+def is_executed(args: argparse.Namespace) -> bool:
+    """Return whether `--execute` was given, for a job that is a dry run by default.
+
+    Raises:
+        argparse.ArgumentError: `--execute` and `--dry-run` were both given.
+    """
+    executed: bool = args.execute
+    if executed and args.dry_run:
+        raise argparse.ArgumentError(
+            None, "argument --dry-run: not allowed with argument --execute"
+        )
+    return executed
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """Split `name=value`.
+
+    Raises:
+        argparse.ArgumentTypeError: The text has no `=` or no name.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value
+
+
+def write_report(report: Report, out: BinaryIO, *, as_json: bool) -> int:
+    """Write a report and return its exit code."""
+    if as_json:
+        write_json(out, report.as_json())
+    else:
+        write_lines(out, report.lines())
+    return report.exit_code
+
+
+def main(command: Command, arguments: Sequence[str] | None = None) -> int:
+    """Run a job on Spark, as `spark-submit` starts it, and return the exit code.
+
+    Args:
+        command: The job.
+        arguments: The command line without the program; by default that of the process.
+    """
+    try:
+        return _main(command, arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _main(command: Command, arguments: Sequence[str] | None) -> int:
+    parser = argparse.ArgumentParser(
+        prog=f"jobs/{command.verb.replace('-', '_')}.py",
+        description=command.help,
+        epilog=command.epilog,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--root", required=True, metavar="R", help="a klog root")
+    add_options(parser, command)
+    args = parser.parse_args(arguments)
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.appName(f"klog {command.verb}").getOrCreate()
+    try:
+        return write_report(command.run(spark, args), sys.stdout.buffer, as_json=args.json)
+    except argparse.ArgumentError as exc:
+        parser.error(str(exc))
+    except (KlogError, OSError) as exc:
+        sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
+        return REFUSED
+    finally:
+        sys.stdout.buffer.flush()
+        spark.stop()

@@ -1,0 +1,93 @@
+"""Why a job left a partition or a topic as it was: what failed, in which file, and what to do.
+
+The rule: a failure ends only the work on its own partition or topic. The job does the others, its
+report lists all, and its exit code is 1. A failure shows no password of a URL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klog.errors import (
+    CommitStateUnknownError,
+    CorruptFileError,
+    CorruptRecordError,
+    KlogError,
+    UnsupportedFormatError,
+    without_passwords,
+)
+from klog.jobs.shared.text_output import labelled
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed, the file and the position in it if they are known, and the next step."""
+
+    reason: str
+    file: str | None
+    position: int | None
+    next_step: str
+
+    @staticmethod
+    def of(error: KlogError | OSError, topic: str, diagnosis: str = "") -> Failure:
+        """Return the failure for an error of a task or a commit.
+
+        Args:
+            error: What the task or the commit raised.
+            topic: The topic that the work was on.
+            diagnosis: What shows more; by default `klog verify` of the topic.
+        """
+        diagnosis = (
+            diagnosis or f"`klog verify --topic {topic}` tells all that is wrong with the topic"
+        )
+        if isinstance(error, CorruptFileError):
+            step = f"restore the file from a copy, then run it again; {diagnosis}"
+            return Failure(
+                without_passwords(error.reason), without_passwords(error.path), error.position, step
+            )
+        if isinstance(error, CorruptRecordError | UnsupportedFormatError):
+            return Failure(str(error), None, error.position, diagnosis)
+        if isinstance(error, CommitStateUnknownError):
+            step = f"look for it with `klog history --topic {topic}`; delete nothing"
+            return Failure(str(error), None, None, step)
+        filename = getattr(error, "filename", None)
+        file = without_passwords(filename) if isinstance(filename, str) else None
+        step = f"fix what it names, then run it again; {diagnosis}"
+        return Failure(without_passwords(str(error)), file, None, step)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the failure for machines."""
+        return {
+            "what": self.reason,
+            "file": self.file,
+            "position": self.position,
+            "nextStep": self.next_step,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTopic:
+    """A topic that the job did not work on, because its commit log cannot be read."""
+
+    topic: str
+    failure: Failure
+
+    def line(self) -> str:
+        """Return the topic's line of a report."""
+        return labelled({"Topic": self.topic, **failure_labels(self.failure)})
+
+    def as_json(self) -> dict[str, object]:
+        """Return the topic for machines."""
+        return {"topic": self.topic, "failure": self.failure.as_json()}
+
+
+def failure_labels(failure: Failure | None) -> dict[str, object]:
+    """Return a failure as fields of its partition's line; no field if nothing failed."""
+    if failure is None:
+        return {}
+    return {
+        "Failed": failure.reason,
+        "File": failure.file,
+        "Position": failure.position,
+        "Next": failure.next_step,
+    }

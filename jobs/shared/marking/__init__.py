@@ -1,0 +1,1 @@
+"""Which records of a partition a compaction keeps: asked by `compact` and by `verify`."""

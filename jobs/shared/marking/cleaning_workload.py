@@ -1,0 +1,54 @@
+"""How much work a cleaning is, and whether compiled kernels are worth loading for it.
+
+The rule: a process decides by all its work, not by one partition. It loads the kernels once the
+work that it has done without them, or the work that it still has, is worth it (`LazyKernel`), and
+uses them from then on. The driver knows all tasks and how many processes run them
+(`shared/process_shares.py`), so it knows how much work each process still has, and each task brings
+that number.
+
+The unit is a record that is read or written once without kernels. A batch costs as much as some
+records, however few it has: in batches of 126 records the kernels save five times as much for each
+record as in batches of 4,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from klog.connector import compiled_kernels
+from klog.jobs.shared.entry_rows import EntryRows
+from klog.logformat.batches.record_batch import Batches
+from klog.logformat.cleaning.key_hash import Seed
+from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
+from klog.logformat.compiled.kernel_types import CleaningKernels
+
+BATCH_RECORDS = 400
+"""A batch costs as much as so many records: some 60 us in each pass, a record 0.15."""
+PASSES = 2
+"""Without kernels a compaction reads records twice: to mark them, and to rewrite the rest."""
+
+
+def workload(segments: EntryRows) -> int:
+    """Return what one pass over segments costs without kernels, in records."""
+    records, batches = segments.numbers("record_count"), segments.numbers("batch_count")
+    return int(records.sum()) + BATCH_RECORDS * int(batches.sum())
+
+
+def cleaning_kernels(segments: EntryRows, remaining_records: int) -> CleaningKernels | None:
+    """Return the kernels for one pass over segments, None if they are not worth loading.
+
+    Args:
+        segments: The segments that are read.
+        remaining_records: How much work this process still has, these segments included.
+    """
+    return compiled_kernels.cleaning_kernels(workload(segments), remaining_records)
+
+
+def key_reader(kernels: CleaningKernels | None) -> KeyReader:
+    """Return what reads keys with these kernels, and with those for formats v0 and v1 if loaded."""
+    records = None if kernels is None else kernels.records
+
+    def read(data: bytes, batches: Batches, seed: Seed) -> Iterator[RecordKeys]:
+        return read_keys(data, batches, seed, records, compiled_kernels.legacy_kernels_if_loaded())
+
+    return read

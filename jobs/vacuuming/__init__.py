@@ -1,0 +1,1 @@
+"""Vacuum: the task of a topic, and the report."""

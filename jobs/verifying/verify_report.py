@@ -1,0 +1,83 @@
+"""What a verification found: a line for each finding, and one that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from klog.errors import without_passwords
+from klog.jobs.shared.exit_codes import DONE, REFUSED
+from klog.jobs.shared.text_output import labelled
+from klog.jobs.verifying.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was verified, and what was found.
+
+    `versions` are those of the topics' commit logs. `moved_on` counts files that were missing and
+    that the topic no longer had by then.
+    """
+
+    root: str
+    fast: bool
+    versions: Mapping[str, int] = field(default_factory=dict)
+    partitions: int = 0
+    segments: int = 0
+    batches: int = 0
+    records: int = 0
+    size_bytes: int = 0
+    moved_on: int = 0
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 if there is a finding, else 0."""
+        return REFUSED if self.findings else DONE
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each finding, and one with the totals."""
+        for finding in self.findings:
+            partition = "" if finding.partition is None else f"-{finding.partition}"
+            yield labelled(
+                {
+                    "Finding": finding.kind,
+                    "Partition" if partition else "Topic": f"{finding.topic}{partition}",
+                    "File": finding.file,
+                    "Position": finding.position,
+                    "Offset": finding.offset,
+                    "What": finding.reason,
+                    "Next": finding.next_step,
+                }
+            )
+        yield labelled(
+            {
+                "Topics": len(self.versions),
+                "Partitions": self.partitions,
+                "Segments": self.segments,
+                "Batches": self.batches,
+                "Records": self.records,
+                "Bytes": self.size_bytes,
+                "MovedOn": self.moved_on or None,
+                "Findings": len(self.findings),
+                "Seconds": f"{self.seconds:.3f}",
+            }
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for machines, in camelCase."""
+        return {
+            "root": without_passwords(self.root),
+            "fast": self.fast,
+            "topics": dict(self.versions),
+            "partitions": self.partitions,
+            "segments": self.segments,
+            "batches": self.batches,
+            "records": self.records,
+            "bytes": self.size_bytes,
+            "movedOn": self.moved_on,
+            "findings": [finding.as_json() for finding in self.findings],
+            "seconds": round(self.seconds, 3),
+        }
