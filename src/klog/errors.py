@@ -54,7 +54,7 @@ class KlogError(Exception):
         super().__init__(*shown)
 
 
-def restated(exc: Exception, text: str) -> KlogError:
+def with_context(exc: Exception, text: str) -> KlogError:
     """Give a `KlogError` that says `text`, of the same class where callers act on it.
 
     A class that is made of more than a message is not kept: what it knew is in the text.

@@ -16,35 +16,25 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from klog import __version__
-from klog.cli import (
-    configs,
-    consume,
-    delete_records,
-    dump,
-    history,
-    jobs,
-    produce,
-    topics,
-    verifiable_consumer,
-    verifiable_producer,
-)
+from klog.cli import configs, consume, delete_records, history, job_verbs, produce, topics
 from klog.errors import KlogError, without_passwords
-from klog.jobs.printing import printable
+from klog.jobs.shared.text_output import printable
+from klog.tools import dump, verifiable_consumer, verifiable_producer
 
 DONE, REFUSED = 0, 1
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. Raises `SystemExit` (2) for wrong usage."""
-    given = _parse(arguments)
+    args = _parse(arguments)
     try:
         with _warnings_on_stderr():
-            return _run(given)
+            return _run(args)
     except BrokenPipeError:
         _forget_stdout()
         return DONE
     except argparse.ArgumentError as exc:
-        parser: Parser = given.parser
+        parser: Parser = args.parser
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
         sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
@@ -108,7 +98,7 @@ def command_line() -> Parser:
     produce.add_verb(verbs, common)
     history.add_verb(verbs, common)
     delete_records.add_verb(verbs, common)
-    jobs.add_verbs(verbs, common)
+    job_verbs.add_verbs(verbs, common)
     verifiable_producer.add_verb(verbs, common)
     verifiable_consumer.add_verb(verbs, common)
     dump.add_verb(verbs)
@@ -116,18 +106,18 @@ def command_line() -> Parser:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    given, unknown = command_line().parse_known_args(arguments)
+    args, unknown = command_line().parse_known_args(arguments)
     if unknown:
-        verb: Parser = given.parser
+        verb: Parser = args.parser
         verb.refuse(unknown[0])
-    return given
+    return args
 
 
-def _run(given: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """Run the verb; what it printed reaches stdout before an error is told."""
     out = sys.stdout.buffer
     try:
-        code: int = given.run(given, out)
+        code: int = args.run(args, out)
         return code
     finally:
         out.flush()

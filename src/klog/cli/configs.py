@@ -12,14 +12,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from klog.cli.roots import root_with_log, states
-from klog.connector.log.root import KlogRoot
-from klog.connector.log.state import State
-from klog.connector.log.topics import Topics
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError
-from klog.jobs.command import name_and_value
-from klog.jobs.printing import printable, write_json, write_lines
-from klog.logformat.topic_config import default_text, klog_config_names
+from klog.jobs.shared.job_command import add_config_option, name_and_value
+from klog.jobs.shared.text_output import printable, write_json, write_lines
+from klog.logformat.topic_config import default_config_text, klog_config_names
+from klog.tools.root_arguments import root_with_log, states
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 """One that is not within brackets."""
@@ -42,14 +42,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     does = parser.add_mutually_exclusive_group()
     does.add_argument("--describe", action="store_true", help="show; what it does anyway")
     does.add_argument("--alter", action="store_true", help="change; said by the next three, too")
-    parser.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="set one; repeatable",
-    )
+    add_config_option(parser, "set one; repeatable")
     parser.add_argument(
         "--add-config",
         action="append",
@@ -70,45 +63,45 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument("--json", action="store_true", help="one JSON array, or object if changed")
 
 
-def configs(given: argparse.Namespace, out: BinaryIO) -> int:
+def configs(args: argparse.Namespace, out: BinaryIO) -> int:
     """Show configs, or change those of one topic."""
-    change = dict(given.config) | {k: v for some in given.add_config for k, v in some}
-    unset = [name for some in given.delete_config for name in some]
+    change = dict(args.config) | {k: v for some in args.add_config for k, v in some}
+    unset = [name for some in args.delete_config for name in some]
     if not (change or unset):
-        if given.alter:
+        if args.alter:
             raise argparse.ArgumentError(None, "--alter: say what, by --config or --delete-config")
-        return _show(given, out, root_with_log(given.root))
-    if given.describe:
+        return _show(args, out, root_with_log(args.root))
+    if args.describe:
         raise argparse.ArgumentError(None, "--describe shows, and --config changes: give one")
-    if given.topic is None:
+    if args.topic is None:
         raise argparse.ArgumentError(None, "--topic: say whose configs to change")
-    state = Topics(root_with_log(given.root)).alter_config(given.topic, change, unset)
-    if given.json:
-        write_json(out, _object(given.topic, state, with_defaults=given.all))
+    state = TopicAdmin(root_with_log(args.root)).alter_config(args.topic, change, unset)
+    if args.json:
+        write_json(out, _object(args.topic, state, with_defaults=args.all))
     else:
-        write_lines(out, [f"Completed updating config for topic {given.topic}."])
+        write_lines(out, [f"Completed updating config for topic {args.topic}."])
     return 0
 
 
-def _show(given: argparse.Namespace, out: BinaryIO, root: KlogRoot) -> int:
-    found: Mapping[str, State | KlogError]
-    if given.topic is None:
+def _show(args: argparse.Namespace, out: BinaryIO, root: KlogRoot) -> int:
+    found: Mapping[str, TopicState | KlogError]
+    if args.topic is None:
         found = states(root, root.topic_names())
     else:
-        found = {given.topic: root.load(root.log_to_read(given.topic))}
-    if given.json:
-        write_json(out, [_shown(name, one, with_defaults=given.all) for name, one in found.items()])
+        found = {args.topic: root.load(root.log_to_read(args.topic))}
+    if args.json:
+        write_json(out, [_shown(name, one, with_defaults=args.all) for name, one in found.items()])
     else:
         for name, one in found.items():
             if isinstance(one, KlogError):
                 write_lines(out, [f"Error: topic {name}: {printable(str(one))}"])
                 continue
             write_lines(out, [f"Configs for topic {name} are:"])
-            write_lines(out, _lines(one.config, with_defaults=given.all))
+            write_lines(out, _lines(one.config, with_defaults=args.all))
     return int(any(isinstance(one, KlogError) for one in found.values()))
 
 
-def _shown(name: str, one: State | KlogError, *, with_defaults: bool) -> dict[str, Any]:
+def _shown(name: str, one: TopicState | KlogError, *, with_defaults: bool) -> dict[str, Any]:
     if isinstance(one, KlogError):
         return {"topic": name, "error": str(one)}
     return _object(name, one, with_defaults=with_defaults)
@@ -118,11 +111,11 @@ def _lines(config: Mapping[str, str], *, with_defaults: bool) -> list[str]:
     said = {name: f"{name}={printable(text)}" for name, text in config.items()}
     if with_defaults:
         for name in klog_config_names():
-            said.setdefault(name, f"{name}={default_text(name)} (default)")
+            said.setdefault(name, f"{name}={default_config_text(name)} (default)")
     return [f"  {said[name]}" for name in sorted(said)]
 
 
-def _object(topic: str, state: State, *, with_defaults: bool) -> dict[str, Any]:
+def _object(topic: str, state: TopicState, *, with_defaults: bool) -> dict[str, Any]:
     said: dict[str, Any] = {
         "topic": topic,
         "topicId": state.topic_id,
@@ -131,7 +124,7 @@ def _object(topic: str, state: State, *, with_defaults: bool) -> dict[str, Any]:
     }
     if with_defaults:
         left = (name for name in klog_config_names() if name not in state.config)
-        said["defaults"] = {name: default_text(name) for name in sorted(left)}
+        said["defaults"] = {name: default_config_text(name) for name in sorted(left)}
     return said
 
 

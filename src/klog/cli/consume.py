@@ -12,16 +12,19 @@ from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
-from klog.cli.formats import Format, console, json_lines, kcat
-from klog.cli.positions import Position, offset_at, position, window
-from klog.cli.roots import directories
-from klog.connector.log.partition import Root
-from klog.connector.log.raw import retrying
-from klog.connector.log.roots import open_root
-from klog.connector.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
-from klog.connector.source import scan
-from klog.connector.source.ranges import latest_offsets
-from klog.connector.source.subscription import subscribed
+from klog.cli.consume_positions import Position, offset_at, position, window
+from klog.cli.output_formats import Format, console, json_lines, kcat
+from klog.connector.kafka_dir.stale_listings import retry_stale_listing
+from klog.connector.open_root import open_root
+from klog.connector.options.consumer_strategy import Assign, ConsumerStrategy, Subscribe
+from klog.connector.options.option_table import READ_COMMITTED, READ_UNCOMMITTED
+from klog.connector.options.read_options import ReadOptions
+from klog.connector.snapshot import Root
+from klog.connector.source import scan_planner
+from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets
+from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.topic_partition import TopicPartition
+from klog.tools.root_arguments import directories
 
 T = TypeVar("T")
 
@@ -94,11 +97,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
 
 
-def consume(given: argparse.Namespace, out: BinaryIO) -> int:
+def consume(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the records asked for. Raises `ArgumentError` for options that do not fit together."""
-    start, end, form = _asked(given)
-    left = given.max_messages
-    for batch in _batches(given, start, end, form.columns):
+    start, end, form = _asked(args)
+    left = args.max_messages
+    for batch in _batches(args, start, end, form.columns):
         if left is not None:
             batch = batch.slice(0, left)
             left -= batch.num_rows
@@ -108,51 +111,54 @@ def consume(given: argparse.Namespace, out: BinaryIO) -> int:
     return 0
 
 
-def _asked(given: argparse.Namespace) -> tuple[Position, Position, Format]:
+def _asked(args: argparse.Namespace) -> tuple[Position, Position, Format]:
     try:
-        return (*window(given.offset), _format(given))
+        return (*window(args.offset), _format(args))
     except ValueError as exc:
         raise argparse.ArgumentError(None, str(exc)) from exc
 
 
 def _batches(
-    given: argparse.Namespace, start: Position, end: Position, columns: tuple[str, ...]
+    args: argparse.Namespace, start: Position, end: Position, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     """Give the records between two positions, a partition after the other."""
-    paths = directories(given.root)
+    paths = directories(args.root)
     root = open_root(paths)
-    whole = given.partition is None
+    strategy: ConsumerStrategy = Subscribe((args.topic,))
+    if args.partition is not None:
+        strategy = Assign((TopicPartition(args.topic, args.partition),))
     options = ReadOptions(
-        topics=(given.topic,) if whole else None,
-        assigned=None if whole else ((given.topic, given.partition),),
-        committed_only=given.isolation_level == READ_COMMITTED,
+        strategy,
+        committed_only=args.isolation_level == READ_COMMITTED,
         columns=columns,
     )
-    pinned = retrying(lambda: _pin(root, options, start, end))
-    reader = scan.reader(paths, options)
-    for task in scan.slices(root, pinned, options):
+    resolved = retry_stale_listing(lambda: _resolve(root, options, start, end))
+    reader = scan_planner.make_reader(paths, options)
+    for task in scan_planner.plan_tasks(root, resolved, options):
         yield from reader.read(task)
 
 
-def _pin(root: Root, options: ReadOptions, start: Position, end: Position) -> scan.Pinned:
+def _resolve(
+    root: Root, options: ReadOptions, start: Position, end: Position
+) -> list[ResolvedRange]:
     """Resolve two positions to offsets of each partition, as of now."""
-    look = root.look()
-    logs = look.open(subscribed(options, look))
+    look = root.snapshot()
+    logs = look.open(subscribed_partitions(options.consumer_strategy, look))
     latest = latest_offsets(logs, options)
-    pinned: scan.Pinned = []
+    resolved = []
     for name, log in logs.items():
         begins = offset_at(start, log, latest[name])
         ends = offset_at(end, log, latest[name])
         if begins < ends:
-            pinned.append((name.topic, name.partition, log.topic_id, begins, ends))
-    return pinned
+            resolved.append(ResolvedRange(name, log.topic_id, begins, ends))
+    return resolved
 
 
-def _format(given: argparse.Namespace) -> Format:
-    if given.format is not None:
-        form: Format = given.format
+def _format(args: argparse.Namespace) -> Format:
+    if args.format is not None:
+        form: Format = args.format
         return form
-    return json_lines() if given.json else console(dict(given.property))
+    return json_lines() if args.json else console(dict(args.property))
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from klog.cli.roots import root_with_log
-from klog.cli.stdin import read_input
-from klog.connector.log.author import random_uuid, this_engine
-from klog.connector.log.operations import delete_records
-from klog.connector.log.root import KlogRoot
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.commit_log.commit_builders import delete_records
+from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OffsetOutOfRangeError, OptionError
-from klog.jobs.printing import write_json, write_lines
-from klog.logformat.names import is_topic
-from klog.logformat.topic_config import read_topic_config
+from klog.jobs.shared.text_output import write_json, write_lines
+from klog.logformat.broker_files.file_names import is_topic
+from klog.logformat.topic_config import parse_topic_config
+from klog.tools.root_arguments import root_with_log
+from klog.tools.stdin_reader import read_input
 
 LOG_END = -1
 _MOST_FILE_BYTES = 16 << 20
@@ -56,32 +56,32 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
-def delete(given: argparse.Namespace, out: BinaryIO) -> int:
+def delete(args: argparse.Namespace, out: BinaryIO) -> int:
     """Raise log starts and tell where partitions begin then, topic by topic.
 
     What is wrong with any of them is told before anything is done.
     """
-    asked = _asked(given)
-    root = root_with_log(given.root)
-    found = [_found(root, topic, starts, dry_run=given.dry_run) for topic, starts in asked.items()]
+    asked = _asked(args)
+    root = root_with_log(args.root)
+    found = [_found(root, topic, starts, dry_run=args.dry_run) for topic, starts in asked.items()]
     begins: Starts = {}
     try:
         for log, state, wanted in found:
-            if given.dry_run:
+            if args.dry_run:
                 begins[log.paths.topic] = wanted
                 continue
-            attempt = Attempt(random_uuid(), "delete-records", this_engine())
+            attempt = CommitInfo(random_uuid(), "delete-records", this_engine())
             after = log.commit(state, delete_records(state.topic_id, wanted), attempt)
             now = {partition: after.log_start[partition] for partition in wanted}
             begins[log.paths.topic] = now
     finally:
-        _tell(given, begins, out)
+        _tell(args, begins, out)
     return 0
 
 
-def _tell(given: argparse.Namespace, begins: Starts, out: BinaryIO) -> None:
-    if given.json:
-        write_json(out, {"dryRun": given.dry_run, "lowWatermarks": begins})
+def _tell(args: argparse.Namespace, begins: Starts, out: BinaryIO) -> None:
+    if args.json:
+        write_json(out, {"dryRun": args.dry_run, "lowWatermarks": begins})
         return
     for topic, each in begins.items():
         write_lines(
@@ -92,11 +92,11 @@ def _tell(given: argparse.Namespace, begins: Starts, out: BinaryIO) -> None:
 
 def _found(
     root: KlogRoot, topic: str, starts: Mapping[int, int], *, dry_run: bool
-) -> tuple[TopicLog, State, dict[int, int]]:
+) -> tuple[CommitLog, TopicState, dict[int, int]]:
     """Load a topic and say where its partitions would begin."""
     log = root.log_to_read(topic) if dry_run else root.log_to_write(topic)
     state = root.load(log)
-    if not read_topic_config(state.config).deletes:
+    if not parse_topic_config(state.config).has_delete_policy:
         raise OptionError(
             f"topic {topic}: its cleanup.policy has no delete, so only compaction takes records "
             f"out; `klog configs --topic {topic} --config cleanup.policy=...` changes that"
@@ -118,20 +118,20 @@ def _found(
     return log, state, begins
 
 
-def _asked(given: argparse.Namespace) -> Starts:
+def _asked(args: argparse.Namespace) -> Starts:
     """Read what is to be deleted; raises `argparse.ArgumentError` for neither form, or both."""
-    one = (given.topic, given.partition, given.offset)
-    if given.offset_json_file is not None:
+    one = (args.topic, args.partition, args.offset)
+    if args.offset_json_file is not None:
         if any(value is not None for value in one):
             raise argparse.ArgumentError(
                 None, "give --offset-json-file, or --topic, --partition and --offset: not both"
             )
-        return _read(given.offset_json_file)
+        return _read(args.offset_json_file)
     if any(value is None for value in one):
         raise argparse.ArgumentError(
             None, "give --topic, --partition and --offset, or --offset-json-file"
         )
-    return {given.topic: {given.partition: given.offset}}
+    return {args.topic: {args.partition: args.offset}}
 
 
 def _read(path: Path) -> Starts:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
-from klog.cli.roots import root_with_log
-from klog.connector.log.commit import Actions, Amount, Commit
-from klog.connector.log.paths import segment_path
-from klog.connector.log.topics import Topics
-from klog.jobs.printing import configs_text, labelled, time_text, write_json, write_lines
+from klog.connector.commit_log.commit import Actions, Amount, Commit
+from klog.connector.commit_log.segment_path import parse_segment_path
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.jobs.shared.text_output import configs_text, labelled, time_text, write_json, write_lines
+from klog.tools.root_arguments import root_with_log
 
 _HELP = """\
 For each commit, newest first, what of this there is:
@@ -44,24 +44,24 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument("--json", action="store_true", help="an object a line")
 
 
-def history(given: argparse.Namespace, out: BinaryIO) -> int:
+def history(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print commits as they are read."""
-    found = Topics(root_with_log(given.root)).history(given.topic)
+    found = TopicAdmin(root_with_log(args.root)).history(args.topic)
     version, shown = 0, 0
-    for commit in islice(found, given.limit):
+    for commit in islice(found, args.limit):
         version, shown = commit.version, shown + 1
-        if given.json:
+        if args.json:
             write_json(out, _object(commit))
         else:
             write_lines(out, [labelled(_fields(commit))])
-    if version > 0 and shown != given.limit and not given.json:
+    if version > 0 and shown != args.limit and not args.json:
         write_lines(out, [f"Commits before version {version} were cleaned: a checkpoint has them."])
     return 0
 
 
 def _fields(commit: Commit) -> dict[str, object]:
     actions, made = commit.actions, commit.actions.create_topic
-    progress = actions.progress
+    progress = actions.writer_transaction
     return {
         "Version": commit.version,
         "Time": time_text(commit.timestamp_ms),
@@ -73,9 +73,9 @@ def _fields(commit: Commit) -> dict[str, object]:
         "Removed": _removed_text(actions),
         "Partitions": _listed(_partitions(actions)),
         "LogStart": _by_partition(actions.log_start),
-        "LogEnd": _by_partition(actions.ends_at),
+        "LogEnd": _by_partition(actions.explicit_log_end),
         "CleanedTo": _by_partition(actions.cleaned_to),
-        "Horizon": actions.horizon,
+        "Horizon": actions.vacuum_version,
         "Writer": progress.name if progress else None,
         "Batch": progress.batch_id if progress else None,
         "By": commit.engine,
@@ -84,7 +84,11 @@ def _fields(commit: Commit) -> dict[str, object]:
 
 def _object(commit: Commit) -> dict[str, Any]:
     """Give a commit for machines: numbers in place of the lists of segments."""
-    actions, made, progress = commit.actions, commit.actions.create_topic, commit.actions.progress
+    actions, made, progress = (
+        commit.actions,
+        commit.actions.create_topic,
+        commit.actions.writer_transaction,
+    )
     said: dict[str, Any] = {
         "version": commit.version,
         "timestampMs": commit.timestamp_ms,
@@ -100,9 +104,9 @@ def _object(commit: Commit) -> dict[str, Any]:
         else None,
         "partitions": _partitions(actions) or None,
         "logStart": _text_keys(actions.log_start),
-        "logEnd": _text_keys(actions.ends_at),
+        "logEnd": _text_keys(actions.explicit_log_end),
         "cleanedTo": _text_keys(actions.cleaned_to),
-        "horizon": actions.horizon,
+        "horizon": actions.vacuum_version,
         "transactionalId": progress.name if progress else None,
         "batchId": progress.batch_id if progress else None,
         "queryId": progress.query_id if progress else None,
@@ -137,7 +141,9 @@ def _removed_text(actions: Actions) -> str | None:
 
 def _partitions(actions: Actions) -> list[int]:
     """Name the partitions whose segments changed."""
-    removed = Counter(path.partition for name in actions.remove if (path := segment_path(name)))
+    removed = Counter(
+        path.partition for name in actions.remove if (path := parse_segment_path(name))
+    )
     return sorted({entry["partition"] for entry in actions.add} | removed.keys())
 
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from klog.errors import KlogError, OptionError
-from klog.logformat.codecs import MAX_BATCH_BYTES
-from klog.logformat.headers import HEADERS_TYPE
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
+from klog.logformat.batches.record_headers import HEADERS_TYPE
 
 MOST_LINE_BYTES = MAX_BATCH_BYTES
 """A longer line fits into no record."""

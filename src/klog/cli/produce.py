@@ -28,12 +28,12 @@ import pyarrow as pa
 
 from klog.cli.line_reader import LineFormat, Lines, read_lines
 from klog.cli.produce_options import HELP, add_options, line_format_of, write_options
-from klog.cli.roots import root_with_log
-from klog.cli.stdin import Ending, Input
 from klog.connector.embedded import Log, open_log
-from klog.connector.sink.append import Appended
-from klog.errors import KlogError, OptionError, restated
-from klog.jobs.printing import write_json
+from klog.connector.embedded_append import AppendResult
+from klog.errors import KlogError, OptionError, with_context
+from klog.jobs.shared.text_output import write_json
+from klog.tools.root_arguments import root_with_log
+from klog.tools.stdin_reader import Ending, Input
 
 MOST_BYTES = 1 << 30
 """Of input in one commit."""
@@ -50,35 +50,35 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     add_options(parser)
 
 
-def produce(given: argparse.Namespace, out: BinaryIO) -> int:
+def produce(args: argparse.Namespace, out: BinaryIO) -> int:
     """Write lines as records until they end. Raises `KlogError` that names a bad line."""
-    lines = line_format_of(given)
-    options, linger_ms = write_options(given)
-    log = open_log(root_with_log(given.root).given, {})
-    log.describe(given.topic)  # Before anything is read, that it is there.
+    lines = line_format_of(args)
+    options, linger_ms = write_options(args)
+    log = open_log(root_with_log(args.root).location, {})
+    log.describe(args.topic)  # Before anything is read, that it is there.
     writer = {
-        "transactional_id": given.transactional_id,
-        "transaction_version": given.transaction_version,
+        "transactional_id": args.transactional_id,
+        "transaction_version": args.transaction_version,
     }
-    if (given.transactional_id is None) != (given.transaction_version is None):
+    if (args.transactional_id is None) != (args.transaction_version is None):
         raise OptionError("--transactional-id and --transaction-version: give both, or neither")
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
-        opened = None if given.file is None else stack.enter_context(Path(given.file).open("rb"))
+        opened = None if args.file is None else stack.enter_context(Path(args.file).open("rb"))
         source = Input((opened or sys.stdin.buffer).fileno(), ending)
-        is_one = given.transactional_id is not None or source.is_file
+        is_one = args.transactional_id is not None or source.is_file
         rows = _Rows(
             source,
             ending,
             lines,
             None if is_one else linger_ms / 1000,
-            None if given.transactional_id is not None else MOST_BYTES,
-            given.partition,
-            _prompt(given, out),
+            None if args.transactional_id is not None else MOST_BYTES,
+            args.partition,
+            _prompt(args, out),
         )
-        for done in _written(log, given.topic, rows, options, writer):
-            if given.json:
-                _tell(given.topic, done, out)
+        for done in _written(log, args.topic, rows, options, writer):
+            if args.json:
+                _tell(args.topic, done, out)
     return _ended(ending.signal)
 
 
@@ -145,7 +145,7 @@ class _Rows:
 
 def _written(
     log: Log, topic: str, rows: _Rows, options: dict[str, str], writer: dict[str, Any]
-) -> Iterator[Appended]:
+) -> Iterator[AppendResult]:
     """Commit rows as they are due, until there are no more."""
     is_empty = True
     while not rows.is_over:
@@ -190,10 +190,10 @@ def _naming_lines(first_line: int) -> Iterator[None]:
         if row is not None:
             text = f"{row['topic']}: line {first_line + int(row['row'])}: {text[row.end() :]}"
         written = f"lines 1 to {first_line - 1} are written" if first_line > 1 else "no line is"
-        raise restated(exc, f"{text} ({written})") from exc
+        raise with_context(exc, f"{text} ({written})") from exc
 
 
-def _tell(topic: str, done: Appended, out: BinaryIO) -> None:
+def _tell(topic: str, done: AppendResult, out: BinaryIO) -> None:
     """Print one commit; one that was there already has no offsets."""
     offsets = {str(partition): list(span) for partition, span in sorted(done.offsets.items())}
     count = sum(behind - first for first, behind in done.offsets.values())
@@ -202,8 +202,8 @@ def _tell(topic: str, done: Appended, out: BinaryIO) -> None:
     out.flush()
 
 
-def _prompt(given: argparse.Namespace, out: BinaryIO) -> BinaryIO | None:
+def _prompt(args: argparse.Namespace, out: BinaryIO) -> BinaryIO | None:
     """Give where to ask for lines: on a terminal, as Kafka's tool does."""
-    if given.file is not None or given.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if args.file is not None or args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     return out

@@ -8,17 +8,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from klog.cli.kafka_options import (
+from klog.cli.line_reader import LineFormat, line_format
+from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
+from klog.errors import CorruptRecordError, OptionError
+from klog.logformat.broker_files.java_properties import decode_properties
+from klog.tools.kafka_options import (
     add_client_options,
     given_client_options,
     warn_of_client_options,
     without_client_configs,
 )
-from klog.cli.line_reader import LineFormat, line_format
-from klog.cli.stdin import read_input
-from klog.connector.store.files import SMALL_BYTES
-from klog.errors import CorruptRecordError, OptionError
-from klog.logformat.properties import decode_properties
+from klog.tools.stdin_reader import read_input
 
 _READER = "org.apache.kafka.tools.LineMessageReader"
 _LINGER_MS = 1000
@@ -96,18 +96,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_client_options(parser, _CLIENT_OPTIONS, flags=["--sync"])
 
 
-def line_format_of(given: argparse.Namespace) -> LineFormat:
+def line_format_of(args: argparse.Namespace) -> LineFormat:
     """Give what a line holds. Raises `OptionError`."""
-    if given.line_reader.rpartition(".")[2] != _READER.rpartition(".")[2]:
-        raise OptionError(f"--line-reader is {given.line_reader}; klog has {_READER} alone")
-    return line_format({**_file(given.reader_config), **dict(given.reader_property)})
+    if args.line_reader.rpartition(".")[2] != _READER.rpartition(".")[2]:
+        raise OptionError(f"--line-reader is {args.line_reader}; klog has {_READER} alone")
+    return line_format({**_file(args.reader_config), **dict(args.reader_property)})
 
 
-def write_options(given: argparse.Namespace) -> tuple[dict[str, str], int]:
+def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
     """Give the options of the write, and how long a line may wait, in ms; warn of the others."""
-    configs = {**_file(given.command_config), **dict(given.command_property)}
+    configs = {**_file(args.command_config), **dict(args.command_property)}
     configs, ignored = without_client_configs(configs)
-    warn_of_client_options([*ignored, *given_client_options(given)])
+    warn_of_client_options([*ignored, *given_client_options(args)])
     if "transactional.id" in configs:
         raise OptionError("transactional.id: give --transactional-id and --transaction-version")
     linger = configs.pop("linger.ms", None)
@@ -116,20 +116,20 @@ def write_options(given: argparse.Namespace) -> tuple[dict[str, str], int]:
     except argparse.ArgumentTypeError as exc:
         raise OptionError(f"linger.ms: {exc}") from exc
     for name, value in (
-        ("compression.type", given.compression_codec),
-        ("batch.size", given.batch_size),
-        ("buffer.memory", given.max_memory_bytes),
+        ("compression.type", args.compression_codec),
+        ("batch.size", args.batch_size),
+        ("buffer.memory", args.max_memory_bytes),
     ):
         if value is not None:
             configs[name] = value
-    return configs, linger_ms if given.timeout is None else given.timeout
+    return configs, linger_ms if args.timeout is None else args.timeout
 
 
 def _file(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return decode_properties(read_input(Path(path), SMALL_BYTES))
+        return decode_properties(read_input(Path(path), MAX_SMALL_FILE_BYTES))
     except CorruptRecordError as exc:
         raise OptionError(f"{path} is no file of properties: {exc}") from exc
 

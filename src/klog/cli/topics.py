@@ -13,15 +13,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from klog.cli import topic_changes
-from klog.cli.roots import directories, klog_root, states
-from klog.connector.log.partition import Look, PartitionLog, TopicPartition
-from klog.connector.log.raw import RawRoot, retrying
-from klog.connector.log.root import KlogRoot
-from klog.connector.log.topics import described
+from klog.cli import alter_topics
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.topic_admin import describe_state
+from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.kafka_dir.stale_listings import retry_stale_listing
+from klog.connector.snapshot import PartitionSnapshot, Snapshot
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError, OptionError
-from klog.jobs.printing import configs_text, labelled, write_json, write_lines
-from klog.logformat.names import INTERNAL_TOPICS
+from klog.jobs.shared.text_output import configs_text, labelled, write_json, write_lines
+from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
+from klog.tools.root_arguments import directories, klog_root, states
 
 Facts: TypeAlias = dict[str, int | str]
 """What is known of one partition, by the names that `--json` prints."""
@@ -62,7 +64,7 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
     """Add `topics` and its actions to a command line."""
     topics = verbs.add_parser("topics", help="the topics in a root: list, describe, make, change")
     actions = topics.add_subparsers(required=True, metavar="ACTION")
-    topic_changes.add_actions(actions, common)
+    alter_topics.add_actions(actions, common)
     listing = actions.add_parser("list", parents=[common], help="the names of the topics")
     listing.set_defaults(run=list_topics, parser=listing)
     describing = actions.add_parser(
@@ -85,22 +87,22 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
         action.add_argument("--json", action="store_true", help="one JSON array")
 
 
-def list_topics(given: argparse.Namespace, out: BinaryIO) -> int:
+def list_topics(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the names of the topics, or with `--json` their ids and partitions too."""
-    root = klog_root(given.root)
-    rows, code = _listed_raw(given) if root is None else _listed(given, root)
-    if given.json:
+    root = klog_root(args.root)
+    rows, code = _listed_raw(args) if root is None else _listed(args, root)
+    if args.json:
         write_json(out, rows)
     else:
         write_lines(out, [str(row["topic"]) for row in rows])
     return code
 
 
-def describe_topics(given: argparse.Namespace, out: BinaryIO) -> int:
+def describe_topics(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print what each partition holds. Raises `OptionError` if `--topic` matches nothing."""
-    root = klog_root(given.root)
-    shown = _shown_raw(given) if root is None else _shown(given, root)
-    if given.json:
+    root = klog_root(args.root)
+    shown = _shown_raw(args) if root is None else _shown(args, root)
+    if args.json:
         write_json(out, [_object(topic, one) for topic, one in shown.items()])
     else:
         write_lines(out, _table(shown))
@@ -111,10 +113,10 @@ def describe_topics(given: argparse.Namespace, out: BinaryIO) -> int:
     )
 
 
-def _listed_raw(given: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
-    look = RawRoot(directories(given.root)).look()
-    chosen = _chosen(given, look)
-    ids = look.topic_ids(chosen) if given.json else {}
+def _listed_raw(args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    look = RawRoot(directories(args.root)).snapshot()
+    chosen = _chosen(args, look)
+    ids = look.topic_ids(chosen) if args.json else {}
     rows = [
         _row_of_list(topic, ids.get(topic), [name.partition for name in names])
         for topic, names in chosen.items()
@@ -122,10 +124,10 @@ def _listed_raw(given: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
     return rows, 0
 
 
-def _listed(given: argparse.Namespace, root: KlogRoot) -> tuple[list[dict[str, Any]], int]:
+def _listed(args: argparse.Namespace, root: KlogRoot) -> tuple[list[dict[str, Any]], int]:
     """List the topics of a klog root; one whose log cannot be read is there, with a warning."""
     rows, code = [], 0
-    for topic, state in states(root, _names(given, root)).items():
+    for topic, state in states(root, _names(args, root)).items():
         if isinstance(state, KlogError):
             logger.warning("topic %s: %s", topic, state)
             rows.append(_row_of_list(topic, None, []))
@@ -144,26 +146,26 @@ def _row_of_list(topic: str, topic_id: str | None, partitions: list[int]) -> dic
     }
 
 
-def _shown_raw(given: argparse.Namespace) -> dict[str, Shown]:
-    root = RawRoot(directories(given.root))
-    look = root.look()
-    chosen = _chosen(given, look)
+def _shown_raw(args: argparse.Namespace) -> dict[str, Shown]:
+    root = RawRoot(directories(args.root))
+    look = root.snapshot()
+    chosen = _chosen(args, look)
     if not chosen:
-        _refuse_nothing(given, sorted(look.topics))
+        _refuse_nothing(args, sorted(look.topics))
     ids = look.topic_ids(chosen)
     return {
         topic: Shown(ids.get(topic), _partitions(root, names)) for topic, names in chosen.items()
     }
 
 
-def _shown(given: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
+def _shown(args: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
     shown: dict[str, Shown] = {}
-    chosen = _names(given, root)
+    chosen = _names(args, root)
     for topic, state in states(root, chosen).items():
         if isinstance(state, KlogError):
             shown[topic] = Shown(None, [], error=str(state))
             continue
-        found = described(topic, state)
+        found = describe_state(topic, state)
         partitions: list[Facts] = [
             {
                 "partition": one.partition,
@@ -177,21 +179,21 @@ def _shown(given: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
         ]
         shown[topic] = Shown(found.topic_id, partitions, found.config)
     if not shown:
-        if given.topic is not None and len(chosen) == 1:
+        if args.topic is not None and len(chosen) == 1:
             root.load(root.log_to_read(chosen[0]))  # raises: it was deleted
-        _refuse_nothing(given, list(states(root, root.topic_names())))
+        _refuse_nothing(args, list(states(root, root.topic_names())))
     return shown
 
 
-def _names(given: argparse.Namespace, root: KlogRoot) -> list[str]:
-    return [topic for topic in root.topic_names() if _is_chosen(given, topic)]
+def _names(args: argparse.Namespace, root: KlogRoot) -> list[str]:
+    return [topic for topic in root.topic_names() if _is_chosen(args, topic)]
 
 
-def _refuse_nothing(given: argparse.Namespace, topics: list[str]) -> None:
+def _refuse_nothing(args: argparse.Namespace, topics: list[str]) -> None:
     """Raise `OptionError` where a pattern was given; no topics at all are just none."""
-    if given.topic is not None:
+    if args.topic is not None:
         raise OptionError(
-            f"--topic: no topic matches {given.topic.pattern}; "
+            f"--topic: no topic matches {args.topic.pattern}; "
             + (f"the topics here are {', '.join(topics)}" if topics else "there are no topics here")
         )
 
@@ -203,32 +205,34 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {exc}") from exc
 
 
-def _chosen(given: argparse.Namespace, look: Look) -> dict[str, list[TopicPartition]]:
+def _chosen(args: argparse.Namespace, look: Snapshot) -> dict[str, list[TopicPartition]]:
     """Give the partitions of the topics asked for, by topic."""
     return {
         topic: [TopicPartition(topic, number) for number in numbers]
         for topic, numbers in look.topics.items()
-        if _is_chosen(given, topic)
+        if _is_chosen(args, topic)
     }
 
 
-def _is_chosen(given: argparse.Namespace, topic: str) -> bool:
-    if given.topic is not None and not given.topic.fullmatch(topic):
+def _is_chosen(args: argparse.Namespace, topic: str) -> bool:
+    if args.topic is not None and not args.topic.fullmatch(topic):
         return False
-    return not (given.exclude_internal and topic in INTERNAL_TOPICS)
+    return not (args.exclude_internal and topic in INTERNAL_TOPICS)
 
 
 def _partitions(root: RawRoot, names: list[TopicPartition]) -> list[Facts]:
     """Describe partitions together, or one by one where one of them cannot be read."""
     try:
-        return retrying(lambda: [_facts(log) for log in root.look().open(names).values()])
+        return retry_stale_listing(
+            lambda: [_facts(log) for log in root.snapshot().open(names).values()]
+        )
     except KlogError as exc:
         if len(names) == 1:
             return [{"partition": names[0].partition, "error": str(exc)}]
         return [one for name in names for one in _partitions(root, [name])]
 
 
-def _facts(log: PartitionLog) -> Facts:
+def _facts(log: PartitionSnapshot) -> Facts:
     return {
         "partition": log.name.partition,
         "logStartOffset": log.log_start,

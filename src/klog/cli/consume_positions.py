@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from klog.connector.log.partition import PartitionLog
+from klog.connector.snapshot import PartitionSnapshot
 from klog.errors import OffsetOutOfRangeError
 
 Word: TypeAlias = Literal["earliest", "latest", "offset", "last", "since", "until"]
@@ -62,7 +62,7 @@ def window(positions: Iterable[Position]) -> tuple[Position, Position]:
     return (starts or [EARLIEST])[0], (ends or [LATEST])[0]
 
 
-def offset_at(place: Position, log: PartitionLog, latest: int) -> int:
+def offset_at(place: Position, log: PartitionSnapshot, latest: int) -> int:
     """Resolve a position. `latest` is where the reader's isolation level stops.
 
     Raises `OffsetOutOfRangeError` for an offset that the log does not hold.

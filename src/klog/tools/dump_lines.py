@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
-from klog.cli.dump_pieces import Base64, Value, json_pieces, text_pieces
+from klog.tools.dump_values import Base64, Value, json_pieces, text_pieces
 
 MOST_TOLD = 1000
 """Findings that are kept under one heading; of more only the number is."""

@@ -11,7 +11,7 @@ import argparse
 import logging
 from collections.abc import Iterable, Mapping
 
-from klog.jobs.printing import printable
+from klog.jobs.shared.text_output import printable
 
 _CONFIGS = (
     "acks", "bootstrap.servers", "client.", "connections.", "delivery.timeout.ms",
@@ -37,11 +37,11 @@ def add_client_options(
         parser.add_argument(name, dest=_dest(name), action="store_true", help=argparse.SUPPRESS)
 
 
-def given_client_options(given: argparse.Namespace) -> list[str]:
+def given_client_options(args: argparse.Namespace) -> list[str]:
     """Name those that were given."""
     return [
         f"--{name.removeprefix('client ')}"
-        for name, value in vars(given).items()
+        for name, value in vars(args).items()
         if name.startswith("client ") and value
     ]
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from klog.connector.log.segment import CHUNK_BYTES, Chunk, chunks
-from klog.connector.store.files import File
+from klog.connector.segment_chunks import CHUNK_BYTES, Chunk, read_chunks
+from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
-from klog.logformat import batch as v2
-from klog.logformat.codecs import MAX_BATCH_BYTES
-from klog.logformat.recovery import is_padding
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.segments.torn_tail import is_padding
 
 NEAR_BYTES = 512
 """How much is read behind a fault: where one is, the next is near. From there it doubles."""
@@ -47,7 +48,7 @@ def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
     size = CHUNK_BYTES
     while position < end:
         try:
-            chunk = next(chunks(file, position, end, first_offset, size), None)
+            chunk = next(read_chunks(file, position, end, first_offset, size), None)
         except CorruptRecordError as exc:
             chunk, reasons = _as_they_stand(file, position, end, exc.reason)
             if chunk is None and _is_padded(file, position, end):
@@ -62,7 +63,7 @@ def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
         if chunk is None:
             break
         yield chunk
-        position = chunk.end
+        position = chunk.end_position
     if position < end:
         yield Rest(position, end - position)
 
@@ -85,7 +86,7 @@ def _as_they_stand(
     starts, reasons, at = [0], [reason], size
     while (size := _believable_size(data, at)) is not None and at + size <= len(data):
         try:
-            v2.scan(data, at, at + size)
+            scan_batches(data, at, at + size)
         except CorruptRecordError as exc:
             starts.append(at)
             reasons.append(exc.reason)

@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from klog.cli.dump_lines import Parts, text_of
-from klog.cli.dump_pieces import Base64, Value, is_large, values_of
 from klog.errors import CorruptRecordError
-from klog.logformat import control
-from klog.logformat.columnar import Columns
-from klog.logformat.internal_topics import (
+from klog.logformat.batches.record_columns import RecordColumns
+from klog.logformat.internal_topics.internal_records import (
     ASSIGNMENT,
     SUBSCRIPTION,
     InternalRecord,
-    read_group_record,
-    read_transaction_record,
-    read_versioned,
+    decode_group_record,
+    decode_transaction_record,
+    decode_versioned,
 )
-from klog.logformat.schema import Fields
-from klog.logformat.sequence import advance
+from klog.logformat.producers import control_records
+from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.protocol.message_schema import Fields
+from klog.tools.dump_lines import Parts, text_of
+from klog.tools.dump_values import Base64, Value, is_large, values_of
 
 Shown: TypeAlias = "Value | str | Fields | None"
 Decoder: TypeAlias = Callable[[int, "Value | None", "Value | None"], tuple[Shown, Shown]]
@@ -37,11 +37,11 @@ Row: TypeAlias = "tuple[int, int, Value | None, Value | None, list[dict[str, Any
 
 DELETED = "<DELETE>"
 _CONTROL_TITLES = {
-    control.LEADER_CHANGE: "LeaderChange:",
-    control.SNAPSHOT_HEADER: "SnapshotHeader",
-    control.SNAPSHOT_FOOTER: "SnapshotFooter",
-    control.KRAFT_VERSION: "KRaftVersion",
-    control.KRAFT_VOTERS: "KRaftVoters",
+    control_records.LEADER_CHANGE: "LeaderChange:",
+    control_records.SNAPSHOT_HEADER: "SnapshotHeader",
+    control_records.SNAPSHOT_FOOTER: "SnapshotFooter",
+    control_records.KRAFT_VERSION: "KRaftVersion",
+    control_records.KRAFT_VOTERS: "KRaftVoters",
 }
 _CONSUMER = "consumer"
 """The protocol type of groups whose members' bytes are the consumer's own."""
@@ -67,7 +67,7 @@ class Show:
     decoder: Decoder
 
 
-def rows_of(records: Columns) -> list[Row]:
+def rows_of(records: RecordColumns) -> list[Row]:
     """Give decoded records, all columns of them, as rows."""
     others = (records.timestamp_ms, records.headers)
     stamps, headers = ([] if one is None else one.tolist() for one in others)
@@ -115,7 +115,7 @@ def group_record(offset: int, key: Value | None, value: Value | None) -> tuple[S
     """Show a record of `__consumer_offsets`. Raises `CorruptRecordError`."""
     if key is None:
         raise CorruptRecordError("a record of __consumer_offsets without a key")
-    record = read_group_record(key, value)
+    record = decode_group_record(key, value)
     if not record.name:
         return f"Unknown record type {record.key_version} at offset {offset}, skipping.", None
     payload = _payload(record, value)
@@ -128,7 +128,7 @@ def transaction_record(offset: int, key: Value | None, value: Value | None) -> t
     """Show a record of `__transaction_state`. Raises `CorruptRecordError`."""
     if key is None:
         raise CorruptRecordError("a record of __transaction_state without a key")
-    record = read_transaction_record(key, value)
+    record = decode_transaction_record(key, value)
     if not record.name:
         return f"Unknown record type {record.key_version} at offset {offset}, skipping.", None
     return _key(record), _payload(record, value)
@@ -150,7 +150,7 @@ def _metadata(
         "valueSize": -1 if value is None else len(value),
     }
     if batch.magic > 1:
-        fields["sequence"] = advance(batch.base_sequence, offset - batch.base_offset)
+        fields["sequence"] = increment_sequence(batch.base_sequence, offset - batch.base_offset)
         fields["headerKeys"] = HeaderKeys(one["key"] for one in headers or ())
     return fields
 
@@ -167,7 +167,7 @@ def _control(
     offset: int, key: Value | None, value: Value | None, wrong: Callable[[int, str], None]
 ) -> tuple[str, Fields]:
     try:
-        record = control.read_control(key or b"", value or b"")
+        record = control_records.decode_control_record(key or b"", value or b"")
     except CorruptRecordError as exc:
         wrong(offset, exc.reason)
         return "controlType: unreadable", {"controlType": None}
@@ -175,7 +175,7 @@ def _control(
     if record.fields is None:
         told["controlTypeId"] = record.type
         return f"controlType: {record.name}({record.type})", told
-    if record.type in (control.ABORT, control.COMMIT):
+    if record.type in (control_records.ABORT, control_records.COMMIT):
         told |= record.fields
         return f"endTxnMarker: {record.name} {text_of(record.fields)}", told
     told["control"] = record.fields
@@ -216,7 +216,7 @@ def _with_members(group: Fields) -> Fields:
     for member in members:
         for name, table in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
             try:
-                decoded = read_versioned(table, member[name])
+                decoded = decode_versioned(table, member[name])
                 if decoded is not None:
                     member[name] = decoded
             except CorruptRecordError:

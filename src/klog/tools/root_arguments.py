@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from klog.connector.log.root import KlogRoot, find_root
-from klog.connector.log.state import State
-from klog.connector.source.scan import log_directories
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.root_discovery import find_root
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.source.scan_planner import log_directories
 from klog.errors import KlogError, OptionError
 
 
@@ -20,10 +21,10 @@ def klog_root(roots: Iterable[str]) -> KlogRoot | None:
 
     Raises `OptionError` for a klog root among others: its topics are whole there.
     """
-    given = directories(roots)
-    found = [root for path in given if (root := find_root(path)) is not None]
-    if found and len(given) > 1:
-        raise OptionError(f"--root: {found[0].given} is a klog root; give it alone")
+    args = directories(roots)
+    found = [root for path in args if (root := find_root(path)) is not None]
+    if found and len(args) > 1:
+        raise OptionError(f"--root: {found[0].location} is a klog root; give it alone")
     return found[0] if found else None
 
 
@@ -42,9 +43,9 @@ def root_with_log(roots: Iterable[str]) -> KlogRoot:
     return found
 
 
-def states(root: KlogRoot, topics: Iterable[str]) -> dict[str, State | KlogError]:
+def states(root: KlogRoot, topics: Iterable[str]) -> dict[str, TopicState | KlogError]:
     """Load the topics that are there; one whose log cannot be read gives its error."""
-    found: dict[str, State | KlogError] = {}
+    found: dict[str, TopicState | KlogError] = {}
     for topic in topics:
         try:
             state = root.log_to_read(topic).load()

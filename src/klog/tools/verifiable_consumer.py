@@ -14,17 +14,17 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from klog.cli.events import Events
-from klog.cli.kafka_options import (
+from klog.connector import system_clock
+from klog.connector.embedded import Log, open_log
+from klog.errors import OptionError
+from klog.tools.json_events import Events
+from klog.tools.kafka_options import (
     add_client_options,
     given_client_options,
     warn_of_client_options,
 )
-from klog.cli.roots import directories
-from klog.cli.stdin import Ending
-from klog.connector.embedded import Log, open_log
-from klog.connector.log import root as roots
-from klog.errors import OptionError
+from klog.tools.root_arguments import directories
+from klog.tools.stdin_reader import Ending
 
 COLUMNS = ("key", "value", "partition", "offset")
 _POLL_SECONDS = 0.1
@@ -71,26 +71,26 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     add_client_options(parser, _CLIENT_OPTIONS, flags=["--enable-autocommit"])
 
 
-def verifiable_consumer(given: argparse.Namespace, out: BinaryIO) -> int:
+def verifiable_consumer(args: argparse.Namespace, out: BinaryIO) -> int:
     """Read until so many records were read, or a signal comes."""
-    warn_of_client_options(given_client_options(given))
-    paths = directories(given.root)
+    warn_of_client_options(given_client_options(args))
+    paths = directories(args.root)
     if len(paths) > 1:
         raise OptionError(f"--root: give one, not {len(paths)}")
     log = open_log(paths[0], {})
-    events = Events(out, roots.now_ms)
-    positions: dict[int, int] = dict(given.start or {})
-    left = given.max_messages if given.max_messages >= 0 else None
+    events = Events(out, system_clock.now_ms)
+    positions: dict[int, int] = dict(args.start or {})
+    left = args.max_messages if args.max_messages >= 0 else None
     with Ending() as ending:
-        if given.reset_policy == "latest":
-            described = log.describe(given.topic)
+        if args.reset_policy == "latest":
+            described = log.describe(args.topic)
             positions = {one.partition: one.log_end for one in described.partitions}
         events.tell("startup_complete")
         while not ending.signal and left != 0:
             count = 0
-            for batch in _polled(log, given.topic, positions):
+            for batch in _polled(log, args.topic, positions):
                 found = batch if left is None else batch.slice(0, left - count)
-                count += _tell(events, given.topic, found, given.verbose, positions)
+                count += _tell(events, args.topic, found, args.verbose, positions)
                 if ending.signal or count == left:
                     break
             if left is not None:

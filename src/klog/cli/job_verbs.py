@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any, BinaryIO
 
-from klog.cli.roots import directories, klog_root
 from klog.jobs import adopt, compact, export_log, import_log, merge, repair, retain, vacuum, verify
-from klog.jobs.command import Command, add_options, write_report
+from klog.jobs.shared.job_command import Command, add_options, write_report
+from klog.tools.root_arguments import directories, klog_root
 
 COMMANDS: tuple[Command, ...] = (
     compact.COMMAND,
@@ -30,11 +30,11 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
         )
         add_options(parser, command)
 
-        def run(given: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
-            (root, *others) = directories(given.root)
+        def run(args: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
+            (root, *others) = directories(args.root)
             if others:
-                klog_root(given.root)  # Among several there may be none of klog's.
-            given.root = root
-            return write_report(command.run(None, given), out, as_json=given.json)
+                klog_root(args.root)  # Among several there may be none of klog's.
+            args.root = root
+            return write_report(command.run(None, args), out, as_json=args.json)
 
         parser.set_defaults(run=run, parser=parser)

@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from klog.cli.dump_index import Index, Jobs, dump_offset_index, dump_time_index
-from klog.cli.dump_lines import Printer
-from klog.cli.dump_log import Log, dump_log, is_offset
-from klog.cli.dump_records import Show, group_record, plain, transaction_record
-from klog.cli.dump_state import TEXT_FILES, dump_snapshot, dump_text
-from klog.cli.dump_txnindex import dump_transaction_index
-from klog.connector.log.beside import max_bytes_of
-from klog.connector.store.files import File, Store
-from klog.connector.store.schemes import store_for
+from klog.connector.kafka_dir.companion_files import max_bytes_of
+from klog.connector.store.readable_store import File, ReadableStore
+from klog.connector.store.store_for_url import store_for
 from klog.errors import KlogError, without_passwords
-from klog.logformat.names import MAX_OFFSET
-from klog.logformat.snapshot import read_open_transactions
+from klog.logformat.broker_files.file_names import MAX_OFFSET
+from klog.logformat.producers.producer_snapshot import read_open_transactions
+from klog.tools.dump_index import Index, Jobs, dump_offset_index, dump_time_index
+from klog.tools.dump_lines import Printer
+from klog.tools.dump_log import Log, dump_log, is_offset
+from klog.tools.dump_records import Show, group_record, plain, transaction_record
+from klog.tools.dump_state import TEXT_FILES, dump_snapshot, dump_text
+from klog.tools.dump_transaction_index import dump_transaction_index
 
 _NAME = re.compile(
     r"(?P<stem>[^.]+)\.(?P<suffix>log|index|timeindex|txnindex|snapshot|checkpoint)"
@@ -100,14 +100,14 @@ def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
         parser.add_argument(name, nargs="?", action=_Refused, help=argparse.SUPPRESS)
 
 
-def dump(given: argparse.Namespace, out: BinaryIO) -> int:
+def dump(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the files; give 1 if something is wrong in one of them."""
-    printer = Printer(out, given.json)
-    for path in given.files:
+    printer = Printer(out, args.json)
+    for path in args.files:
         shown = without_passwords(path)
         printer.say(f"Dumping {shown}", "file", file=shown)
         try:
-            _dump_file(printer, path, given)
+            _dump_file(printer, path, args)
         except FileNotFoundError:
             printer.finding("Cannot read", "there is no such file", shown)
         except (KlogError, OSError) as exc:
@@ -133,9 +133,9 @@ class _Refused(argparse.Action):
 class _Place:
     """A file's store, its path there, and the parts of its name."""
 
-    store: Store
+    store: ReadableStore
     path: str
-    given: str
+    display_path: str
     stem: str
     suffix: str
     ending: str
@@ -155,7 +155,7 @@ class _Place:
         return f"{folder}{self.stem}.{suffix}{self.ending}"
 
 
-def _dump_file(printer: Printer, given_path: str, given: argparse.Namespace) -> None:
+def _dump_file(printer: Printer, given_path: str, args: argparse.Namespace) -> None:
     store, path = store_for(given_path)
     shown = without_passwords(given_path)
     name = path.rsplit("/", 1)[-1]
@@ -166,39 +166,39 @@ def _dump_file(printer: Printer, given_path: str, given: argparse.Namespace) -> 
     if found is None:
         raise KlogError("a name that is not known here; see klog dump --help")
     place = _Place(store, path, shown, found["stem"], found["suffix"], found["ending"] or "")
-    _KINDS[place.suffix](printer, place, given)
+    _KINDS[place.suffix](printer, place, args)
 
 
-def _dump_log(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
-    content = given.print_data_log or given.decoder is not None
-    show = Show(not given.skip_record_metadata, content, given.decoder or plain)
-    deep = content or given.deep_iteration
+def _dump_log(printer: Printer, place: _Place, args: argparse.Namespace) -> None:
+    content = args.print_data_log or args.decoder is not None
+    show = Show(not args.skip_record_metadata, content, args.decoder or plain)
+    deep = content or args.deep_iteration
     with _opened(place.store, place.path) as file:
-        log = Log(place.given, place.stem, file)
-        dump_log(printer, log, show if deep else None, given.max_bytes)
+        log = Log(place.display_path, place.stem, file)
+        dump_log(printer, log, show if deep else None, args.max_bytes)
 
 
-def _dump_offset_index(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+def _dump_offset_index(printer: Printer, place: _Place, args: argparse.Namespace) -> None:
     with _index(place) as index:
-        dump_offset_index(printer, index, _jobs(given))
+        dump_offset_index(printer, index, _jobs(args))
 
 
-def _dump_time_index(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+def _dump_time_index(printer: Printer, place: _Place, args: argparse.Namespace) -> None:
     with _index(place) as index:
-        dump_time_index(printer, index, _jobs(given))
+        dump_time_index(printer, index, _jobs(args))
 
 
-def _dump_transaction_index(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
+def _dump_transaction_index(printer: Printer, place: _Place, args: argparse.Namespace) -> None:
     try:
         opened = read_open_transactions(_small_file(place.store, place.beside("snapshot"))) or {}
     except FileNotFoundError:
         opened = {}
     with _index(place) as index:
-        dump_transaction_index(printer, index, opened, _jobs(given))
+        dump_transaction_index(printer, index, opened, _jobs(args))
 
 
-def _dump_snapshot(printer: Printer, place: _Place, given: argparse.Namespace) -> None:
-    dump_snapshot(printer, place.given, _small_file(place.store, place.path))
+def _dump_snapshot(printer: Printer, place: _Place, args: argparse.Namespace) -> None:
+    dump_snapshot(printer, place.display_path, _small_file(place.store, place.path))
 
 
 _KINDS: dict[str, Callable[[Printer, _Place, argparse.Namespace], None]] = {
@@ -211,8 +211,8 @@ _KINDS: dict[str, Callable[[Printer, _Place, argparse.Namespace], None]] = {
 }
 
 
-def _jobs(given: argparse.Namespace) -> Jobs:
-    return Jobs(given.index_sanity_check, given.verify_index_only, given.max_message_size)
+def _jobs(args: argparse.Namespace) -> Jobs:
+    return Jobs(args.index_sanity_check, args.verify_index_only, args.max_message_size)
 
 
 @contextmanager
@@ -223,16 +223,16 @@ def _index(place: _Place) -> Iterator[Index]:
         try:
             log = place.store.open(place.beside("log"))
         except FileNotFoundError:
-            yield Index(place.given, base_offset, file, None)
+            yield Index(place.display_path, base_offset, file, None)
             return
         try:
-            yield Index(place.given, base_offset, file, log)
+            yield Index(place.display_path, base_offset, file, log)
         finally:
             log.close()
 
 
 @contextmanager
-def _opened(store: Store, path: str) -> Iterator[File]:
+def _opened(store: ReadableStore, path: str) -> Iterator[File]:
     file = store.open(path)
     try:
         yield file
@@ -240,7 +240,7 @@ def _opened(store: Store, path: str) -> Iterator[File]:
         file.close()
 
 
-def _small_file(store: Store, path: str) -> bytes:
+def _small_file(store: ReadableStore, path: str) -> bytes:
     """Read a file of those that are read whole; raises `KlogError` if it is too large for one."""
     return store.read(path, max_bytes_of(path.rpartition("/")[2]))
 

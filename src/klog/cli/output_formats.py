@@ -10,7 +10,6 @@ What is null is `NULL` in a `-f` format (kcat's `-Z`) and `null` for the console
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +19,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from klog.connector.options import COLUMNS
+from klog.connector.options.read_columns import COLUMNS
+from klog.jobs.shared.text_output import json_bytes
 
 Texts: TypeAlias = list[bytes]
 KCAT_NULL = b"NULL"
@@ -81,11 +81,11 @@ def console(properties: Mapping[str, str]) -> Format:
     for name in properties:
         if name not in CONSOLE_DEFAULTS:
             raise ValueError(f"{name} is none of {', '.join(CONSOLE_DEFAULTS)}")
-    given = {**CONSOLE_DEFAULTS, **properties}
+    args = {**CONSOLE_DEFAULTS, **properties}
     null, separator, line = (
-        given[name].encode() for name in ("null.literal", "key.separator", "line.separator")
+        args[name].encode() for name in ("null.literal", "key.separator", "line.separator")
     )
-    headers = _headers(b":", given["headers.separator"].encode(), null, b"NO_HEADERS")
+    headers = _headers(b":", args["headers.separator"].encode(), null, b"NO_HEADERS")
     fields = {
         "timestamp": Part(("timestamp", "timestampType"), _console_timestamps),
         "partition": _number("partition", "Partition:"),
@@ -94,7 +94,7 @@ def console(properties: Mapping[str, str]) -> Format:
         "key": _bytes("key", null),
         "value": _bytes("value", null),
     }
-    printed = [part for name, part in fields.items() if _is_true(f"print.{name}", given)]
+    printed = [part for name, part in fields.items() if _is_true(f"print.{name}", args)]
     between = chain.from_iterable((part, _literal(separator)) for part in printed)
     return Format((*list(between)[:-1], _literal(line))) if printed else Format(())
 
@@ -118,10 +118,10 @@ CONSOLE_DEFAULTS = {
 }
 
 
-def _is_true(name: str, given: Mapping[str, str]) -> bool:
-    value = given[name].strip().lower()
+def _is_true(name: str, args: Mapping[str, str]) -> bool:
+    value = args[name].strip().lower()
     if value not in ("true", "false"):
-        raise ValueError(f"{name}: {given[name]!r} is neither true nor false")
+        raise ValueError(f"{name}: {args[name]!r} is neither true nor false")
     return value == "true"
 
 
@@ -210,16 +210,6 @@ def _json_lines(batch: pa.RecordBatch) -> Texts:
         json.dumps(dict(zip(names, record, strict=True)), ensure_ascii=False).encode() + b"\n"
         for record in records
     ]
-
-
-def json_bytes(value: bytes | None) -> str | dict[str, str] | None:
-    """Give bytes as text, or as an object with their base64 where they are not UTF-8."""
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(value).decode()}
 
 
 _KCAT = {

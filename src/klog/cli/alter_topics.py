@@ -9,14 +9,15 @@ from __future__ import annotations
 import argparse
 from typing import Any, BinaryIO
 
-from klog.cli.roots import directories, klog_root, root_with_log
-from klog.connector.log.author import random_uuid
-from klog.connector.log.root import KlogRoot, make_root
-from klog.connector.log.state import State
-from klog.connector.log.topics import Topics, check_new_topic
+from klog.connector.commit_log.commit_info import random_uuid
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.root_discovery import find_or_create_root
+from klog.connector.commit_log.topic_admin import TopicAdmin, check_new_topic
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OptionError, without_passwords
-from klog.jobs.command import name_and_value
-from klog.jobs.printing import write_json, write_lines
+from klog.jobs.shared.job_command import add_config_option
+from klog.jobs.shared.text_output import write_json, write_lines
+from klog.tools.root_arguments import directories, klog_root, root_with_log
 
 
 def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -31,14 +32,7 @@ def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.Argum
         metavar="N",
         help="how many partitions; by default the root's num.partitions, which is 1 in a new root",
     )
-    creating.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="a config of the topic, as kafka-topics takes it; repeatable",
-    )
+    add_config_option(creating, "a config of the topic, as kafka-topics takes it; repeatable")
     creating.add_argument(
         "--if-not-exists", action="store_true", help="a topic that is there is fine, as it is"
     )
@@ -59,41 +53,39 @@ def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.Argum
         )
 
 
-def create_topic(given: argparse.Namespace, out: BinaryIO) -> int:
+def create_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     """Make a topic. Raises `OptionError` for one that is there, unless that is said to be fine."""
-    config = dict(given.config)
-    check_new_topic(given.topic, given.partitions, config)
-    root, is_new = _root_to_create_in(given.root)
-    topics = Topics(root)
-    said = f"Created topic {given.topic}."
-    if given.if_not_exists:
-        state, is_made = topics.ensure(given.topic, given.partitions, config)
-        said = said if is_made else f"Topic {given.topic} is there already."
+    config = dict(args.config)
+    check_new_topic(args.topic, args.partitions, config)
+    root, is_new = _root_to_create_in(args.root)
+    topics = TopicAdmin(root)
+    said = f"Created topic {args.topic}."
+    if args.if_not_exists:
+        state, is_made = topics.ensure(args.topic, args.partitions, config)
+        said = said if is_made else f"Topic {args.topic} is there already."
     else:
-        state = topics.create(given.topic, given.partitions, config)
-    made = [f"Created klog root {without_passwords(root.given)}."] * is_new
-    return _say(given, out, state, [*made, said])
+        state = topics.create(args.topic, args.partitions, config)
+    made = [f"Created klog root {without_passwords(root.location)}."] * is_new
+    return _say(args, out, state, [*made, said])
 
 
-def alter_topic(given: argparse.Namespace, out: BinaryIO) -> int:
+def alter_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     """Give a topic more partitions."""
-    root = root_with_log(given.root)
-    if given.if_exists and not _is_there(root, given.topic):
-        return _say(given, out, State(), [f"There is no topic {given.topic}."])
-    state = Topics(root).add_partitions(given.topic, given.partitions)
-    return _say(given, out, state, [f"Topic {given.topic} has {state.partitions} partitions."])
+    root = root_with_log(args.root)
+    if args.if_exists and not _is_there(root, args.topic):
+        return _say(args, out, TopicState(), [f"There is no topic {args.topic}."])
+    state = TopicAdmin(root).add_partitions(args.topic, args.partitions)
+    return _say(args, out, state, [f"Topic {args.topic} has {state.partitions} partitions."])
 
 
-def delete_topic(given: argparse.Namespace, out: BinaryIO) -> int:
+def delete_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     """Delete a topic."""
-    root = root_with_log(given.root)
-    if given.if_exists and not _is_there(root, given.topic):
-        return _say(given, out, State(), [f"There is no topic {given.topic}."])
-    state = Topics(root).delete(given.topic)
-    said = (
-        f"Deleted topic {given.topic}. `klog vacuum` frees its space, a day later at the soonest."
-    )
-    return _say(given, out, state, [said])
+    root = root_with_log(args.root)
+    if args.if_exists and not _is_there(root, args.topic):
+        return _say(args, out, TopicState(), [f"There is no topic {args.topic}."])
+    state = TopicAdmin(root).delete(args.topic)
+    said = f"Deleted topic {args.topic}. `klog vacuum` frees its space, a day later at the soonest."
+    return _say(args, out, state, [said])
 
 
 def _action(
@@ -112,11 +104,11 @@ def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:
     found = klog_root(roots)
     if found is not None:
         return found, False
-    given = directories(roots)
-    if len(given) > 1:
-        raise OptionError(f"--root: a topic is made in one klog root, not in {len(given)}")
+    args = directories(roots)
+    if len(args) > 1:
+        raise OptionError(f"--root: a topic is made in one klog root, not in {len(args)}")
     cluster_id = random_uuid()
-    made = make_root(given[0], cluster_id)
+    made = find_or_create_root(args[0], cluster_id)
     return made, made.cluster_id == cluster_id
 
 
@@ -124,12 +116,12 @@ def _is_there(root: KlogRoot, topic: str) -> bool:
     return bool(root.log_to_write(topic).load().topic_id)
 
 
-def _say(given: argparse.Namespace, out: BinaryIO, state: State, lines: list[str]) -> int:
-    if given.json:
+def _say(args: argparse.Namespace, out: BinaryIO, state: TopicState, lines: list[str]) -> int:
+    if args.json:
         write_json(
             out,
             {
-                "topic": given.topic,
+                "topic": args.topic,
                 "topicId": state.topic_id or None,
                 "version": state.version,
                 "partitionCount": state.partitions,

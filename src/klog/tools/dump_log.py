@@ -16,18 +16,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from klog.cli.dump_lines import Printer
-from klog.cli.dump_records import Batch, Row, Show, rows_of, shown_records
-from klog.cli.dump_walk import Fault, Rest, walk
-from klog.connector.log.segment import Chunk
-from klog.connector.store.files import File
+from klog.connector.segment_chunks import Chunk
+from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
-from klog.logformat import batch as v2
-from klog.logformat.codecs import NAMES
-from klog.logformat.columnar import decode, decode_parts
-from klog.logformat.schema import Fields
-from klog.logformat.sequence import advance
-from klog.logformat.wrappers import messages
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_checksum import has_valid_crc
+from klog.logformat.batches.decode_records import decode_parts, decode_records
+from klog.logformat.batches.legacy_wrappers import read_messages
+from klog.logformat.codecs.codec_names import CODEC_NAMES
+from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.protocol.message_schema import Fields
+from klog.tools.dump_lines import Printer
+from klog.tools.dump_records import Batch, Row, Show, rows_of, shown_records
+from klog.tools.dump_walk import Fault, Rest, walk
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
 _SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})")
@@ -113,7 +114,7 @@ def _checked(printer: Printer, path: str, chunk: Chunk) -> Iterator[Fields]:
     for fields in _batch_lines(chunk):
         if not fields["isvalid"]:
             _tell(printer, path, fields["position"], "its CRC does not fit")
-        if fields["compresscodec"] not in NAMES:
+        if fields["compresscodec"] not in CODEC_NAMES:
             _tell(printer, path, fields["position"], "its compression codec does not exist")
         yield fields
 
@@ -180,9 +181,9 @@ def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError
 
 def _together(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, list[Row]]] | None:
     """Decode a run of batches at once; None if one of them is damaged."""
-    batches = chunk.batches.part(begin, end)
+    batches = chunk.batches.slice(begin, end)
     try:
-        rows = rows_of(decode(chunk.data, batches, COLUMNS))
+        rows = rows_of(decode_records(chunk.data, batches, COLUMNS))
     except CorruptRecordError:
         return None
     stops = np.cumsum(batches.headers["count"].astype(np.int64)).tolist()
@@ -191,7 +192,7 @@ def _together(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, list[Ro
 
 
 def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
-    batches = chunk.batches.part(number, number + 1)
+    batches = chunk.batches.slice(number, number + 1)
     count = int(batches.headers["count"][0])
     if count < 0 and int(batches.headers["magic"][0]) >= 2:
         yield number, CorruptRecordError(f"a batch of {count} records")
@@ -208,14 +209,14 @@ def _checks(chunk: Chunk, number: int, fields: Fields) -> Iterator[str]:
 
     Those in a wrapper that was opened hold.
     """
-    batches = chunk.batches.part(number, number + 1)
+    batches = chunk.batches.slice(number, number + 1)
     if fields["magic"] >= v2.MAGIC:
         yield from repeat("")
     elif not batches.attributes[0] & v2.CODEC_MASK:
         valid = "true" if fields["isvalid"] else "false"
         yield f" isValid: {valid} crc: {fields['crc']}}}"
     else:
-        for found in messages(chunk.data, batches, len(chunk.data)):
+        for found in read_messages(chunk.data, batches, len(chunk.data)):
             yield from (f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist())
 
 
@@ -250,7 +251,9 @@ def _batch_lines(chunk: Chunk) -> Iterator[Fields]:
             "maxTimestamp": header.max_timestamp if header.magic else -1,
             "size": end - start,
             "magic": header.magic,
-            "compresscodec": NAMES[codec] if codec < len(NAMES) else f"unknown({codec})",
+            "compresscodec": CODEC_NAMES[codec]
+            if codec < len(CODEC_NAMES)
+            else f"unknown({codec})",
             "crc": crc,
             "isvalid": valid,
         }
@@ -263,7 +266,7 @@ def _producer_fields(header: _Header) -> Fields:
         "lastOffset": header.base_offset + header.last_offset_delta,
         "count": header.records,
         "baseSequence": header.base_sequence,
-        "lastSequence": advance(header.base_sequence, header.last_offset_delta),
+        "lastSequence": increment_sequence(header.base_sequence, header.last_offset_delta),
         "producerId": header.producer_id,
         "producerEpoch": header.producer_epoch,
         "partitionLeaderEpoch": header.leader_epoch,
@@ -277,4 +280,4 @@ def _checksum(batch: bytes, magic: int) -> tuple[int, bool]:
     """Give the stored checksum and whether it fits; a legacy message's is a CRC-32 of its own."""
     at = v2.MAGIC_AT + 1 if magic >= v2.MAGIC else v2.FRAME_BYTES
     stored = int(struct.unpack_from(">I", batch, at)[0])
-    return stored, v2.is_intact(batch)
+    return stored, has_valid_crc(batch)

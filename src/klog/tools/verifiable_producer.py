@@ -17,21 +17,21 @@ from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
-from klog.cli.events import Events
-from klog.cli.kafka_options import (
+from klog.connector import system_clock
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.embedded import Log, open_log
+from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError
+from klog.jobs.shared.text_output import printable
+from klog.logformat.partitioner import key_partitions
+from klog.tools.json_events import Events
+from klog.tools.kafka_options import (
     add_client_options,
     given_client_options,
     warn_of_client_options,
 )
-from klog.cli.roots import root_with_log
-from klog.cli.stdin import Ending
-from klog.connector.embedded import Log, open_log
-from klog.connector.log import root as roots
-from klog.connector.log.root import KlogRoot
-from klog.connector.log.topics import Topics
-from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError
-from klog.jobs.printing import printable
-from klog.logformat.partitioner import key_partitions
+from klog.tools.root_arguments import root_with_log
+from klog.tools.stdin_reader import Ending
 
 MOST_TRIES = 10
 _LONGEST_WAIT_SECONDS = 5.0
@@ -134,18 +134,18 @@ class _Batch:
         )
 
 
-def verifiable_producer(given: argparse.Namespace, out: BinaryIO) -> int:
+def verifiable_producer(args: argparse.Namespace, out: BinaryIO) -> int:
     """Write until so many numbers are there, or a signal comes; 1 if a batch cannot be written."""
-    warn_of_client_options(given_client_options(given))
-    root = root_with_log(given.root)
-    name = given.transactional_id or "-".join(
-        ["verifiable-producer", *([] if given.value_prefix is None else [str(given.value_prefix)])]
+    warn_of_client_options(given_client_options(args))
+    root = root_with_log(args.root)
+    name = args.transactional_id or "-".join(
+        ["verifiable-producer", *([] if args.value_prefix is None else [str(args.value_prefix)])]
     )
-    state = root.load(root.log_to_write(given.topic))
-    progress = state.progress.get(name)
+    state = root.load(root.log_to_write(args.topic))
+    progress = state.writer_transactions.get(name)
     begin = 0 if progress is None else progress.batch_id + 1
     with Ending() as ending:
-        producer = _Producer(given, name, state.partitions, root, ending, out)
+        producer = _Producer(args, name, state.partitions, root, ending, out)
         producer.events.tell("startup_complete")
         is_whole = producer.run(begin)
         producer.summarise()
@@ -155,20 +155,20 @@ def verifiable_producer(given: argparse.Namespace, out: BinaryIO) -> int:
 class _Producer:
     def __init__(
         self,
-        given: argparse.Namespace,
+        args: argparse.Namespace,
         name: str,
         partitions: int,
         root: KlogRoot,
         ending: Ending,
         out: BinaryIO,
     ) -> None:
-        self._given, self._name, self._partitions = given, name, partitions
+        self._given, self._name, self._partitions = args, name, partitions
         self._root, self._ending = root, ending
-        self._log: Log = open_log(root.given, {})
-        self._batch_messages = given.batch_messages or _batch_messages(given.throughput)
+        self._log: Log = open_log(root.location, {})
+        self._batch_messages = args.batch_messages or _batch_messages(args.throughput)
         self._sent = self._acked = 0
-        self._start_ms = roots.now_ms()
-        self.events = Events(out, roots.now_ms)
+        self._start_ms = system_clock.now_ms()
+        self.events = Events(out, system_clock.now_ms)
 
     def run(self, begin: int) -> bool:
         """Write batch after batch from a number on; False if one cannot be written."""
@@ -190,7 +190,7 @@ class _Producer:
 
     def summarise(self) -> None:
         """Tell that it is over, and what it came to."""
-        seconds = max(1, roots.now_ms() - self._start_ms) / 1000
+        seconds = max(1, system_clock.now_ms() - self._start_ms) / 1000
         self.events.tell("shutdown_complete")
         self.events.tell(
             "tool_data",
@@ -201,19 +201,21 @@ class _Producer:
         )
 
     def _batch(self, first: int) -> _Batch:
-        given = self._given
+        args = self._given
         behind = (first // self._batch_messages + 1) * self._batch_messages
-        if given.max_messages >= 0:
-            behind = min(behind, given.max_messages)
+        if args.max_messages >= 0:
+            behind = min(behind, args.max_messages)
         numbers = range(first, behind)
-        prefix = "" if given.value_prefix is None else f"{given.value_prefix}."
+        prefix = "" if args.value_prefix is None else f"{args.value_prefix}."
         keys: list[str | None] = [None] * len(numbers)
         partitions = [number % self._partitions for number in numbers]
-        if given.repeating_keys is not None:
-            keys = [str(number % given.repeating_keys) for number in numbers]
+        if args.repeating_keys is not None:
+            keys = [str(number % args.repeating_keys) for number in numbers]
             partitions = key_partitions(pa.array(keys), self._partitions).to_pylist()
-        created_ms = given.message_create_time
-        timestamp_ms = None if created_ms < 0 else created_ms + roots.now_ms() - self._start_ms
+        created_ms = args.message_create_time
+        timestamp_ms = (
+            None if created_ms < 0 else created_ms + system_clock.now_ms() - self._start_ms
+        )
         values = [f"{prefix}{number}" for number in numbers]
         return _Batch(first, behind, keys, values, partitions, timestamp_ms)
 
@@ -237,8 +239,8 @@ class _Producer:
 
     def _landed(self, batch: _Batch) -> Spans | None:
         """Look up where a batch is that was in the log already, by its commit."""
-        for commit in Topics(self._root).history(self._given.topic):
-            progress = commit.actions.progress
+        for commit in TopicAdmin(self._root).history(self._given.topic):
+            progress = commit.actions.writer_transaction
             if progress is None or progress.name != self._name:
                 continue
             if progress.batch_id > batch.version:
@@ -284,7 +286,7 @@ class _Producer:
                 self._ending.sleep(_LONGEST_SLEEP_SECONDS)
             return
         due_ms = self._start_ms + math.ceil(1000 * self._sent / throughput)
-        while not self._ending.signal and (left_ms := due_ms - roots.now_ms()) > 0:
+        while not self._ending.signal and (left_ms := due_ms - system_clock.now_ms()) > 0:
             self._ending.sleep(min(left_ms / 1000, _LONGEST_SLEEP_SECONDS))
 
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from klog.cli.dump_lines import Printer
-from klog.cli.dump_walk import walk
-from klog.connector.log.segment import Chunk
-from klog.connector.store.files import File
+from klog.connector.segment_chunks import Chunk
+from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError, KlogError
-from klog.logformat.batch import NO_TIMESTAMP
-from klog.logformat.index import Longs
-from klog.logformat.offset_index import check_offset_index, decode_offset_index
-from klog.logformat.time_index import check_time_index, decode_time_index
+from klog.logformat.array_types import Longs
+from klog.logformat.batches.record_batch import NO_TIMESTAMP
+from klog.logformat.indexes.offset_index import check_offset_index, decode_offset_index
+from klog.logformat.indexes.time_index import check_time_index, decode_time_index
+from klog.tools.dump_lines import Printer
+from klog.tools.dump_walk import walk
 
 MAX_BYTES = 256 << 20
 """25 times the default of `segment.index.bytes`: larger files are not read."""
@@ -115,7 +115,7 @@ def look_up_positions(log: File, positions: Longs) -> tuple[Longs, Longs]:
     def values(chunk: Chunk) -> tuple[Longs, Longs]:
         return chunk.batches.next_offsets - 1, chunk.batches.ends - chunk.batches.starts
 
-    lasts, sizes = _look_up(log, positions, lambda chunk: chunk.end - 1, at, values)
+    lasts, sizes = _look_up(log, positions, lambda chunk: chunk.end_position - 1, at, values)
     return lasts, sizes
 
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from klog.cli.dump_lines import Printer
 from klog.errors import CorruptRecordError
-from klog.logformat.checkpoint import decode_epoch_checkpoint, decode_offset_checkpoint
-from klog.logformat.metadata import (
+from klog.logformat.broker_files.checkpoint_files import (
+    decode_epoch_checkpoint,
+    decode_offset_checkpoint,
+)
+from klog.logformat.broker_files.java_properties import decode_properties
+from klog.logformat.broker_files.metadata_files import (
     decode_clean_shutdown,
     decode_meta_properties,
     decode_partition_metadata,
 )
-from klog.logformat.properties import decode_properties
-from klog.logformat.schema import Fields
-from klog.logformat.sequence import advance
-from klog.logformat.snapshot import SnapshotEntry, decode_snapshot
+from klog.logformat.producers.producer_snapshot import ProducerEntry, decode_snapshot
+from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.protocol.message_schema import Fields
+from klog.tools.dump_lines import Printer
 
 Rows: TypeAlias = list[Fields]
 
@@ -35,7 +38,7 @@ def dump_snapshot(printer: Printer, path: str, data: bytes) -> None:
     printer.lines("producer", map(_producer, entries))
 
 
-def _producer(entry: SnapshotEntry) -> Fields:
+def _producer(entry: ProducerEntry) -> Fields:
     first = entry.transaction_first_offset
     row: Fields = {
         "producerId": entry.producer_id,
@@ -46,7 +49,7 @@ def _producer(entry: SnapshotEntry) -> Fields:
     }
     if entry.last_offset >= 0:
         row |= {
-            "firstSequence": advance(entry.last_sequence, -entry.offset_delta),
+            "firstSequence": increment_sequence(entry.last_sequence, -entry.offset_delta),
             "lastSequence": entry.last_sequence,
             "lastOffset": entry.last_offset,
             "offsetDelta": entry.offset_delta,

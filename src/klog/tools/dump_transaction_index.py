@@ -17,18 +17,18 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from klog.cli.dump_index import Index, Jobs, read_whole
-from klog.cli.dump_lines import Printer
-from klog.cli.dump_walk import walk
-from klog.connector.log.segment import Chunk
-from klog.connector.store.files import File
+from klog.connector.segment_chunks import Chunk
+from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
-from klog.logformat import batch as v2
-from klog.logformat import transactions as tx
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.index import check_whole
-from klog.logformat.names import MAX_OFFSET
-from klog.logformat.transaction_index import ENTRY, VERSION, check_aborted
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.broker_files.file_names import MAX_OFFSET
+from klog.logformat.indexes.abstract_index import check_size
+from klog.logformat.indexes.transaction_index import ENTRY, VERSION, check_aborted
+from klog.logformat.producers import transaction_outcomes as tx
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from klog.tools.dump_index import Index, Jobs, read_whole
+from klog.tools.dump_lines import Printer
+from klog.tools.dump_walk import walk
 
 _NAMES = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
 PRINTED = 1 << 16
@@ -71,7 +71,7 @@ def _fault(data: bytes, entries: Entries, base_offset: int) -> str | None:
     if (entries["version"] != VERSION).any():
         return f"an entry is of another version than {VERSION}"
     try:
-        check_whole(len(data), ENTRY.itemsize)
+        check_size(len(data), ENTRY.itemsize)
         check_aborted(data, base_offset)
     except CorruptRecordError as exc:
         return exc.reason
