@@ -6,7 +6,6 @@
 
 PYTHON ?= python3
 UV_VERSION := 0.13.8
-NEXT_PYSPARK := 4.3.0
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,10 +14,8 @@ READY := $(VENV)/.ready
 FUZZ_READY := $(VENV)/.fuzz
 FUZZ_SECONDS ?= 120
 SEEDS ?= 0..1000
-NEXT := .venv-next
-NEXT_READY := $(NEXT)/.ready
-LEAST := .venv-least
-LEAST_READY := $(LEAST)/.ready
+MIN := .venv-min
+MIN_READY := $(MIN)/.ready
 
 SHELL := /bin/sh
 .SHELLFLAGS := -euc
@@ -38,11 +35,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # Asked at each run, as Java may come or go after the environment was made.
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME \
 	&& PATH="$$JAVA_HOME/bin:$$PATH" &&
-NO_JAVA := not spark and not kafka and not stores and not package
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
+SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
-.PHONY: help env demo test unit spark kafka stores slow python java package coverage lint types format corpus \
-	golden fuzz fuzz-keep simulate bench bench-tiny smoke-next smoke-least pyfiles wheel clean
+.PHONY: help env demo test ci full unit spark kafka stores slow package coverage lint types format corpus \
+	golden options fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,8 +49,14 @@ env: $(READY) ## Make .venv from uv.lock, with a Java where the machine has none
 demo: $(READY) ## The main jobs: a broker's directory read, a stream written exactly once
 	$(WITH_JAVA) $(BIN)/python demo/demo.py
 
-test: $(READY) ## All tests: unit, Spark, Kafka, stores, slow, package
-	$(PYTEST) -m ""
+test: $(READY) ## Tests of all suites, side by side: under 20 minutes on two cores
+	$(SUITES) test
+
+ci: $(READY) $(FUZZ_READY) ## What .ci/run runs: tests, linters, types, the fuzzer, tiny benchmarks
+	$(SUITES) ci
+
+full: $(READY) $(FUZZ_READY) ## Everything: all seeds, kills, demos and versions, before an issue is done
+	$(SUITES) full
 
 unit: $(READY) ## Quick tests: no network, no Java
 	$(BIN)/python -m pytest
@@ -69,12 +72,6 @@ stores: $(READY) ## Tests on a real S3 server and a real HDFS
 
 slow: $(READY) ## Simulations and long property runs
 	$(PYTEST) -m slow
-
-python: $(READY) ## Tests without Java or servers: unit and slow ones
-	$(BIN)/python -m pytest -p tools.suite_times -m "$(NO_JAVA)"
-
-java: $(READY) ## All other tests: Spark, Kafka, stores, package
-	$(PYTEST) -m "not ($(NO_JAVA))" --durations=40
 
 package: $(READY) ## Build wheel, sdist and zip; install and read a topic there
 	$(PYTEST) -m package
@@ -97,11 +94,11 @@ format: $(READY) ## Rewrite the sources as ruff wants them
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
-corpus: $(READY) ## Make tests/corpus anew with a real broker
-	$(WITH_JAVA) $(BIN)/python -m tests.corpus.make
+corpus: $(READY) ## Write tests/corpus again with a real broker
+	$(WITH_JAVA) $(BIN)/python -m tests.corpus.make_corpus
 
-golden: $(READY) ## Make tests/golden anew with brokers of three versions
-	$(WITH_JAVA) $(BIN)/python -m tests.golden.make
+golden: $(READY) ## Write tests/golden again with brokers of three versions
+	$(WITH_JAVA) $(BIN)/python -m tests.golden.make_golden
 
 fuzz: $(FUZZ_READY) ## The decoders under a fuzzer, for FUZZ_SECONDS (120)
 	$(BIN)/python -m tests.fuzz run --seconds $(FUZZ_SECONDS)
@@ -119,13 +116,12 @@ bench-tiny: $(READY) ## The same at a tiny size, so that they cannot rot
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many
 
-smoke-next: $(NEXT_READY) ## Read the corpus on the next PySpark
-	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEXT)/bin/python \
-	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(NEXT)/bin/python $(NEXT)/bin/python -m tests.smoke
+smoke-min: $(MIN_READY) ## Read and write with the lowest versions that pyproject.toml allows
+	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(MIN)/bin/python \
+	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(MIN)/bin/python $(MIN)/bin/python -m tests.support.smoke
 
-smoke-least: $(LEAST_READY) ## Read and write with the least versions that pyproject.toml allows
-	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(LEAST)/bin/python \
-	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(LEAST)/bin/python $(LEAST)/bin/python -m tests.smoke
+options: $(READY) ## Write docs/options.md from the table of options
+	$(BIN)/python -m tools.options_page
 
 pyfiles: $(READY) ## dist/klog-pyfiles.zip for spark-submit --py-files
 	$(BIN)/python tools/pyfiles.py dist/klog-pyfiles.zip
@@ -136,7 +132,7 @@ wheel: $(READY) ## dist/: wheel and sdist
 	@ls dist
 
 clean: ## Remove what the tasks made, but .venv
-	rm -rf build dist $(NEXT) $(LEAST) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf build dist $(MIN) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log src/klog.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
@@ -159,16 +155,8 @@ $(FUZZ_READY): $(READY)
 	  exit 1; }
 	@touch $@
 
-$(LEAST_READY): $(READY)
-	$(UV) venv --quiet --clear --python $(BIN)/python $(LEAST)
-	$(UV) pip install --quiet --python $(LEAST)/bin/python --resolution lowest-direct --editable .
+$(MIN_READY): $(READY)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(MIN)
+	$(UV) pip install --quiet --python $(MIN)/bin/python --resolution lowest-direct --editable .
 	@touch $@
 
-# The locked versions of everything but PySpark, so that only PySpark differs.
-$(NEXT_READY): $(READY)
-	$(UV) venv --quiet --clear --python $(BIN)/python $(NEXT)
-	$(UV) export --frozen --quiet --no-default-groups --no-emit-project --no-hashes \
-	  | grep -v -e '^pyspark=' -e '^py4j=' > $(NEXT)/constraints.txt
-	$(UV) pip install --quiet --python $(NEXT)/bin/python --constraint $(NEXT)/constraints.txt \
-	  --editable . pyspark==$(NEXT_PYSPARK)
-	@touch $@

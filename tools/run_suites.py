@@ -1,0 +1,171 @@
+"""Run test suites side by side: `python -m tools.run_suites test`, `ci` or `full`.
+
+The rule: a lane is a list of steps that run one after another; the lanes of a run start together,
+because suites that wait for servers leave the cores to suites that compute. A step that fails ends
+its lane; the other lanes run to their end. A step's output is printed when the step ends, so that
+lanes do not mix. The last lines are a table: seconds of each step, then tests and seconds of each
+suite. The exit code is 1 if a step failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from tools.minio import has_minio
+from tools.suite_times import line_of
+
+Step: TypeAlias = tuple[str, ...]
+"""`pytest EXPRESSION` runs the tests that a marker expression selects, `make TASK` a task; `minio`
+builds MinIO if there is Go (tests/conftest.py says so if there is none)."""
+Lane: TypeAlias = Sequence[Step]
+
+WITHOUT_JAVA = "not spark and not kafka and not stores and not package"
+ON_SPARK = "(spark or package)"
+ON_KAFKA = "kafka and not spark and not package and not stores"
+ON_STORES = "stores and not spark and not package"
+
+TEST: Sequence[Lane] = (
+    [("pytest", f"{ON_SPARK} and not full")],
+    [("pytest", f"{ON_STORES} and not full and not minio")],
+    [("pytest", f"{ON_KAFKA} and not full")],
+    [("pytest", f"{WITHOUT_JAVA} and not full")],
+)
+"""What the README calls: a fresh machine would spend four minutes on building MinIO."""
+CI: Sequence[Lane] = (
+    [("pytest", f"{ON_SPARK} and not full")],
+    [("minio",), ("pytest", f"{ON_STORES} and not full")],
+    [("pytest", f"{ON_KAFKA} and not full"), ("make", "fuzz")],
+    [
+        ("make", "lint"),
+        ("make", "types"),
+        ("pytest", f"{WITHOUT_JAVA} and not full"),
+        ("make", "bench-tiny"),
+    ],
+)
+FULL: Sequence[Lane] = (
+    [("pytest", ON_SPARK), ("make", "smoke-min")],
+    [("minio",), ("pytest", ON_STORES), ("make", "fuzz")],
+    [("pytest", ON_KAFKA), ("make", "bench-tiny")],
+    [("make", "lint"), ("make", "types"), ("pytest", WITHOUT_JAVA)],
+)
+RUNS = {"test": TEST, "ci": CI, "full": FULL}
+
+
+@dataclass(slots=True)
+class Run:
+    """The lanes of one run: their processes while they run, their results afterwards."""
+
+    folder: Path
+    seconds: list[tuple[str, float, bool]] = field(default_factory=list)
+    """For each step its name, its seconds and whether it passed."""
+    _processes: set[subprocess.Popen[bytes]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_stopped: bool = False
+
+    def run(self, lanes: Sequence[Lane]) -> bool:
+        """Run all lanes to their end; return whether every step passed."""
+        threads = [threading.Thread(target=self._run_lane, args=[lane]) for lane in lanes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return all(is_passed for _, _, is_passed in self.seconds) and not self._is_stopped
+
+    def stop(self) -> None:
+        """End what still runs."""
+        with self._lock:
+            self._is_stopped = True
+            for process in self._processes:
+                os.killpg(process.pid, signal.SIGTERM)
+
+    def suites(self) -> dict[str, tuple[int, float]]:
+        """Return the tests and seconds of each suite."""
+        totals: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        for path in sorted(self.folder.glob("*.json")):
+            for suite, (tests, seconds) in json.loads(path.read_text()).items():
+                totals[suite] = (totals[suite][0] + tests, totals[suite][1] + seconds)
+        return dict(totals)
+
+    def _run_lane(self, lane: Lane) -> None:
+        for step in lane:
+            if step == ("minio",) and not has_minio():
+                continue
+            if not self._run_step(step):
+                return
+
+    def _run_step(self, step: Step) -> bool:
+        name = " ".join(step)
+        started = time.monotonic()
+        with tempfile.TemporaryFile(dir=self.folder) as output:
+            with self._lock:
+                if self._is_stopped:
+                    return False
+                process = self._start(step, output.fileno())
+                self._processes.add(process)
+            is_passed = process.wait() == 0
+            seconds = time.monotonic() - started
+            with self._lock:
+                self._processes.discard(process)
+                self.seconds.append((name, seconds, is_passed))
+                output.seek(0)
+                print(f"== {name}", flush=True)  # noqa: T201
+                shutil.copyfileobj(output, sys.stdout.buffer)
+                sys.stdout.flush()
+        return is_passed
+
+    def _start(self, step: Step, output: int) -> subprocess.Popen[bytes]:
+        folder = tempfile.mkdtemp(dir=self.folder)
+        if step[0] == "pytest":
+            times = f"{folder}.json"
+            command = [sys.executable, "-m", "pytest", "-p", "tools.suite_times"]
+            command += ["--suite-times", times, "-m", *step[1:]]
+        elif step[0] == "minio":
+            command = [sys.executable, "-m", "tools.minio"]
+        else:
+            command = ["make", "--no-print-directory", *step[1:]]
+        return subprocess.Popen(  # noqa: S603
+            command,
+            env={**os.environ, "PYTEST_DEBUG_TEMPROOT": folder},  # Runs would race for one folder.
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def main(name: str) -> int:
+    """Run the lanes of this name and print their table; return the exit code."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        run = Run(Path(folder))
+        signal.signal(signal.SIGTERM, lambda *_: run.stop())
+        try:
+            is_passed = run.run(RUNS[name])
+        except KeyboardInterrupt:
+            run.stop()
+            is_passed = False
+        print("== seconds of each step")  # noqa: T201
+        for step, seconds, is_step_passed in run.seconds:
+            print(f"{seconds:8.1f} s  {step}{'' if is_step_passed else '  FAILED'}")  # noqa: T201
+        print("== seconds of each suite")  # noqa: T201
+        for suite, (tests, seconds) in sorted(run.suites().items()):
+            print(line_of(suite, tests, seconds))  # noqa: T201
+    print(f"{time.monotonic() - started:8.1f} s  all of it")  # noqa: T201
+    return 0 if is_passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
