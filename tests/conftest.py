@@ -12,9 +12,9 @@ from tools.minio import has_minio
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.broker import Broker
-    from tests.minio import Minio
-    from tests.servers import Hdfs, S3Server
+    from tests.support.kafka_broker import Broker
+    from tests.support.minio_server import Minio
+    from tests.support.store_servers import Hdfs, S3Server
 
 
 LEFT_OUT = pytest.StashKey[int]()
@@ -64,7 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Give the one running broker; a test makes topics of its own."""
-    from tests.broker import Broker
+    from tests.support.kafka_broker import Broker
 
     with Broker(tmp_path_factory.mktemp("broker")) as running:
         yield running
@@ -73,7 +73,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """Give the one running S3 server; a test keeps to a prefix of its own."""
-    from tests.servers import S3Server
+    from tests.support.store_servers import S3Server
 
     with S3Server(tmp_path_factory.mktemp("s3")) as running:
         yield running
@@ -82,7 +82,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
     """Give the one running MinIO; a test keeps to a prefix of its own."""
-    from tests.minio import Minio
+    from tests.support.minio_server import Minio
 
     with Minio(tmp_path_factory.mktemp("minio")) as running:
         yield running
@@ -91,7 +91,7 @@ def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """Give the one running HDFS; a test keeps to a directory of its own."""
-    from tests.servers import Hdfs
+    from tests.support.store_servers import Hdfs
 
     with Hdfs(tmp_path_factory.mktemp("hdfs")) as running:
         yield running

@@ -44,18 +44,22 @@ from benchmarks.logs import (
 )
 from benchmarks.records import CHUNK_RECORDS, KEY_BYTES, records
 from benchmarks.timing import interleaved
-from klog.connector.log import entries, parquet
-from klog.connector.log.partition import TopicPartition
-from klog.connector.log.raw import RawRoot
-from klog.connector.log.segment import chunks
+from klog.connector.commit_log import parquet_tables, segment_entries
+from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.segment_chunks import read_chunks
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import UnsupportedFormatError
-from klog.logformat import batch as v2
-from klog.logformat.codecs import NAMES, decompress
-from klog.logformat.columnar import decode as decode_columns
-from klog.logformat.encode import encode as write_batches
-from klog.logformat.form import Form
+from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.decode_records import decode_records as decode_columns
+from klog.logformat.batches.encode_batches import encode_batches as write_batches
+from klog.logformat.codecs.codec_names import CODEC_NAMES
+from klog.logformat.codecs.decompress import (
+    decompress,
+)
+from tests.support.project import PROJECT
 
-ORIGINAL = Path(__file__).parents[2] / "shared" / "bench" / "records.py"
+ORIGINAL = PROJECT.parent / "shared" / "bench" / "records.py"
 """The generator of the figures in the issues, where it is at hand."""
 
 CASES = {
@@ -101,7 +105,7 @@ def test_batches_are_as_full_as_a_producers(
 
 
 @pytest.mark.parametrize("batch", [SMALL_BATCHES, LARGE_BATCHES])
-@pytest.mark.parametrize("codec", NAMES)
+@pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_every_reader_sees_the_same_records(codec: str, batch: str) -> None:
     shape = Shape(codec, batch, 100, 2000)
     rows = shape_records(shape)
@@ -118,8 +122,8 @@ def test_every_reader_sees_the_same_records(codec: str, batch: str) -> None:
 
 
 def seen_by_klog(log: bytes) -> Iterator[Record]:
-    for chunk in chunks(decode.BytesFile(log), 0, len(log)):
-        v2.check_crcs(chunk.data, chunk.batches)
+    for chunk in read_chunks(decode.BytesFile(log), 0, len(log)):
+        check_batch_crcs(chunk.data, chunk.batches)
         columns = decode_columns(chunk.data, chunk.batches, decode.COLUMNS)
         assert columns.timestamp_ms is not None
         assert columns.key is not None
@@ -156,7 +160,7 @@ def test_the_offset_index_fits_its_log(tmp_path: Path) -> None:
     log = RawRoot([str(tmp_path)]).open([name])[name]
     assert (log.log_start, log.log_end) == (0, 1000)
     reader = log.open(log.segments[0])
-    kept, made_anew = reader.index(), reader.replace_index()
+    kept, made_anew = reader.index(), reader.rebuild_index()
     reader.close()
     assert len(kept.offsets) == 5
     assert set(kept.positions.tolist()) <= set(made_anew.positions.tolist())
@@ -184,6 +188,7 @@ def test_turns_are_taken_and_compared_within_a_round() -> None:
     assert str(times.ratio("a", "b", "fixed")) == "1.80 (0.60 to 3.00)"
 
 
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_decode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     main(["--tiny", "--only", "decode", "--records", "400", "--json", str(figures)])
@@ -225,6 +230,7 @@ def test_both_readers_check_the_crcs_of_older_records(read: Any, codec: str) -> 
         read(logs)
 
 
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_older_formats_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--tiny", "--only", "legacy", "--records", "400"])
     printed = capsys.readouterr().out
@@ -236,7 +242,9 @@ def test_older_formats_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> Non
 def test_both_writers_write_the_same_batches(codec: str) -> None:
     rows = shape_records(Shape("none", SMALL_BATCHES, 100, 500))
     columns, pairs = encode.arrow_columns(rows), encode.python_pairs(rows)
-    form = Form(batch_bytes=encode.small_batch_bytes(columns), codec=NAMES.index(codec))
+    form = BatchAttributes(
+        batch_bytes=encode.small_batch_bytes(columns), codec=CODEC_NAMES.index(codec)
+    )
     assert encode.records_in_a_batch(columns, form) == encode.SMALL_RECORDS
     ours = list(write_batches(columns, form))
     theirs = [bytes(one) for one in encode.kafka_python(pairs, form.codec, encode.SMALL_RECORDS)]
@@ -247,6 +255,7 @@ def test_both_writers_write_the_same_batches(codec: str) -> None:
         assert decompress(form.codec, our[61:]) == decompress(form.codec, their[61:])
 
 
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_encode_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     main(["--tiny", "--only", "encode", "--records", "400", "--json", str(figures)])
@@ -260,6 +269,7 @@ def test_a_codec_without_a_peer_has_no_ratio_to_it() -> None:
     assert "| snappy | - | - |" in report.decode_table([small])
 
 
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_commits_at_a_tiny_size() -> None:
     results = list(commits.run(replace(commits.TINY, commits=110)))
     figures = {(result.what, result.size): result.figure for result in results}
@@ -271,10 +281,10 @@ def test_commits_at_a_tiny_size() -> None:
 
 def test_a_state_of_the_benchmark_is_one_that_commits_follow() -> None:
     state = commits.state_of(3_000, 30)
-    rows = entries.of_partition(state.segments, 7)
+    rows = segment_entries.rows_of_partition(state.segments, 7)
     assert rows["base_offset"].to_pylist() == list(range(0, 30_000, 1000))
     assert state.live.rows()["version"].to_pylist()[:30] == list(range(1, 31))
-    assert entries.are_paths(state.segments["file"])
+    assert segment_entries.are_segment_paths(state.segments["file"])
 
 
 def test_memory_of_a_small_segment() -> None:
@@ -298,6 +308,7 @@ def test_ready_batches_have_klogs_columns() -> None:
     assert [len(value) for value in batch["value"].to_pylist()] == [100] * 10
 
 
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
     """What is timed without the check takes a file that the check refuses, and only then."""
     main(["--tiny", "--only", "size-check"])
@@ -306,7 +317,7 @@ def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> No
         assert f"| load with the check / without: CPU time | {kind} of 3,000 segments, " in said
     file = size_check.sidecar_file(200)
     with pytest.MonkeyPatch.context() as small:
-        small.setattr(parquet, "MOST_ROWS", 199)
+        small.setattr(parquet_tables, "MAX_ROWS", 199)
         assert size_check.unchecked(file.load)
         assert size_check.read_unchecked(file.data).num_rows == 200
         with pytest.raises(UnsupportedFormatError, match="it has 200 rows"):
@@ -314,6 +325,7 @@ def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.spark
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
     (result,) = spark_read.run(spark, [(100, 400)], ["lz4"], 1)
     assert result.times.records == {"klog": 400, "Parquet": 400, "ceiling": 400, "fixed": 4}

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import scene
+from tests.support.project import PROJECT
 
-DEMO = Path(__file__).parents[1] / "demo" / "demo.py"
+DEMO = PROJECT / "demo" / "demo.py"
 
 
+@pytest.mark.full  # The README's blocks show most of it.
 @pytest.mark.spark
 def test_the_demo_shows_what_the_real_consumer_saw(tmp_path: Path) -> None:
     done = subprocess.run(

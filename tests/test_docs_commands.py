@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from klog.cli.command_line import command_line
-from klog.cli.jobs import COMMANDS
+from klog.cli.job_verbs import COMMANDS
+from tests.support.project import PROJECT
 
-REPOSITORY = Path(__file__).parent.parent
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
+PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
 OF_OTHERS = {"--py-files", "--packages", "--jars", "--conf", "--master", "--add-modules"}
 """Of spark-submit and of java."""
 
@@ -96,12 +96,12 @@ def test_there_are_commands() -> None:
     assert len(told) > len(verbs)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_every_command_is_there(page: Path) -> None:
     assert [one for verb, rest in commands(page) for one in wrong(verb, rest)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_every_option_is_there(page: Path) -> None:
     known = OF_OTHERS.union(*(options(words) for words in PARSERS))
     inline = [text for text in texts(page) if text.startswith("--")]

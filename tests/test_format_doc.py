@@ -11,29 +11,37 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from klog.logformat import batch as v2
-from klog.logformat import offset_index as offsets
-from klog.logformat import snapshot
-from klog.logformat import time_index as times
-from klog.logformat import transaction_index as aborted
-from klog.logformat import transactions as txn
-from klog.logformat.checkpoint import read_offset_checkpoint
-from klog.logformat.codecs import GZIP, LZ4, MAX_BATCH_BYTES, SNAPPY, ZSTD
-from klog.logformat.columnar import MAX_BATCH_RECORDS
-from klog.logformat.compress import compress
-from klog.logformat.control import COMMIT
-from klog.logformat.headers import MAX_HEADERS
-from klog.logformat.internal_topics import GROUP_SCHEMAS, read_group_record, write_versioned
-from klog.logformat.metadata import read_topic_id
-from tests.encode import Record, varint
-from tests.logformat.decoding import by_hand, by_klog
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.batch_limits import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_RECORDS,
+    MAX_RECORD_HEADERS,
+)
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
+from klog.logformat.broker_files.metadata_files import read_topic_id
+from klog.logformat.codecs.codec_names import GZIP, LZ4, SNAPPY, ZSTD
+from klog.logformat.codecs.compress import compress
+from klog.logformat.indexes import offset_index as offsets
+from klog.logformat.indexes import time_index as times
+from klog.logformat.indexes import transaction_index as aborted
+from klog.logformat.internal_topics.internal_records import (
+    GROUP_SCHEMAS,
+    decode_group_record,
+    encode_versioned,
+)
+from klog.logformat.producers import producer_snapshot as snapshot
+from klog.logformat.producers import transaction_outcomes as txn
+from klog.logformat.producers.control_records import COMMIT
+from tests.logformat.reference_decoder import by_hand, by_klog
+from tests.support.batch_bytes import Record, varint
+from tests.support.project import PROJECT
 
-REPOSITORY = Path(__file__).parents[1]
-PAGE = (REPOSITORY / "docs" / "format.md").read_text()
+PAGE = (PROJECT / "docs" / "format.md").read_text()
 LINE = re.compile(r"(?P<bytes>(?:[0-9a-f]{2})+)(?: {2,}(?P<field>.*))?")
 FIELD = re.compile(r'[^:]+: (?:(?P<number>-?\d+)|varint (?P<varint>-?\d+)|"(?P<text>[^"]*)")')
 LEAST_FIELDS_CHECKED = 190
@@ -68,8 +76,8 @@ def fields(name: str) -> dict[str, int]:
 
 def scanned(name: str) -> tuple[bytes, v2.Batches]:
     data = whole(name)
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
+    batches = scan_batches(data, 0, len(data))
+    check_batch_crcs(data, batches)
     assert batches.ends[-1] == len(data)
     return data, batches
 
@@ -101,7 +109,7 @@ def empty() -> None:
 def marker() -> None:
     data, batches = scanned("marker")
     assert len(data) == 78
-    assert txn.markers(data, batches) == [(12, 4000, COMMIT)]
+    assert txn.transaction_markers(data, batches) == [(12, 4000, COMMIT)]
 
 
 def lz4() -> None:
@@ -112,9 +120,9 @@ def directory() -> None:
     data, batches = scanned("directory")
     assert len(data) == 671
     assert len(batches) == 9
-    decided = txn.markers(data, batches)
-    out = txn.aborted(batches, decided, {}) | txn.is_control(batches)
-    open_from = min(txn.follow({}, data, batches).values())
+    decided = txn.transaction_markers(data, batches)
+    out = txn.is_aborted(batches, decided, {}) | txn.is_control(batches)
+    open_from = min(txn.replay_transactions({}, data, batches).values())
     kept = [
         one.offset
         for start, end in zip(
@@ -197,18 +205,18 @@ def offset_commit_value() -> None:
 
 
 def consumer_group_key() -> None:
-    found = read_group_record(whole("consumer-group-key"), None)
+    found = decode_group_record(whole("consumer-group-key"), None)
     assert found.name == "ConsumerGroupMemberMetadata"
     assert found.key == {"groupId": "g", "memberId": "m1"}
 
 
 def consumer_group_value() -> None:
     key, value = whole("consumer-group-key"), whole("consumer-group-value")
-    found = read_group_record(key, value).value
+    found = decode_group_record(key, value).value
     assert found is not None
     assert found["subscribedTopicRegex"] == "t.*"
     assert (found["serverAssignor"], found["classicMemberMetadata"]) == (None, None)
-    assert write_versioned(GROUP_SCHEMAS[5][1], 0, found) == value
+    assert encode_versioned(GROUP_SCHEMAS[5][1], 0, found) == value
 
 
 def test_each_newer_kind_has_its_row() -> None:
@@ -329,7 +337,7 @@ def test_nothing_compresses_to_what_the_page_says() -> None:
 def test_limits_are_those_of_the_code() -> None:
     assert f"{MAX_BATCH_BYTES} bytes (`MAX_BATCH_BYTES`)" in PAGE
     assert f"{MAX_BATCH_RECORDS} (`MAX_BATCH_RECORDS`)" in PAGE
-    assert f"{MAX_HEADERS} (`MAX_HEADERS`)" in PAGE
+    assert f"{MAX_RECORD_HEADERS} (`MAX_RECORD_HEADERS`)" in PAGE
     assert f"2^63 - {(1 << 63) - v2.MAX_OFFSET}" in PAGE
 
 
@@ -338,7 +346,7 @@ def test_links_lead_somewhere() -> None:
     anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
     links = re.findall(r"\]\(#([\w-]+)\)", PAGE)
     assert links
-    for other in (REPOSITORY / "docs").rglob("*.md"):
+    for other in (PROJECT / "docs").rglob("*.md"):
         links += re.findall(r"\]\([./]*format\.md#([\w-]+)\)", other.read_text())
     assert set(links) <= anchors
 
@@ -351,7 +359,7 @@ def test_the_code_cites_what_is_there() -> None:
     citation = re.compile(rf"docs/format\.md,(?:\s+({numbers}))?(?:,?\s+seen\s+({numbers}))?")
     cited = 0
     for folder in ("connector", "logformat", "src/klog/cli", "tests"):
-        for path in (REPOSITORY / folder).rglob("*.py"):
+        for path in (PROJECT / folder).rglob("*.py"):
             for of_page, of_brokers in citation.findall(path.read_text()):
                 assert of_page or of_brokers, path
                 assert set(re.findall(number, of_page)) <= sections, path

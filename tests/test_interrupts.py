@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from klog.interrupts import ending_at_once
+from tests.support.project import PROJECT
 
-REPOSITORY = Path(__file__).parent.parent
 SIGNALS_ITSELF = """\
 import os, signal, sys
 
@@ -29,17 +29,17 @@ sys.meta_path.insert(0, Finder())
 KLOG = [str(Path(sys.executable).with_name("klog"))]
 MODULE = [sys.executable, "-m", "klog.cli"]
 JOBS = [
-    path.stem for path in (REPOSITORY / "jobs").glob("*.py") if "start(" in path.read_text()
-    and path.stem != "start"
+    path.stem for path in (PROJECT / "jobs").glob("*.py") if "start(" in path.read_text()
+    and path.stem != "script_start"
 ]  # fmt: skip
-LOADED_BY_ALL = ["numpy", "pyarrow", "klog.errors", "klog.connector.log.root"]
+LOADED_BY_ALL = ["numpy", "pyarrow", "klog.errors", "klog.connector.commit_log.klog_root"]
 
 
 def interrupted_at(module: str, command: list[str], tmp_path: Path) -> tuple[int, bytes, bytes]:
     (tmp_path / "sitecustomize.py").write_text(SIGNALS_ITSELF)
     done = subprocess.run(
         command,
-        cwd=REPOSITORY,
+        cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": str(tmp_path), "SIGINT_AT": module},
         capture_output=True,
         timeout=120,
@@ -79,7 +79,7 @@ def test_all_jobs_are_tried() -> None:
 def test_a_job_started_as_a_program_says_its_help() -> None:
     done = subprocess.run(
         [sys.executable, "jobs/verify.py", "--help"],
-        cwd=REPOSITORY,
+        cwd=PROJECT,
         capture_output=True,
         check=True,
         timeout=120,

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.project import PROJECT
 from tools.java_home import java_home
 from tools.pyfiles import write_zip
 
 pytestmark = [pytest.mark.package]
 
-REPOSITORY = Path(__file__).parent.parent
 SOURCES = (
     "pyproject.toml",
     "uv.lock",
@@ -33,9 +33,11 @@ SOURCES = (
     "logformat",
 )
 UV = Path(sys.executable).with_name("uv")
+NEXT_PYSPARK = "4.3.0"
+"""The wheel is tried on this version, the zip on the locked one."""
 
 
-def run(*command: str | Path, cwd: Path = REPOSITORY, env: dict[str, str] | None = None) -> str:
+def run(*command: str | Path, cwd: Path = PROJECT, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
@@ -52,7 +54,7 @@ def run(*command: str | Path, cwd: Path = REPOSITORY, env: dict[str, str] | None
 
 def sources() -> dict[str, bytes]:
     """Return every file klog consists of, by its name in site-packages."""
-    root = REPOSITORY / "src"
+    root = PROJECT / "src"
     found = {"pyspark_klog.py": (root / "pyspark_klog.py").read_bytes()}
     for folder, _, names in os.walk(root / "klog", followlinks=True):
         for name in names:
@@ -71,11 +73,11 @@ def contents(path: Path) -> dict[str, bytes]:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("tree")
     for name in SOURCES:
-        if (REPOSITORY / name).is_dir():
+        if (PROJECT / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-            shutil.copytree(REPOSITORY / name, copy / name, symlinks=True, ignore=ignored)
+            shutil.copytree(PROJECT / name, copy / name, symlinks=True, ignore=ignored)
         else:
-            shutil.copy(REPOSITORY / name, copy / name)
+            shutil.copy(PROJECT / name, copy / name)
     return copy
 
 
@@ -97,6 +99,16 @@ def wheel(built: Path) -> Path:
 def pyfiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pyfiles") / "klog-pyfiles.zip"
     write_zip(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def next_pyspark(locked: Path) -> Path:
+    """Return a file that names the next PySpark, and the locked version of everything else."""
+    lines = locked.read_text().splitlines()
+    others = [line for line in lines if not line.startswith(("pyspark==", "py4j=="))]
+    path = locked.with_name("next.txt")
+    path.write_text("\n".join([*others, f"pyspark=={NEXT_PYSPARK}"]))
     return path
 
 
@@ -125,7 +137,7 @@ def spark_environment(python: Path) -> dict[str, str]:
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": str(PROJECT),
     }
 
 
@@ -161,16 +173,17 @@ def test_the_zip_holds_the_same_files_and_the_same_bytes(pyfiles: Path, tmp_path
 
 
 def test_the_installed_wheel_reads_a_topic_unregistered(
-    wheel: Path, locked: Path, tmp_path: Path
+    wheel: Path, next_pyspark: Path, tmp_path: Path
 ) -> None:
-    python = clean_python(tmp_path, "--constraint", locked, wheel)
-    said = run(python, "-m", "tests.smoke", env=spark_environment(python))
+    python = clean_python(tmp_path, "--constraint", next_pyspark, wheel)
+    said = run(python, "-m", "tests.support.smoke", env=spark_environment(python))
     assert f"klog is {tmp_path}" in said
+    assert NEXT_PYSPARK in said
 
 
 def test_the_zip_reads_a_topic(pyfiles: Path, locked: Path, tmp_path: Path) -> None:
     python = clean_python(tmp_path, "--requirement", locked)
     submit = (python.with_name("spark-submit"), "--py-files", pyfiles)
-    script = REPOSITORY / "tests" / "smoke.py"
+    script = PROJECT / "tests" / "support" / "smoke.py"
     said = run(*submit, script, "--register", env=spark_environment(python))
     assert pyfiles.name in said.rsplit("klog is ", 1)[-1]

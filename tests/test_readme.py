@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import pytest
 
-from klog.connector.options import KNOWN
-from klog.connector.sink import write_options
+from klog.connector.options.option import Use
+from klog.connector.options.option_table import OPTION_TABLE
+from tests.support.project import PROJECT
 
-REPOSITORY = Path(__file__).parents[1]
-README = (REPOSITORY / "README.md").read_text()
+README = (PROJECT / "README.md").read_text()
 PYTHON, SHELL, TEXT = "python", "sh", "text"
 
 
@@ -53,7 +53,7 @@ COMMANDS = [
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Make a folder with the repository's files, as links, and room for what is built."""
-    for one in REPOSITORY.iterdir():
+    for one in PROJECT.iterdir():
         if one.name != "build":
             (tmp_path / one.name).symlink_to(one)
     return tmp_path
@@ -91,7 +91,7 @@ def test_klog_commands_print_what_the_readme_says(folder: Path) -> None:
 @pytest.mark.parametrize("line", [line for line, _ in COMMANDS if line.startswith("make ")])
 def test_make_commands_are_tasks(line: str) -> None:
     listed = subprocess.run(
-        ["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+        ["make", "help"], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True
     )
     assert " ".join(line.split()[:2]) in {
         " ".join(task.split()[:2]) for task in listed.stdout.splitlines()
@@ -113,24 +113,13 @@ def test_python_blocks_run_as_pasted(folder: Path) -> None:
 
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("http") or (REPOSITORY / target).exists(), target
+        assert target.startswith("http") or (PROJECT / target).exists(), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reading.md"])
-def test_the_options_told_are_those_that_exist(page: str) -> None:
-    rows = (REPOSITORY / page).read_text().splitlines()
-    if page == "README.md":
-        (row,) = [row for row in rows if row.startswith("| options of a read |")]
-        told = re.findall(r"`(\w+)`", row)
-    else:
-        table = rows[rows.index("| option | default | meaning |") :]
-        table = table[: table.index("")]
-        told = [name for row in table for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(told) == sorted(KNOWN)
-
-
-def test_the_options_of_a_write_told_are_those_that_exist() -> None:
-    (row,) = [row for row in README.splitlines() if row.startswith("| options of a write |")]
-    told = {*re.findall(r"`([\w.]+)`", row), "includeHeaders"}  # It does nothing, as in Spark's.
-    levels = {name for name in write_options.KNOWN if name.endswith(".level")}
-    assert told == set(write_options.KNOWN) - levels
+@pytest.mark.parametrize(("use", "kind"), [(Use.READ, "read"), (Use.WRITE, "write")])
+def test_options_are_those_of_the_table(use: Use, kind: str) -> None:
+    (row,) = [row for row in README.splitlines() if row.startswith(f"| options of a {kind} |")]
+    names = {option.name for option in OPTION_TABLE if option.use is use and option.is_supported}
+    without_row = {"includeHeaders"} if use is Use.WRITE else set()  # It has no effect.
+    levels = {name for name in names if name.endswith(".level")}
+    assert set(re.findall(r"`([\w.]+)`", row)) == names - without_row - levels

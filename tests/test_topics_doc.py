@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from klog.logformat.topic_config import NEEDS_BROKERS, klog_config_names
+from klog.logformat.topic_config import BROKER_ONLY_CONFIGS, klog_config_names
+from tests.support.project import PROJECT
 
-PAGE = (Path(__file__).parent.parent / "docs" / "topics.md").read_text()
+PAGE = (PROJECT / "docs" / "topics.md").read_text()
 
 
 def test_configs_are_in_the_page() -> None:
     _, configs, _ = re.split(r"^## (?:Configs|History)$", PAGE, flags=re.MULTILINE)
     taken, refused = configs.split("| config | why |")
     names = {name for row in refused.splitlines() for name in _names(row.split("|")[1:2])}
-    assert names == NEEDS_BROKERS.keys()
+    assert names == BROKER_ONLY_CONFIGS.keys()
     assert set(_names([taken.split("klog takes ")[1]])) == set(klog_config_names())
 
 

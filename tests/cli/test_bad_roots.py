@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Klog
-from tests.stores.test_local import as_nobody
+from tests.connector.store.test_local_store import as_nobody
+from tests.support.klog_command import Klog
 
 READS = (
     ("topics", "list"),
@@ -73,7 +73,7 @@ def test_a_root_in_a_file_system_that_makes_no_directories(klog: Klog) -> None:
 def test_a_root_behind_a_dangling_link_is_named(klog: Klog, tmp_path: Path) -> None:
     path = _path("dangling", tmp_path)
     err = _refuses(klog, "topics", "create", "--topic", "t", "--root", path)
-    assert f"{path}: it is a link to nowhere, which is not there" in err
+    assert f"{path}: it is a link to nowhere, which is missing" in err
 
 
 def test_a_root_below_a_directory_that_may_not_be_written(klog: Klog, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.klog_root import Root
+from tests.support.command_root import Root
 
 CREATE = ("topics", "create", "--topic", "orders", "--config", "retention.ms=5")
 
@@ -70,10 +70,10 @@ def test_as_json(on_root: Root) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--config", "segment.ms=soon"], "segment.ms is 'soon', but must be a whole number"),
+        (["--config", "segment.ms=soon"], "segment.ms: must be a whole number"),
         (["--config", "segment.mss=1"], "did you mean segment.ms?"),
-        (["--config", "preallocate=true"], "preallocate does nothing in a topic of klog's"),
-        (["--delete-config", "nope"], "nope is no config of a topic; those are cleanup.policy"),
+        (["--config", "preallocate=true"], "preallocate: does nothing in a klog topic"),
+        (["--delete-config", "nope"], "nope: not a topic config; choose one of cleanup.policy"),
         (["--config", "a=1", "--topic", "ordres"], "did you mean orders?"),
     ],
 )

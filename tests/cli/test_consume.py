@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from klog.connector.source.rows import MAX_TIMESTAMP_MS
-from tests import encode
-from tests.cli.conftest import Klog
-from tests.connector.logs import write_log
+from klog.connector.source.row_schema import MAX_TIMESTAMP_MS
+from tests.connector.log_dirs import write_log
 from tests.corpus import LONGEST_VALUE_KEPT_BYTES, SCENES, Digest, Record, scene
-from tests.encode_legacy import wrapper
+from tests.support import batch_bytes
+from tests.support.klog_command import Klog
+from tests.support.legacy_bytes import wrapper
 
 TYPES = ("CreateTime", "LogAppendTime")
 
@@ -128,8 +128,8 @@ def test_older_formats(
     klog: Klog, tmp_path: Path, magic: int, console: str, kind: str, timestamp: int
 ) -> None:
     # Kafka's `DefaultMessageFormatter` and `TimestampType`: a record of v0 has no time.
-    records = [encode.Record(0, 1000, b"k", b"one"), encode.Record(1, 1001, b"k", b"two")]
-    write_log(tmp_path, {0: [wrapper(records, magic, encode.GZIP)]})
+    records = [batch_bytes.Record(0, 1000, b"k", b"one"), batch_bytes.Record(1, 1001, b"k", b"two")]
+    write_log(tmp_path, {0: [wrapper(records, magic, batch_bytes.GZIP)]})
     common = ("consume", "--root", str(tmp_path), "--topic", "t", "-o", "1")
     said = klog(*common, "--property", "print.timestamp=true")
     assert said.out == b"%s\ttwo\n" % console.encode()
@@ -155,7 +155,7 @@ def test_an_unknown_topic_is_refused_with_those_that_exist(on_scene: Klog) -> No
 def test_an_unknown_partition_is_refused_with_those_that_exist(on_scene: Klog) -> None:
     said = on_scene("jbod", "consume", "--topic", "spread", "--partition", "6")
     assert said.code == 1
-    assert "topic spread has no partition 6, but 0, 1, 2, 3, 4, 5" in said.err
+    assert "there is no partition 6 of topic spread. Use one of 0, 1, 2, 3, 4, 5" in said.err
 
 
 USAGE = [

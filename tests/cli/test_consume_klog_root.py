@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from klog.connector.embedded import open_log
-from tests.cli.conftest import Klog
+from tests.support.klog_command import Klog
 
 TIMES = pa.array([10, 20, 30], pa.timestamp("s", "UTC"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.klog_root import Root
+from tests.support.command_root import Root
 
 TOPIC = ("--topic", "orders")
 

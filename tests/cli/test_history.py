@@ -7,10 +7,15 @@ import re
 
 import pytest
 
-from klog.connector.log import cleaning, operations
-from klog.connector.log.root import find_root
-from klog.connector.log.topic_log import Attempt
-from tests.cli.klog_root import Root
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+    commit_builders,
+    commit_expiration,
+)
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.root_discovery import find_root
+from tests.support.command_root import Root
 
 CREATE = ("topics", "create", "--topic", "orders")
 
@@ -23,7 +28,7 @@ def test_it_says_who_when_what_and_how_much(on_root: Root) -> None:
     on_root.does(*CREATE, "--partitions", "3", "--config", "retention.ms=5")
     topic_id = on_root.state("orders").topic_id
     on_root.clock.now_ms += 1_234
-    on_root.append("orders", 2, 1000, operations.Writer("the writer", 4, "query", "run"))
+    on_root.append("orders", 2, 1000, append_commit.Writer("the writer", 4, "query", "run"))
     on_root.does("topics", "alter", "--topic", "orders", "--partitions", "4")
     on_root.does(
         "configs",
@@ -35,7 +40,7 @@ def test_it_says_who_when_what_and_how_much(on_root: Root) -> None:
         "retention.ms",
     )
     on_root.append("orders", 2, 1)
-    records = operations.delete_records(topic_id, {2: 1000})
+    records = commit_builders.delete_records(topic_id, {2: 1000})
     on_root.commit("orders", records, "delete-records")
     on_root.does("topics", "delete", "--topic", "orders")
     on_root.does(*CREATE)
@@ -67,9 +72,11 @@ def test_the_newest_only(on_root: Root) -> None:
 
 def test_as_json(on_root: Root) -> None:
     on_root.does(*CREATE)
-    on_root.append("orders", 0, 10, operations.Writer("w", 4, "query", "run"))
+    on_root.append("orders", 0, 10, append_commit.Writer("w", 4, "query", "run"))
     on_root.commit(
-        "orders", operations.delete_records(on_root.state("orders").topic_id, {0: 10}), "retain"
+        "orders",
+        commit_builders.delete_records(on_root.state("orders").topic_id, {0: 10}),
+        "retain",
     )
     retained, appended, created = map(json.loads, lines(on_root, "--json"))
     amount = {"segments": 1, "records": 10, "bytes": 70}
@@ -98,8 +105,8 @@ def test_where_commits_were_cleaned_it_says_so(on_root: Root) -> None:
     found = find_root(str(on_root.path))
     assert found is not None
     log = found.log("orders")
-    cleaning.write_checkpoint(log, log.load())
-    assert cleaning.clean_log(log, retention_ms=2000) == 2
+    checkpoint_writer.write_checkpoint(log, log.load())
+    assert commit_expiration.expire_log(log, retention_ms=2000) == 2
     *_, last, told = lines(on_root)
     assert last.startswith("Version: 3\t")
     assert told == "Commits before version 3 were cleaned: a checkpoint has them."
@@ -112,8 +119,8 @@ def test_what_a_commit_says_cannot_move_the_cursor(on_root: Root) -> None:
     found = find_root(str(on_root.path))
     assert found is not None
     log, state = found.log("orders"), on_root.state("orders")
-    build = operations.alter_config(state.topic_id, {}, {"x": "1\x1b[2J\nVersion: 9"})
-    log.commit(state, build, Attempt("id", "alter-config", "\r\x1b]0;me\x07"))
+    build = commit_builders.alter_config(state.topic_id, {}, {"x": "1\x1b[2J\nVersion: 9"})
+    log.commit(state, build, CommitInfo("id", "alter-config", "\r\x1b]0;me\x07"))
     (line, _) = lines(on_root)
     assert r"Configs: x=1\x1b[2J\nVersion: 9" in line
     assert line.endswith(r"By: \r\x1b]0;me\x07")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from klog import __version__
-from tests.cli.conftest import Klog
 from tests.corpus import scene
+from tests.support.klog_command import Klog
 
 KLOG = Path(sys.executable).with_name("klog")
 JBOD = [str(path) for path in scene("jbod").log_dirs]

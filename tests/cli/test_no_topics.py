@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from klog.connector.embedded import open_log
-from tests.cli.conftest import Klog
+from tests.support.klog_command import Klog
 
 OF_ONE_TOPIC = [
     ["consume"], ["consume", "--partition", "0"], ["configs"], ["produce"], ["verify"], ["compact"],

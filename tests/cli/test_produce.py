@@ -17,7 +17,7 @@ import pytest
 
 from klog.cli import produce
 from klog.connector.embedded import Log, open_log
-from tests.cli.conftest import Klog, Said
+from tests.support.klog_command import Klog, Said
 
 COMMAND = [sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())"]
 BOTH = ("--property", "parse.key=true", "--reader-property", "parse.headers=true")
@@ -135,11 +135,11 @@ def test_a_reader_config_stands_behind_the_properties(
     [
         (["--property", "parse.keys=true"], 1, "did you mean parse.key?"),
         (["--property", "=true"], 2, "is not NAME=VALUE"),
-        (["--command-property", "compression.typ=lz4"], 1, "did you mean compression.type?"),
+        (["--command-property", "compression.typ=lz4"], 1, "Did you mean compression.type?"),
         (["--command-property", "transactional.id=x"], 1, "give --transactional-id"),
         (["--command-property", "linger.ms=soon"], 1, "linger.ms: 'soon' is no number"),
-        (["--compression-codec", "lz5"], 1, "compression.type is 'lz5'"),
-        (["--batch-size", "x"], 1, "batch.size is 'x'"),
+        (["--compression-codec", "lz5"], 1, "compression.type: must be one of"),
+        (["--batch-size", "x"], 1, "batch.size: must be a number of bytes"),
         (["--timeout", "1s"], 2, "'1s' is no number of milliseconds"),
         (["--transactional-id", "x"], 1, "--transaction-version: give both"),
         (["--line-reader", "com.example.Reader"], 1, "--line-reader is com.example.Reader"),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Klog
-from tests.connector.logs import many, write_log
+from tests.connector.log_dirs import many, write_log
 from tests.corpus import SCENES, scene
+from tests.support.klog_command import Klog
 
 INTERNAL = {"__cluster_metadata", "__consumer_offsets", "__transaction_state"}
 

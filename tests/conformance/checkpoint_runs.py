@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from klog.logformat.checkpoint import (
+from klog.logformat.broker_files.checkpoint_files import (
     decode_epoch_checkpoint,
     decode_offset_checkpoint,
     encode_epoch_checkpoint,
     encode_offset_checkpoint,
 )
-from klog.logformat.epochs import EpochEntry
-from klog.logformat.metadata import (
+from klog.logformat.broker_files.leader_epochs import EpochEntry
+from klog.logformat.broker_files.metadata_files import (
     MetaProperties,
     decode_clean_shutdown,
     decode_meta_properties,

@@ -12,21 +12,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.log import entries
-from klog.jobs.compacting import rewriting
-from klog.jobs.compacting.cleanable import Lags, cleanable
-from klog.jobs.grouping import Limits
-from klog.logformat import batch as v2
-from klog.logformat.cleaning.marks import SegmentMarks
+from klog.connector.commit_log import segment_entries
+from klog.jobs.compacting import rewrite_segments
+from klog.jobs.compacting.dirty_ratio import CleaningLimits, cleanable_range
+from klog.jobs.shared.segment_grouping import SegmentLimits
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.decode_records import decode_records
+from klog.logformat.cleaning.batch_retention import CleaningContext
+from klog.logformat.cleaning.clean_batches import SegmentCleaner
 from klog.logformat.cleaning.offset_map import OffsetMap
-from klog.logformat.cleaning.rewrite import Fates, Rewrite
-from klog.logformat.columnar import decode
-from klog.logformat.producer_batch import ProducerBatch
-from klog.logformat.producers import ProducerState
-from klog.logformat.topic_config import read_topic_config
-from tests.commits.logs import entry
-from tests.encode import ABORT, COMMIT, TRANSACTIONAL, Record, batch, marker
-from tests.logformat.cleaning.rounds import Round, cleaned, marked, next_offset, scan
+from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
+from klog.logformat.compiled.kernel_types import LegacyKernels
+from klog.logformat.producers.producer_batch import ProducerBatch
+from klog.logformat.topic_config import parse_topic_config
+from tests.logformat.cleaning.cleaning_rounds import Round, cleaned, marked, next_offset, scan
+from tests.support.batch_bytes import ABORT, COMMIT, TRANSACTIONAL, Record, batch, marker
+from tests.support.broker_loader.producer_state_manager import ProducerStateManager
+from tests.support.kernel_choices import with_legacy_kernels_too
+from tests.support.segment_entry import entry_of
 
 Step = tuple[Any, ...]
 DAY_MS = 86_400_000
@@ -92,7 +95,7 @@ class _Script:
 
     def duplicate(self, producer: int, first: int, last: int) -> Any:
         """Say where a batch lies already, to a broker that loads the log."""
-        state = ProducerState()
+        state = ProducerStateManager()
         log = b"".join(self.segments)
         state.replay(log, scan(log))
         found = state.duplicate_of(ProducerBatch(producer, 0, first, 0, last - first, 0))
@@ -119,7 +122,7 @@ class _Script:
 
     def batches(self) -> list[tuple[bytes, v2.Batches]]:
         return [
-            (segment, scan(segment).part(n, n + 1))
+            (segment, scan(segment).slice(n, n + 1))
             for segment in self.segments
             for n in range(len(scan(segment)))
         ]
@@ -132,7 +135,7 @@ def _is_control(one: v2.Batches) -> bool:
 def _offsets(script: _Script) -> list[int]:
     found: list[int] = []
     for data, one in script.batches():
-        found += decode(data, one, ()).offset.tolist() if one.headers["count"][0] else []
+        found += decode_records(data, one, ()).offset.tolist() if one.headers["count"][0] else []
     return found
 
 
@@ -140,7 +143,7 @@ def _keys(script: _Script) -> list[int]:
     found: list[int] = []
     for data, one in script.batches():
         if one.headers["count"][0] and not _is_control(one):
-            column = decode(data, one, ("key",)).key
+            column = decode_records(data, one, ("key",)).key
             assert column is not None
             found += [int(key) for key in column.to_pylist()]
     return found
@@ -148,7 +151,7 @@ def _keys(script: _Script) -> list[int]:
 
 def _sequences(script: _Script) -> dict[int, int]:
     log = b"".join(script.segments)
-    state = ProducerState()
+    state = ProducerStateManager()
     state.replay(log, scan(log))
     return {one: known.last_sequence for one, known in state.producers.items()}
 
@@ -182,7 +185,7 @@ def kept_of(dirty_from: int, *keys: int | None) -> tuple[int, int]:
     ]
     segment = b"".join(batch([one]) for one in records)
     (marks,), _ = marked([segment], (), Round(dirty_from))
-    return marks.count, marks.kept_count
+    return marks.count, marks.retained_count
 
 
 def filtered(
@@ -200,13 +203,18 @@ def filtered(
         np.packbits(np.array([sign in signs for sign in kept], np.bool_)).tobytes()
         for signs in ("xt", "t")
     )
-    marks = SegmentMarks(len(kept), stay, tombstones if "t" in kept else b"")
-    rewrite = Rewrite(marks, Fates(0, horizon_ms, np.array(needed, np.int64)))
-    left = b"".join(run.data for run in rewrite.clean(data, scan(data)))
-    rewrite.close()
+    marks = RetainedBitmap(len(kept), stay, tombstones if "t" in kept else b"")
+
+    def rewritten(kernels: LegacyKernels | None) -> bytes:
+        rewrite = SegmentCleaner(marks, CleaningContext(0, horizon_ms, np.array(needed, np.int64)))
+        data_left = b"".join(run.data for run in rewrite.clean(data, scan(data), kernels))
+        rewrite.close()
+        return data_left
+
+    left = with_legacy_kernels_too(rewritten)
     found = scan(left)
     return [
-        tuple(_FIELDS[name](left, found.part(n, n + 1)) for name in fields)
+        tuple(_FIELDS[name](left, found.slice(n, n + 1)) for name in fields)
         for n in range(len(found))
     ]
 
@@ -216,7 +224,7 @@ def _header(name: str) -> Callable[[bytes, v2.Batches], int]:
 
 
 def _times(data: bytes, one: v2.Batches) -> list[int]:
-    column = decode(data, one, ("timestamp_ms",)).timestamp_ms
+    column = decode_records(data, one, ("timestamp_ms",)).timestamp_ms
     assert column is not None
     return [int(time) for time in column]
 
@@ -225,7 +233,7 @@ _FIELDS: dict[str, Callable[[bytes, v2.Batches], Any]] = {
     **{name: _header(name) for name in v2.HEADER.names or ()},
     "last": lambda _, one: int(one.next_offsets[0]) - 1,
     "size": lambda _, one: int(one.ends[0] - one.starts[0]),
-    "offsets": lambda data, one: decode(data, one, ()).offset.tolist(),
+    "offsets": lambda data, one: decode_records(data, one, ()).offset.tolist(),
     "times": _times,
     "horizon": lambda _, one: bool(one.attributes[0] & v2.DELETE_HORIZON),
 }
@@ -239,7 +247,7 @@ def placed(keys: int, records: int, most_bytes: int) -> tuple[int, bool]:
     found = OffsetMap(most_bytes)
     found.put(first[numbers], second[numbers], np.arange(records))
     said = dict(zip(numbers.tolist(), range(records), strict=True))
-    inside = found.keys.holds(first)
+    inside = found.keys.contains(first)
     known = np.ones(keys + 1, np.bool_) if inside is None else inside
     expected = [said.get(n, -1) if known[n] else -1 for n in range(keys + 1)]
     return len(found), found.find(first, second).tolist() == expected
@@ -251,9 +259,9 @@ def table(segments: list[tuple[int, int, int]]) -> pa.Table:
     The last one has ten offsets.
     """
     ends = [base for base, _, _ in segments[1:]] + [segments[-1][0] + 10 if segments else 0]
-    return entries.table_of(
+    return segment_entries.to_table(
         {
-            **entry(f"t-0/{base:020}.log", 0, base, end),
+            **entry_of(f"t-0/{base:020}.log", 0, base, end),
             "size_bytes": size,
             "min_timestamp_ms": latest,
             "max_timestamp_ms": latest,
@@ -271,17 +279,17 @@ def bounds(
     now_ms: int = 0,
 ) -> tuple[int, int]:
     """Give the first dirty offset, and that up to which is cleaned."""
-    lags = Lags(0.5, min_lag_ms, LONG_MAX)
-    found = cleanable(table(segments), log_start, last_stable, cleaned_to, lags, now_ms)
-    return found.dirty_from, found.end
+    lags = CleaningLimits(0.5, min_lag_ms, LONG_MAX)
+    found = cleanable_range(table(segments), log_start, last_stable, cleaned_to, lags, now_ms)
+    return found.first_dirty_offset, found.end_offset
 
 
 def shares(
     segments: list[tuple[int, int, int]], last_stable: int, cleaned_to: int
 ) -> tuple[int, int, float]:
     """Give clean bytes, dirty bytes and their ratio."""
-    lags = Lags(0.5, 0, LONG_MAX)
-    found = cleanable(table(segments), 0, last_stable, cleaned_to, lags, 0)
+    lags = CleaningLimits(0.5, 0, LONG_MAX)
+    found = cleanable_range(table(segments), 0, last_stable, cleaned_to, lags, 0)
     return found.clean_bytes, found.dirty_bytes, found.dirty_ratio
 
 
@@ -290,7 +298,7 @@ def stable_end(*steps: Step) -> int:
     script = _Script()
     for step in steps:
         getattr(script, step[0])(*step[1:])
-    state, data = ProducerState(), b"".join(script.segments)
+    state, data = ProducerStateManager(), b"".join(script.segments)
     state.replay(data, scan(data))
     state.raise_high_watermark(script.end)
     return state.last_stable_offset(script.end)
@@ -311,13 +319,14 @@ def groups(segments: list[tuple[int, int, int]], segment_bytes: int) -> list[tup
         }
         for base, end, size in segments
     ]
-    marks = [SegmentMarks(2, b"\x80") for _ in segments]
+    marks = [RetainedBitmap(2, b"\x80") for _ in segments]
     return [
-        (one.start, one.stop) for one in rewriting.groups(given, marks, Limits(segment_bytes, 0))
+        (one.start, one.stop)
+        for one in rewrite_segments.groups_to_rewrite(given, marks, SegmentLimits(segment_bytes, 0))
     ]
 
 
 def policies(policy: str) -> tuple[bool, bool]:
     """Tell whether a topic is compacted, and whether its old segments go."""
-    config = read_topic_config({"cleanup.policy": policy})
-    return config.compacts, config.deletes
+    config = parse_topic_config({"cleanup.policy": policy})
+    return config.has_compact_policy, config.has_delete_policy

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from klog.connector.log.raw import RawRoot
-from tests.connector.logs import many, offsets, read, write_log
+from klog.connector.kafka_dir.raw_root import RawRoot
+from tests.connector.log_dirs import many, offsets, read, write_log
 
 
 def partitions_found(*names: str) -> list[tuple[str, int]]:

@@ -1,6 +1,7 @@
 """What the cases about writing and reading batches are put to: a few questions to klog.
 
-Rows are tuples (offset, timestamp, key, value) or (..., headers); a form is keywords of `Form`.
+Rows are tuples (offset, timestamp, key, value) or (..., headers); a form is keywords of
+`BatchAttributes`.
 """
 
 from __future__ import annotations
@@ -12,22 +13,32 @@ from typing import Any
 
 import numpy as np
 
-from klog.logformat import batch as v2
-from klog.logformat import markers
-from klog.logformat.codecs import decompress
-from klog.logformat.columnar import decode, decode_parts
-from klog.logformat.compress import check_level, compress
-from klog.logformat.encode import empty_batch, encode, encode_one, size_in_bytes
-from klog.logformat.form import Form
-from klog.logformat.markers import At
-from klog.logformat.records import lay, measure
-from klog.logformat.restamp import restamp
-from klog.logformat.sequence import advance
-from klog.logformat.transactions import markers as transaction_markers
-from tests.encode import Record, batch, varint
-from tests.logformat.decoding import ALL, by_klog, records
-from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
-from tests.logformat.writing import columns
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.decode_records import decode_parts, decode_records
+from klog.logformat.batches.encode_batches import (
+    batch_size_bytes,
+    empty_batch,
+    encode_batch,
+    encode_batches,
+)
+from klog.logformat.batches.encode_records import lay_out_batch, measure_records
+from klog.logformat.batches.rewrite_offsets import rewrite_offsets
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.codecs.codec_names import check_level
+from klog.logformat.codecs.compress import (
+    compress,
+)
+from klog.logformat.codecs.decompress import decompress
+from klog.logformat.compiled import encode_kernels
+from klog.logformat.producers import control_batches
+from klog.logformat.producers.control_batches import AppendInfo
+from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.producers.transaction_outcomes import transaction_markers
+from tests.logformat.reference_decoder import ALL, by_klog, records
+from tests.logformat.written_rows import columns
+from tests.support.batch_bytes import Record, batch, varint
 
 Row = tuple[Any, ...]
 Form_ = dict[str, Any]
@@ -37,11 +48,11 @@ def write(
     rows: Sequence[Row], form: Form_, base: int | None = None, delta: int | None = None
 ) -> bytes:
     """Encode rows as one batch; by loops it is the same one, where it is that of its rows."""
-    given, of_form = columns([Record(*row) for row in rows], gaps=True), Form(**form)
-    made = encode_one(given, of_form, base, delta)
+    given, of_form = columns([Record(*row) for row in rows], gaps=True), BatchAttributes(**form)
+    made = encode_batch(given, of_form, base, delta)
     if base is None and delta is None:
-        limited = replace(of_form, batch_bytes=size_in_bytes(given, of_form))
-        assert list(encode(given, limited, BY_LOOPS)) == [made]
+        limited = replace(of_form, batch_bytes=batch_size_bytes(given, of_form))
+        assert list(encode_batches(given, limited, encode_kernels)) == [made]
     return made
 
 
@@ -54,12 +65,12 @@ def written(
 
 def written_empty(form: Form_, base: int, delta: int, latest: int) -> str:
     """Make a batch without records, in hex."""
-    return empty_batch(Form(**form), base, delta, latest).hex()
+    return empty_batch(BatchAttributes(**form), base, delta, latest).hex()
 
 
 def written_control(name: str, at: tuple[int, int, int], *fields: Any) -> str:
     """Make a control batch by the name of its function, in hex."""
-    made: bytes = getattr(markers, name)(At(*at), *fields)
+    made: bytes = getattr(control_batches, name)(AppendInfo(*at), *fields)
     return made.hex()
 
 
@@ -72,44 +83,46 @@ def told(
 
 def told_empty(form: Form_, base: int, delta: int, latest: int, fields: str) -> tuple[Any, ...]:
     """Make a batch without records, check its CRC, and give what is asked of it."""
-    return _tell(empty_batch(Form(**form), base, delta, latest), fields)
+    return _tell(empty_batch(BatchAttributes(**form), base, delta, latest), fields)
 
 
 def _tell(data: bytes, names: str) -> tuple[Any, ...]:
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
+    batches = scan_batches(data, 0, len(data))
+    check_batch_crcs(data, batches)
     (header,) = batches.headers
     base, delta = int(header["base_offset"]), int(header["last_offset_delta"])
     sequence = int(header["base_sequence"])
-    columns = decode(data, batches, ALL)
+    columns = decode_records(data, batches, ALL)
     facts = {name: int(header[name]) for name in v2.HEADER.names or ()}
     facts |= {
         "last_offset": base + delta,
-        "last_sequence": advance(sequence, delta),
+        "last_sequence": increment_sequence(sequence, delta),
     }
     lists: dict[str, Any] = {
         "offsets": columns.offset.tolist(),
         "timestamps": columns.timestamp_ms.tolist() if columns.timestamp_ms is not None else None,
         "types": columns.timestamp_type.tolist() if columns.timestamp_type is not None else None,
-        "sequences": [advance(sequence, offset - base) for offset in columns.offset.tolist()],
+        "sequences": [
+            increment_sequence(sequence, offset - base) for offset in columns.offset.tolist()
+        ],
     }
     return tuple((facts | lists)[name] for name in names.split())
 
 
 def counts(rows: Sequence[Row], batch_bytes: int) -> list[int]:
     """Encode rows with a limit, and give the records of each batch, which are the same by loops."""
-    given, form = columns([Record(*row) for row in rows]), Form(batch_bytes=batch_bytes)
-    found = list(encode(given, form, BY_COLUMNS))
-    assert list(encode(given, form, BY_LOOPS)) == found
+    given, form = columns([Record(*row) for row in rows]), BatchAttributes(batch_bytes=batch_bytes)
+    found = list(encode_batches(given, form))
+    assert list(encode_batches(given, form, encode_kernels)) == found
     return [int.from_bytes(one[57:61], "big") for one in found]
 
 
 def round_trip(rows: Sequence[Row], form: Form_) -> list[Row]:
     """Encode rows and read them back, all in one piece and record by record."""
     data = write(rows, form)
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
-    whole = records(decode(data, batches, ALL))
+    batches = scan_batches(data, 0, len(data))
+    check_batch_crcs(data, batches)
+    whole = records(decode_records(data, batches, ALL))
     single = [one for part in decode_parts(data, batches, ALL, 1, 1) for one in records(part)]
     assert whole == single
     return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in whole]
@@ -118,14 +131,16 @@ def round_trip(rows: Sequence[Row], form: Form_) -> list[Row]:
 def size_difference(rows: Sequence[Row]) -> int:
     """Give the bytes that the size told before lacks of the bytes written."""
     whole = columns([Record(*row) for row in rows])
-    return len(encode_one(whole, Form())) - size_in_bytes(whole, Form())
+    return len(encode_batch(whole, BatchAttributes())) - batch_size_bytes(whole, BatchAttributes())
 
 
 def record_sizes(rows: Sequence[Row]) -> list[int]:
     """Give the bytes that each record takes in one batch."""
-    rows_of = measure(columns([Record(*row) for row in rows]), 0, len(rows))
+    rows_of = measure_records(columns([Record(*row) for row in rows]), 0, len(rows))
     base = int(rows_of.offsets[0])
-    sizes: list[int] = lay(rows_of, 0, len(rows), int(rows_of.timestamps[0]), base).sizes.tolist()
+    sizes: list[int] = lay_out_batch(
+        rows_of, 0, len(rows), int(rows_of.timestamps[0]), base
+    ).sizes.tolist()
     return sizes
 
 
@@ -136,7 +151,7 @@ def restamped(
     before = write(rows, form)
     data = bytearray(before)
     offsets = None if offset is None else np.array([offset], np.int64)
-    restamp(data, v2.scan(before, 0, len(before)), offsets, epoch)
+    rewrite_offsets(data, scan_batches(before, 0, len(before)), offsets, epoch)
     assert data[16:] == before[16:]
     return _tell(bytes(data), fields)
 
@@ -144,15 +159,15 @@ def restamped(
 def recoded(rows: Sequence[Row], form: Form_, codec: int) -> tuple[int, list[Row]]:
     """Read a batch and write its records with another codec: (codec, rows)."""
     plain = by_klog(write(rows, form))
-    data = encode_one(columns(plain), Form(codec=codec))
+    data = encode_batch(columns(plain), BatchAttributes(codec=codec))
     back = [(one.offset, one.timestamp, one.key, one.value) for one in by_klog(data)]
-    return int(v2.scan(data, 0, len(data)).attributes[0]) & v2.CODEC_MASK, back
+    return int(scan_batches(data, 0, len(data)).attributes[0]) & v2.CODEC_MASK, back
 
 
 def marker_read(kind: int, coordinator_epoch: int) -> tuple[Any, ...]:
     """Write a transaction marker and read it: (markers found, attributes, coordinator epoch)."""
-    data = markers.end_transaction(At(0, 1000, 0), kind, 10, 3, coordinator_epoch)
-    batches = v2.scan(data, 0, len(data))
+    data = control_batches.end_transaction(AppendInfo(0, 1000, 0), kind, 10, 3, coordinator_epoch)
+    batches = scan_batches(data, 0, len(data))
     (record,) = by_klog(data)
     assert record.value is not None
     found = transaction_markers(data, batches)
@@ -172,7 +187,7 @@ def read(data: bytes) -> list[int]:
 
 def read_unchecked(data: bytes) -> list[int]:
     """Decode batches whatever their CRC says; give the offsets."""
-    found: list[int] = decode(data, v2.scan(data, 0, len(data)), ALL).offset.tolist()
+    found: list[int] = decode_records(data, scan_batches(data, 0, len(data)), ALL).offset.tolist()
     return found
 
 
@@ -189,9 +204,9 @@ def read_record(
     """
     payload = varint(len(body) if length is None else length) + body + behind
     data = batch(payload=payload, count=2 if behind else 1, last_offset_delta=10)
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
-    found: list[int] = decode(data, batches, columns).offset.tolist()
+    batches = scan_batches(data, 0, len(data))
+    check_batch_crcs(data, batches)
+    found: list[int] = decode_records(data, batches, columns).offset.tolist()
     return found
 
 

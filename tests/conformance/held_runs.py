@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from klog.connector.log.partition import TopicPartition
-from klog.connector.log.raw import RawRoot
+from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import OffsetOutOfRangeError
 from tests.conformance.log_files import LogFiles
 from tests.conformance.state_runs import Step
-from tests.connector.holder import holding
-from tests.connector.logs import offsets, open_log, read, set_checkpoint
+from tests.connector.kafka_dir.lock_holder import holding
+from tests.connector.log_dirs import offsets, open_log, read, set_checkpoint
 
 
 def held(*steps: Step) -> list[Any]:
@@ -48,7 +48,7 @@ def _put(files: LogFiles, partition: Path) -> None:
 def _bounds(root: Path) -> tuple[int, int, int]:
     """Give log start, high watermark, and the offset behind the last record."""
     log = open_log(root)
-    return log.log_start, log.log_end, log.end.next_offset
+    return log.log_start, log.log_end, log.active_end.next_offset
 
 
 def _stable(root: Path) -> int:

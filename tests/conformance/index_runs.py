@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from klog.logformat.index import capacity
-from klog.logformat.offset_index import ENTRY as OFFSET_ENTRY
-from klog.logformat.offset_index import (
+from klog.logformat.indexes.abstract_index import max_entries
+from klog.logformat.indexes.offset_index import ENTRY as OFFSET_ENTRY
+from klog.logformat.indexes.offset_index import (
     OffsetIndex,
     check_offset_index,
     decode_offset_index,
     empty_offset_index,
     encode_offset_index,
 )
-from klog.logformat.time_index import ENTRY as TIME_ENTRY
-from klog.logformat.time_index import (
+from klog.logformat.indexes.time_index import ENTRY as TIME_ENTRY
+from klog.logformat.indexes.time_index import (
     TimeIndex,
     check_time_index,
     decode_time_index,
     empty_time_index,
     encode_time_index,
 )
-from klog.logformat.transaction_index import (
-    NONE_ABORTED,
+from klog.logformat.indexes.transaction_index import (
+    NO_ABORTED_TRANSACTIONS,
     AbortedTransaction,
     check_aborted,
     decode_aborted,
     encode_aborted,
 )
+from tests.support.broker_loader import index_updates
+from tests.support.broker_loader.index_updates import aborted_entries
 
 Pairs = Sequence[tuple[int, int]]
 Transactions = Sequence[tuple[int, int, int, int]]
@@ -36,7 +38,7 @@ Transactions = Sequence[tuple[int, int, int, int]]
 def offset_index(base: int, entries: Pairs) -> OffsetIndex:
     """Append to a new index, write it, open it again."""
     return decode_offset_index(
-        encode_offset_index(empty_offset_index(base).with_entries(entries)), base
+        encode_offset_index(index_updates.append_offsets(empty_offset_index(base), entries)), base
     )
 
 
@@ -52,14 +54,14 @@ def offset_entries(base: int, entries: Pairs, numbers: Sequence[int]) -> Pairs:
 
 def append_offsets(base: int, entries: Pairs, more: Pairs, index_bytes: int) -> Pairs:
     """Append to an index that was opened with so many bytes."""
-    index = offset_index(base, entries).with_entries(more, index_bytes)
+    index = index_updates.append_offsets(offset_index(base, entries), more, index_bytes)
     return [index.entry(number) for number in range(len(index))]
 
 
 def upper_bounds(base: int, entries: Pairs, fetches: Pairs) -> list[int | None]:
     """Give the offset of the bound of each (position, size) of a fetch."""
     index = offset_index(base, entries)
-    bounds = [index.upper_bound(position, size) for position, size in fetches]
+    bounds = [index_updates.fetch_upper_bound(index, position, size) for position, size in fetches]
     return [bound if bound is None else bound.offset for bound in bounds]
 
 
@@ -73,7 +75,7 @@ def truncate_offsets(base: int, entries: Pairs, offsets: Sequence[int]) -> Pairs
     index = offset_index(base, entries)
     seen = []
     for offset in offsets:
-        index = index.truncated_to(offset)
+        index = index_updates.truncate_offsets(index, offset)
         seen.append((index.last_offset, len(index)))
     return seen
 
@@ -84,20 +86,24 @@ def check_offsets(base: int, data: bytes) -> None:
 
 def write_offsets(base: int, entries: Pairs, index_bytes: int) -> tuple[str, int, int]:
     """Give the bytes, and how many bytes and entries the preallocated file has."""
-    room = capacity(index_bytes, OFFSET_ENTRY.itemsize)
-    written = encode_offset_index(empty_offset_index(base).with_entries(entries, index_bytes))
+    room = max_entries(index_bytes, OFFSET_ENTRY.itemsize)
+    written = encode_offset_index(
+        index_updates.append_offsets(empty_offset_index(base), entries, index_bytes)
+    )
     return written.hex(), room * OFFSET_ENTRY.itemsize, room
 
 
 def time_index(base: int, entries: Pairs, index_bytes: int = 360, reserved: int = 1) -> TimeIndex:
     """Append to a new index, write it, open it again."""
-    made = empty_time_index(base).with_entries(entries, index_bytes, reserved=reserved)
+    made = index_updates.append_times(
+        empty_time_index(base), entries, index_bytes, reserved=reserved
+    )
     return decode_time_index(encode_time_index(made), base)
 
 
 def time_lookups(base: int, entries: Pairs, timestamps: Sequence[int]) -> Pairs:
     index = time_index(base, entries)
-    return [index.lookup(timestamp) for timestamp in timestamps]
+    return [index_updates.lookup_time(index, timestamp) for timestamp in timestamps]
 
 
 def time_entries(base: int, entries: Pairs, numbers: Sequence[int]) -> Pairs:
@@ -106,7 +112,7 @@ def time_entries(base: int, entries: Pairs, numbers: Sequence[int]) -> Pairs:
 
 
 def truncate_times(base: int, entries: Pairs, offset: int) -> int:
-    return len(time_index(base, entries).truncated_to(offset))
+    return len(index_updates.truncate_times(time_index(base, entries), offset))
 
 
 def append_times(
@@ -114,11 +120,11 @@ def append_times(
 ) -> tuple[int, int]:
     """Append to a full index; give the last entry."""
     index = time_index(base, entries, index_bytes)
-    return index.with_entries(more, index_bytes, reserved=reserved).last_entry
+    return index_updates.append_times(index, more, index_bytes, reserved=reserved).last_entry
 
 
 def full_times(base: int, entries: Pairs, index_bytes: int) -> bool:
-    return time_index(base, entries, index_bytes).is_full(index_bytes)
+    return index_updates.is_full_of_times(time_index(base, entries, index_bytes), index_bytes)
 
 
 def check_times(base: int, data: bytes) -> None:
@@ -132,7 +138,7 @@ def last_time(base: int, entries: Pairs) -> tuple[int, int]:
 def resized(before_bytes: int, after_bytes: int) -> bool:
     """Tell whether another `segment.index.bytes` is another number of entries."""
     entry = TIME_ENTRY.itemsize
-    return capacity(before_bytes, entry) != capacity(after_bytes, entry)
+    return max_entries(before_bytes, entry) != max_entries(after_bytes, entry)
 
 
 def entry_bytes(entries: Pairs) -> int:
@@ -140,27 +146,25 @@ def entry_bytes(entries: Pairs) -> int:
 
 
 def write_times(base: int, entries: Pairs) -> str:
-    return encode_time_index(empty_time_index(base).with_entries(entries)).hex()
+    return encode_time_index(index_updates.append_times(empty_time_index(base), entries)).hex()
 
 
 def transactions(rows: Transactions, more: Transactions = ()) -> Transactions:
     """Append to a new index, write it, open it again, append more; give all."""
-    first = NONE_ABORTED.with_entries([AbortedTransaction(*row) for row in rows])
+    first = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(*row) for row in rows])
     index = decode_aborted(encode_aborted(first))
-    index = index.with_entries([AbortedTransaction(*row) for row in more])
-    return [index.entry(number) for number in range(len(index))]
+    return aborted_entries(index.with_entries([AbortedTransaction(*row) for row in more]))
 
 
 def collect(rows: Transactions, fetch_offset: int, upper_bound: int) -> tuple[Transactions, bool]:
-    index = NONE_ABORTED.with_entries([AbortedTransaction(*row) for row in rows])
-    found, complete = index.collect(fetch_offset, upper_bound)
-    return [found.entry(number) for number in range(len(found))], complete
+    index = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(*row) for row in rows])
+    collected, is_complete = index_updates.collect_aborted(index, fetch_offset, upper_bound)
+    return aborted_entries(collected), is_complete
 
 
 def truncate_transactions(rows: Transactions, offset: int) -> Transactions:
-    index = NONE_ABORTED.with_entries([AbortedTransaction(*row) for row in rows])
-    kept = index.truncated_to(offset)
-    return [kept.entry(number) for number in range(len(kept))]
+    index = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(*row) for row in rows])
+    return aborted_entries(index_updates.truncate_aborted(index, offset))
 
 
 def check_transactions(base: int, rows: Transactions) -> None:
@@ -168,7 +172,9 @@ def check_transactions(base: int, rows: Transactions) -> None:
 
 
 def write_transactions(rows: Transactions) -> bytes:
-    return encode_aborted(NONE_ABORTED.with_entries([AbortedTransaction(*row) for row in rows]))
+    return encode_aborted(
+        NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(*row) for row in rows])
+    )
 
 
 def transactions_hex(rows: Transactions) -> str:

@@ -7,21 +7,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from klog.errors import CorruptRecordError
-from klog.logformat import batch as v2
-from klog.logformat import transactions
-from klog.logformat.columnar import decode
-from tests import encode, encode_legacy
-from tests.encode import Record
-from tests.logformat.decoding_legacy import ALL, rows
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.decode_records import decode_records
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.compiled.kernel_types import LegacyKernels
+from klog.logformat.producers import transaction_outcomes
+from tests.logformat.legacy_logs import ALL, check_crcs, rows
+from tests.support import batch_bytes, legacy_bytes
+from tests.support.batch_bytes import Record
+from tests.support.kernel_choices import with_legacy_kernels_too
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
 
 
 def read(data: bytes) -> list[Row]:
     """Scan, check and decode everything: (offset, timestamp, its type, key, value) of a record."""
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
-    return [dataclasses.astuple(row) for row in rows(decode(data, batches, ALL))]
+    batches = scan_batches(data, 0, len(data))
+
+    def read_all(kernels: LegacyKernels | None) -> list[Row]:
+        check_batch_crcs(data, batches, kernels)
+        columns = decode_records(data, batches, ALL, kernels=kernels)
+        return [dataclasses.astuple(row) for row in rows(columns)]
+
+    return with_legacy_kernels_too(read_all)
 
 
 def offsets(data: bytes) -> list[int]:
@@ -36,8 +45,8 @@ def times(data: bytes) -> list[tuple[int, int]]:
 
 def headers(data: bytes, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Give fields of every batch's header; `last_offset` and `codec` follow from others."""
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
+    batches = scan_batches(data, 0, len(data))
+    check_crcs(data, batches)
     made = {
         "last_offset": (batches.next_offsets - 1).tolist(),
         "codec": (batches.attributes & v2.CODEC_MASK).tolist(),
@@ -58,10 +67,10 @@ def first_checksum(magic: int, codec: int, records: Sequence[Record]) -> int:
 def written(magic: int, codec: int, records: Sequence[Record], **fields: Any) -> bytes:
     """Write records in a format: v0 and v1 plain, a record each, where there is no codec."""
     if magic == 2:
-        return encode.batch(records, attributes=codec, **fields)
+        return batch_bytes.batch(records, attributes=codec, **fields)
     if codec:
-        return encode_legacy.wrapper(records, magic, codec)
-    return encode_legacy.plain(records, magic)
+        return legacy_bytes.wrapper(records, magic, codec)
+    return legacy_bytes.plain(records, magic)
 
 
 def iterated(magic: int, codec: int, records: Sequence[Record], **fields: Any) -> list[Row]:
@@ -78,7 +87,7 @@ def accepted_changes(data: bytes, first: int, byte: int) -> list[int]:
             read(changed)
         except CorruptRecordError:
             continue
-        if changed != data and len(v2.scan(changed, 0, len(changed))):
+        if changed != data and len(scan_batches(changed, 0, len(changed))):
             found.append(at)
     return found
 
@@ -90,9 +99,9 @@ def moved(data: bytes, last_offset: int) -> list[int]:
 
 def controls(data: bytes) -> list[tuple[int, int | None]]:
     """Give (base offset, control type) of each control batch."""
-    batches = v2.scan(data, 0, len(data))
-    v2.check_crcs(data, batches)
-    control = batches.where(transactions.is_control(batches))
+    batches = scan_batches(data, 0, len(data))
+    check_crcs(data, batches)
+    control = batches.where(transaction_outcomes.is_control(batches))
     spans = zip(control.starts.tolist(), control.ends.tolist(), strict=True)
-    kinds = [transactions.control_type(data, start, end) for start, end in spans]
+    kinds = [transaction_outcomes.control_type(data, start, end) for start, end in spans]
     return list(zip(control.base_offsets.tolist(), kinds, strict=True))

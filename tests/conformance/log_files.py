@@ -6,14 +6,14 @@ import struct
 from dataclasses import replace
 from typing import Any
 
-from klog.logformat import batch as v2
-from klog.logformat.checkpoint import encode_epoch_checkpoint
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.names import segment_name
-from klog.logformat.partition import EPOCH_CHECKPOINT, Partition, load
-from klog.logformat.truncation import emptied, truncate
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.checkpoint_files import encode_epoch_checkpoint
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.producers.control_records import ABORT, COMMIT
 from tests.conformance.state_runs import Step
-from tests.encode import CONTROL, TRANSACTIONAL, Record, batch
+from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, Record, batch
+from tests.support.broker_loader.load_partition import EPOCH_CHECKPOINT, Partition, load
+from tests.support.broker_loader.truncate_partition import empty_partition, truncate
 
 FIRST_TIMESTAMP_MS = 1000
 
@@ -90,7 +90,7 @@ class LogFiles:
 
     def write(self, base: int, *steps: Step) -> None:
         """Write, or go on with, the log of the segment at `base`."""
-        name = segment_name(base, "log")
+        name = segment_file_name(base, "log")
         self.writer.offset = self.writer.offset if self.files.get(name) else base
         self.files[name] = self.files.get(name, b"") + b"".join(self.writer.write(*steps))
 
@@ -102,9 +102,9 @@ class LogFiles:
 
     def spoil(self, base: int, number: int) -> None:
         """Fill a segment's log with garbage from inside a batch on."""
-        name = segment_name(base, "log")
+        name = segment_file_name(base, "log")
         log = self.files[name]
-        inside = int(v2.scan(log, 0, len(log)).starts[number]) + 30
+        inside = int(scan_batches(log, 0, len(log)).starts[number]) + 30
         self.files[name] = log[:inside] + b"\xaa" * (len(log) - inside)
 
     def rename(self, name: str, other: str) -> None:
@@ -123,13 +123,15 @@ class LogFiles:
 
     def start_at(self, offset: int) -> None:
         """Empty the partition; it begins anew at an offset."""
-        self._now(emptied(offset))
+        self._now(empty_partition(offset))
         self.writer.offset = offset
 
     def assign(self, epoch: int, offset: int) -> None:
         """Let a leader epoch begin."""
         assert self.partition is not None
-        self._now(replace(self.partition, epochs=self.partition.epochs.assign(epoch, offset)))
+        self._now(
+            replace(self.partition, epochs=self.partition.epochs.assign_all([(epoch, offset)]))
+        )
 
     def _now(self, partition: Partition) -> None:
         self.partition = partition
@@ -139,11 +141,11 @@ class LogFiles:
 def encoded(partition: Partition) -> dict[str, bytes]:
     """Give the files of a partition."""
     files = {
-        segment_name(base, suffix): data
+        segment_file_name(base, suffix): data
         for base, segment in partition.segments.items()
         for suffix, data in segment.items()
     }
-    files |= {segment_name(at, "snapshot"): data for at, data in partition.snapshots.items()}
+    files |= {segment_file_name(at, "snapshot"): data for at, data in partition.snapshots.items()}
     if partition.epochs.entries:
         files[EPOCH_CHECKPOINT] = encode_epoch_checkpoint(partition.epochs.entries)
     return files

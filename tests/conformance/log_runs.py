@@ -16,15 +16,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from klog.connector.log.times import offset_for_time
+from klog.connector.kafka_dir.offset_for_time import offset_for_time
+from klog.connector.source.slice_contract import expand_task
 from klog.errors import OffsetOutOfRangeError
-from klog.logformat import batch as v2
-from klog.logformat.cutting import split
-from klog.logformat.partition import Partition
-from klog.logformat.producers import ProducerState
+from klog.logformat.batches.scan_batches import scan_batches
 from tests.conformance.log_files import LogFiles, Writer, encoded
 from tests.conformance.state_runs import Step
-from tests.connector.logs import offsets, open_log, open_segment, plan_tasks, read
+from tests.connector.log_dirs import offsets, open_log, open_segment, plan_tasks, read
+from tests.support.broker_loader.leader_epoch_cache import epoch_for
+from tests.support.broker_loader.load_partition import Partition
+from tests.support.broker_loader.producer_state_manager import ProducerStateManager
+from tests.support.broker_loader.split_segment import split
 
 ENDLESS = 1 << 62
 ABORTED, OFFSET_ENTRY, TIME_ENTRY = (
@@ -58,14 +60,9 @@ def _segments(partition: Partition, suffix: str, entry: struct.Struct) -> list[t
 
 
 def _producers(partition: Partition) -> dict[int, tuple[int, int, int]]:
-    known = partition.producers.producers.values()
     return {
-        one.producer_id: (
-            one.last_sequence,
-            one.batches[-1].last_offset if one.batches else -1,
-            one.transaction_first_offset,
-        )
-        for one in known
+        producer_id: (entry.last_sequence, entry.last_offset, entry.transaction_first_offset)
+        for producer_id, entry in partition.producers.producers.items()
     }
 
 
@@ -74,11 +71,11 @@ def _unstable(partition: Partition) -> int | None:
     return partition.producers.first_unstable_offset(partition.log_start)
 
 
-def _running(partition: Partition, high_watermark: int) -> ProducerState:
+def _running(partition: Partition, high_watermark: int) -> ProducerStateManager:
     """Follow the log as a running broker did, up to a high watermark below its end."""
-    state = ProducerState(partition.log_start)
+    state = ProducerStateManager(partition.log_start)
     for log in partition.logs.values():
-        state.replay(log, v2.scan(log, 0, len(log)))
+        state.replay(log, scan_batches(log, 0, len(log)))
     state.raise_high_watermark(high_watermark)
     return state
 
@@ -87,7 +84,7 @@ def _kept(partition: Partition) -> list[int]:
     """List the offsets of the batches kept."""
     found = []
     for log in partition.logs.values():
-        batches = v2.scan(log, 0, len(log))
+        batches = scan_batches(log, 0, len(log))
         spans = zip(batches.base_offsets.tolist(), batches.next_offsets.tolist(), strict=True)
         found += [offset for begin, end in spans for offset in range(begin, end)]
     return found
@@ -118,7 +115,7 @@ def _segments_read(partition: Partition, start: int, end: int) -> list[int] | st
             tasks = plan_tasks([root], isolationLevel="read_uncommitted", **options)
         except OffsetOutOfRangeError as exc:
             return type(exc).__name__
-        return sorted({piece["base_offset"] for task in tasks for piece in task})
+        return sorted({slice_.base_offset for task in tasks for slice_ in expand_task(task)})
 
 
 def _at_time(partition: Partition, timestamp_ms: int) -> tuple[int, int] | None:
@@ -126,7 +123,7 @@ def _at_time(partition: Partition, timestamp_ms: int) -> tuple[int, int] | None:
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
         _put(partition, Path(root))
         found = offset_for_time(open_log(Path(root)), timestamp_ms, ENDLESS)
-    return None if found is None else (found, partition.epochs.epoch_for(found))
+    return None if found is None else (found, epoch_for(partition.epochs, found))
 
 
 def _put(partition: Partition, root: Path) -> None:
@@ -180,17 +177,17 @@ def parts(base_offset: int, *steps: Step) -> list[tuple[int, list[int]]]:
     made = Writer().write(*steps)
     log = b"".join(made)
     starts = [0, *accumulate(map(len, made))][:-1]
-    bases = v2.scan(log, 0, len(log)).base_offsets.tolist()
+    bases = scan_batches(log, 0, len(log)).base_offsets.tolist()
     return [
         (
             part.base_offset,
-            [b for at, b in zip(starts, bases, strict=True) if part.begin <= at < part.end],
+            [b for at, b in zip(starts, bases, strict=True) if part.start <= at < part.end],
         )
-        for part in split(log, v2.scan(log, 0, len(log)), base_offset)
+        for part in split(log, scan_batches(log, 0, len(log)), base_offset)
     ]
 
 
 def scanned(*steps: Step) -> list[int]:
     """Find batches: their base offsets. Raises `CorruptRecordError` where offsets do not rise."""
     log = b"".join(Writer().write(*steps))
-    return list(v2.scan(log, 0, len(log)).base_offsets.tolist())
+    return list(scan_batches(log, 0, len(log)).base_offsets.tolist())

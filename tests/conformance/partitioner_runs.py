@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from klog.logformat import batch as v2
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_checksum import check_batch_crcs, has_valid_crc32c
+from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.partitioner import (
     coordinator_partition,
     java_hash,
@@ -45,12 +47,12 @@ def runs_of(sizes: Sequence[int], batch_bytes: int) -> list[int]:
 
 def holds_crc(checked: bytes, crc: int) -> bool:
     """Tell whether klog finds this CRC-32C right for what a batch holds behind it."""
-    return v2.keeps_crc32c(bytes(v2.MAGIC_AT + 1) + struct.pack(">I", crc) + checked)
+    return has_valid_crc32c(bytes(v2.MAGIC_AT + 1) + struct.pack(">I", crc) + checked)
 
 
 def checks_inside(before: bytes, batch: bytes, behind: bytes) -> int:
     """Check the CRC of a batch that lies inside a buffer; give where it ends."""
     data = before + batch + behind
-    batches = v2.scan(data, len(before), len(before) + len(batch))
-    v2.check_crcs(data, batches)
+    batches = scan_batches(data, len(before), len(before) + len(batch))
+    check_batch_crcs(data, batches)
     return int(batches.ends[-1])

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from klog.logformat import batch as v2
-from klog.logformat import control
-from klog.logformat import internal_topics as topics
-from klog.logformat import transactions as tx
-from klog.logformat.columnar import decode
-from klog.logformat.index import Mask
-from klog.logformat.schema import Fields, Schema
-from klog.logformat.varint import PADDING, read_varints
-from klog.logformat.wire import Reader, unsigned_varint
+from klog.logformat.array_types import Mask
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.decode_records import decode_records
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.batches.varint import PADDING, read_varints
+from klog.logformat.internal_topics import internal_records as topics
+from klog.logformat.producers import control_records
+from klog.logformat.producers import transaction_outcomes as tx
+from klog.logformat.protocol.message_schema import Fields, Schema
+from klog.logformat.protocol.primitive_types import Reader, unsigned_varint
 
 
 def read_varint(data: bytes, most_bytes: int) -> tuple[int, int]:
@@ -40,65 +41,67 @@ def header_crc(data: bytes) -> int:
 
 def control_name(key: bytes) -> str:
     """Name the type that a control record's key says."""
-    return control.type_name(control.read_type(key))
+    return control_records.control_type_name(control_records.decode_control_type(key))
 
 
 def control_key_again(kind: int) -> int:
     """Write the key of a type and read it."""
-    return control.read_type(control.write_key(kind))
+    return control_records.decode_control_type(control_records.encode_control_key(kind))
 
 
 def marker_again(kind: int, coordinator_epoch: int) -> tuple[int, int]:
     """Write a transaction marker and read it."""
-    value = control.write_value(kind, {"coordinatorEpoch": coordinator_epoch})
-    return control.read_end_transaction(control.write_key(kind), value)
+    value = control_records.encode_control_value(kind, {"coordinatorEpoch": coordinator_epoch})
+    return control_records.decode_end_transaction(control_records.encode_control_key(kind), value)
 
 
 def both_ways(table: Schema, data: bytes) -> tuple[Fields | None, bytes]:
     """Decode what begins with its version, and write it again in that version."""
-    fields = topics.read_versioned(table, data)
-    version = topics.version_of(data)
-    return fields, topics.write_versioned(table, version, fields or {})
+    fields = topics.decode_versioned(table, data)
+    version = topics.decode_version(data)
+    return fields, topics.encode_versioned(table, version, fields or {})
 
 
 def transaction_state_again(fields: Fields, transaction_version: int) -> tuple[int, Fields | None]:
     """Write a transaction's state and read it: (version of the value, fields)."""
-    data = topics.write_transaction_state(fields, transaction_version)
-    return topics.version_of(data), topics.read_versioned(topics.TRANSACTION_LOG_VALUE, data)
+    data = topics.encode_transaction_state(fields, transaction_version)
+    return topics.decode_version(data), topics.decode_versioned(topics.TRANSACTION_LOG_VALUE, data)
 
 
 def transaction_record(key: bytes, value: bytes | None) -> tuple[str, Fields | None]:
     """Decode a record of `__transaction_state`: (name of its kind, value)."""
-    record = topics.read_transaction_record(key, value)
+    record = topics.decode_transaction_record(key, value)
     return record.name, record.value
 
 
 def scanned(log: bytes) -> list[int]:
     """Give the base offset of each whole batch."""
-    offsets: list[int] = v2.scan(log, 0, len(log)).base_offsets.tolist()
+    offsets: list[int] = scan_batches(log, 0, len(log)).base_offsets.tolist()
     return offsets
 
 
 def read_uncommitted(log: bytes) -> tuple[list[int], int]:
     """Give the offsets of all records, and where a consumer stands behind them."""
-    batches = v2.scan(log, 0, len(log))
+    batches = scan_batches(log, 0, len(log))
     return _offsets(log, batches, ~tx.is_control(batches))
 
 
 def read_committed(log: bytes) -> tuple[list[int], int]:
     """Give the offsets of committed records by the markers in the log, and where a consumer is."""
-    batches = v2.scan(log, 0, len(log))
-    hidden = tx.is_control(batches) | tx.aborted(batches, tx.markers(log, batches), {})
+    batches = scan_batches(log, 0, len(log))
+    hidden = tx.is_control(batches) | tx.is_aborted(
+        batches, tx.transaction_markers(log, batches), {}
+    )
     return _offsets(log, batches, ~hidden)
 
 
 def read_committed_by_index(log: bytes, entries: Any) -> tuple[list[int], int]:
     """Do the same by aborted transactions (producer id, first offset, marker's offset)."""
-    batches = v2.scan(log, 0, len(log))
-    hidden = tx.is_control(batches) | tx.aborted_by_index(batches, entries)
+    batches = scan_batches(log, 0, len(log))
+    hidden = tx.is_control(batches) | tx.is_aborted_by_index(batches, entries)
     return _offsets(log, batches, ~hidden)
 
 
 def _offsets(log: bytes, batches: v2.Batches, wanted: Mask) -> tuple[list[int], int]:
-    records = decode(log, batches.where(wanted), ())
+    records = decode_records(log, batches.where(wanted), ())
     return records.offset.tolist(), int(batches.next_offsets[-1])

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from klog.connector.log.segment import CHUNK_BYTES, chunks
-from klog.connector.log.tail import Flushed, find_end
-from klog.connector.log.times import offset_for_time
+from klog.connector.kafka_dir.log_bounds import RecoveryPoint
+from klog.connector.kafka_dir.log_end import find_segment_end
+from klog.connector.kafka_dir.offset_for_time import offset_for_time
+from klog.connector.segment_chunks import CHUNK_BYTES, read_chunks
 from klog.errors import CorruptRecordError
-from klog.logformat import batch as v2
-from klog.logformat.codecs import decompress_pieces
-from tests.connector.logs import open_log, open_segment, write_log
+from klog.logformat.codecs.decompress import decompress_chunks
+from tests.connector.log_dirs import open_log, open_segment, write_log
+from tests.logformat.legacy_logs import check_crcs
 
-UNCLEAN = Flushed(0, clean=False, held=False)
+UNCLEAN = RecoveryPoint(0, is_cleanly_shut_down=False, is_locked_by_broker=False)
 
 
 class Bytes:
@@ -38,8 +39,10 @@ def batches_of(
     """Read a file between two positions: (last offset, max timestamp) of each batch."""
     file = Bytes(data, len(data))
     found = []
-    for chunk in chunks(file, begin, len(data) if end is None else end, chunk_bytes=chunk_bytes):
-        v2.check_crcs(chunk.data, chunk.batches)
+    for chunk in read_chunks(
+        file, begin, len(data) if end is None else end, chunk_bytes=chunk_bytes
+    ):
+        check_crcs(chunk.data, chunk.batches)
         lasts = (chunk.batches.next_offsets - 1).tolist()
         times = chunk.batches.headers["max_timestamp"].tolist()
         found += list(zip(lasts, times, strict=True))
@@ -55,7 +58,7 @@ def lasts_before_damage(data: bytes) -> tuple[list[int], bool]:
     """Give the last offsets up to where the reader stops, and whether by an error."""
     found: list[int] = []
     try:
-        for chunk in chunks(Bytes(data, len(data)), 0, len(data)):
+        for chunk in read_chunks(Bytes(data, len(data)), 0, len(data)):
             found += (chunk.batches.next_offsets - 1).tolist()
     except CorruptRecordError:
         return found, True
@@ -64,7 +67,7 @@ def lasts_before_damage(data: bytes) -> tuple[list[int], bool]:
 
 def first_of(data: bytes, size_bytes: int) -> int:
     """Give the last offset of the first batch of a file of this size."""
-    chunk = next(chunks(Bytes(data, size_bytes), 0, size_bytes))
+    chunk = next(read_chunks(Bytes(data, size_bytes), 0, size_bytes))
     return int(chunk.batches.next_offsets[0]) - 1
 
 
@@ -73,7 +76,7 @@ def end_on_disk(data: bytes) -> tuple[int, int]:
     with TemporaryDirectory() as root:
         reader = open_segment(write_log(Path(root), {0: [data]}, clean=False))
         try:
-            end = find_end(reader, UNCLEAN)
+            end = find_segment_end(reader, UNCLEAN)
         finally:
             reader.close()
     return end.next_offset, end.position
@@ -88,4 +91,4 @@ def searched_by_time(data: bytes, timestamp_ms: int) -> int | None:
 
 def decompressed(codec: int, data: bytes, magic: int) -> bytes:
     """Decompress as for a batch of a format."""
-    return b"".join(decompress_pieces(codec, memoryview(data), magic=magic))
+    return b"".join(decompress_chunks(codec, memoryview(data), magic=magic))

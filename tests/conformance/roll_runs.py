@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from klog.logformat import batch as v2
-from klog.logformat.index import Longs
-from klog.logformat.indexing import Appends, appends_of
-from klog.logformat.rolling import OpenSegment, RollLimits, RollPlan, max_segment_ms, plan_rolls
+from klog.logformat.array_types import Longs
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.indexes.index_building import Appends, batches_as_appends
+from klog.logformat.segments.segment_rolling import (
+    OpenSegment,
+    RollLimits,
+    RollPlan,
+    max_segment_ms,
+    plan_rolls,
+)
 from tests.conformance.segment_runs import Batch, encode_all
 
 
@@ -17,13 +23,13 @@ def rolls_when_empty(base: int, appended: Sequence[tuple[int, int, int]]) -> lis
     """Tell for (last offset, timestamp, now) whether an empty segment rolls before it."""
     segment = OpenSegment(base, base)
     limits = RollLimits(segment_bytes=1000, segment_ms=10_000)
-    return [segment.must_roll(100, last, ts, limits, now) for last, ts, now in appended]
+    return [segment.should_roll(100, last, ts, limits, now) for last, ts, now in appended]
 
 
 def first_timestamp(timestamps: Sequence[int]) -> int:
     segment = OpenSegment(0, 0)
     for offset, timestamp in enumerate(timestamps):
-        segment.take(100, offset, timestamp, RollLimits())
+        segment.append(100, offset, timestamp, RollLimits())
     return segment.first_timestamp_ms
 
 
@@ -69,14 +75,14 @@ def rolled_by_size(sizes: Sequence[int], segment_bytes: int) -> list[int]:
 
 def rolled_by_offsets(data: bytes) -> list[int]:
     """Take each batch for an append of a follower, whose offsets are as they stand."""
-    made = appends_of(v2.scan(data, 0, len(data)))
+    made = batches_as_appends(scan_batches(data, 0, len(data)))
     return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits()))
 
 
 def first_offsets(batches: Sequence[Batch], segment_batches: int) -> list[tuple[int, int]]:
     """Append batches of one size, some to a segment: (first offset, segment's base) of each."""
     data = encode_all(batches)
-    made = appends_of(v2.scan(data, 0, len(data)))
+    made = batches_as_appends(scan_batches(data, 0, len(data)))
     limits = RollLimits(segment_bytes=segment_batches * len(data) // len(batches))
     plan = plan_rolls(made, OpenSegment(0, 0), limits)
     number = np.searchsorted(plan.starts, np.arange(len(made)), "right") - 1

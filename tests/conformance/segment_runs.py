@@ -13,16 +13,33 @@ from pathlib import Path
 
 import numpy as np
 
-from klog.connector.log.segment import SegmentReader, chunks
-from klog.connector.log.times import offset_for_time
-from klog.logformat import batch as v2
-from klog.logformat.index import relative_offset
-from klog.logformat.indexing import Appends, OpenIndexes, appends_of, index_batches, no_entries
-from klog.logformat.names import partition_of_directory, segment_file, segment_name
-from klog.logformat.offset_index import encode_offset_index
-from klog.logformat.time_index import encode_time_index
-from tests.connector.logs import open_log, open_segment, plan_tasks, read, write_log
-from tests.encode import Record, batch
+from klog.connector.kafka_dir.offset_for_time import offset_for_time
+from klog.connector.kafka_dir.segment_reader import SegmentReader
+from klog.connector.segment_chunks import read_chunks
+from klog.connector.source.slice_contract import expand_task
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.file_names import (
+    parse_partition_directory,
+    parse_segment_file,
+    segment_file_name,
+)
+from klog.logformat.indexes.abstract_index import relative_offset
+from klog.logformat.indexes.index_building import (
+    Appends,
+    OpenIndexes,
+    batches_as_appends,
+    empty_indexes,
+)
+from klog.logformat.indexes.offset_index import encode_offset_index
+from klog.logformat.indexes.time_index import encode_time_index
+from tests.connector.log_dirs import open_log, open_segment, plan_tasks, read, write_log
+from tests.support.batch_bytes import Record, batch
+from tests.support.broker_loader.index_updates import (
+    index_batches,
+    truncate_offsets,
+    truncate_times,
+)
 
 Batch = Sequence[tuple[int, int]]
 Segments = Mapping[int, Sequence[Batch]]
@@ -41,7 +58,7 @@ def encode_all(batches: Sequence[Batch]) -> bytes:
 
 def scanned(batches: Sequence[Batch]) -> v2.Batches:
     data = encode_all(batches)
-    return v2.scan(data, 0, len(data))
+    return scan_batches(data, 0, len(data))
 
 
 @contextmanager
@@ -77,14 +94,14 @@ def segments_read(segments: Segments, start: int, end: int) -> list[int]:
     """Give the base offsets of the segments that a range is read from."""
     with written(segments) as root:
         tasks = plan_tasks([str(root)], **between(start, end))
-        return sorted({piece["base_offset"] for task in tasks for piece in task})
+        return sorted({slice_.base_offset for task in tasks for slice_ in expand_task(task)})
 
 
 def log_bounds(segments: Segments) -> tuple[int, int]:
     """Give log start and log end."""
     with written(segments) as root:
         log = open_log(root)
-        return log.log_start, log.end.next_offset
+        return log.log_start, log.active_end.next_offset
 
 
 def offsets_for_times(
@@ -99,7 +116,7 @@ def offsets_for_times(
                 "timeindex": encode_time_index(time_index),
             }
             for suffix, content in files.items():
-                (root / "t-0" / segment_name(base, suffix)).write_bytes(content)
+                (root / "t-0" / segment_file_name(base, suffix)).write_bytes(content)
         log = open_log(root)
         return [offset_for_time(log, timestamp, FAR) for timestamp in timestamps]
 
@@ -119,10 +136,10 @@ def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, 
     Gives the position that the reader begins at, and from the batches that it reads on from there
     the first that reaches the offset: its position and last offset.
     """
-    index, _ = index_batches(v2.scan(data, 0, len(data)), base, 0)
+    index, _ = index_batches(scan_batches(data, 0, len(data)), base, 0)
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
         partition = write_log(Path(root), {base: [data]})
-        (partition / segment_name(base, "index")).write_bytes(encode_offset_index(index))
+        (partition / segment_file_name(base, "index")).write_bytes(encode_offset_index(index))
         reader = open_segment(partition, base)
         try:
             return [_first_reaching(reader, offset) for offset in offsets]
@@ -132,7 +149,7 @@ def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, 
 
 def _first_reaching(reader: SegmentReader, offset: int) -> tuple[int, int, int] | None:
     begin = reader.position_before(offset)
-    for chunk in chunks(reader.file, begin, reader.file.size_bytes):
+    for chunk in read_chunks(reader.file, begin, reader.file.size_bytes):
         reaching = chunk.batches.where(chunk.batches.next_offsets > offset)
         if len(reaching):
             position = chunk.position + int(reaching.starts[0])
@@ -160,11 +177,11 @@ def index_sizes(base: int, batches: Sequence[Batch], interval: int) -> tuple[int
 
 def cut(indexes: OpenIndexes, batches: v2.Batches, offset: int) -> OpenIndexes:
     """Cut indexes and log at an offset, and look again for the largest timestamp there is."""
-    kept = appends_of(batches.where(batches.next_offsets <= offset))
-    again = no_entries(indexes.offset_index.base_offset).with_appends(kept)
+    kept = batches_as_appends(batches.where(batches.next_offsets <= offset))
+    again = empty_indexes(indexes.offset_index.base_offset).with_appends(kept)
     return OpenIndexes(
-        indexes.offset_index.truncated_to(offset),
-        indexes.time_index.truncated_to(offset),
+        truncate_offsets(indexes.offset_index, offset),
+        truncate_times(indexes.time_index, offset),
         again.size_bytes,
         0,
         again.largest,
@@ -176,7 +193,7 @@ def truncate(
 ) -> tuple[int, int, int, int]:
     """Append and truncate: time entries before and after, largest timestamp, offset entries."""
     found = scanned(batches)
-    before = no_entries(base).with_appends(appends_of(found), interval)
+    before = empty_indexes(base).with_appends(batches_as_appends(found), interval)
     after = cut(before, found, offset)
     return (
         len(before.time_index),
@@ -191,11 +208,11 @@ def append_and_truncate(first: int, times: int) -> list[int]:
 
     Timestamps are the offsets, so the largest one is the last record's.
     """
-    indexes, seen = no_entries(first), []
+    indexes, seen = empty_indexes(first), []
     data: list[Batch] = []
     for offset in range(first, first + times):
         data += [[(offset, offset)], [(offset + 1, offset + 1)]]
-        indexes = indexes.with_appends(appends_of(scanned(data[-2:])), 0)
+        indexes = indexes.with_appends(batches_as_appends(scanned(data[-2:])), 0)
         indexes = cut(indexes, scanned(data), offset + 1)
         data.pop()
         seen.append(indexes.largest.offset)
@@ -205,8 +222,8 @@ def append_and_truncate(first: int, times: int) -> list[int]:
 def reuse(base: int, batches: Sequence[Batch]) -> bool:
     """Cut at 0 and append the same again; tell whether the segment's indexes are as they were."""
     found = scanned(batches)
-    once = no_entries(base).with_appends(appends_of(found), 0)
-    again = cut(once, found, 0).with_appends(appends_of(found), 0)
+    once = empty_indexes(base).with_appends(batches_as_appends(found), 0)
+    again = cut(once, found, 0).with_appends(batches_as_appends(found), 0)
     return _bytes_of(once) == _bytes_of(again) != (b"", b"")
 
 
@@ -217,12 +234,12 @@ def _bytes_of(indexes: OpenIndexes) -> tuple[bytes, bytes]:
 
 def total_bytes(sizes: Sequence[int]) -> int:
     count = np.arange(len(sizes))
-    return no_entries(0).with_appends(Appends(np.array(sizes), *[count] * 4)).size_bytes
+    return empty_indexes(0).with_appends(Appends(np.array(sizes), *[count] * 4)).size_bytes
 
 
 def named_offsets(offset: int, suffixes: Sequence[str]) -> list[tuple[int, str] | None]:
-    return [segment_file(segment_name(offset, suffix)) for suffix in suffixes]
+    return [parse_segment_file(segment_file_name(offset, suffix)) for suffix in suffixes]
 
 
 def directory(name: str) -> tuple[str, int] | None:
-    return partition_of_directory(name)
+    return parse_partition_directory(name)

@@ -6,19 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 from klog.errors import KlogError
-from klog.logformat.epochs import EpochEntry, LeaderEpochs
-from klog.logformat.listing import arrange
-from klog.logformat.producer import Origin
-from klog.logformat.producer_batch import Marker, ProducerBatch
-from klog.logformat.producers import ProducerState
-from klog.logformat.replay import reload_producers, stray_snapshots, usable_snapshots
-from klog.logformat.snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
-from klog.logformat.truncation import emptied
+from klog.logformat.broker_files.leader_epochs import EpochEntry, LeaderEpochs
+from klog.logformat.broker_files.partition_listing import resolve_files
+from klog.logformat.producers.producer_batch import EndTransactionMarker, ProducerBatch
+from klog.logformat.producers.producer_snapshot import (
+    ProducerEntry,
+    decode_snapshot,
+    encode_snapshot,
+)
+from tests.support.broker_loader import leader_epoch_cache
+from tests.support.broker_loader.producer_state_manager import AppendOrigin, ProducerStateManager
+from tests.support.broker_loader.reload_producers import (
+    reload_producers,
+    stray_snapshots,
+    usable_snapshots,
+)
+from tests.support.broker_loader.truncate_partition import empty_partition
 
 ORIGINS = {
-    "client": Origin.CLIENT,
-    "replica": Origin.REPLICATION,
-    "coordinator": Origin.COORDINATOR,
+    "client": AppendOrigin.CLIENT,
+    "replica": AppendOrigin.REPLICATION,
+    "coordinator": AppendOrigin.COORDINATOR,
 }
 Step = tuple[Any, ...]
 
@@ -27,7 +35,7 @@ class _Script:
     """A producer state that steps act on."""
 
     def __init__(self) -> None:
-        self.state = ProducerState()
+        self.state = ProducerStateManager()
         self.saved = encode_snapshot(())
         self.saved_at = 0
 
@@ -53,7 +61,7 @@ class _Script:
             more.get("ts", 0),
             is_transactional=True,
             is_control=True,
-            marker=Marker(kind == "abort", more.get("coordinator", 0)),
+            marker=EndTransactionMarker(kind == "abort", more.get("coordinator", 0)),
         )
         done = self.state.append(one, ORIGINS[more.get("origin", "coordinator")])
         if done is None:
@@ -64,7 +72,7 @@ class _Script:
         one = ProducerBatch(
             pid, epoch, -1, offset, offset, 0, is_transactional=True, is_control=True
         )
-        self.state.append(one, Origin.COORDINATOR)
+        self.state.append(one, AppendOrigin.COORDINATOR)
         return "ok"
 
     def duplicate(self, pid: int, epoch: int, first: int, last: int) -> Any:
@@ -72,8 +80,7 @@ class _Script:
         return None if found is None else (found.first_offset, found.last_offset)
 
     def ask(self, what: str, *of: Any) -> Any:
-        one = self.state.producers[of[0]] if of else None
-        return ANSWERS[what](self.state if one is None else one)
+        return ANSWERS[what](self.state, *of)
 
     def watermark(self, offset: int) -> Any:
         self.state.raise_high_watermark(offset)
@@ -93,7 +100,7 @@ class _Script:
 
     def load(self, now_ms: int | None = None, limit_ms: int = 86400000) -> Any:
         entries = decode_snapshot(self.saved)
-        self.state = ProducerState.from_snapshot(entries, self.saved_at, now_ms, limit_ms)
+        self.state = ProducerStateManager.from_snapshot(entries, self.saved_at, now_ms, limit_ms)
         return "ok"
 
     def expire(self, now_ms: int, limit_ms: int) -> Any:
@@ -115,14 +122,18 @@ class _Script:
             return type(exc).__name__
 
 
-ANSWERS: dict[str, Callable[[Any], Any]] = {
-    "epoch": lambda one: one.epoch,
-    "coordinator": lambda one: one.coordinator_epoch,
-    "timestamp": lambda one: one.timestamp_ms,
-    "transaction": lambda one: one.transaction_first_offset,
-    "sequences": lambda one: [(b.first_sequence, b.last_sequence) for b in one.batches],
-    "offsets": lambda one: [(b.first_offset, b.last_offset) for b in one.batches],
-    "last sequence": lambda one: one.last_sequence,
+ANSWERS: dict[str, Callable[..., Any]] = {
+    "epoch": lambda state, pid: state.producers[pid].epoch,
+    "coordinator": lambda state, pid: state.producers[pid].coordinator_epoch,
+    "timestamp": lambda state, pid: state.producers[pid].timestamp_ms,
+    "transaction": lambda state, pid: state.producers[pid].transaction_first_offset,
+    "sequences": lambda state, pid: [
+        (batch.first_sequence, batch.last_sequence) for batch in state.batches.get(pid, ())
+    ],
+    "offsets": lambda state, pid: [
+        (batch.first_offset, batch.last_offset) for batch in state.batches.get(pid, ())
+    ],
+    "last sequence": lambda state, pid: state.producers[pid].last_sequence,
     "known": lambda state: sorted(state.producers),
     "end": lambda state: state.end_offset,
     "unstable": lambda state: state.first_unstable_offset(),
@@ -138,7 +149,7 @@ def producers(*steps: Step) -> list[Any]:
 
 def snapshot_round_trip(*entries: tuple[int, ...]) -> list[tuple[Any, ...]]:
     """Write producers into a snapshot and read them."""
-    written = encode_snapshot(SnapshotEntry(*entry) for entry in entries)
+    written = encode_snapshot(ProducerEntry(*entry) for entry in entries)
     return [_fields(entry) for entry in decode_snapshot(written)]
 
 
@@ -149,8 +160,8 @@ def snapshot(data: bytes) -> list[tuple[Any, ...]]:
     return [_fields(entry) for entry in found]
 
 
-def _fields(entry: SnapshotEntry) -> tuple[int, ...]:
-    return tuple(getattr(entry, name) for name in SnapshotEntry.__slots__)
+def _fields(entry: ProducerEntry) -> tuple[int, ...]:
+    return tuple(getattr(entry, name) for name in ProducerEntry.__slots__)
 
 
 def snapshots_kept(rule: str, *given: Any) -> list[int]:
@@ -161,9 +172,9 @@ def snapshots_kept(rule: str, *given: Any) -> list[int]:
         offsets, bases = given
         return sorted(set(offsets) - stray_snapshots(offsets, bases))
     if rule == "listed":
-        return sorted(arrange(given, lambda name: 0).snapshots)
+        return sorted(resolve_files(given, lambda name: 0).snapshots)
     if rule == "emptied":
-        return sorted(emptied(*given).snapshots)
+        return sorted(empty_partition(*given).snapshots)
     raise ValueError(rule)
 
 
@@ -175,14 +186,14 @@ def reloaded(snapshots: dict[int, Any], log_end: int, pid: int) -> tuple[list[in
     data = {offset: _saved(pid, one) for offset, one in snapshots.items()}
     found = reload_producers({}, data, 0, log_end)
     same = [offset for offset, one in found.snapshots.items() if data.get(offset) == one]
-    return sorted(same), found.producers.producers[pid].batches[-1].last_offset
+    return sorted(same), found.producers.producers[pid].last_offset
 
 
 def _saved(pid: int, one: Any) -> bytes:
     if isinstance(one, bytes):
         return one
     sequence, offset = one
-    return encode_snapshot([SnapshotEntry(pid, 0, sequence, offset, 0, 0, -1, -1)])
+    return encode_snapshot([ProducerEntry(pid, 0, sequence, offset, 0, 0, -1, -1)])
 
 
 def epochs(*steps: Step) -> list[Any]:
@@ -196,7 +207,7 @@ def epochs(*steps: Step) -> list[Any]:
         if name in EPOCH_ANSWERS:
             answers.append(EPOCH_ANSWERS[name](cache, *args))
         else:
-            cache = getattr(cache, name)(*args)
+            cache = EPOCH_CHANGES[name](cache, *args)
     return answers
 
 
@@ -205,10 +216,15 @@ def _pair(entry: EpochEntry | None) -> tuple[int, int] | None:
 
 
 EPOCH_ANSWERS: dict[str, Callable[..., Any]] = {
-    "end": lambda cache, epoch, log_end: cache.end_offset_for(epoch, log_end),
+    "end": leader_epoch_cache.end_offset_for,
     "entries": lambda cache: [_pair(entry) for entry in cache.entries],
     "latest": lambda cache: cache.latest_epoch,
-    "previous": lambda cache, epoch: _pair(cache.previous(epoch)),
-    "next": lambda cache, epoch: _pair(cache.next(epoch)),
-    "epoch_for": lambda cache, offset: cache.epoch_for(offset),
+    "previous": lambda cache, epoch: _pair(leader_epoch_cache.previous_entry(cache, epoch)),
+    "next": lambda cache, epoch: _pair(leader_epoch_cache.next_entry(cache, epoch)),
+    "epoch_for": leader_epoch_cache.epoch_for,
+}
+EPOCH_CHANGES: dict[str, Callable[..., LeaderEpochs]] = {
+    "assign": leader_epoch_cache.assign,
+    "truncate_from_end": leader_epoch_cache.truncate_from_end,
+    "truncate_from_start": LeaderEpochs.truncate_from_start,
 }

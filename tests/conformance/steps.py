@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klog.logformat.names import segment_name
+from klog.logformat.broker_files.file_names import segment_file_name
 from tests.conformance.case import Case
 from tests.conformance.log_runs import script
 from tests.conformance.state_runs import Step
@@ -13,7 +13,7 @@ EVERY = {"interval_bytes": 0}
 LOAD: Step = ("load",)
 LOAD_CLEAN: Step = ("load", CLEAN)
 BOUNDS: Step = ("bounds",)
-n = segment_name
+n = segment_file_name
 
 
 def case(name: str, steps: tuple[Step, ...], expect: list[object], label: str = "") -> Case:

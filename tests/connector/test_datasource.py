@@ -1,6 +1,6 @@
 """The data source as Spark asks it: `schema()` at `load()`, then the reader of a batch or a stream.
 
-The rule: what is wrong with a batch is told in a batch's words, with a stream in a stream's.
+The rule: an error of a batch speaks of a batch, an error of a stream of a stream.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from klog.connector.datasource import KlogDataSource
-from klog.connector.options import read_options
+from klog.connector.options.read_options import parse_read_options
 from klog.errors import OptionError
-from tests.connector.logs import many, write_log
+from tests.connector.log_dirs import many, write_log
 
 WRONG_FOR_BOTH = [
     {"startingOffsets": "newest"},
@@ -66,49 +66,55 @@ def refused(options: dict[str, str], *, streaming: bool) -> str:
 
 def own_error(options: dict[str, str], *, streaming: bool) -> str:
     with pytest.raises(OptionError) as caught:
-        read_options(options, streaming=streaming)
+        parse_read_options(options, is_streaming=streaming)
     return str(caught.value)
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> dict[str, str]:
+def options_of_topic(tmp_path: Path) -> dict[str, str]:
     write_log(tmp_path, {0: many(3)})
     return {"subscribe": "t", "path": str(tmp_path)}
 
 
 @pytest.mark.parametrize("end", ENDS, ids=str)
 @pytest.mark.parametrize("wrong", WRONG_FOR_BOTH, ids=str)
-def test_what_is_wrong_for_both_is_told_at_load(
-    given: dict[str, str], wrong: dict[str, str], end: dict[str, str]
+def test_error_of_both_batch_and_stream_is_raised_at_load(
+    options_of_topic: dict[str, str], wrong: dict[str, str], end: dict[str, str]
 ) -> None:
-    said = own_error(given | wrong, streaming=False)
+    error = own_error(options_of_topic | wrong, streaming=False)
     with pytest.raises(OptionError) as caught:
-        KlogDataSource(given | wrong | end).schema()
-    assert str(caught.value) == said
+        KlogDataSource(options_of_topic | wrong | end).schema()
+    assert str(caught.value) == error
     for streaming in (False, True):
-        assert refused(given | wrong | end, streaming=streaming) == said
+        assert refused(options_of_topic | wrong | end, streaming=streaming) == error
 
 
 @pytest.mark.parametrize("wrong", WRONG_FOR_A_BATCH, ids=str)
-def test_a_batch_is_refused_in_its_own_words(given: dict[str, str], wrong: dict[str, str]) -> None:
+def test_error_of_a_batch_does_not_mention_streams(
+    options_of_topic: dict[str, str], wrong: dict[str, str]
+) -> None:
     (name,) = wrong
-    said = refused(given | wrong, streaming=False)
-    assert said.startswith(f"{name}: ")
-    assert "stream" not in said
+    error = refused(options_of_topic | wrong, streaming=False)
+    assert error.startswith(f"{name}: ")
+    assert "stream" not in error
 
 
 @pytest.mark.parametrize("end", ENDS[1:], ids=str)
-def test_a_stream_is_refused_in_its_own_words(given: dict[str, str], end: dict[str, str]) -> None:
+def test_error_of_a_stream_mentions_its_end(
+    options_of_topic: dict[str, str], end: dict[str, str]
+) -> None:
     (name,) = end
-    assert refused(given | end, streaming=True).startswith(f"{name}: a stream has no end")
+    assert refused(options_of_topic | end, streaming=True).startswith(
+        f"{name}: a stream has no end"
+    )
 
 
-def test_a_topic_that_is_not_there_is_told_at_load_whatever_else_is_wrong(
-    given: dict[str, str],
+def test_missing_topic_is_an_error_at_load_before_others(
+    options_of_topic: dict[str, str],
 ) -> None:
     for end in (*ENDS, {"startingOffsets": "latest"}):
         with pytest.raises(OptionError, match="there is no topic nope"):
-            KlogDataSource(given | end | {"subscribe": "nope"}).schema()
+            KlogDataSource(options_of_topic | end | {"subscribe": "nope"}).schema()
 
 
 @pytest.mark.parametrize(
@@ -120,12 +126,12 @@ def test_a_topic_that_is_not_there_is_told_at_load_whatever_else_is_wrong(
     ],
     ids=str,
 )
-def test_what_is_right_is_read(given: dict[str, str], options: dict[str, str]) -> None:
-    read_as_spark_does(given | options, streaming=False)
+def test_right_options_are_read(options_of_topic: dict[str, str], options: dict[str, str]) -> None:
+    read_as_spark_does(options_of_topic | options, streaming=False)
 
 
-def test_a_stream_may_start_at_latest(given: dict[str, str]) -> None:
-    read_as_spark_does(given | {"startingOffsets": "latest"}, streaming=True)
+def test_a_stream_may_start_at_latest(options_of_topic: dict[str, str]) -> None:
+    read_as_spark_does(options_of_topic | {"startingOffsets": "latest"}, streaming=True)
 
 
 CREATES_A_TABLE = [
@@ -138,15 +144,15 @@ CREATES_A_TABLE = [
 
 @pytest.mark.parametrize("added", CREATES_A_TABLE, ids=str)
 def test_a_catalog_table_is_refused_as_it_is_created(
-    given: dict[str, str], added: dict[str, str]
+    options_of_topic: dict[str, str], added: dict[str, str]
 ) -> None:
     """What Spark 4.2.0 and 4.3.0 add to the options of a table, as seen there."""
     with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
-        KlogDataSource(given | {"provider": "klog", "owner": "ann"} | added).schema()
+        KlogDataSource(options_of_topic | {"provider": "klog", "owner": "ann"} | added).schema()
 
 
 def test_a_catalog_table_is_refused_as_it_is_used() -> None:
-    """A table whose columns were given is created without klog, and used without its options."""
+    """A table with columns of its own is created without klog, and used without its options."""
     source, columns = KlogDataSource({}), StructType([])
     for read in (source.reader, source.streamReader):
         with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):

@@ -1,4 +1,4 @@
-"""`klog.open`: a whole log without Spark, and its Arrow in the hands of others."""
+"""`klog.open`: topics are created, written and read without Spark."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import klog
 from klog.connector.embedded import Log
 from klog.errors import KlogError, OffsetOutOfRangeError, OptionError, UnsupportedFormatError
 from tests.corpus import scene
+from tests.support.project import PROJECT
 
 ORDERS = pa.table(
     {
@@ -29,26 +30,26 @@ ORDERS = pa.table(
 
 @pytest.fixture(params=["local", "memory"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
-    """Open a root with a topic of four rows, on local disk and in memory."""
+    """Return a root with a topic of four rows, on local disk and in memory."""
     memory = f"memory://{uuid1().hex}"
-    made = klog.open(memory if request.param == "memory" else str(tmp_path / "root"))
-    made.create_topic("orders", partitions=3)
-    made.append("orders", ORDERS)
-    return made
+    log = klog.open(memory if request.param == "memory" else str(tmp_path / "root"))
+    log.create_topic("orders", partitions=3)
+    log.append("orders", ORDERS)
+    return log
 
 
-def test_what_is_appended_is_scanned(log: Log) -> None:
+def test_appended_rows_are_scanned(log: Log) -> None:
     rows = log.scan("orders").read_all()
     assert rows.schema.names == [
         "key", "value", "topic", "partition", "offset", "timestamp", "timestampType",
     ]  # fmt: skip
-    told = {(row["key"], row["value"], row["timestamp"].timestamp()) for row in rows.to_pylist()}
-    assert told == {(b"ann", b"1", 1), (b"bob", b"2", 2), (b"ann", b"3", 3), (b"cid", None, 4)}
-    places = {(row["partition"], row["offset"]) for row in rows.to_pylist()}
-    assert len(places) == 4
+    records = {(row["key"], row["value"], row["timestamp"].timestamp()) for row in rows.to_pylist()}
+    assert records == {(b"ann", b"1", 1), (b"bob", b"2", 2), (b"ann", b"3", 3), (b"cid", None, 4)}
+    positions = {(row["partition"], row["offset"]) for row in rows.to_pylist()}
+    assert len(positions) == 4
 
 
-def test_a_version_that_is_there_is_not_written_again(log: Log) -> None:
+def test_committed_version_is_not_written_again(log: Log) -> None:
     first = log.append("orders", ORDERS, transactional_id="load", transaction_version=7)
     again = log.append("orders", ORDERS, transactional_id="load", transaction_version=7)
     older = log.append("orders", ORDERS, transactional_id="load", transaction_version=6)
@@ -59,23 +60,23 @@ def test_a_version_that_is_there_is_not_written_again(log: Log) -> None:
     assert log.scan("orders").read_all().num_rows == 12
 
 
-def test_an_append_says_which_offsets_it_got(log: Log) -> None:
+def test_append_returns_the_offsets_of_its_rows(log: Log) -> None:
     table = pa.table({"value": ["a", "b", "c"], "partition": pa.array([0, 0, 2])})
     ends = {p.partition: p.log_end for p in log.describe("orders").partitions}
-    done = log.append("orders", table)
-    assert done.offsets == {0: (ends[0], ends[0] + 2), 2: (ends[2], ends[2] + 1)}
-    assert done.version == 2
+    result = log.append("orders", table)
+    assert result.offsets == {0: (ends[0], ends[0] + 2), 2: (ends[2], ends[2] + 1)}
+    assert result.version == 2
 
 
-def test_bounds_are_offsets_of_each_partition_or_times(log: Log) -> None:
+def test_bounds_may_be_offsets_or_times_for_all_partitions_or_each(log: Log) -> None:
     log.create_topic("t", partitions=2)
     times = pa.array([10, 20, 30, 40], pa.timestamp("s", "UTC"))
     table = {"value": list("abcd"), "partition": pa.array([0, 0, 1, 1]), "timestamp": times}
     log.append("t", pa.table(table))
 
     def read(**bounds: object) -> str:
-        found = log.scan("t", columns=["value"], **bounds)  # type: ignore[arg-type]
-        return b"".join(found.read_all()["value"].to_pylist()).decode()
+        reader = log.scan("t", columns=["value"], **bounds)  # type: ignore[arg-type]
+        return b"".join(reader.read_all()["value"].to_pylist()).decode()
 
     def at(second: int) -> datetime:
         return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=second)
@@ -93,46 +94,46 @@ def test_bounds_are_offsets_of_each_partition_or_times(log: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "words"),
+    ("bounds", "message"),
     [
-        ({"start": 3}, "t-0: start is offset 3, but there start can be from 0 to 2. Give one"),
-        ({"start": -2}, "t-0: start is offset -2, but there"),
-        ({"end": {1: 9}}, "t-1: end is offset 9, but there end can be from 0 to 2"),
-        ({"start": 2, "end": 1}, "t-0: start is offset 2, behind end, which is 1"),
+        ({"start": 3}, "t-0: start 3 is out of range; start can be from 0 to 2. Give one"),
+        ({"start": -2}, "t-0: start -2 is out of range"),
+        ({"end": {1: 9}}, "t-1: end 9 is out of range; end can be from 0 to 2"),
+        ({"start": 2, "end": 1}, "t-0: start 2 is after end 1"),
         (
             {"start": {1: 2}, "end": datetime(1970, 1, 1, tzinfo=timezone.utc)},
-            "t-1: start is offset 2, behind end, which is 0",
+            "t-1: start 2 is after end 0",
         ),
     ],
 )
-def test_an_offset_that_is_not_there_is_refused_in_the_callers_words(
-    log: Log, bounds: dict[str, Any], words: str
+def test_offset_out_of_range_error_names_the_parameter(
+    log: Log, bounds: dict[str, Any], message: str
 ) -> None:
     log.create_topic("t", partitions=2)
     log.append("t", pa.table({"value": list("abcd"), "partition": pa.array([0, 0, 1, 1])}))
-    with pytest.raises(OffsetOutOfRangeError, match=words) as caught:
+    with pytest.raises(OffsetOutOfRangeError, match=message) as caught:
         log.scan("t", **bounds)
-    assert "Offsets" not in str(caught.value), "those are words of Spark's options"
+    assert "Offsets" not in str(caught.value), "those are Spark's options"
     assert "failOnDataLoss" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("bound", "words"),
+    ("bound", "message"),
     [
-        (datetime(2020, 1, 1), "has no time zone"),  # noqa: DTZ001 - that is the point
+        (datetime(2020, 1, 1), "has no time zone"),  # noqa: DTZ001 - the subject of the test
         ({0: datetime(2020, 1, 1)}, "has no time zone"),  # noqa: DTZ001
         ({7: 0}, "orders has no partition 7, only 0 to 2"),
-        ("latest", "'latest' is neither an offset nor a time"),
-        ({0: 1.0}, "1.0 is neither an offset nor a time"),
+        ("latest", "must be an offset, .*got 'latest'"),
+        ({0: 1.0}, "must be an offset, .*got 1.0"),
     ],
 )
-def test_what_is_no_bound_is_refused(log: Log, bound: Any, words: str) -> None:
+def test_invalid_bound_is_refused(log: Log, bound: Any, message: str) -> None:
     for name in ("start", "end"):
-        with pytest.raises(OptionError, match=f"^{name}: .*{words}"):
+        with pytest.raises(OptionError, match=f"^{name}: .*{message}"):
             log.scan("orders", **{name: bound})
 
 
-def test_a_topic_that_is_not_there_is_refused(log: Log) -> None:
+def test_scan_of_a_missing_topic_is_refused(log: Log) -> None:
     with pytest.raises(OptionError, match=r"there is no topic order in .*did you mean orders"):
         log.scan("order", start=99)
     path = str(scene("records").log_dirs[0])
@@ -140,7 +141,7 @@ def test_a_topic_that_is_not_there_is_refused(log: Log) -> None:
         klog.open(path).scan("order")
 
 
-def test_a_log_that_looked_before_its_root_was_there_finds_it(tmp_path: Path) -> None:
+def test_log_opened_before_its_root_was_created_reads_it(tmp_path: Path) -> None:
     early = klog.open(tmp_path)
     assert early.topics() == []
     missing = klog.open(tmp_path / "root")
@@ -154,7 +155,9 @@ def test_a_log_that_looked_before_its_root_was_there_finds_it(tmp_path: Path) ->
         assert log.scan("orders").read_all().num_rows == 4
 
 
-def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_is_resolved_when_the_log_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -171,7 +174,7 @@ def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.M
         log.scan("none")
 
 
-def test_a_time_more_than_an_hour_ahead_is_refused_unless_the_topic_takes_it(log: Log) -> None:
+def test_timestamp_an_hour_ahead_is_rejected_unless_the_topic_allows_it(log: Log) -> None:
     ahead = datetime.now(timezone.utc) + timedelta(hours=2)
     rows = pa.table({"value": ["x"], "timestamp": pa.array([ahead], pa.timestamp("ms", "UTC"))})
     with pytest.raises(KlogError, match=r"row 0: .*message\.timestamp\.after\.max\.ms"):
@@ -181,26 +184,26 @@ def test_a_time_more_than_an_hour_ahead_is_refused_unless_the_topic_takes_it(log
 
 
 @pytest.mark.parametrize("root", ["", 7, b"events", None])
-def test_what_is_no_path_is_refused(root: Any) -> None:
+def test_invalid_path_is_refused(root: Any) -> None:
     with pytest.raises(OptionError, match="give a path or a URL"):
         klog.open(root)
 
 
-def test_numbers_are_taken_where_options_are_texts(log: Log) -> None:
-    given: Any = {"retention.ms": 1000}
-    assert log.create_topic("t", config=given).config == {"retention.ms": "1000"}
+def test_option_values_may_be_numbers(log: Log) -> None:
+    config: Any = {"retention.ms": 1000}
+    assert log.create_topic("t", config=config).config == {"retention.ms": "1000"}
     assert log.alter_config("t", {"segment.ms": 7}).config["segment.ms"] == "7"  # type: ignore[dict-item]
-    size: Any = {"batch.size": 1000}
-    assert log.append("t", ORDERS, options=size).is_new
-    wrong: Any = {"batch.size": True}
-    with pytest.raises(OptionError, match=r"batch\.size is 'true'"):
-        log.append("t", ORDERS, options=wrong)
+    options: Any = {"batch.size": 1000}
+    assert log.append("t", ORDERS, options=options).is_new
+    wrong_options: Any = {"batch.size": True}
+    with pytest.raises(OptionError, match=r"batch\.size: must be a number of bytes.*got 'true'"):
+        log.append("t", ORDERS, options=wrong_options)
     with pytest.raises(OptionError, match="limit is -1"):
         log.history("t", -1)
     assert log.history("t", 0) == []
 
 
-def test_a_topic_of_a_newer_klog_hides_no_other(tmp_path: Path) -> None:
+def test_topic_of_a_newer_klog_does_not_hide_others(tmp_path: Path) -> None:
     log = klog.open(tmp_path / "root")
     log.create_topic("orders")
     newer = tmp_path / "root" / "_klog" / "topics" / "newer" / "topic.json"
@@ -213,7 +216,7 @@ def test_a_topic_of_a_newer_klog_hides_no_other(tmp_path: Path) -> None:
         log.scan("newer")
 
 
-def test_the_columns_are_those_named(log: Log) -> None:
+def test_scan_returns_the_named_columns(log: Log) -> None:
     table = pa.table(
         {
             "value": ["x"],
@@ -227,20 +230,20 @@ def test_the_columns_are_those_named(log: Log) -> None:
     log.append("t", table)
     rows = log.scan("t", columns=["headers", "offset"]).read_all()
     assert rows.to_pylist() == [{"headers": [{"key": "h", "value": b"1"}], "offset": 0}]
-    with pytest.raises(OptionError, match="columns: vlaue is none of key, value"):
+    with pytest.raises(OptionError, match="columns: vlaue must be among key, value"):
         log.scan("t", columns=["vlaue"])
 
 
-def test_topics_are_made_altered_and_deleted(log: Log) -> None:
-    made = log.create_topic("t", config={"retention.ms": "1000"})
-    assert (made.topic, len(made.partitions), dict(made.config)) == (
+def test_topics_are_created_altered_and_deleted(log: Log) -> None:
+    created = log.create_topic("t", config={"retention.ms": "1000"})
+    assert (created.topic, len(created.partitions), dict(created.config)) == (
         "t", 1, {"retention.ms": "1000"},
     )  # fmt: skip
     assert log.topics() == ["orders", "t"]
     altered = log.alter_config("t", {"cleanup.policy": "compact"}, unset=["retention.ms"])
     assert dict(altered.config) == {"cleanup.policy": "compact"}
     assert len(log.add_partitions("t", 4).partitions) == 4
-    with pytest.raises(OptionError, match="is there already"):
+    with pytest.raises(OptionError, match="already exists"):
         log.create_topic("t")
     log.delete_topic("t")
     assert log.topics() == ["orders"]
@@ -248,11 +251,11 @@ def test_topics_are_made_altered_and_deleted(log: Log) -> None:
         log.append("t", ORDERS)
     with pytest.raises(OptionError, match=r"topic t of .* was deleted"):
         log.scan("t")
-    assert log.create_topic("t").topic_id != made.topic_id
+    assert log.create_topic("t").topic_id != created.topic_id
     assert log.scan("t").read_all().num_rows == 0
 
 
-def test_a_row_that_cannot_be_written_is_named_and_nothing_lands(log: Log) -> None:
+def test_rejected_row_is_named_and_nothing_is_committed(log: Log) -> None:
     table = pa.table({"value": ["a", "b"], "partition": pa.array([0, 3])})
     with pytest.raises(KlogError, match="row 1: there is no partition 3"):
         log.append("orders", table)
@@ -260,9 +263,9 @@ def test_a_row_that_cannot_be_written_is_named_and_nothing_lands(log: Log) -> No
     assert len(log.history("orders")) == 2
 
 
-def test_a_brokers_directory_is_read_and_never_written() -> None:
+def test_brokers_directory_is_read_and_never_written() -> None:
     path = scene("records").log_dirs[0]
-    before = sorted(one.name for one in path.iterdir())
+    before = sorted(file.name for file in path.iterdir())
     log = klog.open(str(path))
     assert log.topics()
     rows = sum(log.scan(topic).read_all().num_rows for topic in log.topics())
@@ -274,24 +277,24 @@ def test_a_brokers_directory_is_read_and_never_written() -> None:
     ):
         with pytest.raises(OptionError, match=r"klog root|broker's files"):
             write()
-    assert sorted(one.name for one in path.iterdir()) == before
+    assert sorted(file.name for file in path.iterdir()) == before
 
 
-def test_a_place_where_nothing_is_says_so(tmp_path: Path) -> None:
+def test_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="there is no directory"):
         klog.open(str(tmp_path / "none")).topics()
     with pytest.raises(OptionError, match=r"storage\.colour"):
         klog.open("s3://bucket/x", colour="red")
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after another, as docs/embedded.md has them; what one prints stands below it."""
+def test_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of docs/embedded.md, which has the output of each below it."""
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "embedded.md").read_text()
+    page = (PROJECT / "docs" / "embedded.md").read_text()
     names: dict[str, object] = {}
-    shown = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", page, re.DOTALL)
-    assert len(shown) >= 5
-    for code, printed in shown:
+    examples = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", page, re.DOTALL)
+    assert len(examples) >= 5
+    for code, output in examples:
         with redirect_stdout(io.StringIO()) as out:
             exec(code, names)
-        assert out.getvalue() == printed
+        assert out.getvalue() == output

@@ -2,7 +2,7 @@
 
 The rule: nothing here was computed by klog. `broker-4.2.0/<scene>/<log dir>` is a broker's own
 log dir, copied after it stopped; `broker-4.2.0/truth/<scene>.*` is librdkafka's account of it,
-taken from the running broker. `python -m tests.corpus.make` makes all of it anew.
+taken from the running broker. `python -m tests.corpus.make_corpus` makes all of it anew.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.broker import Broker
+from tests.support.kafka_broker import Broker
 
 EPOCH_2024 = 1_704_067_200_000
 TIMEOUT_SECONDS = 60.0

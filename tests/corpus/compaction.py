@@ -13,7 +13,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from tests.corpus.clients import EPOCH_2024, Client, Sent, batch
-from tests.corpus.topics import SMALL_SEGMENTS
+from tests.corpus.corpus_topics import SMALL_SEGMENTS
 from tests.corpus.transactions import end
 
 NEVER = str(1 << 62)

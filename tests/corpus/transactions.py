@@ -11,7 +11,7 @@ import random
 from confluent_kafka import Producer
 
 from tests.corpus.clients import TIMEOUT_SECONDS, Client, batch, numbered
-from tests.corpus.topics import SMALL_SEGMENTS
+from tests.corpus.corpus_topics import SMALL_SEGMENTS
 
 STEPS = 90
 

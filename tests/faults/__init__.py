@@ -1,51 +1,51 @@
 """Every fault that a topic has to survive, by its number, and the test that shows that it does.
 
-    F1   processes race for one number        tests/stores/test_contract.py::test_sixteen_race_for
+    F1   processes race for one number        connector/store/test_store_contract.py::test_sixteen
                                               test_race.py::test_f01_
-    F2   the store ignores the condition      tests/stores/test_probe.py::test_stores_that_are
-                                              tests/stores/test_probe.py::test_a_server_that_ignores
+    F2   the store ignores the condition      connector/store/test_store_probe.py::test_store_with
+                                              connector/store/test_store_probe.py::test_server_that
     F3   answer lost, 500, 503, hang, reset   test_s3_proxy.py::test_f03_
                                               test_nth_call.py::test_f03_
-                                              tests/stores/test_s3_faults.py::test_what_an_answer_means
+                                              connector/store/test_s3_answers.py::test_result_of_an_answer
     F4   409, 412 unasked, 403 for absent     test_s3_proxy.py::test_f03_f04_
                                               test_s3_proxy.py::test_f04_
-                                              tests/stores/test_s3_faults.py::test_what_an_answer_means
-                                              tests/stores/test_s3_faults.py::test_412_without
+                                              connector/store/test_s3_answers.py::test_result_of_an_answer
+                                              connector/store/test_s3_answers.py::test_412_without
     F6   crash at every call of the store     test_kill.py::test_f06_
                                               test_nth_call.py::test_f03_f06_
-                                              tests/simulation/test_simulation.py::test_a_seed_shows
+                                              simulation/test_simulation.py::test_a_seed_shows
     F7   a zombie writer                      test_zombie.py::test_f07_
-                                              tests/spark_faults/test_two_drivers.py::test_a_stopped
-                                              tests/spark_faults/test_driver_kills.py::test_killed
+                                              spark_faults/test_two_drivers.py::test_a_stopped
+                                              spark_faults/test_driver_kills.py::test_killed
     F8   a cleaned number made again          test_cleaning.py::test_f08_
     F9   a stale reader across cleaning       test_cleaning.py::test_f09_
-    F10  a commit that raises and landed      tests/spark_faults/test_tasks.py::test_tasks_and
-                                              tests/spark_faults/test_stores.py::test_on_s3_and_hdfs
-    F11  a task tried again                   tests/spark_faults/test_tasks.py::test_tasks_and
-    F12  a speculative copy of a task         tests/spark_faults/test_standalone.py::test_klog_by_an
-    F13  a batch written anew                 tests/spark_faults/test_driver_kills.py::test_killed
-    F14  two queries on one checkpoint        tests/spark_faults/test_two_drivers.py::test_two
-    F16  torn, empty, changed checkpoint      test_hostile.py::test_f16_
-    F17  wrong, future checkpoint or commit   test_hostile.py::test_f16_f17_
-                                              test_hostile.py::test_f17_
-    F21  vacuum against slow writers, plans   tests/simulation/test_simulation.py::test_a_seed_shows
-                                              tests/simulation/test_simulation.py::test_a_mistake_shows
+    F10  a commit that raises and landed      spark_faults/test_task_kills.py::test_tasks_and
+                                              spark_faults/test_stores.py::test_on_s3_and_hdfs
+    F11  a task tried again                   spark_faults/test_task_kills.py::test_tasks_and
+    F12  a speculative copy of a task         spark_faults/test_standalone.py::test_klog_by_an
+    F13  a batch written anew                 spark_faults/test_driver_kills.py::test_killed
+    F14  two queries on one checkpoint        spark_faults/test_two_drivers.py::test_two
+    F16  torn, empty, changed checkpoint      test_hostile_roots.py::test_f16_
+    F17  wrong, future checkpoint or commit   test_hostile_roots.py::test_f16_f17_
+                                              test_hostile_roots.py::test_f17_
+    F21  vacuum against slow writers, plans   simulation/test_simulation.py::test_a_seed_shows
+                                              simulation/test_simulation.py::test_a_mistake_shows
                                               test_zombie.py::test_f07_a_zombie_kept_longer
     F24  clocks apart and going back          test_cleaning.py::test_f24_
-                                              tests/simulation/test_simulation.py::test_a_seed_shows
+                                              simulation/test_simulation.py::test_a_seed_shows
     F28  disk full, no right, expired keys    test_disk.py::test_f28_
                                               test_s3_proxy.py::test_f28_
     F29  power loss                           test_power.py::test_f29_
-                                              tests/stores/test_local.py::test_the_order_of_syncs
-    F31  hostile commits, names and paths     test_hostile.py::test_f17_f31_
-                                              test_hostile.py::test_f31_
-                                              tests/commits/test_commit.py::test_any_json_is_a_commit
+                                              connector/store/test_local_store.py::test_name_comes_after_the_syncs
+    F31  hostile commits, names and paths     test_hostile_roots.py::test_f17_f31_
+                                              test_hostile_roots.py::test_f31_
+                                              connector/commit_log/test_commit_json.py::test_any_json_is_a_commit
     F32  fifty writers                        test_race.py::test_f32_
     F33  files lost at rest                   test_lost_files.py::test_f33_
                                               test_lost_files_cli.py::test_f33_
-                                              tests/commits/test_lost_commits.py::test_a_cold_load
-                                              tests/simulation/test_simulation.py::test_a_seed_shows
-    F34  links out of the root                tests/stores/test_links.py::test_nothing_is_deleted
+                                              connector/commit_log/test_lost_commits.py::test_a_cold_load
+                                              simulation/test_simulation.py::test_a_seed_shows
+    F34  links out of the root                connector/store/test_root_links.py::test_nothing_is
 
 Others cannot be shown before what they are faults of is there:
 

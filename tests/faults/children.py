@@ -20,9 +20,9 @@ from typing import Any
 
 import psutil
 
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.local import LocalStore
-from tests.faults import topic
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.store.local_store import LocalStore
+from tests.faults import signed_topic
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "replace", "unlink")
 PROBE = "probe-"
@@ -30,11 +30,11 @@ PROBE = "probe-"
 WAIT_SECONDS = 60
 NEVER = -1
 
-Task = Callable[[TopicLog], Any]
+Task = Callable[[CommitLog], Any]
 _FORKING = multiprocessing.get_context("forkserver")
 # pyarrow imports pandas when it first makes an array, which would take each child seconds.
 _FORKING.set_forkserver_preload(
-    ["pytest", "pandas", "tests.faults.children", "tests.faults.verbs", "tests.faults.work"]
+    ["pytest", "pandas", "tests.faults.children", "tests.faults.verbs", "tests.faults.process_work"]
 )
 
 
@@ -101,7 +101,7 @@ def _received(said: Any) -> str:
 
 def _work(task: Task, root: str, interrupt: Interrupt, saying: Any) -> None:
     """Be the child: do the task, and say what came of it: `done` or the name of an error."""
-    log = topic.log_on(LocalStore(), root)
+    log = signed_topic.log_on(LocalStore(), root)
     try:
         with steps_of(root, interrupt):
             found = task(log)

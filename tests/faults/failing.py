@@ -13,8 +13,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
-from klog.connector.store.contract import Put, WritableStore
-from klog.connector.store.files import Entry, File
+from klog.connector.store.readable_store import DirectoryEntry, File
+from klog.connector.store.writable_store import PutResult, WritableStore
 from klog.errors import KlogError
 
 
@@ -39,7 +39,7 @@ _IN_EFFECT = (Fault.AFTER, Fault.DOWN_AFTER, *_TWICE)
 class FailingStore:
     """A store whose call `at`, counted from 0, has a fault; before that and after it is well."""
 
-    reads_at_once = 1
+    max_parallel_reads = 1
 
     def __init__(self, store: WritableStore) -> None:
         self._store, self._lock = store, threading.Lock()
@@ -67,7 +67,7 @@ class FailingStore:
             with suppress(FileNotFoundError):
                 call()
 
-    def entries(self, directory: str) -> list[Entry]:
+    def entries(self, directory: str) -> list[DirectoryEntry]:
         return list(self._call(lambda: self._store.entries(directory)))
 
     def names_after(self, directory: str, name: str) -> list[str]:
@@ -77,8 +77,8 @@ class FailingStore:
         found: File = self._call(lambda: self._store.open(path, size_bytes))
         return found
 
-    def read(self, path: str, most_bytes: int | None = None) -> bytes:
-        return bytes(self._call(lambda: self._store.read(path, most_bytes)))
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        return bytes(self._call(lambda: self._store.read(path, max_bytes)))
 
     def put(self, path: str, pieces: Iterable[bytes]) -> None:
         data = b"".join(pieces)
@@ -87,8 +87,8 @@ class FailingStore:
     def delete(self, path: str) -> None:
         self._call(lambda: self._store.delete(path))
 
-    def put_if_absent(self, path: str, data: bytes) -> Put:
-        def call() -> Put:
+    def put_if_absent(self, path: str, data: bytes) -> PutResult:
+        def call() -> PutResult:
             return self._store.put_if_absent(path, data)
 
         fault, is_first = self._next()
@@ -97,7 +97,7 @@ class FailingStore:
         if fault is Fault.REFUSED or not is_first:
             raise no_answer()
         self._take_effect(fault, call)
-        return Put.EXISTS if fault in _TWICE else Put.UNKNOWN
+        return PutResult.EXISTS if fault in _TWICE else PutResult.UNKNOWN
 
     def _call(self, call: Callable[[], Any]) -> Any:
         fault, is_first = self._next()

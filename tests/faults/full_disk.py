@@ -16,15 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.local import LocalStore
-from klog.connector.store.temporary import TEMPORARY
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.store.local_store import LocalStore
+from klog.connector.store.temporary_names import TEMPORARY_NAME
 from klog.errors import KlogError
-from tests.faults import topic, work
+from tests.faults import process_work, signed_topic
 from tests.faults.children import Task
 
 PAGE, LIMIT_BYTES = 4096, 400
-TASKS: tuple[Task, ...] = (work.append_named, work.checkpoint_and_clean, work.merge)
+TASKS: tuple[Task, ...] = (
+    process_work.append_named,
+    process_work.checkpoint_and_clean,
+    process_work.merge,
+)
 LEFT = (0, 1, 3, 5)
 """Pages of the disk, or shares of a file, for which there is room: with each, more is written."""
 
@@ -56,24 +60,24 @@ def limited(folder: Path, left: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, was)
 
 
-def log_at(root: Path) -> TopicLog:
-    return topic.log_on(LocalStore(), str(root))
+def log_at(root: Path) -> CommitLog:
+    return signed_topic.log_on(LocalStore(), str(root))
 
 
 def tried(folder: Path, task: Task, left: int, way: str) -> dict[str, object]:
     """Do a task where there is little room, and again where there is enough."""
     root = folder / f"{task.__name__}-{left}"
-    work.prepare(log_at(root))
-    before, error = topic.records_of(log_at(root)), ""
+    process_work.prepare(log_at(root))
+    before, error = signed_topic.records_of(log_at(root)), ""
     with (full if way == "tmpfs" else limited)(folder, left):
         try:
             task(log_at(root))
         except KlogError as exc:
             error = f"{type(exc).__name__}: {exc}"
-        during = topic.records_of(log_at(root))
-        temporary = [str(path) for path in root.rglob("*") if TEMPORARY.fullmatch(path.name)]
+        during = signed_topic.records_of(log_at(root))
+        temporary = [str(path) for path in root.rglob("*") if TEMPORARY_NAME.fullmatch(path.name)]
     task(log_at(root))
-    after = topic.records_of(log_at(root))
+    after = signed_topic.records_of(log_at(root))
     shutil.rmtree(root)
     found = {"task": task.__name__, "error": error, "temporary": temporary}
     return {**found, "before": before, "during": during, "after": after}

@@ -28,7 +28,7 @@ def vacuumed(folder: Path, name: str, records: int) -> dict[str, object]:
     after = vacuum.run(None, root.given, dry_run=False, grace_ms=0)
     reports = {"during": during.as_json(), "after": after.as_json()}
     codes = [during.exit_code, after.exit_code]
-    horizon = root.state("t").horizon
+    horizon = root.state("t").vacuum_version
     return {**reports, "codes": codes, "live": live, "horizon": horizon}
 
 

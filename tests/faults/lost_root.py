@@ -12,14 +12,19 @@ import pytest
 
 import klog
 from klog.cli import main
+from klog.connector.commit_log import (
+    checkpoint_parts,
+    checkpoint_writer,
+    commit_expiration,
+    commit_sidecar,
+)
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import TopicPaths
+from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.embedded import Log
-from klog.connector.log import checkpoint_parts, cleaning, sidecar
-from klog.connector.log.paths import TopicPaths
-from klog.connector.log.root import find_root
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.contract import WritableStore
-from klog.connector.store.schemes import writable_store_for
-from klog.connector.store.storage import NOTHING_GIVEN, Storage
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.store.store_for_url import writable_store_for
+from klog.connector.store.writable_store import WritableStore
 from klog.errors import KlogError
 from klog.jobs import vacuum, verify
 
@@ -31,7 +36,7 @@ class Root:
     """A root with eight appends, whose files are lost and put back by the store itself."""
 
     url: str
-    storage: Storage = NOTHING_GIVEN
+    storage: StorageOptions = NO_STORAGE_OPTIONS
 
     @property
     def store(self) -> WritableStore:
@@ -45,9 +50,9 @@ class Root:
 
     def open(self) -> Log:
         """Open the root with nothing known of it."""
-        return klog.open(self.url, **dict(self.storage.given))
+        return klog.open(self.url, **dict(self.storage.values))
 
-    def log(self) -> TopicLog:
+    def log(self) -> CommitLog:
         """Return the topic's log."""
         found = find_root(self.url, self.storage)
         assert found is not None
@@ -101,15 +106,15 @@ def eight(root: Root) -> Root:
 
 def enriched(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
     """Make the topic with sidecars, a checkpoint in parts, a boundary, and commits after it."""
-    monkeypatch.setattr(sidecar, "MOST_JSON_BYTES", 0)
+    monkeypatch.setattr(commit_sidecar, "MAX_JSON_BYTES", 0)
     monkeypatch.setattr(checkpoint_parts, "PART_ROWS", 2)
     root.open().create_topic(TOPIC, 1)
     for number, row in enumerate(ROWS):
         root.append(row)
         if number == 5:
             log = root.log()
-            cleaning.write_checkpoint(log, log.load())
-            assert cleaning.clean_log(log, -(10**9)) == 5
+            checkpoint_writer.write_checkpoint(log, log.load())
+            assert commit_expiration.expire_log(log, -(10**9)) == 5
     return root
 
 

@@ -6,34 +6,39 @@ from dataclasses import replace
 
 import pytest
 
-from klog.connector.log import cleaning, garbage, operations
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.contract import Put
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+    commit_expiration,
+    topic_vacuum,
+)
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitConflictError
-from tests.commits.logs import DAY_MS, Clock, CountingStore
-from tests.faults import topic
-from tests.faults.topic import new, writer
+from tests.connector.commit_log.memory_logs import DAY_MS, Clock, CountingStore
+from tests.faults import signed_topic
+from tests.faults.signed_topic import new, writer
 
 ROOT = "/root"
 APPENDS = 8
 RECORDS = [[f"a{number}" for number in range(APPENDS)], []]
 
 
-def history() -> tuple[CountingStore, Clock, TopicLog, list[State]]:
+def history() -> tuple[CountingStore, Clock, CommitLog, list[TopicState]]:
     """Make a topic, and give its state of each version."""
     store, clock = CountingStore(), Clock()
-    log = topic.log_on(store, ROOT, clock, lambda tries: None)
-    states = [topic.create(log)]
+    log = signed_topic.log_on(store, ROOT, clock, lambda tries: None)
+    states = [signed_topic.create(log)]
     for number in range(APPENDS):
         clock.now_ms += 1000
-        states.append(topic.append(log, states[-1], {0: [f"a{number}"]}, writer(number)))
+        states.append(signed_topic.append(log, states[-1], {0: [f"a{number}"]}, writer(number)))
     return store, clock, log, states
 
 
-def clean(log: TopicLog, state: State) -> int:
-    cleaning.write_checkpoint(log, state)
-    return cleaning.clean_log(log, 0)
+def clean(log: CommitLog, state: TopicState) -> int:
+    checkpoint_writer.write_checkpoint(log, state)
+    return commit_expiration.expire_log(log, 0)
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -44,13 +49,13 @@ def test_f08_a_number_made_again_after_cleaning_is_no_win(named: bool) -> None:
         boundary = clean(log, states[-1])
         assert boundary == APPENDS - 1
         by = writer(APPENDS) if named else None
-        after = topic.append(log, states[seen], {0: ["late"], 1: ["too"]}, by)
+        after = signed_topic.append(log, states[seen], {0: ["late"], 1: ["too"]}, by)
         assert after.version == APPENDS + 1
-        assert topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
+        assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
         # What it put below the boundary is nobody's, and goes with the next cleaning.
         clean(log, after)
         assert min(path for path in store.files if "/log/" in path) == log.paths.commit(APPENDS + 1)
-        assert topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
+        assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
 
 
 def test_f08_a_named_batch_that_was_cleaned_is_done() -> None:
@@ -58,41 +63,41 @@ def test_f08_a_named_batch_that_was_cleaned_is_done() -> None:
     for batch in range(APPENDS):
         _, _, log, states = history()
         clean(log, states[-1])
-        after = topic.append(log, states[batch], {0: ["again"]}, writer(batch))
+        after = signed_topic.append(log, states[batch], {0: ["again"]}, writer(batch))
         assert after.version == APPENDS
-        assert topic.records_of(log) == RECORDS
+        assert signed_topic.records_of(log) == RECORDS
 
 
 class CleansBetween(CountingStore):
     """Others commit, checkpoint and clean as soon as a commit has landed, before its answer."""
 
-    def __init__(self, log: TopicLog) -> None:
+    def __init__(self, log: CommitLog) -> None:
         super().__init__(log.store.files)  # type: ignore[attr-defined]
-        self.log, self.answer, self.is_done = log, Put.CREATED, False
+        self.log, self.answer, self.is_done = log, PutResult.CREATED, False
 
-    def put_if_absent(self, path: str, data: bytes) -> Put:
+    def put_if_absent(self, path: str, data: bytes) -> PutResult:
         found = super().put_if_absent(path, data)
         if not self.is_done and "/log/" in path:
             self.is_done = True
-            state = topic.append(self.log, self.log.load(), {1: ["o0"]})
-            state = topic.append(self.log, state, {1: ["o1"]})
+            state = signed_topic.append(self.log, self.log.load(), {1: ["o0"]})
+            state = signed_topic.append(self.log, state, {1: ["o1"]})
             clean(self.log, state)
             return self.answer
         return found
 
 
-@pytest.mark.parametrize("answer", Put)
-def test_f08_a_commit_that_is_cleaned_before_its_answer(answer: Put) -> None:
+@pytest.mark.parametrize("answer", PutResult)
+def test_f08_a_commit_that_is_cleaned_before_its_answer(answer: PutResult) -> None:
     """It landed, and nothing at its number says so any more: the state has its write id."""
     _, clock, log, states = history()
     store = CleansBetween(log)
     store.answer = answer
     slow = replace(log, store=store)
     clock.now_ms += 1000
-    after = topic.append(slow, states[-1], {0: ["mine"]})
+    after = signed_topic.append(slow, states[-1], {0: ["mine"]})
     assert after.version == APPENDS + 3
     assert log.paths.commit(APPENDS + 1) not in store.files
-    assert topic.records_of(log) == [[*RECORDS[0], "mine"], ["o0", "o1"]]
+    assert signed_topic.records_of(log) == [[*RECORDS[0], "mine"], ["o0", "o1"]]
 
 
 def test_f09_a_state_kept_across_cleaning_is_loaded_anew() -> None:
@@ -100,7 +105,7 @@ def test_f09_a_state_kept_across_cleaning_is_loaded_anew() -> None:
         _, _, log, states = history()
         clean(log, states[-1])
         assert log.load(states[kept]).version == APPENDS
-        assert topic.records_of(log, log.load(states[kept])) == RECORDS
+        assert signed_topic.records_of(log, log.load(states[kept])) == RECORDS
 
 
 def test_f09_a_stale_writer_that_filled_a_cleaned_number_fools_no_reader() -> None:
@@ -112,7 +117,7 @@ def test_f09_a_stale_writer_that_filled_a_cleaned_number_fools_no_reader() -> No
         store.files[log.paths.commit(kept + 1)] = stale.replace(
             b'"version": %d' % APPENDS, b'"version": %d' % (kept + 1)
         )
-        assert topic.records_of(log, log.load(states[kept])) == RECORDS
+        assert signed_topic.records_of(log, log.load(states[kept])) == RECORDS
 
 
 @pytest.mark.parametrize("skew_ms", [-DAY_MS, DAY_MS, -30 * DAY_MS])
@@ -122,24 +127,27 @@ def test_f24_clocks_a_day_apart_and_going_back(skew_ms: int) -> None:
     state = states[-1]
     for number in range(4):
         clock.now_ms += skew_ms if number % 2 == 0 else -skew_ms
-        later = topic.append(log, state, {1: [f"b{number}"]})
+        later = signed_topic.append(log, state, {1: [f"b{number}"]})
         assert later.timestamp_ms > state.timestamp_ms
         state = later
         clean(log, state)
-        garbage.vacuum(log, new("vacuum"), DAY_MS)
+        topic_vacuum.vacuum(log, new("vacuum"), DAY_MS)
         state = log.load()
-        assert topic.records_of(log) == [RECORDS[0], [f"b{one}" for one in range(number + 1)]]
+        assert signed_topic.records_of(log) == [
+            RECORDS[0],
+            [f"b{one}" for one in range(number + 1)],
+        ]
 
 
 def test_f24_a_clock_far_ahead_refuses_slow_writers_and_loses_nothing() -> None:
     """Its horizon is the tip: who staged before it is told, rather than committing lost files."""
     _, clock, log, states = history()
-    staged = topic.stage(log, states[-1], {0: ["slow"]})
-    state = topic.append(log, states[-1], {1: ["b0"]})
+    staged = signed_topic.stage(log, states[-1], {0: ["slow"]})
+    state = signed_topic.append(log, states[-1], {1: ["b0"]})
     clock.now_ms += 400 * DAY_MS
-    garbage.vacuum(log, new("vacuum"), DAY_MS)
-    with pytest.raises(CommitConflictError, match="vacuum has cleared what was not committed"):
-        log.commit(state, operations.append(staged), new("append"))
-    assert topic.records_of(log) == [RECORDS[0], ["b0"]]
-    topic.append(log, log.load(), {0: ["slow"]})
-    assert topic.records_of(log) == [[*RECORDS[0], "slow"], ["b0"]]
+    topic_vacuum.vacuum(log, new("vacuum"), DAY_MS)
+    with pytest.raises(CommitConflictError, match="vacuum has deleted what was not committed"):
+        log.commit(state, append_commit.append(staged), new("append"))
+    assert signed_topic.records_of(log) == [RECORDS[0], ["b0"]]
+    signed_topic.append(log, log.load(), {0: ["slow"]})
+    assert signed_topic.records_of(log) == [[*RECORDS[0], "slow"], ["b0"]]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from klog.connector.store.local import LocalStore
-from tests.faults import topic, work
+from klog.connector.store.local_store import LocalStore
+from tests.faults import process_work, signed_topic
 from tests.faults.children import Child
+from tests.support.project import PROJECT
 
-PROJECT = Path(__file__).parents[2]
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 WORDS = {"tmpfs": "No space left on device. Free some space there", "limit": "File too large"}
@@ -73,7 +73,7 @@ def test_f28_a_full_disk(tmp_path: Path, way: str) -> None:
     assert ("append_named", False) in errors
 
 
-# Elsewhere tests/commits/test_full_store.py alone shows it.
+# Elsewhere tests/connector/commit_log/test_full_store.py alone shows it.
 if way_to_fill() == "tmpfs":
 
     @pytest.mark.slow
@@ -104,30 +104,30 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.parametrize("closed", ["_klog/topics/orders/log", "orders-0", "orders-1"])
 def test_f28_a_directory_that_may_not_be_written(folder: Path, closed: str) -> None:
-    log = topic.log_on(LocalStore(), str(folder))
-    work.prepare(log)
+    log = signed_topic.log_on(LocalStore(), str(folder))
+    process_work.prepare(log)
     for directory in ("_klog/topics/orders/log", "orders-0", "orders-1"):
         (folder / directory).chmod(0o555 if directory == closed else 0o777)
-    child = Child(work.append_as_nobody, folder)
+    child = Child(process_work.append_as_nobody, folder)
     assert child.wait() == 0
     assert child.said.startswith(f"KlogError: {folder}/{closed}/")
     assert "not written: Permission denied. Run as a user who may, or give uid" in child.said
-    assert topic.records_of(log) == BEFORE
+    assert signed_topic.records_of(log) == BEFORE
     (folder / closed).chmod(0o777)
-    work.append_named(log)
-    assert topic.records_of(log) == APPENDED
+    process_work.append_named(log)
+    assert signed_topic.records_of(log) == APPENDED
 
 
 @pytest.mark.parametrize("closed", ["log", "log/00000000000000000003.json", "checkpoints", "gc"])
 def test_f28_what_may_not_be_read_is_not_missing(folder: Path, closed: str) -> None:
     """A log whose end may not be read, or whose boundary may not, is not one that ends earlier."""
-    log = topic.log_on(LocalStore(), str(folder))
-    work.prepare(log)
-    work.checkpoint_and_clean(log)
-    state = topic.append(log, log.load(), {1: ["b2"]})
+    log = signed_topic.log_on(LocalStore(), str(folder))
+    process_work.prepare(log)
+    process_work.checkpoint_and_clean(log)
+    state = signed_topic.append(log, log.load(), {1: ["b2"]})
     path = folder / "_klog/topics/orders" / closed.replace("3.json", f"{state.version}.json")
     path.chmod(0)
-    child = Child(work.load_as_nobody, folder)
+    child = Child(process_work.load_as_nobody, folder)
     assert child.wait() == 0
     assert "Permission denied. Run as a user who may" in child.said
     assert str(path) in child.said

@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log.paths import (
-    boundary_version,
-    checkpoint_name,
-    commit_version,
-    segment_path,
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import (
+    parse_checkpoint_name,
+    parse_commit_version,
+    parse_expiration_version,
 )
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.local import LocalStore
-from klog.connector.store.temporary import TEMPORARY
-from tests.faults import topic, work
+from klog.connector.commit_log.segment_path import parse_segment_path
+from klog.connector.store.local_store import LocalStore
+from klog.connector.store.temporary_names import TEMPORARY_NAME
+from tests.faults import process_work, signed_topic
 from tests.faults.children import Child, Interrupt, Task, steps_of
 
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 TASKS: list[tuple[Task, list[list[str]]]] = [
-    (work.append_named, APPENDED),
-    (work.merge, BEFORE),
-    (work.checkpoint_and_clean, BEFORE),
-    (work.vacuum, BEFORE),
+    (process_work.append_named, APPENDED),
+    (process_work.merge, BEFORE),
+    (process_work.checkpoint_and_clean, BEFORE),
+    (process_work.vacuum, BEFORE),
 ]
 """By task, the records afterwards."""
 
@@ -35,7 +35,7 @@ TASKS: list[tuple[Task, list[list[str]]]] = [
 @pytest.mark.parametrize(("task", "after"), TASKS, ids=lambda one: getattr(one, "__name__", ""))
 def test_f06_killed_at_each_step(tmp_path: Path, task: Task, after: list[list[str]]) -> None:
     base = tmp_path / "base"
-    work.prepare(log_at(base))
+    process_work.prepare(log_at(base))
     for interrupt in interrupts(base, tmp_path / "counted", task):
         root = tmp_path / "root"
         shutil.copytree(base, root)
@@ -43,9 +43,9 @@ def test_f06_killed_at_each_step(tmp_path: Path, task: Task, after: list[list[st
         assert child.wait() == -signal.SIGKILL
         assert child.said == ""
         no_torn_file(root)
-        assert topic.records_of(log_at(root)) in (BEFORE, after)
+        assert signed_topic.records_of(log_at(root)) in (BEFORE, after)
         task(log_at(root))
-        assert topic.records_of(log_at(root)) == after
+        assert signed_topic.records_of(log_at(root)) == after
         no_torn_file(root)
         shutil.rmtree(root)
 
@@ -65,27 +65,27 @@ def interrupts(base: Path, root: Path, task: Task) -> list[Interrupt]:
     ]
 
 
-def log_at(root: Path) -> TopicLog:
-    return topic.log_on(LocalStore(), str(root))
+def log_at(root: Path) -> CommitLog:
+    return signed_topic.log_on(LocalStore(), str(root))
 
 
 def no_torn_file(root: Path) -> None:
     """Assert that every file but a temporary one has a name of klog's and is whole."""
     log = log_at(root)
     for path in root.rglob("*"):
-        if path.is_dir() or TEMPORARY.fullmatch(path.name):
+        if path.is_dir() or TEMPORARY_NAME.fullmatch(path.name):
             continue
         name, data = path.name, path.read_bytes()
         if path.parent.name == "log":
-            version = commit_version(name)
+            version = parse_commit_version(name)
             assert version is not None
             assert log.read(version) is not None
         elif path.parent.name == "checkpoints":
-            found = checkpoint_name(name)
+            found = parse_checkpoint_name(name)
             assert found is not None
             assert found.size_bytes == len(data)
         elif path.parent.name == "gc":
-            assert boundary_version(name) is not None
+            assert parse_expiration_version(name) is not None
         else:
-            assert segment_path(f"{path.parent.name}/{name}") is not None
+            assert parse_segment_path(f"{path.parent.name}/{name}") is not None
             assert data

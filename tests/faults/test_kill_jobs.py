@@ -17,17 +17,17 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector.log.root import find_root, make_root
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.local import LocalStore
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
+from klog.connector.store.local_store import LocalStore
 from klog.jobs import merge, vacuum, verify
-from klog.logformat.control import ABORT, COMMIT
-from tests.encode import marker, transactional
-from tests.faults import topic
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from tests.faults import signed_topic
 from tests.faults.children import Child, Interrupt, steps_of
 from tests.faults.verbs import Verb, run_verb, source_of
-from tests.jobs.brokers import made
-from tests.jobs.roots import START_MS, live, staged
+from tests.jobs.broker_dirs import made
+from tests.jobs.verified_roots import START_MS, live, staged
+from tests.support.batch_bytes import marker, transactional
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def make(root: Path, verb: Verb) -> None:
         other = transactional(0, 1) + marker(1, 1, COMMIT)
         directory = root if verb.name == "adopt" else source_of(root)
         if verb.name == "import-log":
-            make_root(str(root), "AAAAAAAAAAAAAAAAAAAAAA")
+            find_or_create_root(str(root), "AAAAAAAAAAAAAAAAAAAAAA")
         made(directory, {"t-0": {0: aborted, 10: committed}, "t-1": {0: other}})
         return
     log = klog.open(root)
@@ -193,5 +193,5 @@ def orphans(root: Path) -> set[str]:
     return {name for name in found if not name.endswith("partition.metadata")}
 
 
-def log_at(root: Path) -> TopicLog:
-    return topic.log_on(LocalStore(), str(root))
+def log_at(root: Path) -> CommitLog:
+    return signed_topic.log_on(LocalStore(), str(root))

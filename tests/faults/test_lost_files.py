@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import cleaning
-from klog.connector.store.storage import storage_of
+from klog.connector.commit_log import checkpoint_writer
+from klog.connector.options.storage_options import parse_storage_options
 from klog.errors import KlogError, LostCommitError
+from tests.connector.store.fake_s3 import fake_s3
 from tests.faults.lost_root import ROWS, TOPIC, Root, eight, enriched, files_of, named
-from tests.servers import BUCKET, S3Server
-from tests.stores.fake_s3 import fake_s3
+from tests.support.store_servers import BUCKET, S3Server
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_f33_the_last_commit_is_lost(local: Root) -> None:
     path.unlink()
     assert local.values() == ROWS[:-1]
     path.write_bytes(whole)
-    cleaning.write_checkpoint(local.log(), local.log().load())
+    checkpoint_writer.write_checkpoint(local.log(), local.log().load())
     assert_safe(local, [str(path)], answers(local))
 
 
@@ -173,4 +173,4 @@ def test_f33_on_an_object_store() -> None:
 
 @pytest.mark.stores
 def test_f33_on_an_s3_server(s3_server: S3Server) -> None:
-    on_object_store(Root(f"s3a://{BUCKET}/lost/root", storage_of(s3_server.options())))
+    on_object_store(Root(f"s3a://{BUCKET}/lost/root", parse_storage_options(s3_server.options())))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import pytest
 
 from klog.cli import main
-from klog.connector.store.storage import NOTHING_GIVEN, storage_of
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, parse_storage_options
 from tests.faults.lost_root import ROWS, TOPIC, Root, eight, enriched, files_of, named
-from tests.servers import BUCKET, S3Server
+from tests.support.store_servers import BUCKET, S3Server
 
 
 def commits(*versions: int) -> Callable[[Root], list[str]]:
@@ -110,11 +110,11 @@ def roots(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Root]]:
     """Make both roots; on S3 the command line takes its keys from the environment."""
-    url, storage = str(tmp_path_factory.mktemp("roots")), NOTHING_GIVEN
+    url, storage = str(tmp_path_factory.mktemp("roots")), NO_STORAGE_OPTIONS
     with pytest.MonkeyPatch.context() as environment:
         if request.param == "s3":
             server: S3Server = request.getfixturevalue("s3_server")
-            url, storage = f"s3a://{BUCKET}/lost-cli", storage_of(server.options())
+            url, storage = f"s3a://{BUCKET}/lost-cli", parse_storage_options(server.options())
             for name, value in server.environment().items():
                 environment.setenv(name, value)
         with pytest.MonkeyPatch.context() as small:

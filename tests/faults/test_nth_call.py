@@ -13,78 +13,85 @@ from typing import Any
 import fsspec
 import pytest
 
-from klog.connector.log import cleaning, garbage, operations, root
-from klog.connector.log.root import KlogRoot, make_root
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.memory import MemoryStore
+from klog.connector.commit_log import (
+    checkpoint_writer,
+    commit_builders,
+    commit_expiration,
+    root_discovery,
+    topic_vacuum,
+)
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.root_discovery import find_or_create_root
+from klog.connector.store.memory_store import MemoryStore
 from klog.errors import CommitStateUnknownError, KlogError
-from tests.commits.logs import DAY_MS, Clock, CountingStore
-from tests.faults import topic
+from tests.connector.commit_log.memory_logs import DAY_MS, Clock, CountingStore
+from tests.faults import signed_topic
 from tests.faults.failing import FailingStore, Fault
-from tests.faults.topic import TOPIC_ID, new, writer
+from tests.faults.signed_topic import TOPIC_ID, new, writer
 
 ROOT = "/root"
 MOST_CALLS = 100
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[[TopicLog], Any]
+Run = Callable[[CommitLog], Any]
 
 
 def history() -> tuple[CountingStore, Clock]:
     """Make a topic with live segments, removed ones and an orphan, over some days."""
     store, clock = CountingStore(), Clock()
-    log = topic.log_on(store, ROOT, clock, lambda tries: None)
-    state = topic.append(log, topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
-    topic.stage(log, state, {0: ["never committed"]})
-    state = topic.append(log, state, {0: ["a2"]})
-    state = topic.append(log, state, {0: ["w0"]}, writer(0))
-    state = log.commit(state, topic.merge_first_two(log, state, 0), new("merge"))
+    log = signed_topic.log_on(store, ROOT, clock, lambda tries: None)
+    state = signed_topic.append(log, signed_topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
+    signed_topic.stage(log, state, {0: ["never committed"]})
+    state = signed_topic.append(log, state, {0: ["a2"]})
+    state = signed_topic.append(log, state, {0: ["w0"]}, writer(0))
+    state = log.commit(state, signed_topic.merge_first_two(log, state, 0), new("merge"))
     for line in ("b1", "b2"):
         clock.now_ms += 2 * DAY_MS
-        state = topic.append(log, state, {1: [line]})
+        state = signed_topic.append(log, state, {1: [line]})
     clock.now_ms += 2 * DAY_MS
     return store, clock
 
 
-def append(log: TopicLog) -> None:
-    topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]})
+def append(log: CommitLog) -> None:
+    signed_topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]})
 
 
-def named_append(log: TopicLog) -> None:
-    topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]}, writer(1))
+def named_append(log: CommitLog) -> None:
+    signed_topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]}, writer(1))
 
 
-def alter_config(log: TopicLog) -> None:
-    build = operations.alter_config(TOPIC_ID, {}, {"retention.ms": "1"})
+def alter_config(log: CommitLog) -> None:
+    build = commit_builders.alter_config(TOPIC_ID, {}, {"retention.ms": "1"})
     log.commit(log.load(), build, new("alter-config"))
 
 
-def merge(log: TopicLog) -> None:
+def merge(log: CommitLog) -> None:
     state = log.load()
-    log.commit(state, topic.merge_first_two(log, state, 1), new("merge"))
+    log.commit(state, signed_topic.merge_first_two(log, state, 1), new("merge"))
 
 
-def delete_records(log: TopicLog) -> None:
-    build = operations.delete_records(TOPIC_ID, {0: 1, 1: 2})
+def delete_records(log: CommitLog) -> None:
+    build = commit_builders.delete_records(TOPIC_ID, {0: 1, 1: 2})
     log.commit(log.load(), build, new("delete-records"))
 
 
-def add_partitions(log: TopicLog) -> None:
-    log.commit(log.load(), operations.add_partitions(TOPIC_ID, 3), new("add-partitions"))
+def add_partitions(log: CommitLog) -> None:
+    log.commit(log.load(), commit_builders.add_partitions(TOPIC_ID, 3), new("add-partitions"))
 
 
-def delete_topic(log: TopicLog) -> None:
-    log.commit(log.load(), operations.delete_topic(TOPIC_ID), new("delete-topic"))
+def delete_topic(log: CommitLog) -> None:
+    log.commit(log.load(), commit_builders.delete_topic(TOPIC_ID), new("delete-topic"))
 
 
-def checkpoint_and_clean(log: TopicLog) -> None:
-    cleaning.write_checkpoint(log, log.load())
-    cleaning.clean_log(log, DAY_MS)
+def checkpoint_and_clean(log: CommitLog) -> None:
+    checkpoint_writer.write_checkpoint(log, log.load())
+    commit_expiration.expire_log(log, DAY_MS)
 
 
-def vacuum(log: TopicLog) -> None:
-    garbage.vacuum(log, new("vacuum"), DAY_MS)
+def vacuum(log: CommitLog) -> None:
+    topic_vacuum.vacuum(log, new("vacuum"), DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +115,12 @@ OPERATIONS = (
 )
 
 
-def seen(log: TopicLog) -> dict[str, Any]:
+def seen(log: CommitLog) -> dict[str, Any]:
     """What a user sees of the topic, from nothing."""
     state = log.load()
     return {
         "topic": state.topic_id,
-        "records": topic.records_of(log, state),
+        "records": signed_topic.records_of(log, state),
         "segments": len(state.segments),
         "log start": state.log_start,
         "config": dict(state.config),
@@ -125,10 +132,10 @@ def seen(log: TopicLog) -> dict[str, Any]:
 def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
     base, clock = history()
 
-    def begin() -> tuple[CountingStore, FailingStore, TopicLog]:
+    def begin() -> tuple[CountingStore, FailingStore, CommitLog]:
         files = CountingStore(dict(base.files))
         store = FailingStore(files)
-        return files, store, topic.log_on(store, ROOT, clock, lambda tries: None)
+        return files, store, signed_topic.log_on(store, ROOT, clock, lambda tries: None)
 
     files, store, log = begin()
     before = seen(log)
@@ -154,7 +161,7 @@ def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
     raise AssertionError("it never ended")
 
 
-def outcome(operation: Operation, log: TopicLog) -> KlogError | None:
+def outcome(operation: Operation, log: CommitLog) -> KlogError | None:
     try:
         operation.run(log)
     except KlogError as exc:
@@ -176,7 +183,7 @@ def judge(error: KlogError | None, found: Any, before: Any, after: Any) -> None:
 
 def root_or_error(new_id: str) -> tuple[KlogRoot | None, KlogError | None]:
     try:
-        return make_root("made", new_id), None
+        return find_or_create_root("made", new_id), None
     except KlogError as exc:
         return None, exc
 
@@ -194,7 +201,9 @@ def test_f03_f06_each_call_of_making_a_root_failing(
 ) -> None:
     """Which of a race's calls is the n-th differs from run to run; what must hold does not."""
     store = FailingStore(MemoryStore())
-    monkeypatch.setattr(root, "writable_store_for", lambda given, storage: (store, "/made"))
+    monkeypatch.setattr(
+        root_discovery, "writable_store_for", lambda given, storage: (store, "/made")
+    )
     for at in range(MOST_CALLS):
         store.fail(fault, at)
         made, error = root_or_error(f"first {at}")
@@ -202,9 +211,9 @@ def test_f03_f06_each_call_of_making_a_root_failing(
         was_reached = store.was_reached
         store.land()
         store.heal()
-        again = make_root("made", f"second {at}")
+        again = find_or_create_root("made", f"second {at}")
         assert made is None or made.cluster_id == again.cluster_id
-        assert make_root("made", "third").cluster_id == again.cluster_id
+        assert find_or_create_root("made", "third").cluster_id == again.cluster_id
         fsspec.filesystem("memory").store.clear()
         if not was_reached:
             assert made is not None

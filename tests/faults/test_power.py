@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.store import local
-from klog.connector.store.local import LocalStore
-from tests.commits.logs import CountingStore
-from tests.faults import topic, work
-from tests.faults.disk import Disk, noted
+from klog.connector.store import local_store
+from klog.connector.store.local_store import LocalStore
+from tests.connector.commit_log.memory_logs import CountingStore
+from tests.faults import process_work, signed_topic
+from tests.faults.power_loss_disk import Disk, noted
 
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
@@ -21,7 +21,7 @@ APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 def test_f29_power_lost_after_each_call(tmp_path: Path) -> None:
     """A commit that returned is there; a name that is there has all its bytes; nothing is torn."""
     disk = Disk(str(tmp_path))
-    log = topic.log_on(LocalStore(), f"{tmp_path}/root")
+    log = signed_topic.log_on(LocalStore(), f"{tmp_path}/root")
     calls: list[str] = []
     allowed: list[list[list[str]]] = []
 
@@ -29,18 +29,18 @@ def test_f29_power_lost_after_each_call(tmp_path: Path) -> None:
         calls.append(call)
         for found in (disk.strict(), disk.eager()):
             if allowed:
-                lost = topic.log_on(CountingStore(found), log.paths.root)
-                assert topic.records_of(lost) in allowed, calls[-20:]
+                lost = signed_topic.log_on(CountingStore(found), log.paths.root)
+                assert signed_topic.records_of(lost) in allowed, calls[-20:]
 
     with noted(disk, judge):
-        work.prepare(log)
+        process_work.prepare(log)
         for task, after in (
-            (work.append_named, APPENDED),
-            (work.merge, APPENDED),
-            (work.checkpoint_and_clean, APPENDED),
-            (work.vacuum, APPENDED),
+            (process_work.append_named, APPENDED),
+            (process_work.merge, APPENDED),
+            (process_work.checkpoint_and_clean, APPENDED),
+            (process_work.vacuum, APPENDED),
         ):
-            allowed[:] = [BEFORE if task is work.append_named else APPENDED, after]
+            allowed[:] = [BEFORE if task is process_work.append_named else APPENDED, after]
             task(log)
             allowed[:] = [after]
             judge(f"done {task.__name__}")
@@ -52,7 +52,7 @@ def test_f29_a_sync_left_out_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The disk of these tests forgets what was not synced: else the test above shows nothing."""
     with noted(disk := Disk(str(tmp_path)), lambda _: None):
         LocalStore().put_if_absent(f"{tmp_path}/whole", b"whole")
-        monkeypatch.setattr(local, "sync_directory", lambda directory: None)
+        monkeypatch.setattr(local_store, "sync_directory", lambda directory: None)
         LocalStore().put_if_absent(f"{tmp_path}/unnamed", b"whole")
         monkeypatch.setattr(os, "fsync", lambda descriptor: None)
         LocalStore().put_if_absent(f"{tmp_path}/torn", b"whole")

@@ -10,19 +10,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from klog.connector.log import cleaning, operations
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store import s3
-from klog.connector.store.aws import Patience
-from klog.connector.store.s3 import S3
-from klog.connector.store.storage import storage_of
-from klog.connector.store.temporary import random_id
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+    commit_expiration,
+)
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.options.storage_options import parse_storage_options
+from klog.connector.store import s3_requests
+from klog.connector.store.s3_client import RetryPolicy
+from klog.connector.store.s3_store import S3Store
+from klog.connector.store.temporary_names import random_id
 from klog.errors import CommitStateUnknownError, KlogError
-from tests.faults import topic
+from tests.faults import signed_topic
 from tests.faults.proxy import RESET, Proxy, Wrong, proxy_to
-from tests.faults.topic import new, writer
-from tests.servers import BUCKET, SECRET_ACCESS_KEY, S3Server
+from tests.faults.signed_topic import new, writer
+from tests.support.store_servers import BUCKET, SECRET_ACCESS_KEY, S3Server
 
 pytestmark = [pytest.mark.stores, pytest.mark.slow]
 MOST_REQUESTS = 40
@@ -52,28 +56,28 @@ class Both:
     """One topic, as clients find it through the proxy and as it is."""
 
     proxy: Proxy
-    through: TopicLog
-    direct: TopicLog
+    through: CommitLog
+    direct: CommitLog
 
 
 @pytest.fixture
 def both(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Both]:
-    monkeypatch.setattr(s3, "_PATIENT", Patience(retries=3, request_seconds=5))
+    monkeypatch.setattr(s3_requests, "RETRY_POLICY", RetryPolicy(max_retries=3, timeout_seconds=5))
     url = urlsplit(s3_server.endpoint)
     root = f"s3://{BUCKET}/{random_id()}"
     with proxy_to(str(url.hostname), url.port or 80) as proxy:
         options = s3_server.options() | {"storage.endpoint": proxy.endpoint}
-        through = S3(BUCKET, storage_of(options), once_seconds=5)
-        direct = S3(BUCKET, storage_of(s3_server.options()))
-        yield Both(proxy, topic.log_on(through, root), topic.log_on(direct, root))
+        through = S3Store(BUCKET, parse_storage_options(options), put_timeout_seconds=5)
+        direct = S3Store(BUCKET, parse_storage_options(s3_server.options()))
+        yield Both(proxy, signed_topic.log_on(through, root), signed_topic.log_on(direct, root))
 
 
-def anew(both: Both) -> tuple[Both, State]:
+def anew(both: Both) -> tuple[Both, TopicState]:
     """Give another topic of one record, and its state."""
     root = f"s3://{BUCKET}/{random_id()}"
     paths = replace(both.direct.paths, root=root)
     made = Both(both.proxy, replace(both.through, paths=paths), replace(both.direct, paths=paths))
-    return made, topic.append(made.direct, topic.create(made.direct), {0: ["a0"]})
+    return made, signed_topic.append(made.direct, signed_topic.create(made.direct), {0: ["a0"]})
 
 
 @pytest.mark.parametrize("wrong", ONCE, ids=str)
@@ -85,7 +89,9 @@ def test_f03_f04_each_request_of_a_commit_going_wrong(both: Both, wrong: Wrong) 
     """
     for at in range(MOST_REQUESTS):
         at_hand, state = anew(both)
-        build = operations.append(topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]}))
+        build = append_commit.append(
+            signed_topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
+        )
         both.proxy.fail(wrong, at)
         began = time.monotonic()
         error = None
@@ -96,7 +102,7 @@ def test_f03_f04_each_request_of_a_commit_going_wrong(both: Both, wrong: Wrong) 
         was_reached = at < len(both.proxy.requests)
         both.proxy.fail(None)
         assert time.monotonic() - began < MOST_SECONDS
-        found = topic.records_of(at_hand.direct)
+        found = signed_topic.records_of(at_hand.direct)
         if error is None:
             assert found == AFTER
         else:
@@ -117,13 +123,13 @@ def test_f03_a_named_batch_written_again_after_any_answer(both: Both, wrong: Wro
         batch = {0: ["x0", "x1"], 1: ["y0"]}
         both.proxy.fail(wrong, at)
         try:
-            topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+            signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
         except KlogError:
-            assert topic.records_of(at_hand.direct) in (BEFORE, AFTER)
+            assert signed_topic.records_of(at_hand.direct) in (BEFORE, AFTER)
         was_reached = at < len(both.proxy.requests)
         both.proxy.fail(None)
-        topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
-        assert topic.records_of(at_hand.direct) == AFTER
+        signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+        assert signed_topic.records_of(at_hand.direct) == AFTER
         if not was_reached:
             return
     raise AssertionError("it never ended")
@@ -135,18 +141,18 @@ def test_f03_a_server_that_goes_away(both: Both, status: int, applied: bool) -> 
     """From one of a commit's requests on nothing is answered: the error comes soon, and is true."""
     for at in range(3):
         at_hand, state = anew(both)
-        staged = topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
+        staged = signed_topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
         both.proxy.fail(Wrong(status, "SlowDown", applied, to_the_end=True), at)
         began = time.monotonic()
         with pytest.raises(KlogError) as raised:
-            at_hand.through.commit(state, operations.append(staged), new("append"))
+            at_hand.through.commit(state, append_commit.append(staged), new("append"))
         assert time.monotonic() - began < MOST_SECONDS
         both.proxy.fail(None)
         is_unknown = isinstance(raised.value, CommitStateUnknownError)
         assert is_unknown == (at >= PUT)
         assert ("klog history" in str(raised.value)) == is_unknown
         has_landed = at > PUT or (at == PUT and applied)
-        assert topic.records_of(at_hand.direct) == (AFTER if has_landed else BEFORE)
+        assert signed_topic.records_of(at_hand.direct) == (AFTER if has_landed else BEFORE)
 
 
 def test_f04_an_absent_key_that_is_forbidden(both: Both) -> None:
@@ -168,7 +174,7 @@ def test_f28_credentials_that_expire_midway(both: Both, code: str, step: str) ->
         both.proxy.fail(Wrong(403, code, to_the_end=True), at)
         error = None
         try:
-            topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+            signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
         except KlogError as exc:
             error = exc
         was_reached = at < len(both.proxy.requests)
@@ -179,8 +185,8 @@ def test_f28_credentials_that_expire_midway(both: Both, code: str, step: str) ->
             assert "403 Forbidden" in said
             assert step in str(error)
             assert SECRET_ACCESS_KEY not in said
-        topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
-        assert topic.records_of(at_hand.direct) == AFTER
+        signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+        assert signed_topic.records_of(at_hand.direct) == AFTER
         if not was_reached:
             return
     raise AssertionError("it never ended")
@@ -190,20 +196,20 @@ def test_f03_cleaning_with_each_request_going_wrong(both: Both) -> None:
     """Checkpoint and log cleaning: nothing that lives is lost, and the next run goes on."""
     for at in range(MOST_REQUESTS):
         at_hand, state = anew(both)
-        topic.append(at_hand.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
+        signed_topic.append(at_hand.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
         both.proxy.fail(Wrong(RESET, applied=True), at)
         with suppress(KlogError):
             clean(at_hand.through)
         was_reached = at < len(both.proxy.requests)
         both.proxy.fail(None)
-        assert topic.records_of(at_hand.direct) == AFTER
+        assert signed_topic.records_of(at_hand.direct) == AFTER
         if not was_reached:
             clean(at_hand.direct)
-            assert topic.records_of(at_hand.direct) == AFTER
+            assert signed_topic.records_of(at_hand.direct) == AFTER
             return
     raise AssertionError("it never ended")
 
 
-def clean(log: TopicLog) -> None:
-    cleaning.write_checkpoint(log, log.load())
-    cleaning.clean_log(log, 0)
+def clean(log: CommitLog) -> None:
+    checkpoint_writer.write_checkpoint(log, log.load())
+    commit_expiration.expire_log(log, 0)

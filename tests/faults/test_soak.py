@@ -10,7 +10,7 @@ import pytest
 
 from klog.cli import main
 from tests.soak.lanes import Place, Process, forked, klog_producer
-from tests.soak.run import soak
+from tests.soak.run_soak import soak
 from tests.soak.tally import Tally, tally
 
 SEED = 7

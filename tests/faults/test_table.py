@@ -14,7 +14,7 @@ NAMED = re.findall(r"(\S+\.py)::(\w+)", tests.faults.__doc__ or "")
 
 
 def file_of(name: str) -> Path:
-    return HERE.parent.parent / name if "/" in name else HERE / name
+    return HERE.parent / name if "/" in name else HERE / name
 
 
 def names_in(file: Path) -> list[str]:

@@ -8,32 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import cleaning
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.store.local import LocalStore
-from tests.faults import topic, work
+from klog.connector.commit_log import checkpoint_writer, commit_expiration
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.store.local_store import LocalStore
+from tests.faults import process_work, signed_topic
 from tests.faults.children import Child, Interrupt, steps_of
-from tests.faults.topic import writer
+from tests.faults.signed_topic import writer
 
 BATCH_1 = {0: ["x0", "x1"], 1: ["y0"]}
 BATCH_2 = {0: ["x2"]}
 AFTER = [["a0", "a1", "a2", "w0", "x0", "x1", "x2"], ["b0", "b1", "y0"]]
 
 
-def log_at(root: Path) -> TopicLog:
-    return topic.log_on(LocalStore(), str(root))
+def log_at(root: Path) -> CommitLog:
+    return signed_topic.log_on(LocalStore(), str(root))
 
 
-def new_run(log: TopicLog) -> None:
+def new_run(log: CommitLog) -> None:
     """Do what a restarted query does: batch 1 again, as its checkpoint says, then the next."""
-    state = topic.append(log, log.load(), BATCH_1, writer(1, "the next run"))
-    topic.append(log, state, BATCH_2, writer(2, "the next run"))
+    state = signed_topic.append(log, log.load(), BATCH_1, writer(1, "the next run"))
+    signed_topic.append(log, state, BATCH_2, writer(2, "the next run"))
 
 
-def clean(log: TopicLog) -> None:
+def clean(log: CommitLog) -> None:
     """Checkpoint, and delete all commits that may go."""
-    cleaning.write_checkpoint(log, log.load())
-    cleaning.clean_log(log, 0)
+    checkpoint_writer.write_checkpoint(log, log.load())
+    commit_expiration.expire_log(log, 0)
 
 
 @pytest.mark.slow
@@ -41,37 +41,37 @@ def clean(log: TopicLog) -> None:
 def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, cleans: bool) -> None:
     """Whether it had committed or not, the batch is there once; it is told, or finds it done."""
     base = tmp_path / "base"
-    work.prepare(log_at(base))
+    process_work.prepare(log_at(base))
     shutil.copytree(base, tmp_path / "counted")
     with steps_of(str(tmp_path / "counted"), Interrupt()) as made:
-        work.append_named(log_at(tmp_path / "counted"))
+        process_work.append_named(log_at(tmp_path / "counted"))
     said = set()
     for at in range(len(made)):
         root = tmp_path / str(at)
         shutil.copytree(base, root)
-        zombie = Child(work.append_named, root, Interrupt(at, "before", signal.SIGSTOP))
+        zombie = Child(process_work.append_named, root, Interrupt(at, "before", signal.SIGSTOP))
         assert zombie.wait_for_stop()
         new_run(log_at(root))
         if cleans:
             clean(log_at(root))
         assert zombie.resume() == 0
         said.add(zombie.said.split(":")[0])
-        assert topic.records_of(log_at(root)) == AFTER
+        assert signed_topic.records_of(log_at(root)) == AFTER
     assert said == {"done"}
 
 
 @pytest.mark.slow
 def test_f07_a_zombie_of_a_later_batch_is_fenced(tmp_path: Path) -> None:
     """It comes with a number that the new run has not reached yet: only its run's id tells."""
-    work.prepare(log_at(tmp_path))
+    process_work.prepare(log_at(tmp_path))
     state = log_at(tmp_path).load()
-    zombie = Child(work.append_far_ahead, tmp_path, Interrupt(0, "before", signal.SIGSTOP))
+    zombie = Child(process_work.append_far_ahead, tmp_path, Interrupt(0, "before", signal.SIGSTOP))
     assert zombie.wait_for_stop()
-    topic.append(log_at(tmp_path), state, BATCH_1, writer(1, "the next run"))
+    signed_topic.append(log_at(tmp_path), state, BATCH_1, writer(1, "the next run"))
     assert zombie.resume() == 0
     assert zombie.said.startswith("ProducerFencedError: ")
     assert "run the next run has taken over from run a run, which must stop" in zombie.said
-    assert topic.records_of(log_at(tmp_path)) == [
+    assert signed_topic.records_of(log_at(tmp_path)) == [
         ["a0", "a1", "a2", "w0", "x0", "x1"],
         ["b0", "b1", "y0"],
     ]
@@ -80,16 +80,18 @@ def test_f07_a_zombie_of_a_later_batch_is_fenced(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_f07_a_zombie_kept_longer_than_the_grace_is_refused(tmp_path: Path) -> None:
     """Vacuum took its files: what it then commits would name files that are gone."""
-    work.prepare(log_at(tmp_path))
+    process_work.prepare(log_at(tmp_path))
     with steps_of(str(tmp_path), Interrupt()) as made:
-        topic.stage(log_at(tmp_path), log_at(tmp_path).load(), BATCH_1)
+        signed_topic.stage(log_at(tmp_path), log_at(tmp_path).load(), BATCH_1)
     # Its two files are there, and the commit is not.
-    zombie = Child(work.append_unnamed, tmp_path, Interrupt(len(made), "before", signal.SIGSTOP))
+    zombie = Child(
+        process_work.append_unnamed, tmp_path, Interrupt(len(made), "before", signal.SIGSTOP)
+    )
     assert zombie.wait_for_stop()
     log = log_at(tmp_path)
-    topic.append(log, log.load(), {1: ["b2"]})
-    work.vacuum(log)
+    signed_topic.append(log, log.load(), {1: ["b2"]})
+    process_work.vacuum(log)
     assert zombie.resume() == 0
     assert zombie.said.startswith("CommitConflictError: this write began at version")
-    assert "vacuum has cleared" in zombie.said
-    assert topic.records_of(log)[1] == ["b0", "b1", "b2"]
+    assert "vacuum has deleted" in zombie.said
+    assert signed_topic.records_of(log)[1] == ["b0", "b1", "b2"]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from klog.cli import main
-from klog.connector.log import checkpointing
-from klog.connector.log.topic_log import TopicLog
-from klog.jobs.compacting import workload
-from tests.logformat.ways import CLEANED_BY_LOOPS
+from klog.connector import compiled_kernels
+from klog.connector.commit_log import background_checkpointer, checkpoint_schedule
+from klog.connector.commit_log.commit_log import CommitLog
+from tests.support.kernel_choices import CLEANING_FROM_THE_START
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,18 @@ class Verb:
         return self.name in ("adopt", "import-log")
 
 
-def run_verb(log: TopicLog, verb: Verb) -> None:
+def run_verb(log: CommitLog, verb: Verb) -> None:
     """Be the verb's process: its last commit makes a checkpoint due, which it waits for."""
     root = log.paths.root
     arguments = [one.format(source=source_of(root)) for one in verb.arguments]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpointing, "MIN_COMMITS", verb.commits or checkpointing.MIN_COMMITS)
+        patch.setattr(
+            checkpoint_schedule, "MIN_COMMITS", verb.commits or checkpoint_schedule.MIN_COMMITS
+        )
         if verb.compiled:
-            patch.setattr(workload, "CLEANING", CLEANED_BY_LOOPS)
+            patch.setattr(compiled_kernels, "CLEANING", CLEANING_FROM_THE_START)
         assert main([verb.name, "--root", root, *arguments]) == 0
-        checkpointing.CHECKPOINTER.join()
+        background_checkpointer.CHECKPOINTER.join()
 
 
 def source_of(root: str | Path) -> Path:

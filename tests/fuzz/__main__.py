@@ -22,10 +22,10 @@ from pathlib import Path
 
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS
+from tests.support.project import PROJECT
 
-ROOT = Path(__file__).resolve().parents[2]
-CORPUS = ROOT / "tests" / "fuzz" / "corpus"
-SCRATCH = ROOT / "build" / "fuzz"
+CORPUS = PROJECT / "tests" / "fuzz" / "corpus"
+SCRATCH = PROJECT / "build" / "fuzz"
 MOST_MEMORY_MB = 1024
 """The interpreter with Arrow takes 200 of them; a target's limits allow some hundred more."""
 LONGEST_SECONDS = 10
@@ -122,8 +122,8 @@ def _fuzzer(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[st
     command = [sys.executable, "-m", "tests.fuzz.fuzzer", f"--target={name}"]
     return subprocess.run(
         [*command, *bounds, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'src'}"},
         capture_output=True,
         text=True,
         errors="replace",

@@ -10,14 +10,23 @@ from contextlib import suppress
 from typing import TypeVar
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
-from klog.logformat import checkpoint, control, metadata, names, properties, snapshot, wire
-from klog.logformat import internal_topics as internal
-from klog.logformat import offset_index as offsets
-from klog.logformat import time_index as times
-from klog.logformat import transaction_index as aborted
-from klog.logformat.producers import ProducerState
-from klog.logformat.schema import Schema
+from klog.logformat.broker_files import (
+    checkpoint_files,
+    file_names,
+    java_properties,
+    metadata_files,
+)
+from klog.logformat.indexes import offset_index as offsets
+from klog.logformat.indexes import time_index as times
+from klog.logformat.indexes import transaction_index as aborted
+from klog.logformat.internal_topics import internal_records as internal
+from klog.logformat.producers import control_records
+from klog.logformat.producers import producer_snapshot as snapshot
+from klog.logformat.protocol import primitive_types
+from klog.logformat.protocol.message_schema import Schema
 from tests.fuzz.seal import sealed_snapshot
+from tests.support.broker_loader.index_updates import collect_aborted, truncate_aborted
+from tests.support.broker_loader.producer_state_manager import ProducerStateManager
 
 _LOG_BYTES = 1 << 20
 _BASE, _END = 100, 1 << 40
@@ -27,7 +36,7 @@ _TABLES = (
     internal.SUBSCRIPTION,
     internal.ASSIGNMENT,
 )
-_READS: tuple[Callable[[wire.Reader], object], ...] = (
+_READS: tuple[Callable[[primitive_types.Reader], object], ...] = (
     lambda reader: reader.raw(reader.unsigned_varint()),
     lambda reader: reader.integer("int8"),
     lambda reader: reader.integer("int64"),
@@ -77,8 +86,8 @@ def transaction_index(data: bytes) -> None:
     with suppress(CorruptRecordError, UnsupportedFormatError):
         aborted.check_aborted(data, _BASE)
         opened = aborted.decode_aborted(data)
-        opened.truncated_to(_BASE)
-        collected, _ = opened.collect(_BASE, _END)
+        truncate_aborted(opened, _BASE)
+        collected, _ = collect_aborted(opened, _BASE, _END)
         assert len(collected) <= len(opened) == len(data) // aborted.ENTRY.itemsize
 
 
@@ -91,39 +100,39 @@ def producer_snapshot(data: bytes) -> None:
         assert all(first >= 0 for first in open_transactions.values())
     entries = snapshot.decode_snapshot(data)
     assert snapshot.encode_snapshot(entries) == data
-    saved = ProducerState.from_snapshot(entries, _END).snapshot()
-    assert ProducerState.from_snapshot(saved, _END).snapshot() == saved
+    saved = ProducerStateManager.from_snapshot(entries, _END).snapshot()
+    assert ProducerStateManager.from_snapshot(saved, _END).snapshot() == saved
 
 
 def text(data: bytes) -> None:
     """Read checkpoint files, and names of files and directories."""
-    checkpoint.read_offset_checkpoint(data)
-    topic_id = metadata.read_topic_id(data)
+    checkpoint_files.read_offset_checkpoint(data)
+    topic_id = metadata_files.read_topic_id(data)
     assert topic_id is None or len(topic_id) == 22
     name = data.decode("utf-8", "surrogateescape")
-    names.partition_of_directory(name)
-    names.segment_file(name)
-    names.transitional_file(name)
-    names.snapshot_file(name)
-    names.is_topic(name)
+    file_names.parse_partition_directory(name)
+    file_names.parse_segment_file(name)
+    file_names.parse_transitional_file(name)
+    file_names.parse_snapshot_file(name)
+    file_names.is_topic(name)
 
 
 def state_files(data: bytes) -> None:
     """Read each small file of a directory, write what it says, and read it again."""
     _again(
         data,
-        checkpoint.decode_offset_checkpoint,
-        checkpoint.encode_offset_checkpoint,
+        checkpoint_files.decode_offset_checkpoint,
+        checkpoint_files.encode_offset_checkpoint,
     )
     _again(
         data,
-        checkpoint.decode_epoch_checkpoint,
-        lambda found: checkpoint.encode_epoch_checkpoint(found.entries),
+        checkpoint_files.decode_epoch_checkpoint,
+        lambda found: checkpoint_files.encode_epoch_checkpoint(found.entries),
     )
-    _again(data, metadata.decode_partition_metadata, metadata.encode_partition_metadata)
-    _again(data, metadata.decode_clean_shutdown, metadata.encode_clean_shutdown)
-    _again(data, metadata.decode_meta_properties, metadata.encode_meta_properties)
-    _again(data, properties.decode_properties, properties.encode_properties)
+    _again(data, metadata_files.decode_partition_metadata, metadata_files.encode_partition_metadata)
+    _again(data, metadata_files.decode_clean_shutdown, metadata_files.encode_clean_shutdown)
+    _again(data, metadata_files.decode_meta_properties, metadata_files.encode_meta_properties)
+    _again(data, java_properties.decode_properties, java_properties.encode_properties)
 
 
 def _again(data: bytes, decode: Callable[[bytes], Value], encode: Callable[[Value], bytes]) -> None:
@@ -141,11 +150,16 @@ def control_record(data: bytes) -> None:
     if not data:
         return
     key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
-    found = control.read_control(key, value)
-    assert found.type == control.read_type(key)
+    found = control_records.decode_control_record(key, value)
+    assert found.type == control_records.decode_control_type(key)
     if found.fields is not None:
-        written = control.write_value(found.type, found.fields)
-        assert control.read_control(control.write_key(found.type), written) == found
+        written = control_records.encode_control_value(found.type, found.fields)
+        assert (
+            control_records.decode_control_record(
+                control_records.encode_control_key(found.type), written
+            )
+            == found
+        )
 
 
 def internal_record(data: bytes) -> None:
@@ -161,7 +175,7 @@ def internal_record(data: bytes) -> None:
                 _versioned(table, data[1:])
         return
     key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
-    for read in (internal.read_group_record, internal.read_transaction_record):
+    for read in (internal.decode_group_record, internal.decode_transaction_record):
         with suppress(CorruptRecordError):
             tombstone = read(key, None)
             assert (tombstone.value, tombstone.value_version) == (None, None)
@@ -170,17 +184,17 @@ def internal_record(data: bytes) -> None:
 
 
 def _versioned(table: Schema, data: bytes) -> None:
-    found = internal.read_versioned(table, data)
+    found = internal.decode_versioned(table, data)
     if found is not None:
-        written = internal.write_versioned(table, internal.version_of(data), found)
-        assert internal.read_versioned(table, written) == found
+        written = internal.encode_versioned(table, internal.decode_version(data), found)
+        assert internal.decode_versioned(table, written) == found
 
 
 def primitives(data: bytes) -> None:
     """Read values of the kinds that the input's bytes name, one after the other."""
-    reader = wire.Reader(data)
-    while reader.left:
+    reader = primitive_types.Reader(data)
+    while reader.remaining:
         before = reader.position
         _READS[reader.raw(1)[0] % len(_READS)](reader)
         assert before < reader.position <= len(data)
-        assert reader.left == len(data) - reader.position
+        assert reader.remaining == len(data) - reader.position

@@ -16,20 +16,21 @@ from klog.errors import (
     OutOfOrderSequenceError,
     ProducerFencedError,
 )
-from klog.logformat import batch as v2
-from klog.logformat import recovery as tails
-from klog.logformat import transactions as txn
-from klog.logformat.checkpoint import encode_epoch_checkpoint
-from klog.logformat.control import ABORT
-from klog.logformat.names import segment_name
-from klog.logformat.partition import EPOCH_CHECKPOINT, Partition, load
-from klog.logformat.producer_batch import producer_batches
-from klog.logformat.producers import ProducerState
-from klog.logformat.segment_recovery import Recovered, Recovery, recover
-from klog.logformat.snapshot import decode_snapshot, encode_snapshot
-from klog.logformat.truncation import truncate
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.checkpoint_files import encode_epoch_checkpoint
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.producers import transaction_outcomes as txn
+from klog.logformat.producers.control_records import ABORT
+from klog.logformat.producers.producer_batch import producer_batches
+from klog.logformat.producers.producer_snapshot import decode_snapshot, encode_snapshot
+from klog.logformat.segments import torn_tail as tails
 from tests.fuzz.record_targets import named
 from tests.fuzz.seal import sealed_log, sealed_snapshot
+from tests.support.broker_loader.load_partition import EPOCH_CHECKPOINT, Partition, load
+from tests.support.broker_loader.producer_state_manager import ProducerStateManager
+from tests.support.broker_loader.recover_segment import RecoveredSegment, SegmentRecovery, recover
+from tests.support.broker_loader.truncate_partition import truncate
 
 _BASES = (0, 2, 5, 7)
 _KINDS = ("log", "index", "timeindex", "txnindex", "snapshot")
@@ -40,12 +41,12 @@ _FILE = struct.Struct(">BH")
 def control(data: bytes) -> None:
     """Look for transactions and their fates in a log of control batches and data."""
     data = sealed_log(data)
-    batches = v2.scan(data, 0, len(data))
+    batches = scan_batches(data, 0, len(data))
     with named(batches):
-        decided = txn.markers(data, batches)
-        txn.follow({}, data, batches)
-    later = dict.fromkeys(txn.undecided(batches, decided), ABORT)
-    by_markers = txn.aborted(batches, decided, later)
+        decided = txn.transaction_markers(data, batches)
+        txn.replay_transactions({}, data, batches)
+    later = dict.fromkeys(txn.undecided_producers(batches, decided), ABORT)
+    by_markers = txn.is_aborted(batches, decided, later)
     assert not (by_markers & txn.is_control(batches)).any()
 
 
@@ -54,25 +55,25 @@ def tail(data: bytes) -> None:
     for start in tails.plausible_starts(data, 0, len(data)).tolist():
         assert 0 <= start <= len(data) - v2.MIN_BATCH_BYTES
         with suppress(CorruptRecordError):
-            assert len(v2.scan(data, start, len(data))) >= 1
+            assert len(scan_batches(data, start, len(data))) >= 1
     assert tails.is_padding(data) == (not any(data))
 
 
 def producers(data: bytes) -> None:
     """Follow the producers of a log, whole and in two parts; append its batches as a client's."""
     data = sealed_log(data)
-    batches = v2.scan(data, 0, len(data))
+    batches = scan_batches(data, 0, len(data))
     _append(data, batches)
-    whole, parted = ProducerState(), ProducerState()
+    whole, parted = ProducerStateManager(), ProducerStateManager()
     with named(batches):
         completed = whole.replay(data, batches)
     half = len(batches) // 2
-    first, rest = batches.part(0, half), batches.part(half, len(batches))
+    first, rest = batches.slice(0, half), batches.slice(half, len(batches))
     assert parted.replay(data, first) + parted.replay(data, rest) == completed
     assert parted == whole
     entries = whole.snapshot()
     assert decode_snapshot(encode_snapshot(entries)) == entries
-    loaded = ProducerState.from_snapshot(entries, whole.end_offset)
+    loaded = ProducerStateManager.from_snapshot(entries, whole.end_offset)
     assert loaded.snapshot() == entries
     assert loaded.open_transactions == whole.open_transactions
     assert whole.last_stable_offset(whole.end_offset) <= whole.end_offset
@@ -80,7 +81,7 @@ def producers(data: bytes) -> None:
 
 def _append(data: bytes, batches: v2.Batches) -> None:
     """Take what comes in turn; what does not must change nothing."""
-    state = ProducerState()
+    state = ProducerStateManager()
     for one in producer_batches(data, batches):
         before = state.copy()
         if state.duplicate_of(one) is not None:
@@ -103,21 +104,21 @@ def recovered(data: bytes) -> None:
     piece_bytes, base, log = data[0] + 1, data[1], sealed_log(data[2:])
     whole = _outcome(lambda: recover(log, base, interval_bytes=64))
     assert _outcome(lambda: _in_pieces(log, base, piece_bytes)) == whole
-    if isinstance(whole, Recovered):
+    if isinstance(whole, RecoveredSegment):
         assert bool(whole.reason) == (whole.position < len(log))
         again = recover(log[: whole.position], base, interval_bytes=64)
-        assert again == whole or whole.leaves_segment
+        assert again == whole or whole.overflows
         assert not again.reason
 
 
-def _in_pieces(log: bytes, base: int, piece_bytes: int) -> Recovered:
-    recovery = Recovery(base, interval_bytes=64)
+def _in_pieces(log: bytes, base: int, piece_bytes: int) -> RecoveredSegment:
+    recovery = SegmentRecovery(base, interval_bytes=64)
     for begin in range(0, len(log), piece_bytes):
         recovery.feed(log[begin : begin + piece_bytes])
     return recovery.finish()
 
 
-def _outcome(run: Callable[[], Recovered]) -> Recovered | tuple[type[KlogError], str]:
+def _outcome(run: Callable[[], RecoveredSegment]) -> RecoveredSegment | tuple[type[KlogError], str]:
     """Give what comes out, or what was refused and where."""
     try:
         return run()
@@ -164,11 +165,13 @@ def _check_bounds(found: Partition) -> None:
 def _check_settled(found: Partition, start: int) -> None:
     """Recover what was recovered: its logs and its end stay."""
     files = {
-        segment_name(base, suffix): data
+        segment_file_name(base, suffix): data
         for base, segment in found.segments.items()
         for suffix, data in segment.items()
     }
-    files |= {segment_name(offset, "snapshot"): data for offset, data in found.snapshots.items()}
+    files |= {
+        segment_file_name(offset, "snapshot"): data for offset, data in found.snapshots.items()
+    }
     files[EPOCH_CHECKPOINT] = encode_epoch_checkpoint(found.epochs.entries)
     again = load(files, log_start=start, interval_bytes=64)
     assert (again.logs, again.log_start, again.log_end) == (
@@ -202,4 +205,4 @@ def _file(which: int, content: bytes) -> tuple[str, bytes]:
     kind = _KINDS[number]
     if which < 128:
         content = {"log": sealed_log, "snapshot": sealed_snapshot}.get(kind, bytes)(content)
-    return segment_name(_BASES[which & 3], kind) + _ENDINGS[which >> 5 & 3], content
+    return segment_file_name(_BASES[which & 3], kind) + _ENDINGS[which >> 5 & 3], content

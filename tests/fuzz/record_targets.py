@@ -1,6 +1,6 @@
 """Targets that decode records: segments, the records of one batch, codecs, formats v0 and v1.
 
-What is written by `klog.logformat.encode` must read back as it was given.
+What is written by `klog.logformat.batches.encode_batches` must read back as it was given.
 """
 
 from __future__ import annotations
@@ -9,22 +9,25 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import ModuleType
 
 import numpy as np
 
 from klog.errors import CorruptRecordError, UnsupportedFormatError
-from klog.logformat import batch as v2
-from klog.logformat import codecs, columnar
-from klog.logformat.compiled.compiling import Rented
-from klog.logformat.encode import encode as write
-from klog.logformat.form import Form
-from tests import encode, encode_legacy
+from klog.logformat.batches import decode_records
+from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.encode_batches import encode_batches as write
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.codecs import decompress
+from klog.logformat.codecs.codec_names import CODEC_NAMES, NONE
+from klog.logformat.compiled import encode_kernels, legacy_kernels
+from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.fuzz.seal import sealed_log
-from tests.logformat.decoding import ALL, by_hand, records
-from tests.logformat.decoding_legacy import LEGACY_CODECS, rows, wrapped_by_hand
-from tests.logformat.ways import BY_COLUMNS, BY_LOOPS, MESSAGES_BY_LOOPS, read_by
-from tests.logformat.writing import columns
+from tests.logformat.legacy_logs import LEGACY_CODECS, rows, wrapped_by_hand
+from tests.logformat.reference_decoder import ALL, by_hand, records
+from tests.logformat.written_rows import columns
+from tests.support import batch_bytes, legacy_bytes
 
 _WRAP = 1 << 64
 _CODEC_LIMIT = 8 << 20
@@ -39,12 +42,12 @@ def segment(data: bytes) -> None:
 
 
 def _decode(data: bytes) -> None:
-    batches = v2.scan(data, 0, len(data))
+    batches = scan_batches(data, 0, len(data))
     _check_tiles(batches, len(data))
     rows, last = 0, -1
     with named(batches):
-        v2.check_crcs(data, batches)
-        for part in columnar.decode_parts(data, batches, ALL):
+        check_batch_crcs(data, batches)
+        for part in decode_records.decode_parts(data, batches, ALL):
             assert len(records(part)) == len(part.offset)
             rows += len(part.offset)
             assert (np.diff(part.offset, prepend=last) > 0).all(), "offsets do not rise"
@@ -87,16 +90,16 @@ def payload(data: bytes) -> None:
 def record(data: bytes) -> None:
     """Take bytes as one record behind its length, which is right whatever was put in or out."""
     if data:
-        whole = encode.varint(len(data) - 1) + data[1:]
+        whole = batch_bytes.varint(len(data) - 1) + data[1:]
         _check_records(whole, count=1, last_offset_delta=9, flags=data[0])
 
 
 def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int) -> None:
     """Decode records bare, in a codec and by a plain reader: all that accept them must agree."""
-    codec, kind = flags % len(encode.CODECS), flags & encode.LOG_APPEND_TIME
+    codec, kind = flags % len(batch_bytes.CODECS), flags & batch_bytes.LOG_APPEND_TIME
     bare, packed = (
-        encode.batch(
-            payload=encode.compress(each, plain),
+        batch_bytes.batch(
+            payload=batch_bytes.compress(each, plain),
             attributes=each | kind,
             count=count,
             base_offset=1000,
@@ -104,7 +107,7 @@ def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int)
             max_timestamp=5000,
             last_offset_delta=last_offset_delta,
         )
-        for each in (encode.NONE, codec)
+        for each in (batch_bytes.NONE, codec)
     )
     found = _decoded(bare)
     if found is not None:
@@ -112,31 +115,31 @@ def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int)
         offsets = [one.offset for one in found]
         assert offsets == sorted(set(offsets))
         assert all(1000 <= offset <= 1000 + last_offset_delta for offset in offsets)
-    assert _decoded(packed) == found, codecs.NAMES[codec]
+    assert _decoded(packed) == found, CODEC_NAMES[codec]
 
 
-def _decoded(one: bytes) -> list[encode.Record] | None:
+def _decoded(one: bytes) -> list[batch_bytes.Record] | None:
     try:
-        batches = v2.scan(one, 0, len(one))
-        v2.check_crcs(one, batches)
-        return records(columnar.decode(one, batches, ALL))
+        batches = scan_batches(one, 0, len(one))
+        check_batch_crcs(one, batches)
+        return records(decode_records.decode_records(one, batches, ALL))
     except CorruptRecordError:
         return None
 
 
-def _check_same(found: list[encode.Record], by_hand: list[encode.Record]) -> None:
+def _check_same(found: list[batch_bytes.Record], by_hand: list[batch_bytes.Record]) -> None:
     """Compare, but for times past 64 bits, which wrap as a broker's do."""
     assert [_wrapped(one) for one in found] == [_wrapped(one) for one in by_hand]
 
 
-def _wrapped(one: encode.Record) -> tuple[object, ...]:
+def _wrapped(one: batch_bytes.Record) -> tuple[object, ...]:
     return one.offset, one.timestamp % _WRAP, one.key, one.value, one.headers
 
 
 def codec(data: bytes) -> None:
     """Decompress the bytes behind byte 0, which names the codec."""
     if data:
-        out = codecs.decompress(data[0] & v2.CODEC_MASK, data[1:], _CODEC_LIMIT)
+        out = decompress.decompress(data[0] & v2.CODEC_MASK, data[1:], _CODEC_LIMIT)
         assert len(out) <= max(_CODEC_LIMIT, len(data))
 
 
@@ -149,27 +152,26 @@ def wrapper(data: bytes) -> None:
     if not data:
         return
     magic, late, offset = data[0] & 1, data[0] & 2, data[0] >> 2
-    attributes = encode.LOG_APPEND_TIME if late else 0
+    attributes = batch_bytes.LOG_APPEND_TIME if late else 0
     inner = sealed_log(data[1:])
     made = [
-        encode_legacy.wrapper(
+        legacy_bytes.wrapper(
             [], magic, each, attributes=attributes, offset=offset, timestamp=777, inner=inner
         )
         for each in LEGACY_CODECS
     ]
-    found = [_seen(one, way) for way in (BY_COLUMNS, MESSAGES_BY_LOOPS) for one in made]
+    found = [_seen(one, kernels) for kernels in (None, legacy_kernels) for one in made]
     assert all(one == found[0] for one in found)
     if found[0] is not None:
         append_time = 777 if late and magic == 1 else None
         assert found[0] == wrapped_by_hand(inner, magic, offset, append_time)
 
 
-def _seen(one: bytes, way: Rented[ModuleType]) -> list[encode_legacy.Seen] | None:
+def _seen(one: bytes, kernels: LegacyKernels | None) -> list[legacy_bytes.Seen] | None:
     try:
-        batches = v2.scan(one, 0, len(one))
-        v2.check_crcs(one, batches)
-        with read_by(way):
-            return rows(columnar.decode(one, batches, ALL))
+        batches = scan_batches(one, 0, len(one))
+        check_batch_crcs(one, batches)
+        return rows(decode_records.decode_records(one, batches, ALL, kernels=kernels))
     except CorruptRecordError:
         return None
 
@@ -185,8 +187,8 @@ def encoded(data: bytes) -> None:
     made = list(_rows(data[2:]))
     if data[1] & 8:
         made = [replace(one, headers=()) for one in made]
-    for each in encode.CODECS:
-        form = Form(
+    for each in batch_bytes.CODECS:
+        form = BatchAttributes(
             batch_bytes=16 * data[0],
             codec=each,
             leader_epoch=data[1] - 1,
@@ -194,20 +196,20 @@ def encoded(data: bytes) -> None:
             delete_horizon_ms=1 << 40 if data[1] & 2 else None,
         )
         given = columns(made, gaps=bool(data[1] & 4))
-        written = b"".join(write(given, form, BY_COLUMNS))
-        assert b"".join(write(given, form, BY_LOOPS)) == written, codecs.NAMES[each]
+        written = b"".join(write(given, form))
+        assert b"".join(write(given, form, encode_kernels)) == written, CODEC_NAMES[each]
         expected = [
-            encode.Record(one.offset, 777, one.key, one.value, one.headers)
+            batch_bytes.Record(one.offset, 777, one.key, one.value, one.headers)
             if form.append_time_ms
             else one
             for one in made
         ]
-        assert _decoded(written) == expected, codecs.NAMES[each]
-        if each == codecs.NONE:
+        assert _decoded(written) == expected, CODEC_NAMES[each]
+        if each == NONE:
             _check_same(expected, by_hand(written))
 
 
-def _rows(data: bytes) -> Iterator[encode.Record]:
+def _rows(data: bytes) -> Iterator[batch_bytes.Record]:
     """Make records: a byte of what is there, one of length, a timestamp, then the fields."""
     at, offset = 0, 5
     while at + 10 <= len(data):
@@ -215,7 +217,7 @@ def _rows(data: bytes) -> Iterator[encode.Record]:
         (time,) = struct.unpack_from(">Q", data, at + 2)
         field = data[at + 10 : at + 10 + size]
         at += 10 + size
-        yield encode.Record(
+        yield batch_bytes.Record(
             offset,
             -1 if flags & 1 else time >> (1 + (flags >> 5) * 8),
             None if flags & 2 else field,

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from tests import corpus, encode, encode_legacy
+from tests import corpus
 from tests.conformance.log_files import Writer
-from tests.encode import Record
 from tests.fuzz.log_targets import named_file
 from tests.fuzz.targets import TARGETS
-from tests.logformat import golden, group_goldens, test_internal_topics
+from tests.logformat import golden_group_records, golden_vectors
+from tests.logformat.internal_topics import test_internal_records
+from tests.support import batch_bytes, legacy_bytes
+from tests.support.batch_bytes import Record
 
 _RECORDS = [
     Record(1000, 1000, b"k1", b"v1"),
@@ -32,7 +34,7 @@ def _files(suffix: str, most_bytes: int) -> Iterator[bytes]:
 
 def _batches(log: bytes) -> Iterator[bytes]:
     at = 0
-    while at + encode.HEADER_BYTES <= len(log) and log[at + 16] == 2:
+    while at + batch_bytes.HEADER_BYTES <= len(log) and log[at + 16] == 2:
         end = at + 12 + int.from_bytes(log[at + 8 : at + 12], "big")
         yield log[at:end]
         at = end
@@ -48,47 +50,51 @@ def _logs() -> Iterator[bytes]:
             if len(one) <= most and kind not in seen:
                 seen.add(kind)
                 yield one
-    yield from (one.data for one in golden.BATCHES.values())
-    yield from golden.COMPRESSED.values()
-    yield b"".join(golden.DIRECTORY)
-    yield from golden.LEGACY.values()
+    yield from (one.data for one in golden_vectors.BATCHES.values())
+    yield from golden_vectors.COMPRESSED.values()
+    yield b"".join(golden_vectors.DIRECTORY)
+    yield from golden_vectors.LEGACY.values()
 
 
 def _payloads() -> Iterator[bytes]:
-    for codec in range(len(encode.CODECS)):
+    for codec in range(len(batch_bytes.CODECS)):
         for count in range(1, len(_RECORDS) + 1):
             for wide in ((1, 1, 1), (3, 6, 2)):
                 some = _RECORDS[:count]
-                plain = b"".join(encode.record(one, 1000, 1000, wide=wide) for one in some)
+                plain = b"".join(batch_bytes.record(one, 1000, 1000, wide=wide) for one in some)
                 yield bytes([some[-1].offset - 1000, count, codec]) + plain
 
 
 def _record_bodies() -> Iterator[bytes]:
     for codec, one in enumerate(_RECORDS):
         # In all of them the length takes one byte, or two in the last.
-        yield bytes([codec]) + encode.record(one, 1000, 1000)[1 + (len(one.value or b"") > 60) :]
+        yield (
+            bytes([codec]) + batch_bytes.record(one, 1000, 1000)[1 + (len(one.value or b"") > 60) :]
+        )
 
 
 def _compressed() -> Iterator[bytes]:
-    for codec in range(len(encode.CODECS)):
+    for codec in range(len(batch_bytes.CODECS)):
         for plain in (b"", b"abc", b"0123456789" * 20, bytes(70_000)):
-            yield bytes([codec]) + encode.compress(codec, plain)
-    for codec, data in golden.COMPRESSED.items():
-        yield bytes([codec]) + data[encode.HEADER_BYTES :]
+            yield bytes([codec]) + batch_bytes.compress(codec, plain)
+    for codec, data in golden_vectors.COMPRESSED.items():
+        yield bytes([codec]) + data[batch_bytes.HEADER_BYTES :]
 
 
 def _control() -> Iterator[bytes]:
-    yield from (data for data, *_ in golden.CONTROLS.values())
-    yield b"".join(golden.DIRECTORY)
-    for fate in (encode.COMMIT, encode.ABORT):
-        yield encode.transactional(0, 7) + encode.plain(1) + encode.marker(2, 7, fate)
-    both = encode.transactional(0, 7) + encode.transactional(1, 8)
-    yield both + encode.marker(2, 8, encode.ABORT)
+    yield from (data for data, *_ in golden_vectors.CONTROLS.values())
+    yield b"".join(golden_vectors.DIRECTORY)
+    for fate in (batch_bytes.COMMIT, batch_bytes.ABORT):
+        yield (
+            batch_bytes.transactional(0, 7) + batch_bytes.plain(1) + batch_bytes.marker(2, 7, fate)
+        )
+    both = batch_bytes.transactional(0, 7) + batch_bytes.transactional(1, 8)
+    yield both + batch_bytes.marker(2, 8, batch_bytes.ABORT)
 
 
 def _junk() -> Iterator[bytes]:
     yield bytes(200)
-    yield b"junk" * 5 + b"".join(golden.DIRECTORY[1:5])
+    yield b"junk" * 5 + b"".join(golden_vectors.DIRECTORY[1:5])
 
 
 def _texts() -> Iterator[bytes]:
@@ -103,7 +109,7 @@ def _wrapped() -> Iterator[bytes]:
     for magic, late, offset in product((0, 1), (0, 2), (0, 7)):
         for inner in (0, 1):
             some = [Record(at, 1000, b"k", b"v") for at in range(3)]
-            yield bytes([magic | late | offset << 2]) + encode_legacy.plain(some, inner)
+            yield bytes([magic | late | offset << 2]) + legacy_bytes.plain(some, inner)
 
 
 def _rows() -> Iterator[bytes]:
@@ -123,7 +129,7 @@ def _producer_logs() -> Iterator[bytes]:
     yield b"".join(Writer().write(("plain", 1), *turns, ("txn", 2, 1), ("abort", 2), *turns))
     yield b"".join(Writer().write(("txn", 1, 1), ("txn", 2, 1), ("abort", 2), ("commit", 1)))
     yield b"".join(Writer().write(("txn", 1, 1), ("idem", 1, 1)))
-    yield golden.LEGACY["v1 gzip (CreateTime)"] + Writer().write(("at", 9), ("plain", 1))[0]
+    yield golden_vectors.LEGACY["v1 gzip (CreateTime)"] + Writer().write(("at", 9), ("plain", 1))[0]
 
 
 def _recovered() -> Iterator[bytes]:
@@ -161,8 +167,8 @@ def _small_files() -> Iterator[bytes]:
 
 def _control_records() -> Iterator[bytes]:
     """Give the key and value of a broker's control records, and of one that names voters."""
-    for one, _ in golden.CONTROLS.values():
-        record = one[encode.HEADER_BYTES :]
+    for one, _ in golden_vectors.CONTROLS.values():
+        record = one[batch_bytes.HEADER_BYTES :]
         yield b"\4" + record[5:9] + record[10:-1]
     voters = (
         "0001 02 00000001 00000000000000000000000000000001 02 0243 0268 2384 00 0000 0001 00 00 00"
@@ -172,13 +178,13 @@ def _control_records() -> Iterator[bytes]:
 
 def _internal_records() -> Iterator[bytes]:
     """Give records of internal topics, and messages alone in each version."""
-    known = test_internal_topics
+    known = test_internal_records
     for key in (known.GROUP_KEY, known.OFFSET_KEY, known.TRANSACTION_KEY):
         for value in (known.OFFSET_V4, known.TRANSACTION_V1):
             yield bytes([len(key)]) + key + value
     for value in (known.OFFSET_V4, known.TRANSACTION_V1):
         yield b"\0" + value
-    for one in group_goldens.ROWS:
+    for one in golden_group_records.ROWS:
         newer, message = bytes.fromhex(one.key_hex), bytes.fromhex(one.value_hex)
         yield bytes([len(newer)]) + newer + message
         yield b"\0" + message

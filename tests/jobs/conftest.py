@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from klog.jobs.compacting import workload
-from klog.logformat.compiled.compiling import WORTH_RECORDS, Rented, loops
+from klog.connector import compiled_kernels
+from klog.connector.compiled_kernels import LOADING_COST_RECORDS, LazyKernel, load_cleaning_kernels
 
 
 @pytest.fixture(autouse=True)
 def no_loops_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin as a process that has cleaned nothing, whatever the tests before have cleaned."""
-    monkeypatch.setattr(workload, "CLEANING", Rented(loops, WORTH_RECORDS))
+    monkeypatch.setattr(
+        compiled_kernels, "CLEANING", LazyKernel(load_cleaning_kernels, LOADING_COST_RECORDS)
+    )

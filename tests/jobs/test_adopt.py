@@ -9,14 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from klog.cli import main
-from klog.connector.log import cleaning
-from klog.connector.log.partition import TopicPartition
+from klog.connector.commit_log import checkpoint_writer
+from klog.connector.topic_partition import TopicPartition
 from klog.jobs import adopt, verify
-from klog.logformat.checkpoint import encode_offset_checkpoint
-from klog.logformat.control import ABORT, COMMIT
-from tests.encode import marker, transactional
-from tests.jobs.adopted import COMMITTED, UNCOMMITTED, WHOLE, offsets
-from tests.jobs.brokers import (
+from klog.logformat.broker_files.checkpoint_files import encode_offset_checkpoint
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, WHOLE, offsets
+from tests.jobs.broker_dirs import (
     BY_SCENE,
     TOPIC_ID,
     copied,
@@ -28,7 +27,8 @@ from tests.jobs.brokers import (
     open_ones,
     read_all,
 )
-from tests.jobs.roots import live, root_of, state_of
+from tests.jobs.verified_roots import live, root_of, state_of
+from tests.support.batch_bytes import marker, transactional
 
 
 @pytest.mark.parametrize("name", BY_SCENE)
@@ -90,7 +90,7 @@ def test_a_checkpoint_keeps_it(tmp_path: Path) -> None:
     adopt.run(None, str(root))
     log = root_of(root).log("t")
     before = log.load()
-    name = cleaning.write_checkpoint(log, before)
+    name = checkpoint_writer.write_checkpoint(log, before)
     said = pq.read_schema(log.paths.checkpoint(name))
     assert json.loads(said.metadata[b"klog"])["format"] == 2
     loaded = log.newest_checkpoint()
@@ -100,7 +100,7 @@ def test_a_checkpoint_keeps_it(tmp_path: Path) -> None:
 
 
 def test_many_segments_are_in_a_sidecar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klog.connector.log.sidecar.MOST_JSON_BYTES", 100)
+    monkeypatch.setattr("klog.connector.commit_log.commit_sidecar.MAX_JSON_BYTES", 100)
     root = made(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, ABORT)}})
     adopt.run(None, str(root))
     (sidecar,) = (root / "_klog" / "topics" / "t" / "sidecars").iterdir()

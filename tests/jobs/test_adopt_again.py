@@ -11,20 +11,19 @@ import pytest
 
 import klog
 from klog.cli import main
-from klog.connector.log.adoption import ADOPTING_FILE
-from klog.connector.log.partition import TopicPartition
-from klog.connector.log.roots import open_root
-from klog.connector.log.topics import Topics
-from klog.connector.options import read_options
-from klog.connector.source.subscription import subscribed
+from klog.connector.commit_log.root_adoption import ADOPTING_FILE
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.open_root import open_root
+from klog.connector.options.read_options import parse_read_options
+from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError, OptionError
 from klog.jobs import adopt, merge
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.metadata import encode_partition_metadata
-from klog.logformat.names import segment_name
-from tests.encode import marker, transactional
-from tests.jobs.adopted import COMMITTED, WHOLE, offsets, told
-from tests.jobs.brokers import (
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.broker_files.metadata_files import encode_partition_metadata
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from tests.jobs.adopted_rows import COMMITTED, WHOLE, offsets, told
+from tests.jobs.broker_dirs import (
     Killed,
     files_of,
     killed_at,
@@ -32,7 +31,8 @@ from tests.jobs.brokers import (
     names_of,
     read_all,
 )
-from tests.jobs.roots import root_of, state_of
+from tests.jobs.verified_roots import root_of, state_of
+from tests.support.batch_bytes import marker, transactional
 
 
 def test_topics_can_be_adopted_later(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_topics_can_be_adopted_later(tmp_path: Path) -> None:
     assert offsets(root, COMMITTED, "u") == [0]
     klog.open(str(root)).append("u", pa.table({"value": [b"x"]}))
     assert offsets(root, COMMITTED, "u") == [0, 2]
-    Topics(root_of(root)).delete("u")
+    TopicAdmin(root_of(root)).delete("u")
     (left,) = (one.left for one in adopt.run(None, str(root)).partitions if one.topic == "u")
     assert left == "it was deleted"
     with pytest.raises(OptionError, match="was adopted and then deleted"):
@@ -131,9 +131,9 @@ def test_no_verb_takes_what_a_failed_write_left_for_a_topic(
     said = b"".join(capfdbinary.readouterr()).decode()
     assert not any(topic in said for topic in ("new", "gap", "torn-", "with-dash"))
     assert klog.open(root).topics() == ["t"]
-    pattern = read_options({"subscribePattern": ".*"})
-    look = open_root([str(root)]).look()
-    assert subscribed(pattern, look) == [TopicPartition("t", 0)]
+    pattern = parse_read_options({"subscribePattern": ".*"})
+    look = open_root([str(root)]).snapshot()
+    assert subscribed_partitions(pattern.consumer_strategy, look) == [TopicPartition("t", 0)]
 
 
 def test_a_dry_run_says_what_a_killed_adoption_has_done(tmp_path: Path) -> None:
@@ -165,13 +165,13 @@ def test_until_it_is_done_it_is_a_brokers(tmp_path: Path) -> None:
     adopt.run(None, str(root))
     assert not (root / ADOPTING_FILE).exists()
     with pytest.raises(KlogError, match="has been adopted"):
-        raw.look()
+        raw.snapshot()
     (root / "_klog" / "format.json").unlink()
     with pytest.raises(KlogError, match=r"format\.json: this file is lost"):
-        open_root([str(root)]).look()
+        open_root([str(root)]).snapshot()
     (root / ADOPTING_FILE).write_bytes(b"{}")
     assert offsets(root, COMMITTED) == [0]
-    file = root / "t-0" / segment_name(0, "log")
+    file = root / "t-0" / segment_file_name(0, "log")
     file.write_bytes(WHOLE + transactional(2, 1) + marker(3, 1, COMMIT))
     with pytest.raises(KlogError, match="something changed the directory since"):
         adopt.run(None, str(root))

@@ -10,24 +10,24 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector.log.partition import TopicPartition
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, KlogError, OptionError
 from klog.jobs import adopt, export_log, import_log, merge, verify
-from klog.logformat.control import COMMIT
-from klog.logformat.metadata import encode_partition_metadata
-from klog.logformat.names import segment_name
-from tests.connector.holder import holding
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.broker_files.metadata_files import encode_partition_metadata
+from klog.logformat.producers.control_records import COMMIT
+from tests.connector.kafka_dir.lock_holder import holding
 from tests.corpus import scene
-from tests.encode import marker, transactional
-from tests.jobs.adopted import COMMITTED, UNCOMMITTED, WHOLE, offsets
-from tests.jobs.brokers import (
+from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, WHOLE, offsets
+from tests.jobs.broker_dirs import (
     TOPIC_ID,
     copied,
     logs_of,
     made,
     read_all,
 )
-from tests.jobs.roots import live, state_of
+from tests.jobs.verified_roots import live, state_of
+from tests.support.batch_bytes import marker, transactional
 
 
 def test_a_torn_tail_stays_and_does_not_count(tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_a_torn_tail_stays_and_does_not_count(tmp_path: Path) -> None:
     assert log.offset_for_time(0, 2) == 0
     assert verify.run(None, str(root)).findings == ()
     merge.run(None, str(root), "t")
-    file = root / "t-0" / segment_name(0, "log")
+    file = root / "t-0" / segment_file_name(0, "log")
     file.write_bytes(file.read_bytes() + b"more")
     (finding,) = verify.run(None, str(root)).findings
-    assert (finding.kind, finding.file) == ("size", f"t-0/{segment_name(0, 'log')}")
+    assert (finding.kind, finding.file) == ("size", f"t-0/{segment_file_name(0, 'log')}")
 
 
 @pytest.mark.parametrize("behind", [b"", bytes(4096), b"\x5a" * 300])
@@ -80,7 +80,7 @@ def test_a_torn_tail_before_an_empty_segment(tmp_path: Path, way: str, behind: b
 def test_a_file_that_changes_later_is_named(tmp_path: Path, change: str, level: str) -> None:
     root = made(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
     adopt.run(None, str(root))
-    file = root / "t-0" / segment_name(0, "log")
+    file = root / "t-0" / segment_file_name(0, "log")
     data = file.read_bytes()
     if change == "gone":
         file.unlink()
@@ -134,7 +134,7 @@ def test_a_damaged_batch_is_refused(tmp_path: Path) -> None:
     damaged = bytearray(whole)
     damaged[40] ^= 1
     root = made(tmp_path, {"t-0": {0: bytes(damaged), 10: transactional(10, 1) + marker(11, 1, 1)}})
-    with pytest.raises(CorruptRecordError, match=segment_name(0, "log")):
+    with pytest.raises(CorruptRecordError, match=segment_file_name(0, "log")):
         adopt.run(None, str(root))
     assert klog_is_not_there(root)
 
@@ -163,13 +163,15 @@ def test_what_cannot_be_adopted_is_refused(tmp_path: Path) -> None:
     refused(root, "t-2 and no t-1")
     refused(root, "the controllers' own log", OptionError, topic="__cluster_metadata")
     refused(root, r"no topic tt; did you mean t\?", OptionError, topic="tt")
-    refused(root, "abort or commit", OptionError, open_transactions="perhaps")
+    refused(
+        root, "must be .abort. or .commit., got .perhaps.", OptionError, open_transactions="perhaps"
+    )
     (root / "t-1").mkdir()
     refused(root, "different topic ids")
     (root / "t-1" / "partition.metadata").write_bytes(encode_partition_metadata(TOPIC_ID))
-    (root / "t-0" / f"{segment_name(0, 'log')}.swap").write_bytes(WHOLE)
+    (root / "t-0" / f"{segment_file_name(0, 'log')}.swap").write_bytes(WHOLE)
     refused(root, "a cleaning of the broker's was cut short")
-    refused(root, "is no config", OptionError, config={"retention": "1"})
+    refused(root, "not a topic config", OptionError, config={"retention": "1"})
 
 
 def test_a_directory_that_a_broker_has_is_refused(tmp_path: Path) -> None:

@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 import klog
-from klog.connector.log.entries import joined_aborted
-from klog.connector.log.partition import TopicPartition
+from klog.connector.commit_log.segment_entries import merge_aborted
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError
 from klog.jobs import adopt, compact, merge, verify
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.names import segment_name
-from klog.logformat.transaction_index import NONE_ABORTED, AbortedTransaction, encode_aborted
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.indexes.transaction_index import (
+    NO_ABORTED_TRANSACTIONS,
+    AbortedTransaction,
+    encode_aborted,
+)
+from klog.logformat.producers.control_records import ABORT, COMMIT
 from tests.corpus import Record
-from tests.encode import marker, transactional
-from tests.jobs.adopted import COMMITTED, UNCOMMITTED, offsets
-from tests.jobs.brokers import (
+from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, offsets
+from tests.jobs.broker_dirs import (
     SCENE_NAMES,
     copied,
     made,
@@ -26,7 +29,8 @@ from tests.jobs.brokers import (
     open_ones,
     read_all,
 )
-from tests.jobs.roots import live
+from tests.jobs.verified_roots import live
+from tests.support.batch_bytes import marker, transactional
 
 
 @pytest.mark.parametrize("name", [name for name in SCENE_NAMES if name != "records"])
@@ -73,10 +77,10 @@ def test_transactions_over_segments(tmp_path: Path) -> None:
     assert (report.partitions[0].records, report.partitions[0].aborted) == (2, 3)
     assert read_all([TopicPartition("t", 0)], root) == before
     assert offsets(root, COMMITTED) == [1, 21]
-    assert joined_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
+    assert merge_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
     merge.run(None, str(root), "t")
     assert len(live(root)) < 4
-    assert joined_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
+    assert merge_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
     assert sum(one["record_count"] for one in live(root)) == 2
     assert read_all([TopicPartition("t", 0)], root) == before
     table = klog.open(str(root)).scan("t").read_all()
@@ -86,8 +90,8 @@ def test_transactions_over_segments(tmp_path: Path) -> None:
 def test_what_an_index_alone_calls_aborted_is_hidden(tmp_path: Path) -> None:
     """As a raw read hides it: of a transaction whose marker's segment was lost."""
     root = made(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
-    said = NONE_ABORTED.with_entries([AbortedTransaction(1, 0, 1, 2)])
-    (root / "t-0" / segment_name(0, "txnindex")).write_bytes(encode_aborted(said))
+    said = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(1, 0, 1, 2)])
+    (root / "t-0" / segment_file_name(0, "txnindex")).write_bytes(encode_aborted(said))
     assert offsets(root, COMMITTED) == []
     adopt.run(None, str(root))
     assert offsets(root, COMMITTED) == []

@@ -10,15 +10,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from klog.connector import compiled_kernels
 from klog.errors import OptionError
 from klog.jobs import compact, merge
-from klog.jobs.compacting import workload
-from klog.logformat.cleaning import keys, rewrite
+from klog.jobs.merging import segments_to_merge
+from klog.logformat.cleaning import clean_batches, record_keys
 from tests.corpus.clients import Sent
-from tests.encode import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
-from tests.encode_legacy import plain as legacy_plain
-from tests.encode_legacy import wrapper
-from tests.jobs.compacted import (
+from tests.jobs.compacted_topics import (
     COMPACTED,
     NOW_MS,
     adopted,
@@ -31,12 +29,15 @@ from tests.jobs.compacted import (
     sent_at,
     survivors,
 )
-from tests.jobs.log_of import entries_of, nothing_is_wrong, records, segments, state_of
+from tests.jobs.partition_bytes import entries_of, nothing_is_wrong, records, segments, state_of
 from tests.jobs.written_root import WrittenRoot
-from tests.logformat.cleaning.drawn import START_MS, cuts, logs
-from tests.logformat.cleaning.rounds import Round, cleaned
-from tests.logformat.ways import BY_COLUMNS
-from tests.reading import LEVELS, read_partition
+from tests.logformat.cleaning.cleaning_rounds import Round, cleaned
+from tests.logformat.cleaning.random_logs import START_MS, cuts, logs
+from tests.support.batch_bytes import ABORT, COMMIT, GZIP, Record, batch, marker, transactional
+from tests.support.kernel_choices import NEVER_KERNELS
+from tests.support.legacy_bytes import plain as legacy_plain
+from tests.support.legacy_bytes import wrapper
+from tests.support.reader_rows import LEVELS, read_partition
 
 HOUR_MS = 3_600_000
 
@@ -45,7 +46,7 @@ HOUR_MS = 3_600_000
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read and write records by way of columns, or by loops that numba compiled."""
     if request.param == "columns":
-        monkeypatch.setattr(workload, "CLEANING", BY_COLUMNS)
+        monkeypatch.setattr(compiled_kernels, "CLEANING", NEVER_KERNELS)
     else:
         by_loops(monkeypatch, little_memory=request.param == "little memory")
 
@@ -84,8 +85,8 @@ def test_loops_use_no_columns(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
     def unused(*_: object) -> NoReturn:
         raise AssertionError("columns are made")
 
-    monkeypatch.setattr(keys, "decode_parts", unused)
-    monkeypatch.setattr(rewrite, "decode", unused)
+    monkeypatch.setattr(record_keys, "decode_parts", unused)
+    monkeypatch.setattr(clean_batches, "decode_records", unused)
     by_loops(monkeypatch, little_memory=False)
     run(root)
     monkeypatch.undo()
@@ -177,7 +178,7 @@ def test_a_segment_that_is_both_clean_and_dirty(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A merge of another klog put both into one segment; what is clean stays clean."""
-    monkeypatch.setattr(merge, "_join", lambda *given: True)
+    monkeypatch.setattr(segments_to_merge, "_can_join", lambda *given: True)
     created(root, segment_bytes="100000")
     root.append("t", rows(0, 30, keys=20))
     run(root)
@@ -283,9 +284,9 @@ def test_policies(root: WrittenRoot) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"map_bytes": 1000}, "map bytes is 1000; the least is"),
-        ({"min_dirty_ratio": float("nan")}, "min dirty ratio is nan; it is from 0 to 1"),
-        ({"min_dirty_ratio": 1.5}, "min dirty ratio is 1.5"),
+        ({"map_bytes": 1000}, "map_bytes: must be at least [0-9]+, got 1000"),
+        ({"min_dirty_ratio": float("nan")}, "min_dirty_ratio: must be from 0 to 1, got nan"),
+        ({"min_dirty_ratio": 1.5}, "min_dirty_ratio: must be from 0 to 1, got 1.5"),
     ],
 )
 def test_options_that_cannot_be(root: WrittenRoot, given: dict[str, Any], words: str) -> None:
@@ -294,7 +295,7 @@ def test_options_that_cannot_be(root: WrittenRoot, given: dict[str, Any], words:
 
 
 def test_what_is_no_root_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="is no klog root"):
+    with pytest.raises(OptionError, match="is not a klog root"):
         compact.run(None, str(tmp_path))
 
 

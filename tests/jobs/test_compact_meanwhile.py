@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import garbage
-from klog.connector.log.state import Build, State
-from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.commit_log import topic_vacuum
+from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
 from klog.jobs import compact, merge
-from klog.jobs.compacting import rewriting
-from tests.jobs.compacted import (
+from klog.jobs.compacting import compact_topic, rewrite_segments
+from tests.jobs.compacted_topics import (
     COMPACTED,
     contended,
     created,
@@ -22,7 +24,7 @@ from tests.jobs.compacted import (
     sent_at,
     survivors,
 )
-from tests.jobs.log_of import entries_of, nothing_is_wrong, records, state_of
+from tests.jobs.partition_bytes import entries_of, nothing_is_wrong, records, state_of
 from tests.jobs.written_root import WrittenRoot
 
 
@@ -38,23 +40,25 @@ def test_a_vacuum_between_two_commits(
     """It takes the files of the partition that is not committed yet: that commit must not land."""
     contended(root)
     before = {partition: records(path_of(root), partition) for partition in (0, 1)}
-    commit = TopicLog.commit
+    commit = CommitLog.commit
     done: list[str] = []
 
-    def meanwhile(log: TopicLog, state: State, build: Build, attempt: Attempt) -> State:
+    def meanwhile(
+        log: CommitLog, state: TopicState, build: CommitBuilder, attempt: CommitInfo
+    ) -> TopicState:
         after = commit(log, state, build, attempt)
         if attempt.operation != "vacuum" and not done:
             done.append(attempt.operation)
-            garbage.vacuum(log, Attempt("vacuum", "vacuum", "a test"), grace_ms=0)
+            topic_vacuum.vacuum(log, CommitInfo("vacuum", "vacuum", "a test"), grace_ms=0)
             return log.load(after)
         return after
 
-    monkeypatch.setattr(TopicLog, "commit", meanwhile)
+    monkeypatch.setattr(CommitLog, "commit", meanwhile)
     report = run(root) if job is compact else merge.run(None, root.given)
     assert done
     first, second = report.partitions
     assert first.left == ""
-    assert "vacuum has cleared what was not committed" in second.left
+    assert "vacuum has deleted what was not committed" in second.left
     nothing_is_wrong(path_of(root))
     expected = survivors(before[0]) if job is compact else before[0]
     assert records(path_of(root), 0) == expected
@@ -67,14 +71,14 @@ def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch)
     path = path_of(root)
     before = {partition: records(path, partition) for partition in (0, 1)}
     gone = entries_of(path, 1)[1]["base_offset"]
-    done = rewriting.rewrite
+    done = rewrite_segments.rewrite_group
 
-    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
-        if task.place.partition == 0:
+    def meanwhile(task: rewrite_segments.RewriteTask) -> rewrite_segments.RewrittenGroup:
+        if task.target.partition == 0:
             root.delete_records("t", {1: gone})
         return done(task)
 
-    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    monkeypatch.setattr(compact_topic, "rewrite_group", meanwhile)
     report = run(root)
     told = report.partitions
     assert told[0].left == ""
@@ -95,17 +99,17 @@ def test_a_topic_that_is_made_anew_meanwhile_is_left(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contended(root)
-    done = rewriting.rewrite
+    done = rewrite_segments.rewrite_group
 
-    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+    def meanwhile(task: rewrite_segments.RewriteTask) -> rewrite_segments.RewrittenGroup:
         written = done(task)
         if state_of(path_of(root)).version < 10:
             root.delete("t")
             root.create("t", 2, COMPACTED)
         return written
 
-    monkeypatch.setattr(compact, "rewrite", meanwhile)
-    assert all("made anew meanwhile" in one.left for one in run(root).partitions)
+    monkeypatch.setattr(compact_topic, "rewrite_group", meanwhile)
+    assert all("created again meanwhile" in one.left for one in run(root).partitions)
     assert entries_of(path_of(root)) == []
 
 
@@ -114,16 +118,16 @@ def test_an_append_meanwhile_changes_nothing(
 ) -> None:
     created(root)
     root.append("t", rows(0, 60))
-    done = rewriting.rewrite
+    done = rewrite_segments.rewrite_group
     later = rows(60, 5)
 
-    def meanwhile(task: rewriting.RewriteTask) -> rewriting.Rewritten:
+    def meanwhile(task: rewrite_segments.RewriteTask) -> rewrite_segments.RewrittenGroup:
         written = done(task)
         if state_of(path_of(root)).log_end[0] == 60:
             root.append("t", later)
         return written
 
-    monkeypatch.setattr(compact, "rewrite", meanwhile)
+    monkeypatch.setattr(compact_topic, "rewrite_group", meanwhile)
     before = records(path_of(root))
     (told,) = run(root).partitions
     assert (told.left, told.cleaned_to) == ("", 60)

@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log.committed import CommittedRoot
-from klog.connector.log.partition import TopicPartition
+from klog.connector.commit_log.committed_snapshot import CommittedRoot
+from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError
-from klog.jobs.export_directory import export_directory
-from klog.jobs.export_partition import stage_partition
-from klog.logformat.names import deleted_directory
-from klog.logformat.rolling import RollLimits
-from tests.jobs.exported import NOW_MS, run
+from klog.jobs.exporting.export_directory import open_export_directory
+from klog.jobs.exporting.export_partition import stage_partition
+from klog.logformat.broker_files.file_names import deleted_directory_name
+from klog.logformat.segments.segment_rolling import RollLimits
+from tests.jobs.exported_rows import NOW_MS, run
 from tests.jobs.written_root import WrittenRoot, numbers
+from tests.support.project import PROJECT
 
 
 @pytest.fixture
@@ -38,9 +39,17 @@ def test_killed_at_any_step_it_leaves_nothing_half_and_runs_again(
     for topic in ("t", "u"):
         root.append(topic, numbers(0, 20, NOW_MS))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.jobs.killed", root.given, str(tmp_path / "to"), "t", "u"],
+        [
+            sys.executable,
+            "-m",
+            "tests.jobs.killed_export",
+            root.given,
+            str(tmp_path / "to"),
+            "t",
+            "u",
+        ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=Path(__file__).parents[2],
+        cwd=PROJECT,
         capture_output=True,
         timeout=300,
         check=True,
@@ -61,15 +70,15 @@ def test_a_segment_is_never_held_whole(root: WrittenRoot, tmp_path: Path) -> Non
     del rows
     (tmp_path / "to").mkdir()
     name = TopicPartition("t", 0)
-    partition = CommittedRoot(root.root).look().open([name])[name]
+    partition = CommittedRoot(root.root).snapshot().open([name])[name]
     tracemalloc.start()
     try:
-        target = export_directory(str(tmp_path / "to"))
+        target = open_export_directory(str(tmp_path / "to"))
         done = stage_partition(partition, target, RollLimits(), NOW_MS)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert done.said.size_bytes > 47_000_000
+    assert done.checkpointed.size_bytes > 47_000_000
     assert peak_bytes < 20_000_000
 
 
@@ -78,7 +87,7 @@ def test_a_task_that_outlives_its_export_is_waited_for(root: WrittenRoot, tmp_pa
     root.create("t", 1, {})
     root.append("t", numbers(0, 3, NOW_MS))
     to = tmp_path / "to"
-    staged = to / deleted_directory(
+    staged = to / deleted_directory_name(
         "t", 0, hashlib.blake2b(b"klog export-log t-0", digest_size=16).hexdigest()
     )
     staged.mkdir(parents=True)

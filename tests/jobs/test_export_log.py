@@ -11,21 +11,25 @@ from uuid import uuid1
 import pytest
 
 import klog
-from klog.connector.store.storage import NOTHING_GIVEN
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS
 from klog.errors import OptionError
 from klog.jobs import export_log
-from klog.jobs.export_directory import UNFINISHED
-from klog.logformat import batch as v2
-from klog.logformat.checkpoint import decode_offset_checkpoint, encode_offset_checkpoint
-from klog.logformat.metadata import decode_partition_metadata
-from klog.logformat.partition import load
-from tests.encode import marker, transactional
-from tests.jobs.exported import CHECKPOINTS, NOW_MS, contended, run, same_records
+from klog.jobs.exporting.export_directory import UNFINISHED
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.checkpoint_files import (
+    decode_offset_checkpoint,
+    encode_offset_checkpoint,
+)
+from klog.logformat.broker_files.metadata_files import decode_partition_metadata
+from tests.connector.store.fake_s3 import fake_s3
+from tests.jobs.exported_rows import CHECKPOINTS, NOW_MS, contended, run, same_records
 from tests.jobs.written_root import CONFIG, WrittenRoot, numbers, table
-from tests.kafka.mounted import Where, files
+from tests.kafka.mounted_partitions import Where, files
 from tests.kafka.written_topics import write_transactions
-from tests.reading import LEVELS, read_partition, told_at
-from tests.stores.fake_s3 import fake_s3
+from tests.support.batch_bytes import marker, transactional
+from tests.support.broker_loader.load_partition import load
+from tests.support.reader_rows import LEVELS, read_partition, told_at
 
 
 @pytest.fixture
@@ -68,9 +72,9 @@ def test_uncontended_files_are_the_same_to_the_byte(root: WrittenRoot, tmp_path:
             own, moved = path.read_bytes(), exported[f"{base}.log"]
             assert own != moved
             for one in (own, moved):
-                v2.check_crcs(one, v2.scan(one, 0, len(one)))
+                check_batch_crcs(one, scan_batches(one, 0, len(one)))
             # But for 8 bytes a batch.
-            starts = v2.scan(own, 0, len(own)).starts.tolist()
+            starts = scan_batches(own, 0, len(own)).starts.tolist()
             differ = {number for number in range(len(own)) if own[number] != moved[number]}
             assert differ <= {start + byte for start in starts for byte in range(8)}
             continue
@@ -164,7 +168,7 @@ def test_a_dry_run_writes_nothing(root: WrittenRoot, tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["memory", "s3"])
 def test_any_store_can_be_exported(tmp_path: Path, where: str) -> None:
     with fake_s3() as fake:
-        storage = fake.storage() if where == "s3" else NOTHING_GIVEN
+        storage = fake.storage() if where == "s3" else NO_STORAGE_OPTIONS
         given = "s3://bucket/root" if where == "s3" else f"memory://{uuid1().hex}"
         contended(WrittenRoot(given, storage))
         report = export_log.run(None, given, ["t"], str(tmp_path / "to"), storage=storage)

@@ -9,10 +9,10 @@ import pytest
 from klog.cli import main
 from klog.errors import OptionError
 from klog.jobs import adopt, export_log
-from klog.logformat.control import ABORT
-from tests.encode import marker, plain, transactional
-from tests.jobs.brokers import made, names_of, open_ones
-from tests.reading import read_partition
+from klog.logformat.producers.control_records import ABORT
+from tests.jobs.broker_dirs import made, names_of, open_ones
+from tests.support.batch_bytes import marker, plain, transactional
+from tests.support.reader_rows import read_partition
 
 NOW_MS = 1_800_000_000_000
 LOG = plain(0) + transactional(1, 7) + transactional(2, 8) + marker(3, 9, ABORT) + plain(4)
@@ -60,7 +60,7 @@ def test_it_is_refused_where_nothing_is_said(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=words):
         export_log.run(None, root, "t", str(tmp_path / "to"))
     assert not list((tmp_path / "to").glob("t-*"))
-    with pytest.raises(OptionError, match="open_transactions is 'abort'; end it can be"):
+    with pytest.raises(OptionError, match="open_transactions: must be 'end', got 'abort'"):
         export_log.run(None, root, "t", str(tmp_path / "to"), open_transactions="abort")
 
 

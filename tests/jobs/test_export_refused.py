@@ -11,15 +11,18 @@ import pytest
 import klog
 from klog.errors import CorruptRecordError, KlogError, OptionError
 from klog.jobs import export_log, verify
-from klog.jobs.export_directory import UNFINISHED
-from klog.logformat import batch as v2
-from klog.logformat.checkpoint import decode_offset_checkpoint, encode_offset_checkpoint
-from klog.logformat.metadata import encode_partition_metadata
-from tests.connector.holder import holding
-from tests.encode import transactional
-from tests.jobs.exported import CHECKPOINTS, NOW_MS, contended, run, same_records
+from klog.jobs.exporting.export_directory import UNFINISHED
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.checkpoint_files import (
+    decode_offset_checkpoint,
+    encode_offset_checkpoint,
+)
+from klog.logformat.broker_files.metadata_files import encode_partition_metadata
+from tests.connector.kafka_dir.lock_holder import holding
+from tests.jobs.exported_rows import CHECKPOINTS, NOW_MS, contended, run, same_records
 from tests.jobs.written_root import WrittenRoot, numbers
-from tests.kafka.mounted import files
+from tests.kafka.mounted_partitions import files
+from tests.support.batch_bytes import transactional
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def flipped(data: bytes) -> bytes:
 
 def beyond(data: bytes) -> bytes:
     """Give the last batch an offset that is not its segment's: outside its CRC."""
-    start = int(v2.scan(data, 0, len(data)).starts[-1])
+    start = int(scan_batches(data, 0, len(data)).starts[-1])
     offset = int.from_bytes(data[start : start + 8], "big") + 1000
     return data[:start] + offset.to_bytes(8, "big") + data[start + 8 :]
 
@@ -58,7 +61,7 @@ def retimed(data: bytes) -> bytes:
         (lambda data: data[:-1], r"it has \d+ bytes, its commit says \d+, from offset 500 on"),
         (lambda data: data[:-20] + bytes(20), r"CRC-32C is 0x.*, from offset [5-9]\d\d on"),
         (lambda data: bytes(len(data)), r"batch length 0 is below .*, from offset 500 on"),
-        (beyond, r"reaches behind the segment's last offset.*, from offset [5-9]\d\d on"),
+        (beyond, r"ends after the segment's last offset.*, from offset [5-9]\d\d on"),
         (retimed, r"it is not the file that was committed, from offset 500 on"),
         (None, r"the file is missing.*, from offset 500 on|the file is missing"),
     ],
@@ -98,7 +101,7 @@ def test_what_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
         (root.given, ["t"], str(tmp_path / "file"), "is a file"),
         (root.given, ["u"], str(tmp_path / "to"), "there is no topic u"),
         (root.given, ["t", "../t"], str(tmp_path / "to"), "no topic name"),
-        (str(tmp_path / "raw"), [], str(tmp_path / "to"), "is no klog root"),
+        (str(tmp_path / "raw"), [], str(tmp_path / "to"), "is not a klog root"),
     ):
         with pytest.raises(OptionError, match=said):
             export_log.run(None, given, topics, to)

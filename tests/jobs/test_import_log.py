@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 
 import klog
 from klog.cli import main
-from klog.connector.log.root import find_root
-from klog.connector.store.storage import NOTHING_GIVEN
+from klog.connector.commit_log.root_discovery import find_root
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS
 from klog.errors import CorruptRecordError, KlogError, OptionError
 from klog.jobs import adopt, export_log, import_log, merge, verify
-from klog.jobs.tasks import try_tasks
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.names import segment_name
+from klog.jobs.shared.job_tasks import try_tasks
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from tests.connector.store.fake_s3 import fake_s3
 from tests.corpus import scene
-from tests.encode import marker, transactional
-from tests.jobs.brokers import (
+from tests.jobs.broker_dirs import (
     BY_SCENE,
     TOPIC_ID,
     Killed,
@@ -41,8 +41,8 @@ from tests.jobs.brokers import (
     read_all,
     scene_of,
 )
-from tests.jobs.roots import live, root_of, state_of
-from tests.stores.fake_s3 import fake_s3
+from tests.jobs.verified_roots import live, root_of, state_of
+from tests.support.batch_bytes import marker, transactional
 
 SAME = (
     "partition", "base_offset", "next_offset", "size_bytes", "crc32c", "record_count",
@@ -115,7 +115,7 @@ def test_from_any_store_to_any(tmp_path: Path, where: str) -> None:
         for path in sorted(source.rglob("*")):
             archive.write(path, f"log/{path.relative_to(source)}")
     with fake_s3() as fake:
-        storage = fake.storage() if where == "s3" else NOTHING_GIVEN
+        storage = fake.storage() if where == "s3" else NO_STORAGE_OPTIONS
         given = "s3://bucket/root" if where == "s3" else f"memory://{uuid1().hex}"
         source_url = f"zip://log::{tmp_path / 'log.zip'}"
         report = import_log.run(None, given, source=source_url, storage=storage)
@@ -164,7 +164,7 @@ def test_it_is_not_copied_again(tmp_path: Path) -> None:
         "it was imported before"
     ] * 2
     more = transactional(2, 1) + marker(3, 1, COMMIT)
-    (source / "t-0" / segment_name(0, "log")).write_bytes(COMMITTED + more)
+    (source / "t-0" / segment_file_name(0, "log")).write_bytes(COMMITTED + more)
     with pytest.raises(KlogError, match="up to offset 2, and the broker's ends at 4 now"):
         import_log.run(None, str(root), source=str(source))
 
@@ -190,7 +190,7 @@ def test_another_topic_of_the_name_is_refused(tmp_path: Path) -> None:
     (source / "t-0" / "partition.metadata").unlink()
     import_log.run(None, str(tmp_path / "other"), source=str(source))
     assert import_log.run(None, str(tmp_path / "other"), source=str(source)).partitions[0].left
-    (source / "t-0" / segment_name(0, "log")).write_bytes(COMMITTED + transactional(2, 1))
+    (source / "t-0" / segment_file_name(0, "log")).write_bytes(COMMITTED + transactional(2, 1))
     with pytest.raises(KlogError, match="with other segments"):
         import_log.run(None, str(tmp_path / "other"), source=str(source), open_transactions="abort")
 
@@ -200,15 +200,15 @@ def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.M
     root = tmp_path / "root"
 
     def late(*given: Any) -> Iterator[Any]:
-        monkeypatch.setattr("klog.jobs.import_log.try_tasks", try_tasks)
+        monkeypatch.setattr("klog.jobs.importing.import_topics.try_tasks", try_tasks)
         import_log.run(None, str(root), source=str(source))
         return try_tasks(*given)
 
-    monkeypatch.setattr("klog.jobs.import_log.try_tasks", late)
+    monkeypatch.setattr("klog.jobs.importing.import_topics.try_tasks", late)
     report = import_log.run(None, str(root), source=str(source))
     failure = report.partitions[0].failure
     assert failure is not None
-    assert "topic t: partition 0 was written to meanwhile" in failure.what
+    assert "topic t: partition 0 was written to meanwhile" in failure.reason
     assert report.exit_code == 1
     assert len(live(root)) == 1
 
@@ -216,7 +216,7 @@ def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.M
 def test_a_partition_that_was_written_to_first_is_no_import(tmp_path: Path) -> None:
     """One that was left for its damage has no record; what is written there has its offsets."""
     source = made(tmp_path / "log", {"t-0": {0: COMMITTED}, "t-1": {0: COMMITTED}})
-    file, root = source / "t-1" / segment_name(0, "log"), tmp_path / "root"
+    file, root = source / "t-1" / segment_file_name(0, "log"), tmp_path / "root"
     whole = file.read_bytes()
     file.write_bytes(bytes([*whole[:66], whole[66] ^ 1, *whole[67:]]))
     assert import_log.run(None, str(root), source=str(source)).exit_code == 1
@@ -230,7 +230,7 @@ def test_a_damaged_segment_ends_only_its_own_partition(tmp_path: Path) -> None:
     """The others are imported; the damaged one is, when its file is whole again."""
     logs = {0: COMMITTED, 2: transactional(2, 1) + marker(3, 1, COMMIT)}
     source = made(tmp_path / "log", {f"t-{number}": logs for number in range(3)})
-    file, root = source / "t-1" / segment_name(0, "log"), tmp_path / "root"
+    file, root = source / "t-1" / segment_file_name(0, "log"), tmp_path / "root"
     whole = file.read_bytes()
     file.write_bytes(bytes([*whole[:66], whole[66] ^ 1, *whole[67:]]))
     report = import_log.run(None, str(root), source=str(source))
@@ -262,8 +262,8 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         import_log.run(None, str(tmp_path / "other"), source=str(root))
     data = bytearray(COMMITTED)
     data[40] ^= 1
-    (source / "t-0" / segment_name(0, "log")).write_bytes(bytes(data) + COMMITTED)
-    with pytest.raises(CorruptRecordError, match=segment_name(0, "log")):
+    (source / "t-0" / segment_file_name(0, "log")).write_bytes(bytes(data) + COMMITTED)
+    with pytest.raises(CorruptRecordError, match=segment_file_name(0, "log")):
         import_log.run(None, str(tmp_path / "other"), source=str(source))
 
 

@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 
 from klog.errors import OptionError
 from klog.jobs import merge
-from klog.jobs.grouping import Limits
-from klog.jobs.merging.report import MergeReport
-from klog.logformat.index import MAX_RELATIVE_OFFSET
-from klog.logformat.producers import ProducerState
-from klog.logformat.topic_config import read_topic_config
+from klog.jobs.merging import merge_topic, segments_to_merge
+from klog.jobs.merging.merge_report import MergeReport
+from klog.jobs.shared.segment_grouping import SegmentLimits
+from klog.logformat.indexes.abstract_index import MAX_RELATIVE_OFFSET
+from klog.logformat.producers.producer_state import ProducerState
+from klog.logformat.topic_config import parse_topic_config
 from tests.corpus.clients import Sent
-from tests.encode import GZIP, Record
-from tests.encode_legacy import plain as legacy_plain
-from tests.encode_legacy import wrapper
-from tests.jobs.log_of import entries_of, nothing_is_wrong, records, segments, state_of
+from tests.jobs.partition_bytes import entries_of, nothing_is_wrong, records, segments, state_of
 from tests.jobs.written_root import WrittenRoot, numbers
-from tests.logformat.cleaning.rounds import next_offset, scan
+from tests.logformat.cleaning.cleaning_rounds import next_offset, scan
+from tests.support.batch_bytes import GZIP, Record
+from tests.support.legacy_bytes import plain as legacy_plain
+from tests.support.legacy_bytes import wrapper
 
 NOW_MS = 1_700_000_000_000
 CONFIG = {"segment.bytes": "6000", "index.interval.bytes": "100"}
@@ -118,7 +119,7 @@ def test_a_stream_stays_at_few_segments(root: WrittenRoot) -> None:
     nothing_is_wrong(path_of(root))
 
 
-LIMITS = Limits(1000, 80, span_ms=1000)
+LIMITS = SegmentLimits(1000, 80, span_ms=1000)
 
 
 def entry_of(
@@ -168,13 +169,18 @@ def entry_of(
     ],
 )
 def test_groups(entries: Any, expected: list[tuple[int, int]]) -> None:
-    assert [(one.start, one.stop) for one in merge.groups(entries, LIMITS)] == expected
+    assert [
+        (one.start, one.stop) for one in segments_to_merge.groups_to_merge(entries, LIMITS)
+    ] == expected
 
 
 def test_none_reaches_across_what_was_cleaned() -> None:
     entries = [entry_of(5, 10 * n, 10 * n + 10) for n in range(4)]
-    assert merge.groups(entries, LIMITS, cleaned_to=20) == [slice(0, 2), slice(2, 4)]
-    assert merge.groups(entries, LIMITS, cleaned_to=40) == [slice(0, 4)]
+    assert segments_to_merge.groups_to_merge(entries, LIMITS, cleaned_to=20) == [
+        slice(0, 2),
+        slice(2, 4),
+    ]
+    assert segments_to_merge.groups_to_merge(entries, LIMITS, cleaned_to=40) == [slice(0, 4)]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +194,7 @@ def test_none_reaches_across_what_was_cleaned() -> None:
     ],
 )
 def test_old_records_are_not_kept_by_young_ones(config: dict[str, str], span_ms: int) -> None:
-    assert merge.limits_of(read_topic_config(config)).span_ms == span_ms
+    assert segments_to_merge.merge_limits(parse_topic_config(config)).span_ms == span_ms
 
 
 @settings(max_examples=60)
@@ -197,7 +203,7 @@ def test_segments_halve_from_one_to_the_next(sizes: list[int]) -> None:
     """What is left is full, or at least twice what is behind it: so there are few."""
     entries = [entry_of(size, n, n + 1) for n, size in enumerate(sizes)]
     left, done = [], 0
-    for some in merge.groups(entries, LIMITS):
+    for some in segments_to_merge.groups_to_merge(entries, LIMITS):
         left += sizes[done : some.start]
         left.append(sum(sizes[some]))
         done = some.stop
@@ -225,14 +231,14 @@ def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch)
     before = records(path, 0)
     kept = b"".join(segments(path, 1))
     gone = entries_of(path, 1)[1]["base_offset"]
-    done = merge.merge
+    done = merge_topic.merge_group
 
-    def meanwhile(task: merge.MergeTask) -> Any:
+    def meanwhile(task: merge_topic.MergeTask) -> Any:
         if task.partition == 0:
             root.delete_records("t", {1: gone})
         return done(task)
 
-    monkeypatch.setattr(merge, "merge", meanwhile)
+    monkeypatch.setattr(merge_topic, "merge_group", meanwhile)
     told = run(root).partitions
     assert told[0].left == ""
     assert "another job was faster" in told[1].left
@@ -267,5 +273,5 @@ def test_a_damaged_segment_ends_only_its_own_partition(root: WrittenRoot) -> Non
 def test_what_is_not_there_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="nothere"):
         run(root, "nothere")
-    with pytest.raises(OptionError, match="is no klog root"):
+    with pytest.raises(OptionError, match="is not a klog root"):
         merge.run(None, str(tmp_path / "other"))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import klog
-from klog.connector.log import cleaning
+from klog.connector.commit_log import checkpoint_writer
 from klog.jobs import compact, export_log, import_log, merge, repair, retain, verify
 from tests.corpus.clients import Sent
-from tests.jobs.lost import TOPIC, lose_commits
+from tests.jobs.lost_files import TOPIC, lose_commits
 from tests.jobs.written_root import WrittenRoot
 
 NOW_MS = 1_700_000_000_000
@@ -52,7 +52,7 @@ def test_readers_skip_it(root: WrittenRoot) -> None:
 
 
 def test_a_load_from_a_checkpoint_knows_it(root: WrittenRoot) -> None:
-    cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     lose_commits(root, 0, 1, 2)
     assert len(root.state(TOPIC).holes) == 1
     assert offsets(root.given) == OFFSETS

@@ -8,10 +8,11 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from klog.connector.log import cleaning
+from klog.connector.commit_log import checkpoint_writer
 from klog.jobs import repair, verify
+from klog.jobs.repairing.repair_topic import put_plan, repair_topic
 from tests.corpus.clients import Sent
-from tests.jobs.lost import TOPIC, lose_commits, written
+from tests.jobs.lost_files import TOPIC, lose_commits, written
 from tests.jobs.written_root import WrittenRoot
 
 
@@ -62,18 +63,18 @@ def test_what_is_gone_becomes_a_hole(root: WrittenRoot) -> None:
     assert (hole.partition, hole.base_offset, hole.next_offset) == (1, 2, 6)
     assert after.log_end == before.log_end
     assert verify.run(None, root.given).findings == ()
-    cleaning.write_checkpoint(root.root.log(TOPIC), after)
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), after)
     assert root.root.log(TOPIC).load_cold(None).holes == after.holes
 
 
 @pytest.mark.parametrize("lost", [(2,), (0, 1, 3), (5,), (0, 1, 2, 3, 4, 5)])
 def test_a_checkpoint_above_raises_the_boundary(root: WrittenRoot, lost: tuple[int, ...]) -> None:
     log, before = root.root.log(TOPIC), root.state(TOPIC)
-    cleaning.write_checkpoint(log, before)
+    checkpoint_writer.write_checkpoint(log, before)
     lose_commits(root, *lost)
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
-    assert log.boundary() == 5
+    assert log.last_expired_version() == 5
     assert root.state(TOPIC).log_end == before.log_end
     root.append(TOPIC, [Sent(None, b"x")])
     assert root.state(TOPIC).version == 7  # The fence is version 6.
@@ -95,7 +96,7 @@ def test_two_files_that_fit_are_not_guessed_between(root: WrittenRoot) -> None:
     assert repair.run(None, root.given, use=[chosen], dry_run=False).exit_code == 1
     report = repair.run(None, root.given, TOPIC, use=[chosen], declare_holes=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
-    assert report.topics[TOPIC].left == (f"orders-1/{other.name}",)
+    assert report.topics[TOPIC].not_added == (f"orders-1/{other.name}",)
     assert chosen in seen.load().segments["file"].to_pylist()
 
 
@@ -111,10 +112,10 @@ def test_a_commit_that_others_put_meanwhile_is_planned_on(root: WrittenRoot) -> 
     root.append(TOPIC, [Sent(None, b"x")], 1)
     lose_commits(root, 2, 3)
     log = root.root.log(TOPIC)
-    plan = repair.repair_topic(log)
-    assert repair.repair_topic(log, dry_run=False).commits
+    plan = repair_topic(log)
+    assert repair_topic(log, dry_run=False).commits
     before = log.load()
-    assert not repair._put(log, plan)
+    assert not put_plan(log, plan)
     assert log.load_cold(None).writes == before.writes
 
 

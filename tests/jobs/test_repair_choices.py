@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import cleaning, operations
-from klog.connector.log.topic_log import Attempt
-from klog.connector.log.topics import Topics
+from klog.connector.commit_log import (
+    checkpoint_writer,
+    rewrite_commit,
+)
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.errors import CommitConflictError, OptionError
 from klog.jobs import merge, repair, verify
-from klog.jobs.repairing.topic_changes import NEVER_EXPIRES
+from klog.jobs.repairing.lost_topic_changes import NEVER_EXPIRES
 from tests.corpus.clients import Sent
-from tests.jobs.lost import TOPIC, append, lose_commits, written
+from tests.jobs.lost_files import TOPIC, append, lose_commits, written
 from tests.jobs.written_root import CONFIG, WrittenRoot
 
 ID = "BAAAAAAAAAAAAAAAAAAAAA"
@@ -96,7 +99,7 @@ def test_choices_are_about_one_topic(root: WrittenRoot) -> None:
 
 
 def test_lost_partitions_are_given_again(root: WrittenRoot) -> None:
-    Topics(root.root).add_partitions(TOPIC, 4)
+    TopicAdmin(root.root).add_partitions(TOPIC, 4)
     lost = root.state(TOPIC).version
     append(root, 1, 3)
     before = root.state(TOPIC)
@@ -128,7 +131,7 @@ def test_a_quiet_partition_is_left_out_on_demand(root: WrittenRoot) -> None:
     known = log.load(known)
     lose_commits(root, 5)
     report = repair.run(None, root.given, TOPIC, declare_holes=True, dry_run=False)
-    assert (report.exit_code, report.topics[TOPIC].left) == (0, (file,))
+    assert (report.exit_code, report.topics[TOPIC].not_added) == (0, (file,))
     assert report.as_json()["topics"][TOPIC]["notAdded"] == [file]
     root.append(TOPIC, [Sent(None, b"stale")], 0, seen=known)
     assert root.state(TOPIC).log_end[0] == 5
@@ -154,7 +157,7 @@ def test_a_hole_is_declared_only_where_nothing_may_fill_it(root: WrittenRoot) ->
 def test_a_segment_that_is_older_than_the_checkpoint_is_added(root: WrittenRoot) -> None:
     seen = root.state(TOPIC)
     append(root, 1, 0)
-    cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     root.append(TOPIC, [Sent(None, b"late")], 0, seen=seen)
     append(root, 1, 0)
     before = root.state(TOPIC)
@@ -246,7 +249,7 @@ def test_a_merge_that_began_before_the_repair_is_refused(root: WrittenRoot) -> N
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
     inputs = [row for row in known.segments.to_pylist() if row["partition"] == 1]
     files = [row["file"] for row in inputs]
-    build = operations.replace_segments(known.topic_id, known.version, files, [], {})
+    build = rewrite_commit.replace_segments(known.topic_id, known.version, files, [], {})
     with pytest.raises(CommitConflictError):
-        log.commit(known, build, Attempt("merge", "merge", "a test"))
+        log.commit(known, build, CommitInfo("merge", "merge", "a test"))
     assert verify.run(None, root.given).findings == ()

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import cleaning
-from klog.connector.log.root import FORMAT_FILE, find_root
-from klog.connector.log.state import State
+from klog.connector.commit_log import checkpoint_writer
+from klog.connector.commit_log.root_discovery import FORMAT_FILE, find_root
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError, OptionError
 from klog.jobs import repair, verify
-from tests.jobs.lost import TOPIC, append, lose_commits, lose_description, lose_format, written
+from tests.jobs.lost_files import (
+    TOPIC,
+    append,
+    lose_commits,
+    lose_description,
+    lose_format,
+    written,
+)
 from tests.jobs.written_root import WrittenRoot
 
 
@@ -38,7 +45,7 @@ def test_topic_json_is_put_as_it_was(root: WrittenRoot) -> None:
     assert files(root) == before
 
 
-def is_same(one: State, other: State) -> bool:
+def is_same(one: TopicState, other: TopicState) -> bool:
     """Return whether only the fence of a repair tells states apart."""
     return one.segments.equals(other.segments) and one.log_end == other.log_end
 
@@ -46,7 +53,7 @@ def is_same(one: State, other: State) -> bool:
 @pytest.mark.parametrize("lost", ["tail", "checkpoint alone"])
 def test_topic_json_is_put_though_commits_are_lost_too(root: WrittenRoot, lost: str) -> None:
     before = root.state(TOPIC)
-    cleaning.write_checkpoint(root.root.log(TOPIC), before)
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), before)
     lose_commits(root, *(range(6) if lost == "checkpoint alone" else [4, 5]))
     lose_description(root)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
@@ -90,7 +97,7 @@ def test_the_cluster_id_of_an_adopted_root_is_its_brokers(root: WrittenRoot) -> 
 def test_all_is_lost_but_a_checkpoint(root: WrittenRoot) -> None:
     """What a lifecycle rule by age leaves of an old root."""
     before = root.state(TOPIC)
-    cleaning.write_checkpoint(root.root.log(TOPIC), before)
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), before)
     lose_format(root)
     lose_description(root)
     lose_commits(root, *range(6))
@@ -103,7 +110,7 @@ def test_all_is_lost_but_a_checkpoint(root: WrittenRoot) -> None:
 
 def test_a_directory_that_is_no_klog_root_is_refused(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
-    with pytest.raises(OptionError, match="no klog root"):
+    with pytest.raises(OptionError, match="is not a klog root"):
         repair.run(None, str(tmp_path), dry_run=False)
     assert [path.name for path in tmp_path.iterdir()] == ["orders-0"]
 
@@ -111,5 +118,5 @@ def test_a_directory_that_is_no_klog_root_is_refused(tmp_path: Path) -> None:
 def test_a_directory_that_is_being_adopted_is_refused(tmp_path: Path) -> None:
     (tmp_path / "_klog/topics").mkdir(parents=True)
     (tmp_path / "_klog/adopting.json").write_text("{}")
-    with pytest.raises(OptionError, match="no klog root"):
+    with pytest.raises(OptionError, match="is not a klog root"):
         repair.run(None, str(tmp_path), dry_run=False)

@@ -10,16 +10,21 @@ from pathlib import Path
 import pytest
 
 import klog
-from klog.connector.log import cleaning, operations, sidecar
-from klog.connector.log.commit import Actions
-from klog.connector.log.root import now_ms
-from klog.connector.log.state import Build, State
-from klog.connector.log.topic_log import Attempt
-from klog.connector.log.topics import Topics
+from klog.connector.commit_log import (
+    checkpoint_writer,
+    commit_checks,
+    commit_sidecar,
+)
+from klog.connector.commit_log.commit import Actions
+from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.jobs import merge, repair, vacuum, verify
 from tests.corpus.clients import Sent
-from tests.jobs.lost import TOPIC, append, lose_commits
+from tests.jobs.lost_files import TOPIC, append, lose_commits
 from tests.jobs.written_root import WrittenRoot
 
 Lose = Callable[[WrittenRoot], str]
@@ -111,7 +116,7 @@ def a_topic_made_again_whose_delete_is_lost(root: WrittenRoot) -> str:
 
 
 def a_partition_that_a_lost_commit_made(root: WrittenRoot) -> str:
-    Topics(root.root).add_partitions(TOPIC, 3)
+    TopicAdmin(root.root).add_partitions(TOPIC, 3)
     append(root, 1, 2)
     (file,) = added_by(root, 6)
     append(root, 1, 0)
@@ -120,7 +125,7 @@ def a_partition_that_a_lost_commit_made(root: WrittenRoot) -> str:
 
 
 def the_last_commits_above_a_checkpoint(root: WrittenRoot) -> str:
-    cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     for _ in range(3):
         append(root, 1, 0)
     file = added_by(root, 7)[0]
@@ -268,7 +273,7 @@ def test_choices_that_nothing_needs_are_told(root: WrittenRoot, given: dict[str,
 def test_one_topic_does_not_hide_another(root: WrittenRoot) -> None:
     root.create("other", 1)
     log = root.root.log("other")
-    name = cleaning.write_checkpoint(log, root.state("other"))
+    name = checkpoint_writer.write_checkpoint(log, root.state("other"))
     path = Path(log.paths.checkpoint(name))
     Path(
         log.paths.checkpoint(name).replace(f"{name.version:020}", f"{name.version + 1:020}")
@@ -280,7 +285,7 @@ def test_one_topic_does_not_hide_another(root: WrittenRoot) -> None:
 
 
 def test_last_commits_that_are_lost_too_are_discarded_only_when_told(root: WrittenRoot) -> None:
-    cleaning.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
+    checkpoint_writer.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     for _ in range(3):
         append(root, 1, 0)
     lose_commits(root, 4, 5, 6, 7)
@@ -305,12 +310,12 @@ def test_a_writer_that_a_lost_vacuum_overtook_is_refused(root: WrittenRoot) -> N
     lose_commits(root, 7)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
     with pytest.raises(KlogError, match="vacuum"):
-        log.commit(log.load(), check_birth_of(known.version), Attempt("w", "append", "a test"))
+        log.commit(log.load(), check_birth_of(known.version), CommitInfo("w", "append", "a test"))
 
 
-def check_birth_of(birth: int) -> Build:
-    def build(state: State) -> Actions:
-        operations.check_birth(state, birth)
+def check_birth_of(birth: int) -> CommitBuilder:
+    def build(state: TopicState) -> Actions:
+        commit_checks.check_base_version(state, birth)
         return Actions()
 
     return build
@@ -341,13 +346,13 @@ def test_a_loss_below_the_hole_of_an_earlier_repair(root: WrittenRoot) -> None:
 
 
 def test_a_large_commit_has_a_sidecar(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sidecar, "MOST_JSON_BYTES", 100)
+    monkeypatch.setattr(commit_sidecar, "MAX_JSON_BYTES", 100)
     append(root, 1, 0)
     before = root.state(TOPIC)
     lose_commits(root, 3)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
     assert root.state(TOPIC).segments.equals(before.segments)
-    commit = root.root.log(TOPIC).read_alone(3)
+    commit = root.root.log(TOPIC).read_without_sidecar(3)
     assert commit is not None
     assert commit.sidecar is not None
 

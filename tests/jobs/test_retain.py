@@ -10,18 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from klog.connector.log import entries, operations, topic_log
-from klog.connector.log.commit import Actions
-from klog.connector.log.state import Build, State
-from klog.connector.log.topic_log import TopicLog
+from klog.connector.commit_log import commit_builders, commit_log, segment_entries
+from klog.connector.commit_log.commit import Actions
+from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OptionError
 from klog.jobs import compact, merge, retain
-from klog.jobs.retain import RetainReport
-from klog.logformat.topic_config import read_topic_config
-from tests.commits.logs import entry
+from klog.jobs.merging import segments_to_merge
+from klog.jobs.retaining import expired_segments
+from klog.jobs.retaining.retain_report import RetainReport
+from klog.logformat.topic_config import parse_topic_config
 from tests.corpus.clients import Sent
-from tests.jobs.log_of import entries_of, nothing_is_wrong, records, state_of
+from tests.jobs.partition_bytes import entries_of, nothing_is_wrong, records, state_of
 from tests.jobs.written_root import WrittenRoot
+from tests.support.segment_entry import entry_of
 
 NOW_MS = 1_700_000_000_000
 NONE = -1
@@ -42,9 +45,9 @@ def run(root: WrittenRoot, topic: Any = None, now_ms: int = NOW_MS, **more: Any)
 
 def table(*segments: tuple[int, int]) -> pa.Table:
     """Make segments of (size in bytes, largest time)."""
-    return entries.table_of(
+    return segment_entries.to_table(
         {
-            **entry(f"t-0/{n:020}.log", 0, 10 * n, 10 * n + 10),
+            **entry_of(f"t-0/{n:020}.log", 0, 10 * n, 10 * n + 10),
             "size_bytes": size,
             "max_timestamp_ms": latest,
         }
@@ -91,7 +94,10 @@ def table(*segments: tuple[int, int]) -> pa.Table:
     ],
 )
 def test_what_goes(segments: Any, retention_ms: int, retention_bytes: int, expected: int) -> None:
-    assert retain.expired(table(*segments), retention_ms, retention_bytes, 1000) == expected
+    assert (
+        expired_segments.count_expired(table(*segments), retention_ms, retention_bytes, 1000)
+        == expected
+    )
 
 
 def written(root: WrittenRoot, **config: str) -> None:
@@ -187,14 +193,14 @@ def test_a_merge_meanwhile_changes_nothing(
 ) -> None:
     """What is merged across the new log start stays, and reads from there on."""
     written(root, retention_ms="10000")
-    monkeypatch.setattr(merge, "_SHARE_OF_RETENTION", 1)
-    done = operations.delete_records
+    monkeypatch.setattr(segments_to_merge, "_RETENTION_DIVISOR", 1)
+    done = commit_builders.delete_records
 
     def meanwhile(topic_id: str, starts: Any) -> Any:
         merge.run(None, root.given)
         return done(topic_id, starts)
 
-    monkeypatch.setattr(operations, "delete_records", meanwhile)
+    monkeypatch.setattr(commit_builders, "delete_records", meanwhile)
     run(root, now_ms=NOW_MS + 12_001)
     after = state_of(path_of(root))
     assert after.log_start == (9, 9)
@@ -213,14 +219,14 @@ def test_what_was_committed_is_told(
     start = planned.log_start + 1 if higher else own[0]["next_offset"]
     rest = [one for one in own if start < one["next_offset"] <= planned.log_start]
     assert bool(rest) != higher
-    commit = TopicLog.commit
+    commit = CommitLog.commit
 
-    def meanwhile(log: TopicLog, *given: Any) -> State:
+    def meanwhile(log: CommitLog, *given: Any) -> TopicState:
         monkeypatch.undo()
         root.delete_records("t", {0: start})
         return commit(log, *given)
 
-    monkeypatch.setattr(TopicLog, "commit", meanwhile)
+    monkeypatch.setattr(CommitLog, "commit", meanwhile)
     told = {one.partition: one for one in run(root, now_ms=NOW_MS + 12_001).partitions}
     assert told[1].segments == planned.segments
     if higher:
@@ -238,14 +244,14 @@ def test_a_topic_that_goes_meanwhile_stops_no_other(
     for topic in ("a", "b"):
         root.create(topic, 1, {"retention.ms": "1000"})
         root.append(topic, [Sent(b"k", b"v", NOW_MS)])
-    done = operations.delete_records
+    done = commit_builders.delete_records
 
     def meanwhile(topic_id: str, starts: Any) -> Any:
         if root.state("a").topic_id == topic_id:
             root.delete("a")
         return done(topic_id, starts)
 
-    monkeypatch.setattr(operations, "delete_records", meanwhile)
+    monkeypatch.setattr(commit_builders, "delete_records", meanwhile)
     report = run(root, now_ms=NOW_MS + 1001)
     assert [one.topic for one in report.partitions] == ["b"]
     assert report.exit_code == 0
@@ -263,12 +269,12 @@ def test_a_commit_that_fails_is_told_and_stops_no_other(
         root.create(topic, 1, {"retention.ms": "1000"})
         root.append(topic, [Sent(b"k", b"v", NOW_MS)])
     path, before = path_of(root), state_of(path_of(root), "a")
-    done = operations.delete_records
+    done = commit_builders.delete_records
 
-    def contended(topic_id: str, starts: Any) -> Build:
+    def contended(topic_id: str, starts: Any) -> CommitBuilder:
         build = done(topic_id, starts)
 
-        def behind_others(state: State) -> Actions | None:
+        def behind_others(state: TopicState) -> Actions | None:
             if state.topic_id == before.topic_id and is_raced:
                 root.append("a", [Sent(b"k", b"v", NOW_MS + 2000)])
             elif state.topic_id == before.topic_id:
@@ -277,13 +283,13 @@ def test_a_commit_that_fails_is_told_and_stops_no_other(
 
         return behind_others
 
-    monkeypatch.setattr(topic_log, "MAX_COMMITS", 3)
-    monkeypatch.setattr(operations, "delete_records", contended)
+    monkeypatch.setattr(commit_log, "MAX_COMMITS", 3)
+    monkeypatch.setattr(commit_builders, "delete_records", contended)
     report = run(root, now_ms=NOW_MS + 1001)
     told, other = report.partitions
     assert (told.topic, other.topic, other.failure) == ("a", "b", None)
     assert told.failure is not None
-    assert words in told.failure.what
+    assert words in told.failure.reason
     assert (report.exit_code, report.topics) == (1, 1)
     assert state_of(path, "b").log_start == (1,)
     *lines, total = report.lines()
@@ -297,9 +303,9 @@ def test_a_commit_that_fails_is_told_and_stops_no_other(
 
 def test_a_hundred_thousand_segments_take_no_time() -> None:
     count = 25_000
-    segments = entries.table_of(
+    segments = segment_entries.to_table(
         {
-            **entry(f"t-{partition}/{n:020}.log", partition, n, n + 1, "merge"),
+            **entry_of(f"t-{partition}/{n:020}.log", partition, n, n + 1, "merge"),
             "size_bytes": 100,
             "record_count": 1,
             "max_timestamp_ms": NOW_MS + n,
@@ -310,14 +316,14 @@ def test_a_hundred_thousand_segments_take_no_time() -> None:
     state: Any = SimpleNamespace(
         segments=segments, partitions=4, log_start=(0,) * 4, log_end=(count,) * 4
     )
-    config = read_topic_config({"retention.ms": "1000"})
+    config = parse_topic_config({"retention.ms": "1000"})
     begun = time.monotonic()
-    going = list(retain._going("t", state, config, NOW_MS + 1000 + count // 2))
+    going = list(expired_segments.plan_retention("t", state, config, NOW_MS + 1000 + count // 2))
     assert time.monotonic() - begun < 2
     assert [one.segments for one in going] == [count // 2] * 4
     assert [one.log_start for one in going] == [count // 2] * 4
 
 
 def test_what_is_no_root_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="is no klog root"):
+    with pytest.raises(OptionError, match="is not a klog root"):
         retain.run(None, str(tmp_path))

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klog.jobs.compacting.reverse_spool import NoRoomError, ReverseSpool
-from klog.logformat.restamp import Run
-from tests.encode import Record, batch
-from tests.logformat.cleaning.rounds import scan
+from klog.jobs.compacting.reverse_spool import ReverseSpool, SpoolFullError
+from klog.logformat.batches.rewrite_offsets import BatchRun
+from tests.logformat.cleaning.cleaning_rounds import scan
+from tests.support.batch_bytes import Record, batch
 
 blocks = st.lists(st.lists(st.integers(0, 200), max_size=3), max_size=4)
 
 
-def runs_of(block: list[int]) -> list[Run]:
+def runs_of(block: list[int]) -> list[BatchRun]:
     """Give batches of values of these sizes, at offsets that rise."""
     every = [batch([Record(at, 1000, b"k", bytes(size))]) for at, size in enumerate(block)]
-    return [Run(data, scan(data)) for data in every]
+    return [BatchRun(data, scan(data)) for data in every]
 
 
 @settings(deadline=None)
@@ -33,11 +33,11 @@ def test_it_gives_what_it_took_from_the_end(
     with closing(ReverseSpool(64 if is_small else 1 << 20)) as spool:
         held: list[list[int]] = []
         for own, dropped, drained in segments:
-            spool.mark()
+            spool.set_savepoint()
             for block in own:
                 spool.add(runs_of(block))
             if dropped:
-                spool.drop()
+                spool.roll_back()
             else:
                 held += own
             if drained:
@@ -75,13 +75,13 @@ def test_a_disk_that_takes_no_more_is_told_as_that_alone() -> None:
     (run,) = runs_of([3000])
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        with pytest.raises(NoRoomError):
+        with pytest.raises(SpoolFullError):
             fill(run)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def fill(run: Run) -> None:
+def fill(run: BatchRun) -> None:
     with closing(ReverseSpool(10)) as spool:
         for _ in range(20):
             spool.add([run])

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from klog.cli import main
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OptionError
 from klog.jobs import vacuum
 from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot
+from tests.support.project import PROJECT
 
-JOBS_PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
+JOBS_PAGE = PROJECT / "docs" / "jobs.md"
 
 
 @pytest.fixture
@@ -30,14 +31,14 @@ def root(tmp_path: Path) -> WrittenRoot:
 def test_a_topic_that_is_named_is_loaded_as_often_as_one_among_all(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = TopicLog.load
+    load = CommitLog.load
 
-    def counted(log: TopicLog, *given: Any) -> State:
+    def counted(log: CommitLog, *given: Any) -> TopicState:
         loads.append(log.paths.topic)
         return load(log, *given)
 
     loads: list[str] = []
-    monkeypatch.setattr(TopicLog, "load", counted)
+    monkeypatch.setattr(CommitLog, "load", counted)
     vacuum.run(None, root.given)
     of_all = len(loads)
     vacuum.run(None, root.given, ["t", "t"])

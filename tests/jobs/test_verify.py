@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import klog
-from klog.connector.log import operations
+from klog.connector.commit_log import commit_builders
 from klog.errors import OptionError
 from klog.jobs import verify
-from klog.jobs.verifying import findings, walk
-from klog.jobs.verifying.segment import verify_segment
-from tests.jobs.roots import commit, kinds, live, made, many_shapes, state_of, verified
+from klog.jobs.verifying import damaged_log_walk, findings
+from klog.jobs.verifying.check_segment import verify_segment
+from tests.jobs.verified_roots import commit, kinds, live, made, many_shapes, state_of, verified
 
 Damage = Callable[[Path], None]
 
@@ -50,7 +50,7 @@ def test_small_reads_find_nothing_either(
     sound: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
 ) -> None:
     """Batches, index entries and sequences go on from one read to the next."""
-    monkeypatch.setattr(walk.walk, "__defaults__", (chunk_bytes,))
+    monkeypatch.setattr(damaged_log_walk.walk_damaged_log, "__defaults__", (chunk_bytes,))
     assert verified(sound).findings == ()
     assert verified(sound, fast=True).findings == ()
 
@@ -218,7 +218,7 @@ def test_what_the_log_has_no_more_is_not_missing(
     def meanwhile(*given: Any, **named: Any) -> Any:
         if not gone:
             starts = {0: second["base_offset"]}
-            build = operations.delete_records(state_of(root).topic_id, starts)
+            build = commit_builders.delete_records(state_of(root).topic_id, starts)
             commit(root, build, "delete-records")
             for suffix in (".log", ".index", ".timeindex"):
                 (root / first["file"]).with_suffix(suffix).unlink()
@@ -226,7 +226,7 @@ def test_what_the_log_has_no_more_is_not_missing(
         return whole(*given, **named)
 
     gone: list[str] = []
-    monkeypatch.setattr("klog.jobs.verify.verify_segment", meanwhile)
+    monkeypatch.setattr("klog.jobs.verifying.verify_topic.verify_segment", meanwhile)
     found = verified(root)
     assert gone
     assert (found.findings, found.moved_on) == ((), 3)
@@ -238,7 +238,7 @@ def test_of_a_kind_a_thousand_are_told_and_the_rest_is_counted() -> None:
         some.add("crc", "bad", position)
         some.add("crc", "bad", position)
     some.add("size", "short")
-    *told, last = some.told()
+    *told, last = some.collected()
     assert len(told) == 1001
     assert told[-1].kind == "size"
-    assert (last.kind, last.what) == ("crc", "and 500 more")
+    assert (last.kind, last.reason) == ("crc", "and 500 more")

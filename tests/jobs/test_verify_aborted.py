@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from klog.jobs import merge, verify
-from tests.encode import ABORT, COMMIT, marker, transactional
-from tests.jobs.log_of import entries_of
-from tests.jobs.roots import replaced, rewritten
+from tests.jobs.partition_bytes import entries_of
+from tests.jobs.verified_roots import replaced, rewritten
 from tests.jobs.written_root import WrittenRoot
+from tests.support.batch_bytes import ABORT, COMMIT, marker, transactional
 
 LOG = [
     transactional(0, 5) + transactional(1, 6) + marker(2, 5, ABORT),
@@ -52,7 +52,7 @@ def root_of(path: Path, aborted: Sequence[list[int]]) -> Path:
 
 def found(path: Path) -> list[tuple[int | None, str]]:
     return [
-        (one.offset, one.what)
+        (one.offset, one.reason)
         for one in verify.run(None, str(path)).findings
         if one.kind == "aborted"
     ]

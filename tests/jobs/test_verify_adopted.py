@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.sink.identity import LOWEST_ID
+from klog.connector.producer_ids import MIN_PRODUCER_ID
 from klog.jobs import adopt, import_log, merge, verify
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.producer import EXPIRATION_MS
-from tests.encode import TRANSACTIONAL, Record, batch, marker
-from tests.jobs.brokers import made
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from klog.logformat.producers.producer_state import EXPIRATION_MS
+from tests.jobs.broker_dirs import made
+from tests.support.batch_bytes import TRANSACTIONAL, Record, batch, marker
 
 Take = Callable[[Path, Path], str]
 START_MS = 1_700_000_000_000
@@ -52,7 +52,7 @@ def data(
 
 
 def found(root: str, topic: str) -> list[str]:
-    return [one.what for one in verify.run(None, root, topic).findings]
+    return [one.reason for one in verify.run(None, root, topic).findings]
 
 
 COMMITS = b"".join(
@@ -74,7 +74,7 @@ def test_a_coordinator_begins_each_batch_at_0(tmp_path: Path, take: Take, topic:
 
 def test_klogs_own_producers_are_held_to_their_rule(tmp_path: Path) -> None:
     """In a coordinator's topic too."""
-    twice = data(0, 0, producer_id=LOWEST_ID) + data(1, 0, producer_id=LOWEST_ID)
+    twice = data(0, 0, producer_id=MIN_PRODUCER_ID) + data(1, 0, producer_id=MIN_PRODUCER_ID)
     root = imported(made(tmp_path / "log", {"__consumer_offsets-0": {0: twice}}), tmp_path / "to")
     (what,) = found(root, "__consumer_offsets")
     assert what.endswith("epoch 0: sequence 0 where 1 is due")

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import klog
-from klog.connector.log import operations
-from klog.connector.log.commit import Actions
-from klog.connector.log.entries import Entry
-from klog.connector.log.state import State
-from klog.jobs.verifying.sequences import Runs, merged, unsound
-from klog.logformat import batch as v2
-from klog.logformat.index import Longs
-from klog.logformat.producer import EXPIRATION_MS
-from tests.jobs.roots import (
+from klog.connector.commit_log import append_commit
+from klog.connector.commit_log.commit import Actions
+from klog.connector.commit_log.segment_entries import SegmentEntry
+from klog.connector.commit_log.topic_state import TopicState
+from klog.jobs.verifying.check_sequences import SequenceRuns, find_wrong_sequences, join_runs
+from klog.logformat.array_types import Longs
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.producers.producer_state import EXPIRATION_MS
+from tests.jobs.verified_roots import (
     BATCHES,
     SMALL,
     START_MS,
@@ -44,7 +44,7 @@ def root(tmp_path: Path) -> Path:
     return path
 
 
-def bytes_of(path: Path, entry: Entry) -> bytes:
+def bytes_of(path: Path, entry: SegmentEntry) -> bytes:
     return (path / str(entry["file"])).read_bytes()
 
 
@@ -95,7 +95,7 @@ def taken_out(path: Path, number: int) -> None:
     """Commit that a segment is no more, which nobody but a mistaken job would."""
     file = live(path)[number]["file"]
 
-    def build(state: State) -> Actions:
+    def build(state: TopicState) -> Actions:
         return Actions(remove=(file,))
 
     commit(path, build, "merge")
@@ -109,7 +109,7 @@ def test_a_gap_between_segments(tmp_path: Path, number: int) -> None:
     found = [one for one in verified(path).findings if one.kind == "gap"]
     assert [one.offset for one in found] == [entry["base_offset"]]
     said = f"the offsets {entry['base_offset']} to {entry['next_offset'] - 1}"
-    assert said in found[0].what
+    assert said in found[0].reason
     # What is missing before a segment's batches is told once: their sequences may go on.
     assert kinds(path) == {"gap": 1} | ({"sequence": 1} if number == 1 else {})
 
@@ -143,7 +143,7 @@ def test_two_segments_of_the_same_offsets(tmp_path: Path) -> None:
 
 
 def starts_of(data: bytes) -> list[int]:
-    return [*v2.scan(data, 0, len(data)).starts.tolist(), len(data)]
+    return [*scan_batches(data, 0, len(data)).starts.tolist(), len(data)]
 
 
 @pytest.mark.parametrize(("origin", "expect"), [("compact", {}), ("merge", {"offset": 1})])
@@ -155,7 +155,7 @@ def test_compaction_leaves_gaps_and_merge_none(
     data = bytes_of(path, first)
     starts = starts_of(data)
     left = data[: starts[1]] + data[starts[2] :]
-    batches = v2.scan(left, 0, len(left))
+    batches = scan_batches(left, 0, len(left))
     counts = int(batches.headers["count"].sum())
     said = {"batch_count": len(batches), "origin": origin}
     if origin == "compact":
@@ -170,7 +170,7 @@ def test_compaction_leaves_gaps_and_merge_none(
     assert bool(found["entry"]) is (origin == "merge")
 
 
-def bytes_times(path: Path, entry: Entry) -> Longs:
+def bytes_times(path: Path, entry: SegmentEntry) -> Longs:
     """Give the times of a segment's records, which begin at offset 0."""
     times = rows(entry["record_count"])["timestamp"].to_numpy()
     found: Longs = times.astype("datetime64[ms]").astype(np.int64)
@@ -183,11 +183,14 @@ def test_a_writer_whose_files_are_committed_twice(root: Path) -> None:
     (entry,) = live(root)
     again = rewritten(root, entry, bytes_of(root, entry), "0" * 16)
     state = state_of(root)
-    commit(root, operations.append(operations.Staged(state.topic_id, state.version, [again])))
+    commit(
+        root,
+        append_commit.append(append_commit.StagedSegments(state.topic_id, state.version, [again])),
+    )
     (found,) = verified(root, fast=True).findings
     assert (found.kind, found.file, found.position) == ("sequence", again["file"], 0)
     assert found.offset == 30
-    assert "epoch 3: sequence 0 where 30 is due" in found.what
+    assert "epoch 3: sequence 0 where 30 is due" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_a_writer_whose_first_batch_is_missing(root: Path, left: slice, expect: 
     data = bytes_of(root, entry)
     starts = starts_of(data)[left]
     some = data[starts[0] : starts[-1]] if expect else data[: starts_of(data)[1]]
-    batches = v2.scan(some, 0, len(some))
+    batches = scan_batches(some, 0, len(some))
     count = int(batches.headers["count"].sum())
     base = int(batches.base_offsets[0])
     said = {
@@ -215,18 +218,23 @@ def test_a_writer_whose_first_batch_is_missing(root: Path, left: slice, expect: 
     }
     shorter = rewritten(root, entry, some, "0" * 16, **said)
     state = state_of(root)
-    commit(root, operations.append(operations.Staged(state.topic_id, state.version, [shorter])))
-    what = [one.what for one in verified(root).findings if one.kind == "sequence"]
+    commit(
+        root,
+        append_commit.append(
+            append_commit.StagedSegments(state.topic_id, state.version, [shorter])
+        ),
+    )
+    what = [one.reason for one in verified(root).findings if one.kind == "sequence"]
     assert [expect in one for one in what if expect] == ([True] if expect else [])
     assert bool(what) is bool(expect)
 
 
-def runs(*given: tuple[int, int, int, int, bool], idle_ms: int = 0) -> Runs:
+def runs(*given: tuple[int, int, int, int, bool], idle_ms: int = 0) -> SequenceRuns:
     """Make runs of (producer, epoch, first, last, loose), at offsets 0, 1, ..., so long apart."""
     ids, epochs, firsts, lasts = (np.array([row[i] for row in given], np.int64) for i in range(4))
     at = np.arange(len(given))
     loose, times = np.array([row[4] for row in given]), START_MS + at * idle_ms
-    return Runs(ids, epochs, firsts, lasts, at, at, at, loose, times, times)
+    return SequenceRuns(ids, epochs, firsts, lasts, at, at, at, loose, times, times)
 
 
 LAST = (1 << 31) - 1
@@ -253,8 +261,8 @@ FOLLOWING: list[tuple[str, list[tuple[int, int, int, int, bool]], list[int]]] = 
     ("given", "expect"), [row[1:] for row in FOLLOWING], ids=[row[0] for row in FOLLOWING]
 )
 def test_sequences_follow(given: list[tuple[int, int, int, int, bool]], expect: list[int]) -> None:
-    for some in (runs(*given), merged(runs(*given))):
-        wrong, _ = unsound(some)
+    for some in (runs(*given), join_runs([runs(*given)])):
+        wrong, _ = find_wrong_sequences(some)
         assert wrong.offset.tolist() == expect
 
 
@@ -266,8 +274,8 @@ def test_an_expired_producer_may_begin_anywhere(
     idle_ms: int, loose: bool, expect: list[int]
 ) -> None:
     again = runs((1, 0, 0, 9, False), (1, 0, 3, 4, loose), idle_ms=idle_ms)
-    for some in (again, merged(again)):
-        wrong, _ = unsound(some)
+    for some in (again, join_runs([again])):
+        wrong, _ = find_wrong_sequences(some)
         assert wrong.offset.tolist() == expect
 
 
@@ -275,8 +283,10 @@ def test_merged_runs_know_when_they_end() -> None:
     day, half = EXPIRATION_MS, EXPIRATION_MS // 2
     following = [(1, 0, first, first + 9, True) for first in (0, 10, 20)]
     again = (1, 0, 0, 9, True)
-    assert not len(unsound(merged(runs(*following, again, idle_ms=day)))[0])
-    assert unsound(merged(runs(*following, again, idle_ms=half)))[0].offset.tolist() == [3]
+    assert not len(find_wrong_sequences(join_runs([runs(*following, again, idle_ms=day)]))[0])
+    assert find_wrong_sequences(join_runs([runs(*following, again, idle_ms=half)]))[
+        0
+    ].offset.tolist() == [3]
 
 
 def test_no_finding_is_about_another_topic(root: Path) -> None:

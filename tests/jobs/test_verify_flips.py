@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.store.local import LocalStore
-from klog.jobs.verifying.segment import verify_segment
-from tests.jobs.roots import CODECS, live, made
+from klog.connector.store.local_store import LocalStore
+from klog.jobs.verifying.check_segment import verify_segment
+from tests.jobs.verified_roots import CODECS, live, made
 
 SEED = 20_261_121
 ALL = {"index_interval_bytes": "1"}

@@ -14,13 +14,13 @@ import pytest
 
 import klog
 from klog.cli import main
-from klog.connector.log import cleaning, sidecar
-from klog.connector.log import state as states
-from klog.connector.log.commit import Commit
-from klog.connector.log.paths import TopicPaths
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
-from klog.connector.log.topics import Topics
+from klog.connector.commit_log import checkpoint_writer, commit_sidecar
+from klog.connector.commit_log import topic_state as states
+from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import TopicPaths
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import LostCommitError
 from klog.jobs import repair, verify
 from klog.jobs.verifying.findings import Finding
@@ -42,12 +42,12 @@ class ForkedRoot:
         state = self.stale
         for number in range(3, 6):
             state = self.append(b"%d" % number)
-        cleaning.write_checkpoint(self.log, state)
+        checkpoint_writer.write_checkpoint(self.log, state)
         self.append(b"6")
         self.lost: dict[int, bytes] = {}
 
     @property
-    def log(self) -> TopicLog:
+    def log(self) -> CommitLog:
         """Return the topic's log, with nothing known of it."""
         return self.written.root.log_to_write(TOPIC)
 
@@ -56,7 +56,7 @@ class ForkedRoot:
         """Return the paths of the topic's log."""
         return self.log.paths
 
-    def append(self, value: bytes, seen: State | None = None) -> State:
+    def append(self, value: bytes, seen: TopicState | None = None) -> TopicState:
         """Append one record."""
         return self.written.append(TOPIC, [Sent(None, value)], seen=seen)
 
@@ -74,7 +74,7 @@ class ForkedRoot:
 
     def put_boundary(self, version: int) -> None:
         """Say that commits up to a version may be gone."""
-        path = Path(self.paths.boundary(version))
+        path = Path(self.paths.expiration(version))
         path.parent.mkdir(exist_ok=True)
         path.touch()
 
@@ -103,7 +103,7 @@ def write_id(path: str) -> str:
     return str(json.loads(Path(path).read_bytes())["writeId"])
 
 
-def segments(state: State) -> list[str]:
+def segments(state: TopicState) -> list[str]:
     """Return the live segments of a state."""
     return [str(file) for file in state.segments["file"].to_pylist()]
 
@@ -118,10 +118,10 @@ def test_an_acknowledged_commit_that_no_load_reads_is_told(
     path = root.paths.commit(4)
     (finding,) = root.forks()
     assert (finding.topic, finding.file) == (TOPIC, path)
-    assert f"commit 4 is write {write_id(path)} (append)" in finding.what
-    assert f"it was write {json.loads(root.lost[4])['writeId']}" in finding.what
-    assert "No load reads it" in finding.what
-    assert segments(after)[-1] in finding.what
+    assert f"commit 4 is write {write_id(path)} (append)" in finding.reason
+    assert f"it was write {json.loads(root.lost[4])['writeId']}" in finding.reason
+    assert "No load reads it" in finding.reason
+    assert segments(after)[-1] in finding.reason
     assert "append the records of the segments again" in finding.next_step
     assert main(["verify", "--root", root.written.given, "--json"]) == 1
     said = json.loads(capsys.readouterr().out)["findings"]
@@ -141,8 +141,11 @@ def test_each_of_several_is_told(root: ForkedRoot) -> None:
     after = root.append(b"second", root.append(b"first", root.stale))
     assert [one.file for one in root.forks()] == [root.paths.commit(4), root.paths.commit(5)]
     first, second = root.forks()
-    assert [segments(after)[-2] in first.what, segments(after)[-2] in second.what] == [True, False]
-    assert segments(after)[-1] in second.what
+    assert [segments(after)[-2] in first.reason, segments(after)[-2] in second.reason] == [
+        True,
+        False,
+    ]
+    assert segments(after)[-1] in second.reason
 
 
 def test_segments_that_a_sidecar_names_are_named(
@@ -150,15 +153,15 @@ def test_segments_that_a_sidecar_names_are_named(
 ) -> None:
     root.lose()
     with monkeypatch.context() as patch:
-        patch.setattr(sidecar, "MOST_JSON_BYTES", 100)
+        patch.setattr(commit_sidecar, "MAX_JSON_BYTES", 100)
         after = root.append(b"forked", root.stale)
     assert b'"add"' not in Path(root.paths.commit(4)).read_bytes()
     (finding,) = root.forks()
-    assert segments(after)[-1] in finding.what
+    assert segments(after)[-1] in finding.reason
     (path,) = Path(root.paths.sidecars).iterdir()
     path.unlink()
     (finding,) = root.forks()
-    assert f"Its sidecar, which names its segments, cannot be read: {path}" in finding.what
+    assert f"Its sidecar, which names its segments, cannot be read: {path}" in finding.reason
 
 
 def test_of_many_segments_some_are_named(root: ForkedRoot) -> None:
@@ -170,8 +173,8 @@ def test_of_many_segments_some_are_named(root: ForkedRoot) -> None:
     files = [added["file"].replace(added["file"][-20:-4], f"{number:016x}") for number in range(12)]
     path.write_text(json.dumps({**said, "add": [{**added, "file": file} for file in files]}))
     (finding,) = root.forks()
-    assert [file in finding.what for file in files] == [True] * 10 + [False] * 2
-    assert finding.what.endswith(" and 2 more")
+    assert [file in finding.reason for file in files] == [True] * 10 + [False] * 2
+    assert finding.reason.endswith(" and 2 more")
 
 
 def test_what_the_boundary_covers_is_no_fork(root: ForkedRoot) -> None:
@@ -205,7 +208,7 @@ def test_one_that_took_the_checkpoints_own_version_is_told(root: ForkedRoot) -> 
         root.paths.commit(number) for number in LOST
     ]
     (unloaded,) = [one for one in report.findings if one.kind == "log"]
-    assert "one of them was lost and another was put in its place" in unloaded.what
+    assert "one of them was lost and another was put in its place" in unloaded.reason
 
 
 def test_a_damaged_commit_that_no_load_needs_hides_nothing(root: ForkedRoot) -> None:
@@ -215,13 +218,13 @@ def test_a_damaged_commit_that_no_load_needs_hides_nothing(root: ForkedRoot) -> 
     path.write_bytes(path.read_bytes()[:-9])
     report = verify.run(None, root.written.given)
     assert [one.kind for one in report.findings] == ["lost", "log", "fork"]
-    assert str(path) in report.findings[1].what
+    assert str(path) in report.findings[1].reason
     assert report.versions == {TOPIC: 7}
 
 
 def history_down_to(root: ForkedRoot, version: int) -> Iterator[Commit]:
     """Read the history from the last commit down to a version, and return what is below it."""
-    history = Topics(root.written.root).history(TOPIC)
+    history = TopicAdmin(root.written.root).history(TOPIC)
     assert [next(history).version for _ in range(8 - version)] == [*range(7, version - 1, -1)]
     return history
 
@@ -240,7 +243,7 @@ def test_history_does_not_show_one_of_a_version_that_is_not_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each commit names the write of the one before it, so the chain goes on down."""
-    monkeypatch.setattr(states, "REMEMBERED_WRITES", 3)
+    monkeypatch.setattr(states, "MAX_REMEMBERED_WRITES", 3)
     root = ForkedRoot(tmp_path / "root")
     root.lose()
     root.append(b"forked", root.stale)
@@ -266,7 +269,7 @@ def test_repair_does_not_go_over_it(root: ForkedRoot, restored: tuple[int, ...])
     report = repair.run(None, root.written.given, dry_run=False)
     assert report.exit_code == 1
     assert "commit 4 is write" in report.topics[TOPIC].problem
-    assert root.log.boundary() == -1
+    assert root.log.last_expired_version() == -1
     root.put_back(*LOST)
     assert repair.run(None, root.written.given, dry_run=False).exit_code == 0
     assert verify.run(None, root.written.given).findings == ()

@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import entries
-from klog.connector.log.commit import Actions
-from klog.connector.store.storage import NOTHING_GIVEN
-from klog.jobs import compact, tasks, verify
-from klog.jobs.compacting.marking import Marked, MarkTask, mark_all
-from klog.jobs.entry_rows import EntryRows
-from klog.jobs.verifying import keys
+from klog.connector.commit_log import segment_entries
+from klog.connector.commit_log.commit import Actions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS
+from klog.jobs import compact, verify
+from klog.jobs.shared import task_retries
+from klog.jobs.shared.entry_rows import EntryRows
+from klog.jobs.shared.marking.mark_records import KeyRangeMarks, MarkTask, mark_key_range
+from klog.jobs.verifying import check_keys
 from klog.jobs.verifying.findings import Finding
 from tests.corpus.clients import Sent
-from tests.encode import COMMIT, batch, marker, transactional
-from tests.jobs.log_of import entries_of, state_of
-from tests.jobs.roots import commit
+from tests.jobs.partition_bytes import entries_of, state_of
+from tests.jobs.verified_roots import commit
 from tests.jobs.written_root import WrittenRoot
+from tests.support.batch_bytes import COMMIT, batch, marker, transactional
 
 NOW_MS = 1_700_000_000_000
 
@@ -51,8 +52,8 @@ def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
         ("key", 1, files[0], 1),
         ("key", 1, files[1], 6),
     ]
-    assert ["has no key" in one.what for one in told] == [False, False, True]
-    assert all("below offset 7" in one.what for one in told)
+    assert ["has no key" in one.reason for one in told] == [False, False, True]
+    assert all("below offset 7" in one.reason for one in told)
     line = next(verify.run(None, root.given).lines())
     assert f"\tFile: {files[0]}\tOffset: 0\tWhat: " in line
 
@@ -75,7 +76,7 @@ def test_ten_are_told_and_the_rest_is_counted(root: WrittenRoot) -> None:
     said_to_be_clean(root, 2400)
     *told, last = found(root)
     assert [one.offset for one in told] == list(range(10))
-    assert (last.file, last.offset, last.what) == (None, None, "and 1,590 more such records")
+    assert (last.file, last.offset, last.reason) == (None, None, "and 1,590 more such records")
 
 
 def test_control_batches_are_no_records(root: WrittenRoot) -> None:
@@ -118,30 +119,30 @@ def test_damage_amid_it_hides_nothing_that_was_found(
 ) -> None:
     """The second file is gone when the places of its records are looked for."""
     _, second = doubled(root)
-    done = mark_all
+    done = mark_key_range
 
-    def gone_behind(task: MarkTask) -> Marked:
+    def gone_behind(task: MarkTask) -> KeyRangeMarks:
         marked = done(task)
         second.unlink(missing_ok=True)
         return marked
 
-    monkeypatch.setattr(keys, "mark_all", gone_behind)
-    told = [(one.offset, one.what) for one in found(root) if one.partition == 0]
+    monkeypatch.setattr(check_keys, "mark_key_range", gone_behind)
+    told = [(one.offset, one.reason) for one in found(root) if one.partition == 0]
     assert [offset for offset, _ in told] == [0, 1, None]
     assert told[-1][1] == "and 2 more such records"
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Let the store be away when keys are asked for first, so many times."""
-    done, calls = mark_all, []
+    done, calls = mark_key_range, []
 
-    def away(task: MarkTask) -> Marked:
+    def away(task: MarkTask) -> KeyRangeMarks:
         calls.append(task)
         if len(calls) <= times:
             raise ConnectionResetError("the store is away")
         return done(task)
 
-    monkeypatch.setattr(keys, "mark_all", away)
+    monkeypatch.setattr(check_keys, "mark_key_range", away)
 
 
 def test_what_the_store_did_not_give_is_told(
@@ -152,7 +153,7 @@ def test_what_the_store_did_not_give_is_told(
     failing(monkeypatch, 1)
     first, *others = found(root)
     assert (first.kind, first.partition, first.file) == ("unreadable", 0, None)
-    assert "below offset 6 is not known: the store is away" in first.what
+    assert "below offset 6 is not known: the store is away" in first.reason
     assert [(one.partition, one.kind) for one in others] == [(1, "key")] * 4
 
 
@@ -160,10 +161,10 @@ def test_a_task_is_tried_again_when_the_store_was_away(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     doubled(root)
-    monkeypatch.setattr(tasks, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(task_retries, "PAUSE_SECONDS", 0)
     failing(monkeypatch, 2)
-    own = EntryRows(entries.table_of(entries_of(Path(root.given))))
-    task = keys.UniqueTask(root.given, NOTHING_GIVEN, "t", 0, own, 0)
-    told = tasks._tried(keys.superseded, task)
+    own = EntryRows(segment_entries.to_table(entries_of(Path(root.given))))
+    task = check_keys.KeysTask(root.given, NO_STORAGE_OPTIONS, "t", 0, own, 0)
+    told = task_retries.run_with_retries(check_keys.find_repeated_keys, task)
     assert isinstance(told, list)
     assert [one.offset for one in told] == [0, 1, 3, 4]

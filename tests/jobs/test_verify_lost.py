@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.log import cleaning
-from klog.connector.log.root import find_root
-from klog.connector.log.state import State, fold
+from klog.connector.commit_log import checkpoint_writer
+from klog.connector.commit_log.root_discovery import find_root
+from klog.connector.commit_log.state_replay import replay
+from klog.connector.commit_log.topic_state import TopicState
 from klog.jobs import vacuum, verify
 from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot
@@ -35,7 +36,7 @@ def test_lost_commits_are_told_where_the_log_cannot_be_loaded(root: WrittenRoot)
     (finding,) = report.findings
     assert (finding.topic, finding.kind) == ("orders", "lost")
     assert finding.file == log.paths.commit(1)
-    assert "commits 1 to 2 are lost" in finding.what
+    assert "commits 1 to 2 are lost" in finding.reason
     assert "klog repair" in finding.next_step
     assert report.versions == {"payments": 4}
 
@@ -44,7 +45,7 @@ def test_lost_commits_are_told_where_a_checkpoint_stands_for_them(root: WrittenR
     found = find_root(root.given)
     assert found is not None
     log = found.log("orders")
-    cleaning.write_checkpoint(log, log.load())
+    checkpoint_writer.write_checkpoint(log, log.load())
     Path(log.paths.commit(2)).unlink()
     report = verify.run(None, root.given)
     assert [one.kind for one in report.findings] == ["lost"]
@@ -56,8 +57,8 @@ def test_a_lost_description_is_told_and_other_topics_are_verified(root: WrittenR
     report = verify.run(None, root.given)
     (finding,) = report.findings
     assert finding.kind == "log"
-    assert "topic.json: this file is lost" in finding.what
-    assert "`klog repair`" in finding.what
+    assert "topic.json: this file is lost" in finding.reason
+    assert "`klog repair`" in finding.reason
     assert "do what the finding says" in finding.next_step
     assert report.versions == {"payments": 4}
 
@@ -80,7 +81,7 @@ def test_a_topic_of_whose_log_nothing_is_left(
         )
         assert vacuumed.exit_code == 1
         (told,) = (one for one in vacuumed.topics if one.topic == "orders")
-        assert len(told.garbage.above) == 3
+        assert len(told.orphan_files.traces) == 3
         assert "`klog topics create`" in told.error
     assert {str(path) for path in Path(root.given).glob("orders-0/*.log")} == segments
 
@@ -91,7 +92,7 @@ def test_what_is_left_of_a_lost_topic_goes_once_it_is_made_again(root: WrittenRo
     shutil.rmtree(root.root.log("orders").paths.directory)
     root.create("orders", 1)
     kept = vacuum.run(None, root.given, "orders", grace_ms=0, dry_run=False)
-    assert (kept.exit_code, kept.topics[0].garbage.files) == (1, {})
+    assert (kept.exit_code, kept.topics[0].orphan_files.files) == (1, {})
     for _ in range(3):
         vacuum.run(None, root.given, "orders", grace_ms=0, dry_run=False, discard_lost=True)
         root.append("orders", [Sent(None, b"new")])
@@ -111,11 +112,13 @@ def test_a_directory_that_klog_did_not_fill_is_no_lost_topic(root: WrittenRoot) 
 def test_a_replaced_commit_is_told_as_well_as_a_lost_one(root: WrittenRoot) -> None:
     """The load needs the one and not the other, for which a checkpoint stands."""
     log = root.root.log("orders")
-    cleaning.write_checkpoint(log, fold(State(), [one for one in map(log.read, range(3)) if one]))
+    checkpoint_writer.write_checkpoint(
+        log, replay(TopicState(), [one for one in map(log.read, range(3)) if one])
+    )
     path = Path(log.paths.commit(3))
     path.write_text(json.dumps({**json.loads(path.read_text()), "writeId": "another"}))
     Path(log.paths.commit(1)).unlink()
     lost, replaced = verify.run(None, root.given).findings
     assert (lost.kind, lost.file) == ("lost", log.paths.commit(1))
     assert replaced.kind == "log"
-    assert f"{path}: commit 3 is write another" in replaced.what
+    assert f"{path}: commit 3 is write another" in replaced.reason

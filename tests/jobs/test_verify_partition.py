@@ -9,30 +9,33 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from klog.connector.log import entries
-from klog.connector.sink.identity import LOWEST_ID
-from klog.jobs.verifying.aborted import Data, Decided
+from klog.connector.commit_log import segment_entries
+from klog.connector.producer_ids import MIN_PRODUCER_ID
+from klog.jobs.verifying.check_aborted import SegmentTransactions, TransactionData
+from klog.jobs.verifying.check_gaps_and_overlaps import PartitionBounds, check_gaps_and_overlaps
+from klog.jobs.verifying.check_partition import NeighbourFacts, verify_partition
+from klog.jobs.verifying.check_segment import SegmentFacts
+from klog.jobs.verifying.check_sequences import SequenceRuns, join_runs
 from klog.jobs.verifying.findings import Finding
-from klog.jobs.verifying.partition import NeighbourFacts, put_together
-from klog.jobs.verifying.segment import SegmentFacts
-from klog.jobs.verifying.sequences import Runs, joined
-from klog.jobs.verifying.tiling import Extent, check_tiling
-from klog.logformat.control import COMMIT
-from tests.commits.logs import entry
+from klog.logformat.producers.control_records import COMMIT
+from tests.support.segment_entry import entry_of
 
 FINDING = Finding("t", 0, "file", "crc", "the batch fails its CRC")
 
 
-def facts(decided: Decided, findings: tuple[Finding, ...] = ()) -> SegmentFacts:
-    return SegmentFacts(findings, 1, 1, 1, joined([]), ends_known=True, decided=decided)
+def facts(decided: SegmentTransactions, findings: tuple[Finding, ...] = ()) -> SegmentFacts:
+    return SegmentFacts(findings, 1, 1, 1, join_runs([]), has_end=True, transactions=decided)
 
 
 def test_many_segments_take_no_time() -> None:
     """Each with a transaction that ends there, one that stays open, and with findings."""
-    count, one = 10_000, entry("t-0/0.log", 0, 0, 1)
+    count, one = 10_000, entry_of("t-0/0.log", 0, 0, 1)
     segments = [
         facts(
-            Decided({n: (n, COMMIT)}, {count: [Data("file", 0, n)], -1 - n: [Data("file", 0, n)]}),
+            SegmentTransactions(
+                {n: (n, COMMIT)},
+                {count: [TransactionData("file", 0, n)], -1 - n: [TransactionData("file", 0, n)]},
+            ),
             (FINDING,) * 50,
         )
         for n in range(count)
@@ -43,9 +46,9 @@ def test_many_segments_take_no_time() -> None:
         together.add("t", number, one, each)
     assert time.process_time() - begun < 2
     assert (len(together.findings), together.total.segments) == (50 * count, count)
-    assert list(together.decided.first_markers) == list(range(count))
-    assert len(together.decided.open[count]) == count
-    assert len(together.decided.open) == count + 1
+    assert list(together.transactions.first_markers) == list(range(count))
+    assert len(together.transactions.open_data[count]) == count
+    assert len(together.transactions.open_data) == count + 1
 
 
 @pytest.mark.parametrize(
@@ -62,10 +65,10 @@ def test_many_segments_take_no_time() -> None:
 def test_offsets_that_two_segments_have(
     bounds: list[tuple[int, int]], overlaps: list[tuple[int, int, int]]
 ) -> None:
-    some = [entry(f"t-0/{n}.log", 0, base, behind) for n, (base, behind) in enumerate(bounds)]
-    found = check_tiling(Extent("t", 0, 0, 30), entries.table_of(some))
+    some = [entry_of(f"t-0/{n}.log", 0, base, behind) for n, (base, behind) in enumerate(bounds)]
+    found = check_gaps_and_overlaps(PartitionBounds("t", 0, 0, 30), segment_entries.to_table(some))
     said = "two segments have the offsets {} to {}"
-    assert [(one.kind, one.file, one.offset, one.what) for one in found] == [
+    assert [(one.kind, one.file, one.offset, one.reason) for one in found] == [
         ("overlap", f"t-0/{n}.log", first, said.format(first, last)) for n, first, last in overlaps
     ]
 
@@ -77,16 +80,25 @@ def test_what_lay_before_the_first_segment_is_known_at_offset_0_alone(
     """A producer's sequences that do not begin at 0 are explained by what retention let go."""
     at = np.array([base])
     one = np.array([0])
-    run = Runs(
-        np.array([LOWEST_ID]), one, np.array([5]), np.array([9]), at, one, one, one > 0, one, one
+    run = SequenceRuns(
+        np.array([MIN_PRODUCER_ID]),
+        one,
+        np.array([5]),
+        np.array([9]),
+        at,
+        one,
+        one,
+        one > 0,
+        one,
+        one,
     )
-    segment = entry("t-0/0.log", 0, base, base + 5)
+    segment = entry_of("t-0/0.log", 0, base, base + 5)
     together = NeighbourFacts(base)
-    known = SegmentFacts((), 1, 5, 1, run, ends_known=True, decided=Decided())
+    known = SegmentFacts((), 1, 5, 1, run, has_end=True, transactions=SegmentTransactions())
     together.add("t", 0, segment, known)
-    report = put_together(
-        Extent("t", 0, base, base + 5),
-        entries.table_of([segment]).combine_chunks(),
+    report = verify_partition(
+        PartitionBounds("t", 0, base, base + 5),
+        segment_entries.to_table([segment]).combine_chunks(),
         iter([together]),
     )
     assert [one.kind for one in report.findings] == ([] if is_sound else ["sequence"])
@@ -99,16 +111,16 @@ def test_markers_that_were_met_are_let_go() -> None:
     def made() -> Iterator[NeighbourFacts]:
         for number in range(tasks):
             known = {number * markers + n: (number, COMMIT) for n in range(markers)}
-            still = {(number + 1) * markers: [Data("file", 0, number, hidden=1)]}
+            still = {(number + 1) * markers: [TransactionData("file", 0, number, hidden=1)]}
             found = NeighbourFacts(number)
-            found.add("t", number, segments[number], facts(Decided(known, still)))
+            found.add("t", number, segments[number], facts(SegmentTransactions(known, still)))
             yield found
 
-    segments = [entry(f"t-0/{n}.log", 0, n, n + 1) for n in range(tasks)]
-    table = entries.table_of(segments).combine_chunks()
+    segments = [entry_of(f"t-0/{n}.log", 0, n, n + 1) for n in range(tasks)]
+    table = segment_entries.to_table(segments).combine_chunks()
     tracemalloc.start()
     try:
-        report = put_together(Extent("t", 0, 0, tasks, 0), table, made())
+        report = verify_partition(PartitionBounds("t", 0, 0, tasks, 0), table, made())
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

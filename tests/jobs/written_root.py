@@ -12,19 +12,21 @@ from itertools import count
 import google_crc32c
 import pyarrow as pa
 
-from klog.connector.log import operations
-from klog.connector.log.commit import Actions
-from klog.connector.log.entries import Entry
-from klog.connector.log.root import make_root
-from klog.connector.log.state import Build, State
-from klog.connector.log.topic_log import Attempt, TopicLog
-from klog.connector.log.topics import Topics
-from klog.connector.sink.append import append
-from klog.connector.store.storage import NOTHING_GIVEN, Storage
-from klog.logformat import batch as v2
-from klog.logformat.counting import data_counts
-from klog.logformat.headers import HEADERS_TYPE
-from tests.commits.logs import entry
+from klog.connector.commit_log import commit_builders
+from klog.connector.commit_log.commit import Actions
+from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.root_discovery import find_or_create_root
+from klog.connector.commit_log.segment_entries import SegmentEntry
+from klog.connector.commit_log.segment_entry_builder import build_segment_entry
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.embedded_append import append
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.logformat.batches.record_counts import data_record_counts
+from klog.logformat.batches.record_headers import HEADERS_TYPE
+from klog.logformat.batches.scan_batches import scan_batches
 from tests.corpus.clients import Sent
 
 CONFIG = {"segment.bytes": "20000", "index.interval.bytes": "300"}
@@ -34,17 +36,17 @@ BATCHES = {"batch.size": "600"}
 class WrittenRoot:
     """A klog root in the making."""
 
-    def __init__(self, given: str, storage: Storage = NOTHING_GIVEN) -> None:
+    def __init__(self, given: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> None:
         self.given = given
-        self.root = make_root(given, "AAAAAAAAAAAAAAAAAAAAAA", storage)
+        self.root = find_or_create_root(given, "AAAAAAAAAAAAAAAAAAAAAA", storage)
         self._ids = count()
 
-    def create(self, topic: str, partitions: int, config: Mapping[str, str] = CONFIG) -> State:
+    def create(self, topic: str, partitions: int, config: Mapping[str, str] = CONFIG) -> TopicState:
         """Make a topic."""
-        Topics(self.root).create(topic, partitions, config)
+        TopicAdmin(self.root).create(topic, partitions, config)
         return self.state(topic)
 
-    def state(self, topic: str) -> State:
+    def state(self, topic: str) -> TopicState:
         """Load a topic."""
         return self._log(topic).load()
 
@@ -54,11 +56,11 @@ class WrittenRoot:
         rows: Sequence[Sent],
         partition: int = 0,
         *,
-        seen: State | None = None,
+        seen: TopicState | None = None,
         name: str | None = None,
         number: int | None = None,
         **options: str,
-    ) -> State:
+    ) -> TopicState:
         """Write records, by a writer that saw a state, the last one by default."""
         log = self._log(topic)
         given = BATCHES | {key.replace("_", "."): value for key, value in options.items()}
@@ -67,21 +69,23 @@ class WrittenRoot:
             log, state, table(rows, partition), self._attempt("append"), given, name, number
         ).state
 
-    def delete_records(self, topic: str, starts: Mapping[int, int]) -> State:
+    def delete_records(self, topic: str, starts: Mapping[int, int]) -> TopicState:
         """Move log starts."""
         topic_id = self.state(topic).topic_id
-        return self._commit(topic, operations.delete_records(topic_id, starts), "delete-records")
+        return self._commit(
+            topic, commit_builders.delete_records(topic_id, starts), "delete-records"
+        )
 
-    def delete(self, topic: str) -> State:
+    def delete(self, topic: str) -> TopicState:
         """Delete a topic."""
         topic_id = self.state(topic).topic_id
-        return self._commit(topic, operations.delete_topic(topic_id), "delete-topic")
+        return self._commit(topic, commit_builders.delete_topic(topic_id), "delete-topic")
 
-    def adopt(self, topic: str, partition: int, logs: Mapping[int, bytes]) -> State:
+    def adopt(self, topic: str, partition: int, logs: Mapping[int, bytes]) -> TopicState:
         """Take a broker's segments as they are, by base offset."""
         added = [self._adopted(topic, partition, base, logs[base]) for base in sorted(logs)]
         ends = {partition: added[-1]["next_offset"]}
-        actions = Actions(add=tuple(added), log_end=ends)
+        actions = Actions(add=tuple(added), asserted_log_end=ends)
         return self._commit(topic, lambda state: actions, "adopt")
 
     def files(self, topic: str) -> list[str]:
@@ -93,32 +97,37 @@ class WrittenRoot:
         """Give the path of a file as the store spells it."""
         return f"{self.root.path}/{file}"
 
-    def _adopted(self, topic: str, partition: int, base: int, log: bytes) -> Entry:
-        batches = v2.scan(log, 0, len(log))
+    def _adopted(self, topic: str, partition: int, base: int, log: bytes) -> SegmentEntry:
+        batches = scan_batches(log, 0, len(log))
         file = f"{topic}-{partition}/{base:020}.log"
         self.root.store.put(self.path(file), [log])
         headers = batches.headers
-        return {
-            **entry(file, partition, base, int(batches.next_offsets[-1]), "adopt"),
-            "size_bytes": len(log),
-            "crc32c": google_crc32c.value(log),
-            "record_count": int(data_counts(log, batches).sum()),
-            "batch_count": len(batches),
-            "min_timestamp_ms": int(headers["base_timestamp"].min()),
-            "max_timestamp_ms": int(headers["max_timestamp"].max()),
-            "leader_epoch": int(headers["leader_epoch"].max()),
-            "producer_ids": sorted({int(one) for one in headers["producer_id"] if one >= 0}),
-        }
+        return build_segment_entry(
+            file=file,
+            partition=partition,
+            base_offset=base,
+            next_offset=int(batches.next_offsets[-1]),
+            size_bytes=len(log),
+            crc32c=google_crc32c.value(log),
+            record_count=int(data_record_counts(log, batches).sum()),
+            batch_count=len(batches),
+            min_timestamp_ms=int(headers["base_timestamp"].min()),
+            max_timestamp_ms=int(headers["max_timestamp"].max()),
+            leader_epoch=int(headers["leader_epoch"].max()),
+            codec="none",
+            producer_ids=sorted({int(number) for number in headers["producer_id"] if number >= 0}),
+            origin="adopt",
+        )
 
-    def _commit(self, topic: str, build: Build, operation: str) -> State:
+    def _commit(self, topic: str, build: CommitBuilder, operation: str) -> TopicState:
         log = self._log(topic)
         return log.commit(log.load(), build, self._attempt(operation))
 
-    def _log(self, topic: str) -> TopicLog:
+    def _log(self, topic: str) -> CommitLog:
         return self.root.log_to_write(topic)
 
-    def _attempt(self, operation: str) -> Attempt:
-        return Attempt(f"write {next(self._ids)}", operation, "a test")
+    def _attempt(self, operation: str) -> CommitInfo:
+        return CommitInfo(f"write {next(self._ids)}", operation, "a test")
 
 
 def table(rows: Iterable[Sent], partition: int) -> pa.Table:

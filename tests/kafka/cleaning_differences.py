@@ -5,9 +5,9 @@ The rule: a function makes one round, and says what each side does of it and why
 
 from __future__ import annotations
 
-from tests.encode import GZIP, Record, batch
-from tests.encode_legacy import plain, wrapper
 from tests.kafka.cleaning_workloads import DAY_MS, HOUR_MS, MINUTE_MS, Round
+from tests.support.batch_bytes import GZIP, Record, batch
+from tests.support.legacy_bytes import plain, wrapper
 
 RATIO, OVERDUE = "differs.ratio", "differs.overdue"
 LEGACY = {0: "differs.legacy.v0", 1: "differs.legacy.v1"}

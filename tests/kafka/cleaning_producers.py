@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.broker import Broker
 from tests.corpus.clients import Sent
-from tests.java import JavaProducer
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_classes import JavaProducer
 
 IDEMPOTENT, TRANSACTIONAL = "produced.idempotent", "produced.transactional"
 PRODUCED = (IDEMPOTENT, TRANSACTIONAL)

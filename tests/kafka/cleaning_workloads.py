@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from klog.logformat.control import ABORT, COMMIT
-from klog.logformat.encode import empty_batch, encode_one
-from klog.logformat.form import Form
-from klog.logformat.headers import HEADERS_TYPE
-from klog.logformat.markers import At, end_transaction
-from klog.logformat.records import Records
-from klog.logformat.sequence import advance
+from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.batches.encode_batches import empty_batch, encode_batch
+from klog.logformat.batches.record_headers import HEADERS_TYPE
+from klog.logformat.batches.records_to_write import Records
+from klog.logformat.producers.control_batches import AppendInfo, end_transaction
+from klog.logformat.producers.control_records import ABORT, COMMIT
+from klog.logformat.producers.sequence_numbers import increment_sequence
 
 ROUNDS = 3
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -149,7 +149,7 @@ class Workload:
             if step and chance.random() < 0.04:
                 self._next_offset += chance.randint(1, 5)
             if not writing or chance.random() < 0.15:
-                self._append(Form(codec=chance.choice(self._codecs), leader_epoch=0), 0)
+                self._append(BatchAttributes(codec=chance.choice(self._codecs), leader_epoch=0), 0)
             else:
                 self._turn(chance.choice(writing))
             if self._is_deleting and first and step == steps // 3 - 1:
@@ -172,17 +172,17 @@ class Workload:
             self._send(writer)
 
     def _send(self, writer: _Writer) -> None:
-        form = Form(
+        form = BatchAttributes(
             codec=writer.codec,
             leader_epoch=0,
             producer_id=writer.producer_id,
             producer_epoch=writer.epoch,
             base_sequence=writer.sequence,
-            transactional=writer.is_transactional,
+            is_transactional=writer.is_transactional,
         )
         before = self._next_offset
         self._append(form, writer.older_ms)
-        writer.sequence = advance(writer.sequence, self._next_offset - before)
+        writer.sequence = increment_sequence(writer.sequence, self._next_offset - before)
         writer.is_open = writer.is_transactional
 
     def _end(self, writer: _Writer, *, commit: bool) -> None:
@@ -190,7 +190,7 @@ class Workload:
         raised = writer.bumps or (not commit and self._chance.random() < 0.2)
         if raised:
             writer.epoch, writer.sequence = writer.epoch + 1, 0
-        at = At(self._next_offset, self._time(writer.older_ms), leader_epoch=0)
+        at = AppendInfo(self._next_offset, self._time(writer.older_ms), leader_epoch=0)
         kind = COMMIT if commit else ABORT
         self._put(end_transaction(at, kind, writer.producer_id, writer.epoch, 0), 1)
         writer.is_open = False
@@ -200,7 +200,7 @@ class Workload:
             if writer.is_open:
                 self._end(writer, commit=self._chance.random() < 0.5)
 
-    def _append(self, form: Form, older_ms: int) -> None:
+    def _append(self, form: BatchAttributes, older_ms: int) -> None:
         """Append one batch, some as an earlier cleaning has left them."""
         chance = self._chance
         count = chance.choice((1, 1, 2, 3, 4, 8))
@@ -219,7 +219,7 @@ class Workload:
             horizon = self._now_ms + (-DAY_MS if past else DAY_MS)
             form = replace(form, delete_horizon_ms=horizon)
         records = self._records(rows, older_ms)
-        self._put(encode_one(records, form, self._next_offset, count - 1), count)
+        self._put(encode_batch(records, form, self._next_offset, count - 1), count)
 
     def _records(self, rows: Sequence[int], older_ms: int) -> Records:
         chance = self._chance

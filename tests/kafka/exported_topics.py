@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from klog.jobs import import_log
-from klog.logformat.form import Form
-from klog.logformat.partition import load
+from klog.logformat.batches.batch_attributes import BatchAttributes
 from tests import corpus
 from tests.corpus.clients import CODECS
-from tests.encode import TRANSACTIONAL, Record, batch
-from tests.jobs.brokers import made
+from tests.jobs.broker_dirs import made
 from tests.jobs.written_root import CONFIG, WrittenRoot, numbers
-from tests.kafka.mounted import Where
-from tests.kafka.written import Written
+from tests.kafka.mounted_partitions import Where
+from tests.kafka.written_partition import Written
 from tests.kafka.written_topics import SMALL, rows, write_gaps, write_transactions
+from tests.support.batch_bytes import TRANSACTIONAL, Record, batch
+from tests.support.broker_loader.load_partition import load
 
 BROKERS_WORD = {"segment.bytes": "internal.segment.bytes"}
 """Kafka 4 refuses so small a segment under its own name."""
@@ -81,7 +81,7 @@ def write_epochs(now: int) -> Written:
     """Write a log whose cluster had many more leaders than one that is new."""
     log = Written("exported.epochs", SMALL)
     for epoch in (0, 7, 7, 90, 91):
-        log.append(rows(log.next_offset, 20, now), Form(codec=4, leader_epoch=epoch))
+        log.append(rows(log.next_offset, 20, now), BatchAttributes(codec=4, leader_epoch=epoch))
     return log
 
 

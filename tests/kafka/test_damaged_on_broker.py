@@ -18,12 +18,11 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from klog.errors import CorruptFileError
-from tests.broker import Broker
-from tests.connector.logs import open_log
+from tests.connector.log_dirs import open_log
 from tests.corpus import damage, leftovers, scene
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
 from tests.corpus.damage import Spot
-from tests.damage_cases import (
+from tests.damage.damage_cases import (
     LEVELS,
     Case,
     Levels,
@@ -38,8 +37,9 @@ from tests.damage_cases import (
     whole,
     without,
 )
-from tests.damage_kinds import KILLED, SEGMENTS, flip, later_scene, zero
-from tests.damage_tables import COMPACTED, ROLLED
+from tests.damage.damage_kinds import KILLED, SEGMENTS, flip, later_scene, zero
+from tests.damage.damage_tables import COMPACTED, ROLLED
+from tests.support.kafka_broker import Broker
 
 pytestmark = pytest.mark.kafka
 

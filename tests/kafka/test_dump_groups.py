@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klog.logformat import internal_topics as topics
-from klog.logformat.schema import Fields, Schema
-from tests.broker import Broker
-from tests.cli.conftest import Klog
-from tests.java import java_process
-from tests.kafka.groups import consume_as_groups
-from tests.kafka.test_dump import check_same, kafka, lines, log_of, ours
-from tests.logformat.group_goldens import EARLIER_ROWS, GIVEN_UP, ROWS
-from tests.logformat.test_internal_topics import messages, without_defaults
+from klog.logformat.internal_topics import internal_records as topics
+from klog.logformat.protocol.message_schema import Fields, Schema
+from tests.kafka.group_members import consume_as_groups
+from tests.kafka.test_dump_against_kafka import check_same, kafka, lines, log_of, ours
+from tests.logformat.golden_group_records import EARLIER_ROWS, GIVEN_UP, ROWS
+from tests.logformat.internal_topics.test_internal_records import messages, without_defaults
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_classes import java_process
+from tests.support.klog_command import Klog
 
 pytestmark = pytest.mark.kafka
 
@@ -129,7 +129,7 @@ def test_anything_that_a_record_may_hold(gateway: Any, kind: int) -> None:
     def check(record: tuple[Fields, Fields]) -> None:
         key, value = record
         written = [
-            topics.write_versioned(table, version, fields)
+            topics.encode_versioned(table, version, fields)
             for table, version, fields in zip(tables, (kind, 0), record, strict=True)
         ]
         assert written[0][2:] == kafka_bytes(gateway, tables[0], 0, key)[2:]

@@ -21,17 +21,14 @@ from pathlib import Path
 import pytest
 
 from klog.jobs import export_log, import_log, verify
-from klog.logformat.names import deleted_directory
-from klog.logformat.producers import ProducerState
-from klog.logformat.snapshot import decode_snapshot
-from tests.broker import Broker
+from klog.logformat.broker_files.file_names import deleted_directory_name
+from klog.logformat.producers.producer_snapshot import decode_snapshot
 from tests.corpus import Record, damage
 from tests.corpus.clients import Client
-from tests.java import consume, java_process
 from tests.jobs.written_root import WrittenRoot
-from tests.kafka.dumping import RECORD, as_dumped, checked, dumped
 from tests.kafka.exported_topics import GAPS, OPEN, WRITTEN, adopt, config_on_broker, take_open
-from tests.kafka.mounted import (
+from tests.kafka.kafka_dump_tool import RECORD, as_dumped, checked, dumped
+from tests.kafka.mounted_partitions import (
     BEHIND,
     INDEXES,
     Accounts,
@@ -42,12 +39,16 @@ from tests.kafka.mounted import (
     of,
     produce_behind,
 )
-from tests.reading import LEVELS, read_partition, told_at
+from tests.support.broker_loader.producer_state_manager import ProducerStateManager
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_classes import consume, java_process
+from tests.support.project import PROJECT
+from tests.support.reader_rows import LEVELS, read_partition, told_at
 
 pytestmark = pytest.mark.kafka
 
 PROPERTIES = {"log.retention.ms": "-1", "log.segment.delete.delay.ms": "0"}
-DOC = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
+DOC = (PROJECT / "docs" / "export.md").read_text()
 PARTITIONS: list[Where] = [
     *(("exported.codecs", number) for number in range(5)),
     ("exported.started", 0),
@@ -61,7 +62,7 @@ PARTITIONS: list[Where] = [
     (OPEN, 0),
 ]
 EVERY = pytest.mark.parametrize("where", PARTITIONS, ids=lambda where: f"{where[0]}-{where[1]}")
-LEFT_BEHIND = deleted_directory("exported.codecs", 0, "0123456789abcdef" * 2)
+LEFT_BEHIND = deleted_directory_name("exported.codecs", 0, "0123456789abcdef" * 2)
 TROUBLE = re.compile(r"(?i)truncat|corrupt|invalid|stray|recover.*fail|exception|error")
 
 
@@ -242,7 +243,7 @@ def test_recovery_finds_the_producers_that_klog_wrote(exported: Exported, where:
     rebuilt = files(exported.recovered, where, ".snapshot")
     for name, content in written.items():
         entries = decode_snapshot(content)
-        assert ProducerState.from_snapshot(entries, int(name[:20])).open_transactions == {}
+        assert ProducerStateManager.from_snapshot(entries, int(name[:20])).open_transactions == {}
         assert set(decode_snapshot(rebuilt[name])) == set(entries), name
     log_start, log_end = exported.bounds[where]
     assert list(written) == ([f"{log_end:020}.snapshot"] if log_end > log_start else [])

@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from klog.jobs import adopt, compact, import_log, verify
-from klog.logformat import batch as v2
-from klog.logformat.checkpoint import decode_offset_checkpoint
-from klog.logformat.index import Longs
-from tests.broker import Broker
+from klog.logformat.array_types import Longs
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.broker_files.checkpoint_files import decode_offset_checkpoint
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.support.kafka_broker import Broker
 
 pytestmark = pytest.mark.kafka
 OFFSETS, _ = INTERNAL = ("__consumer_offsets", "__transaction_state")
@@ -72,7 +72,7 @@ def sequences(log_dir: Path) -> Longs:
     """Give the sequences that producers' data in `__consumer_offsets` begin at."""
     logs = [path.read_bytes() for path in sorted((log_dir / f"{OFFSETS}-0").glob("*.log"))]
     data = b"".join(logs)
-    headers = v2.scan(data, 0, len(data)).headers
+    headers = scan_batches(data, 0, len(data)).headers
     found: Longs = headers["base_sequence"][headers["producer_id"] >= 0].astype("i8")
     return found[found >= 0]
 

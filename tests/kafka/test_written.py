@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from klog.logformat.metadata import decode_partition_metadata, encode_partition_metadata
-from klog.logformat.names import segment_name
-from klog.logformat.partition import load
-from klog.logformat.snapshot import decode_snapshot
-from tests.broker import Broker
+from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.broker_files.metadata_files import (
+    decode_partition_metadata,
+    encode_partition_metadata,
+)
+from klog.logformat.producers.producer_snapshot import decode_snapshot
 from tests.corpus import damage
 from tests.corpus.clients import Client
-from tests.java import java_process
-from tests.kafka.mounted import (
+from tests.kafka.mounted_partitions import (
     BEHIND,
     INDEXES,
     Accounts,
@@ -36,7 +36,10 @@ from tests.kafka.mounted import (
     produce_behind,
 )
 from tests.kafka.written_topics import config_of, write_all
-from tests.reading import LEVELS, read_partition, told_at
+from tests.support.broker_loader.load_partition import load
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_classes import java_process
+from tests.support.reader_rows import LEVELS, read_partition, told_at
 
 pytestmark = pytest.mark.kafka
 
@@ -144,7 +147,7 @@ def test_klog_recovers_what_the_broker_recovered(judged: Judged, where: Where) -
     logs = files(judged.written, where, ".log")
     loaded = load(logs, interval_bytes=WRITTEN[where].limits.index_interval_bytes)
     made = {
-        segment_name(base, suffix): content
+        segment_file_name(base, suffix): content
         for base, segment in loaded.segments.items()
         for suffix, content in segment.items()
     }

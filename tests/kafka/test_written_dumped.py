@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from klog.logformat import markers
-from klog.logformat.markers import At, Endpoint, Voter
-from tests.kafka.dumping import RECORD, as_dumped, checked, dumped
-from tests.kafka.written import COORDINATOR_EPOCH
+from klog.logformat.producers import control_batches
+from klog.logformat.producers.control_batches import AppendInfo, Endpoint, Voter
+from tests.kafka.kafka_dump_tool import RECORD, as_dumped, checked, dumped
+from tests.kafka.written_partition import COORDINATOR_EPOCH
 from tests.kafka.written_topics import write_all
 
 pytestmark = pytest.mark.kafka
@@ -107,11 +107,11 @@ def test_the_dump_tool_reads_what_controllers_write(tmp_path: Path) -> None:
     endpoints = (Endpoint("CONTROLLER", "h\u00f6st", 65535), Endpoint("OTHER", "", 0))
     voters = [Voter(one, name, endpoints[:one], 0, 1) for one, name in enumerate(directories)]
     batches = [
-        markers.snapshot_header(At(0, 1000, 3), 999),
-        markers.kraft_version(At(1, 1000, 3), 1),
-        markers.kraft_voters(At(2, 1000, 3), voters),
-        markers.leader_change(At(3, 1000, 3), 1, [0, 1], [1]),
-        markers.snapshot_footer(At(4, 1000, 3)),
+        control_batches.snapshot_header(AppendInfo(0, 1000, 3), 999),
+        control_batches.kraft_version(AppendInfo(1, 1000, 3), 1),
+        control_batches.kraft_voters(AppendInfo(2, 1000, 3), voters),
+        control_batches.leader_change(AppendInfo(3, 1000, 3), 1, [0, 1], [1]),
+        control_batches.snapshot_footer(AppendInfo(4, 1000, 3)),
     ]
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(b"".join(batches))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from klog.logformat.form import Form
-from klog.logformat.rolling import RollLimits
-from klog.logformat.sequence import advance
+from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.segments.segment_rolling import RollLimits
 from tests.corpus.clients import CODECS, Sent
-from tests.kafka.written import Written
+from tests.kafka.written_partition import Written
 
 FIRST_PRODUCER_ID = 1 << 62  # a broker gives out ids from 0, and they may not meet
 SMALL = RollLimits(segment_bytes=2000, segment_index_bytes=512, index_interval_bytes=300)
@@ -55,8 +55,11 @@ def write_codecs(now: int) -> list[Written]:
     for number in range(len(CODECS)):
         log = Written("written.codecs", SMALL, number)
         for step in range(12):
-            log.append(shapes(now + step), Form(codec=number, leader_epoch=step // 6))
-            log.append(rows(step * 20, 1 + step, now), Form(codec=number, leader_epoch=step // 6))
+            log.append(shapes(now + step), BatchAttributes(codec=number, leader_epoch=step // 6))
+            log.append(
+                rows(step * 20, 1 + step, now),
+                BatchAttributes(codec=number, leader_epoch=step // 6),
+            )
         found.append(log)
     return found
 
@@ -65,7 +68,9 @@ def write_append_time(now: int) -> list[Written]:
     """Write LogAppendTime, plain and compressed."""
     log = Written("written.append", SMALL)
     for step in range(20):
-        form = Form(codec=step % len(CODECS), leader_epoch=0, append_time_ms=now + 1000 * step)
+        form = BatchAttributes(
+            codec=step % len(CODECS), leader_epoch=0, append_time_ms=now + 1000 * step
+        )
         log.append(rows(step * 5, 5, now - 77_000), form)
     return [log]
 
@@ -77,9 +82,9 @@ def write_times(now: int) -> list[Written]:
     none = [Sent(b"k", b"no time", -1)] * 3
     for minute in (0, 0, 0, 3, 2, 2, 9, 4, 4, 4, 4, 11):
         log.append([one._replace(timestamp=now + minute * 30_000) for one in rows(0, 4, 0)],
-                   Form(leader_epoch=0))  # fmt: skip
-        log.append(none, Form(leader_epoch=0))
-        log.append(rows(minute, 2, now + minute * 30_000 - 50), Form(leader_epoch=0))
+                   BatchAttributes(leader_epoch=0))  # fmt: skip
+        log.append(none, BatchAttributes(leader_epoch=0))
+        log.append(rows(minute, 2, now + minute * 30_000 - 50), BatchAttributes(leader_epoch=0))
     return [log]
 
 
@@ -88,7 +93,7 @@ def write_index_full(now: int) -> list[Written]:
     limits = replace(SMALL, segment_bytes=1 << 20, segment_index_bytes=48, index_interval_bytes=0)
     log = Written("written.full", limits)
     for step in range(20):
-        log.append(rows(step * 3, 3, now), Form(leader_epoch=0))
+        log.append(rows(step * 3, 3, now), BatchAttributes(leader_epoch=0))
     return [log]
 
 
@@ -101,7 +106,7 @@ def write_idempotent(now: int) -> list[Written]:
         epoch = 32766 if number == 2 and step > 15 else 5
         if number == 2 and step == 17:
             sequences[2] = 0
-        form = Form(
+        form = BatchAttributes(
             codec=(0, 3, 4)[number],
             leader_epoch=0,
             producer_id=FIRST_PRODUCER_ID + number,
@@ -109,7 +114,7 @@ def write_idempotent(now: int) -> list[Written]:
             base_sequence=sequences[number],
         )
         log.append(rows(step * 4, 4, now), form)
-        sequences[number] = advance(sequences[number], 4)
+        sequences[number] = increment_sequence(sequences[number], 4)
     return [log]
 
 
@@ -119,13 +124,13 @@ def write_transactions(now: int) -> list[Written]:
     sequences = {FIRST_PRODUCER_ID + number: 0 for number in range(3)}
 
     def send(producer_id: int, step: int, codec: int = 0) -> None:
-        form = Form(
+        form = BatchAttributes(
             codec=codec,
             leader_epoch=0,
             producer_id=producer_id,
             producer_epoch=0,
             base_sequence=sequences[producer_id],
-            transactional=True,
+            is_transactional=True,
         )
         log.append([*rows(step * 10, 2, now), shapes(now)[step % 5]], form)
         sequences[producer_id] += 3
@@ -136,7 +141,7 @@ def write_transactions(now: int) -> list[Written]:
             send(long, step, codec=4)  # open over segments, so that stable offsets lie far back
         send(first, step)
         send(second, step, codec=2)
-        log.append(rows(step * 10 + 5, 1, now), Form(leader_epoch=0))
+        log.append(rows(step * 10 + 5, 1, now), BatchAttributes(leader_epoch=0))
         log.end(first, 0, now + step, commit=step % 2 == 0)
         send(second, step)
         log.end(second, 0, now + step, commit=step % 3 == 0)
@@ -149,14 +154,16 @@ def write_gaps(now: int) -> list[Written]:
     """Write what a cleaner leaves: gaps, batches without records, a delete horizon."""
     log = Written("written.gaps", SMALL)
     sequence = 0
-    emptied = Form(leader_epoch=0, producer_id=FIRST_PRODUCER_ID, producer_epoch=0, base_sequence=0)
+    emptied = BatchAttributes(
+        leader_epoch=0, producer_id=FIRST_PRODUCER_ID, producer_epoch=0, base_sequence=0
+    )
     for step in range(15):
         form = replace(emptied, codec=step % len(CODECS), base_sequence=sequence)
         one, two, three = rows(step * 10, 3, now)
         log.append_with_gaps([(1, one), (4, two), (5, three)], form, 9)
         log.append_empty(replace(emptied, base_sequence=sequence + 9), 6, now + step)
         tombstones = [(0, one._replace(value=None)), (3, two._replace(value=None))]
-        horizon = Form(leader_epoch=0, delete_horizon_ms=now + 86_400_000)
+        horizon = BatchAttributes(leader_epoch=0, delete_horizon_ms=now + 86_400_000)
         log.append_with_gaps(tombstones, horizon, 4)
         sequence += 15
     log.append_empty(replace(emptied, base_sequence=sequence), 2, now)
@@ -167,7 +174,7 @@ def write_grouped(now: int) -> list[Written]:
     """Write appends of several batches, which get one index entry each at most."""
     log = Written("written.grouped", SMALL)
     for step in range(20):
-        log.append(rows(step * 12, 12, now), Form(batch_bytes=250, leader_epoch=0))
+        log.append(rows(step * 12, 12, now), BatchAttributes(batch_bytes=250, leader_epoch=0))
     return [log]
 
 

@@ -1,4 +1,4 @@
-"""Words of keys side by side: each key gives its own words, in order, whatever the others are."""
+"""Words of keys as columns: each key has its own words, in order, whatever the other keys are."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ LISTS = st.lists(LENGTHS, max_size=80) | st.tuples(LENGTHS, st.integers(1, 80)).
 
 @pytest.mark.parametrize("word", [np.uint32, np.uint64])
 @given(lengths=LISTS, skipped=st.integers(0, 3))
-def test_each_key_gives_its_words(word: type, lengths: list[int], skipped: int) -> None:
+def test_words_of_each_key_are_its_bytes(word: type, lengths: list[int], skipped: int) -> None:
     size = np.dtype(word).itemsize
     keys = [bytes((at + 7 * number) % 251 for at in range(n)) for number, n in enumerate(lengths)]
     array = pa.array([b"x"] * skipped + keys, pa.large_binary())[skipped:]
-    found: list[bytes] = []
+    keys_of_words: list[bytes] = []
     for block in key_words(array, word):
         words = [b""] * len(block.lengths)
-        for some in block.whole():
-            for key, value in enumerate(some.tolist()):
+        for column in block.columns():
+            for key, value in enumerate(column.tolist()):
                 words[key] += value.to_bytes(size, "little")
-        for key, rest in block.rest():
-            words[key] += rest.tobytes()
-        for key, value in enumerate(block.last().tolist()):
+        for key, remaining in block.remaining():
+            words[key] += remaining.tobytes()
+        for key, value in enumerate(block.tails().tolist()):
             words[key] += value.to_bytes(size, "little")
-        order = block.as_given(np.arange(len(words), dtype=word))
-        found += [words[key][: int(block.lengths[key])] for key in order.tolist()]
+        order = block.in_input_order(np.arange(len(words), dtype=word))
+        keys_of_words += [words[key][: int(block.lengths[key])] for key in order.tolist()]
         assert all(not any(words[key][int(n) :]) for key, n in enumerate(block.lengths))
-    assert found == keys
+    assert keys_of_words == keys

@@ -1,4 +1,4 @@
-"""Which partition a key goes to: Kafka's vectors, a plain account of murmur2, Arrow's kinds."""
+"""The partition of a key: Kafka's vectors, a plain murmur2 to compare with, Arrow's types."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ LONGEST = "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8"
 KEYS = st.none() | st.binary(max_size=70)
 
 
-def account(key: bytes) -> int:
-    """Hash as `Utils.murmur2` says it, byte by byte."""
+def plain_murmur2(key: bytes) -> int:
+    """Hash as `Utils.murmur2` does, word by word."""
     hashed = 0x9747B28C ^ len(key)
-    whole = len(key) & ~3
-    for at in range(0, whole, 4):
-        word = int.from_bytes(key[at : at + 4], "little") * MULTIPLIER & MASK
+    tail_start = len(key) & ~3
+    for start in range(0, tail_start, 4):
+        word = int.from_bytes(key[start : start + 4], "little") * MULTIPLIER & MASK
         word ^= word >> 24
         hashed = (hashed * MULTIPLIER & MASK) ^ (word * MULTIPLIER & MASK)
-    if len(key) > whole:
-        hashed ^= int.from_bytes(key[whole:], "little")
+    if len(key) > tail_start:
+        hashed ^= int.from_bytes(key[tail_start:], "little")
         hashed = hashed * MULTIPLIER & MASK
     hashed ^= hashed >> 13
     hashed = hashed * MULTIPLIER & MASK
@@ -55,14 +55,14 @@ def binary(keys: list[bytes | None]) -> pa.Array:
         (b"\x80\x7f", -894759045),
     ],
 )
-def test_kafkas_hashes(key: bytes, hashed: int) -> None:
+def test_hashes_are_kafkas(key: bytes, hashed: int) -> None:
     assert murmur2(binary([key])).to_pylist() == [hashed]
-    assert account(key) == hashed
+    assert plain_murmur2(key) == hashed
 
 
 @given(st.lists(KEYS, max_size=80))
-def test_as_the_rule_says_it(keys: list[bytes | None]) -> None:
-    expected = [None if key is None else account(key) for key in keys]
+def test_hashes_follow_the_rule(keys: list[bytes | None]) -> None:
+    expected = [None if key is None else plain_murmur2(key) for key in keys]
     assert murmur2(binary(keys)).to_pylist() == expected
     assert key_partitions(binary(keys), 7).to_pylist() == [
         None if hashed is None else (hashed & 0x7FFFFFFF) % 7 for hashed in expected
@@ -70,19 +70,19 @@ def test_as_the_rule_says_it(keys: list[bytes | None]) -> None:
 
 
 @given(st.integers(0, 40), st.integers(1, 300), st.integers(0, 1 << 32))
-def test_many_keys_of_one_length(length: int, count: int, seed: int) -> None:
+def test_many_keys_of_equal_length(length: int, count: int, seed: int) -> None:
     data = np.random.default_rng(seed).integers(0, 256, length * count, np.uint8).tobytes()
-    keys = [data[at * length : (at + 1) * length] for at in range(count)]
-    assert murmur2(binary([*keys])).to_pylist() == [account(key) for key in keys]
+    keys = [data[row * length : (row + 1) * length] for row in range(count)]
+    assert murmur2(binary([*keys])).to_pylist() == [plain_murmur2(key) for key in keys]
 
 
 def test_more_keys_than_a_block_and_a_few_long_ones() -> None:
     keys = [b"%d" % n * (n % 5) for n in range(40_000)]
     keys[7] = bytes(range(256)) * 50 + b"abc"
     keys[39_999] = bytes(range(255)) * 40
-    found = murmur2(binary([*keys])).to_pylist()
+    hashes = murmur2(binary([*keys])).to_pylist()
     for number in (*range(100), 16_383, 16_384, 32_767, 32_768, 39_999):
-        assert found[number] == account(keys[number])
+        assert hashes[number] == plain_murmur2(keys[number])
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_more_keys_than_a_block_and_a_few_long_ones() -> None:
     [pa.binary(), pa.large_binary(), pa.string(), pa.large_string(), pa.binary_view()],
     ids=str,
 )
-def test_kinds_of_arrays(kind: pa.DataType) -> None:
+def test_arrow_types_of_keys(kind: pa.DataType) -> None:
     keys = pa.array(["x", None, "foobar", "", "21"], pa.string()).cast(kind)
     assert murmur2(keys).to_pylist() == [
-        account(b"x"),
+        plain_murmur2(b"x"),
         None,
         -790332482,
         275646681,
@@ -109,29 +109,29 @@ def test_arrays_without_bytes() -> None:
     assert murmur2(binary([b""])).to_pylist() == [275646681]
 
 
-def test_the_array_stays_as_it_is() -> None:
+def test_hashing_does_not_change_the_array() -> None:
     keys = binary([b"foobar", b"21"])
     murmur2(keys)
     assert keys.to_pylist() == [b"foobar", b"21"]
 
 
 def test_an_empty_key_is_hashed_and_a_null_one_is_not() -> None:
-    found = key_partitions(binary([b"", None]), 10)
-    assert found.type == pa.int32()
-    assert found.to_pylist() == [1, None]
-    assert found.fill_null(-1).to_pylist() == [1, -1]
+    partitions = key_partitions(binary([b"", None]), 10)
+    assert partitions.type == pa.int32()
+    assert partitions.to_pylist() == [1, None]
+    assert partitions.fill_null(-1).to_pylist() == [1, -1]
 
 
-def test_positive_is_the_sign_bit_cleared() -> None:
+def test_to_positive_clears_the_sign_bit() -> None:
     hashes = np.array([-(1 << 31), -1, 0, 5, (1 << 31) - 1], np.int32)
     assert to_positive(hashes).tolist() == [0, (1 << 31) - 1, 0, 5, (1 << 31) - 1]
 
 
 @pytest.mark.parametrize("partitions", [0, -1])
-def test_a_topic_has_partitions(partitions: int) -> None:
-    with pytest.raises(ValueError, match="takes no records"):
+def test_no_partition_is_refused(partitions: int) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
         key_partitions(binary([b"a"]), partitions)
-    with pytest.raises(ValueError, match="takes no records"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         coordinator_partition("g", partitions)
 
 
@@ -139,8 +139,8 @@ def test_a_topic_has_partitions(partitions: int) -> None:
 def test_java_hashes_utf_16_code_units(text: str) -> None:
     units = text.encode("utf-16-be", "surrogatepass")
     hashed = 0
-    for at in range(0, len(units), 2):
-        hashed = (31 * hashed + int.from_bytes(units[at : at + 2], "big")) & MASK
+    for start in range(0, len(units), 2):
+        hashed = (31 * hashed + int.from_bytes(units[start : start + 2], "big")) & MASK
     assert java_hash(text) == (hashed - (1 << 32) if hashed >= 1 << 31 else hashed)
     assert 0 <= coordinator_partition(text, 50) < 50
 
@@ -149,13 +149,13 @@ def test_java_hashes_utf_16_code_units(text: str) -> None:
     ("name", "hashed", "partition"),
     [("g1", 3242, 42), ("my-group", -1906497762, 12), ("polygenelubricants", -2147483648, 0)],
 )
-def test_coordinators(name: str, hashed: int, partition: int) -> None:
+def test_coordinator_partitions_are_kafkas(name: str, hashed: int, partition: int) -> None:
     assert java_hash(name) == hashed
     assert coordinator_partition(name, 50) == partition
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 120))
-def test_a_run_is_full_with_its_last_record(sizes: list[int], batch_bytes: int) -> None:
+def test_sticky_run_is_full_with_its_last_record(sizes: list[int], batch_bytes: int) -> None:
     runs = sticky_runs(np.array(sizes, np.int64), batch_bytes).tolist()
     expected, run, filled = [], 0, 0
     for size in sizes:
@@ -166,6 +166,6 @@ def test_a_run_is_full_with_its_last_record(sizes: list[int], batch_bytes: int) 
     assert runs == expected
 
 
-def test_a_batch_has_room() -> None:
-    with pytest.raises(ValueError, match=r"batch\.size 0"):
+def test_empty_batch_size_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"batch\.size: must be at least 1, got 0"):
         sticky_runs(np.array([1]), 0)

@@ -1,4 +1,4 @@
-"""A topic's configs: defaults, what each may be, and what contradicts."""
+"""The configs of a topic: defaults, allowed values and contradictions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from klog.errors import OptionError
 from klog.logformat.topic_config import (
-    NEEDS_BROKERS,
+    BROKER_ONLY_CONFIGS,
     check_config_names,
-    default_text,
+    default_config_text,
     klog_config_names,
-    klog_topic_config,
-    read_topic_config,
+    normalize_topic_config,
+    parse_topic_config,
 )
 
 
-def test_defaults() -> None:
-    config = read_topic_config({})
+def test_defaults_are_kafkas() -> None:
+    config = parse_topic_config({})
     assert config.number("segment.bytes") == 1 << 30
     assert config.number("segment.ms") == config.number("retention.ms") == 604800000
     assert config.number("segment.index.bytes") == 10485760
@@ -26,11 +26,11 @@ def test_defaults() -> None:
     assert config.number("message.timestamp.before.max.ms") == (1 << 63) - 1
     assert config.values["cleanup.policy"] == ("delete",)
     assert config.values["min.cleanable.dirty.ratio"] == 0.5
-    assert not config.compacts
+    assert not config.has_compact_policy
 
 
-def test_values_are_read_by_their_type() -> None:
-    config = read_topic_config(
+def test_values_are_parsed_by_their_type() -> None:
+    config = parse_topic_config(
         {
             "cleanup.policy": "compact, delete",
             "segment.bytes": " +20 ",
@@ -40,7 +40,7 @@ def test_values_are_read_by_their_type() -> None:
             "compression.zstd.level": "-131072",
         }
     )
-    assert config.compacts
+    assert config.has_compact_policy
     assert config.number("segment.bytes") == 20
     assert config.values["preallocate"] is True
     assert config.values["min.cleanable.dirty.ratio"] == 1.0
@@ -67,39 +67,39 @@ def test_values_are_read_by_their_type() -> None:
         ("message.format.version", "2.8", "latest"),
     ],
 )
-def test_bounds(name: str, legal: str, illegal: str) -> None:
-    read_topic_config({name: legal})
-    with pytest.raises(OptionError, match=f"^{name} is '{illegal}', but"):
-        read_topic_config({name: illegal})
+def test_values_out_of_bounds_are_refused(name: str, legal: str, illegal: str) -> None:
+    parse_topic_config({name: legal})
+    with pytest.raises(OptionError, match=rf"^{name}: must be .*, got '{illegal}'$"):
+        parse_topic_config({name: illegal})
 
 
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"segment\.byte is no config"):
-        read_topic_config({"segment.byte": "20"})
+def test_unknown_name_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"segment\.byte: not a topic config"):
+        parse_topic_config({"segment.byte": "20"})
 
 
 def test_lags_must_agree() -> None:
     lags = {"min.compaction.lag.ms": "200", "max.compaction.lag.ms": "200"}
-    assert read_topic_config(lags).number("max.compaction.lag.ms") == 200
+    assert parse_topic_config(lags).number("max.compaction.lag.ms") == 200
     with pytest.raises(OptionError, match="lower it"):
-        read_topic_config(lags | {"min.compaction.lag.ms": "201"})
+        parse_topic_config(lags | {"min.compaction.lag.ms": "201"})
 
 
-def test_a_word_is_no_number() -> None:
+def test_text_config_is_not_a_number() -> None:
     with pytest.raises(TypeError, match=r"compression\.type"):
-        read_topic_config({}).number("compression.type")
+        parse_topic_config({}).number("compression.type")
 
 
-@given(st.sampled_from(sorted(read_topic_config({}).values)), st.text(max_size=20))
-def test_any_text_is_read_or_refused(name: str, text: str) -> None:
+@given(st.sampled_from(sorted(parse_topic_config({}).values)), st.text(max_size=20))
+def test_any_text_is_parsed_or_refused(name: str, text: str) -> None:
     try:
-        config = read_topic_config({name: text})
+        config = parse_topic_config({name: text})
     except OptionError:
         return
-    assert config.values.keys() == read_topic_config({}).values.keys()
+    assert config.values.keys() == parse_topic_config({}).values.keys()
 
 
-TAKEN = {
+KLOG_CONFIG = {
     "cleanup.policy": "compact,delete",
     "compression.gzip.level": "9",
     "compression.lz4.level": "17",
@@ -122,44 +122,47 @@ TAKEN = {
 }
 
 
-def test_what_a_topic_of_klogs_takes_is_kept_as_it_was_given() -> None:
-    assert klog_topic_config(TAKEN) == TAKEN
-    assert klog_topic_config({name: f" {text} " for name, text in TAKEN.items()}) == TAKEN
-    assert sorted(klog_config_names()) == sorted(TAKEN)
+def test_klog_configs_are_stored_without_spaces() -> None:
+    assert normalize_topic_config(KLOG_CONFIG) == KLOG_CONFIG
+    assert (
+        normalize_topic_config({name: f" {text} " for name, text in KLOG_CONFIG.items()})
+        == KLOG_CONFIG
+    )
+    assert sorted(klog_config_names()) == sorted(KLOG_CONFIG)
 
 
-def test_each_of_kafkas_configs_is_taken_or_has_a_reason() -> None:
-    assert NEEDS_BROKERS.keys() | TAKEN.keys() == read_topic_config({}).values.keys()
-    assert not NEEDS_BROKERS.keys() & TAKEN.keys()
+def test_each_config_of_kafka_is_taken_or_has_a_reason() -> None:
+    assert BROKER_ONLY_CONFIGS.keys() | KLOG_CONFIG.keys() == parse_topic_config({}).values.keys()
+    assert not BROKER_ONLY_CONFIGS.keys() & KLOG_CONFIG.keys()
 
 
-@pytest.mark.parametrize("name", sorted(NEEDS_BROKERS))
-def test_what_needs_brokers_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(OptionError) as refused:
-        klog_topic_config({name: "1"})
-    assert str(refused.value).startswith(f"{name} does nothing in a topic of klog's: ")
-    assert NEEDS_BROKERS[name] in str(refused.value)
+@pytest.mark.parametrize("name", sorted(BROKER_ONLY_CONFIGS))
+def test_broker_only_config_is_refused_with_the_reason(name: str) -> None:
+    with pytest.raises(OptionError) as error:
+        normalize_topic_config({name: "1"})
+    assert str(error.value).startswith(f"{name}: does nothing in a klog topic: ")
+    assert BROKER_ONLY_CONFIGS[name] in str(error.value)
     with pytest.raises(OptionError, match="does nothing"):
         check_config_names([name])
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "fix"),
     [
         ("segment.byte", "did you mean segment.bytes?"),
         ("Retention.ms", "did you mean retention.ms?"),
-        ("min.insync.replica", "those are cleanup.policy"),  # Never one that is refused.
-        ("", "those are cleanup.policy"),
+        ("min.insync.replica", "choose one of cleanup.policy"),  # Not a broker-only config.
+        ("", "choose one of cleanup.policy"),
     ],
 )
-def test_an_unknown_name_gets_the_nearest_that_klog_takes(name: str, words: str) -> None:
-    with pytest.raises(OptionError) as refused:
-        klog_topic_config({name: "1"})
-    assert str(refused.value).startswith(f"{name} is no config of a topic; {words}")
+def test_error_of_an_unknown_name_suggests_a_klog_config(name: str, fix: str) -> None:
+    with pytest.raises(OptionError) as error:
+        normalize_topic_config({name: "1"})
+    assert str(error.value).startswith(f"{name}: not a topic config; {fix}")
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("text", "stored"),
     [
         ("none", "uncompressed"),
         (" none ", "uncompressed"),
@@ -168,12 +171,12 @@ def test_an_unknown_name_gets_the_nearest_that_klog_takes(name: str, words: str)
         ("lz4", "lz4"),
     ],
 )
-def test_no_compression_is_spelled_as_kafka_does(given: str, kept: str) -> None:
-    assert klog_topic_config({"compression.type": given}) == {"compression.type": kept}
+def test_no_compression_is_spelled_as_kafka_does(text: str, stored: str) -> None:
+    assert normalize_topic_config({"compression.type": text}) == {"compression.type": stored}
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("config", "message"),
     [
         ({"compression.type": "brotli"}, "must be one of uncompressed, zstd"),
         ({"compression.type": "None"}, "must be one of uncompressed, zstd"),
@@ -182,15 +185,15 @@ def test_no_compression_is_spelled_as_kafka_does(given: str, kept: str) -> None:
         ({"compression.lz4.level": "18"}, "from 1 to 17"),
         ({"cleanup.policy": "compact;delete"}, "compact, delete or both"),
         ({"max.compaction.lag.ms": "1", "min.compaction.lag.ms": "2"}, "lower it"),
-        ({"retention.ms": "9" * 5000}, "retention.ms is"),
+        ({"retention.ms": "9" * 5000}, "retention.ms: must be a whole number"),
     ],
 )
-def test_values_are_held_to_kafkas_bounds(given: dict[str, str], words: str) -> None:
-    with pytest.raises(OptionError, match=words):
-        klog_topic_config(given)
+def test_values_are_held_to_kafkas_bounds(config: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        normalize_topic_config(config)
 
 
 @pytest.mark.parametrize("name", klog_config_names())
-def test_a_default_is_written_as_it_would_be_read(name: str) -> None:
-    values = read_topic_config({name: default_text(name)}).values
-    assert values[name] == read_topic_config({}).values[name]
+def test_default_text_parses_to_the_default(name: str) -> None:
+    values = parse_topic_config({name: default_config_text(name)}).values
+    assert values[name] == parse_topic_config({}).values[name]

@@ -19,7 +19,7 @@ from collections import Counter
 
 from tests.simulation.checks import history
 from tests.simulation.mistakes import MISTAKES, making
-from tests.simulation.run import run
+from tests.simulation.run_seed import run
 from tests.simulation.world import FoundError
 
 TOLD_EVERY = 100

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import operations
-from klog.connector.log.commit import Topic
+from klog.connector.commit_log import commit_builders
+from klog.connector.commit_log.commit import Topic
 from klog.errors import CommitConflictError
 from tests.simulation.cast import PARTITIONS, Cast
 from tests.simulation.world import Actor
@@ -22,7 +22,7 @@ MOST_PARTITIONS = 4
 def create(cast: Cast) -> None:
     """Make the topic before anybody begins."""
     log = cast.log(Actor("creator", lambda actor: None, 0, restarts=False))
-    build = operations.create_topic(Topic(cast.world.new_id(), PARTITIONS), {})
+    build = commit_builders.create_topic(Topic(cast.world.new_id(), PARTITIONS), {})
     log.commit(log.load(), build, cast.attempt("create-topic"))
 
 
@@ -37,10 +37,10 @@ def admin(cast: Cast) -> Run:
             if not state.topic_id:
                 continue
             more = int(state.config.get(COUNTER, "0")) + 1
-            build = operations.alter_config(state.topic_id, state.config, {COUNTER: str(more)})
+            build = commit_builders.alter_config(state.topic_id, state.config, {COUNTER: str(more)})
             operation = "alter-config"
             if state.partitions < MOST_PARTITIONS and cast.world.random.random() < 0.3:
-                build = operations.add_partitions(state.topic_id, state.partitions + 1)
+                build = commit_builders.add_partitions(state.topic_id, state.partitions + 1)
                 operation = "add-partitions"
             try:
                 log.commit(state, build, cast.attempt(operation))
@@ -59,12 +59,14 @@ def maker_anew(cast: Cast) -> Run:
             state = log.load()
             if state.topic_id:
                 cast.idle(400)
-                build = operations.delete_topic(state.topic_id)
+                build = commit_builders.delete_topic(state.topic_id)
                 state = log.commit(state, build, cast.attempt("delete-topic"))
                 cast.idle(10)
             topic = Topic(cast.world.new_id(), PARTITIONS)
             try:
-                log.commit(state, operations.create_topic(topic, {}), cast.attempt("create-topic"))
+                log.commit(
+                    state, commit_builders.create_topic(topic, {}), cast.attempt("create-topic")
+                )
             except CommitConflictError:
                 continue
 

@@ -12,13 +12,16 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from klog.connector.log import entries
-from klog.connector.log.live import Live
-from klog.connector.log.paths import SegmentPath, TopicPaths
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import Attempt, TopicLog
-from tests.simulation.store import SimulatedStore
+from klog.connector.commit_log import segment_entries
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import TopicPaths
+from klog.connector.commit_log.live_segments import LiveSegments
+from klog.connector.commit_log.segment_path import SegmentPath
+from klog.connector.commit_log.topic_state import TopicState
+from tests.simulation.simulated_store import SimulatedStore
 from tests.simulation.world import Actor, World
+from tests.support.segment_entry import entry_of
 
 TOPIC, ROOT = "orders", "/root"
 PARTITIONS = 2
@@ -53,15 +56,17 @@ class Cast:
     """What was written to a file."""
     written_for: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The topic's id and its partitions when a file was written."""
-    kept: dict[str, State] = field(default_factory=dict)
+    kept: dict[str, TopicState] = field(default_factory=dict)
     """By reader the last state they loaded."""
-    watched: Callable[[TopicLog], TopicLog] | None = None
+    watched: Callable[[CommitLog], CommitLog] | None = None
     """Gives the same log with its loads and commits looked at."""
-    _planned: dict[int, tuple[Live, list[entries.Entry]]] = field(default_factory=dict)
+    _planned: dict[int, tuple[LiveSegments, list[segment_entries.SegmentEntry]]] = field(
+        default_factory=dict
+    )
 
-    def log(self, actor: Actor) -> TopicLog:
+    def log(self, actor: Actor) -> CommitLog:
         """Give the topic's log as this actor sees it, by their own clock."""
-        log = TopicLog(
+        log = CommitLog(
             SimulatedStore(self.world),
             TopicPaths(ROOT, TOPIC),
             lambda: self.world.clock(actor),
@@ -69,9 +74,9 @@ class Cast:
         )
         return log if self.watched is None else self.watched(log)
 
-    def attempt(self, operation: str) -> Attempt:
+    def attempt(self, operation: str) -> CommitInfo:
         """Give what a new try of an operation is called."""
-        return Attempt(self.world.new_id(), operation, "simulation")
+        return CommitInfo(self.world.new_id(), operation, "simulation")
 
     def chance(self, share: float) -> bool:
         """Draw whether something happens that does in such a share of all cases."""
@@ -83,39 +88,27 @@ class Cast:
 
     def write(
         self,
-        log: TopicLog,
-        state: State,
+        log: CommitLog,
+        state: TopicState,
         partition: int,
         base: int,
         records: Records,
         origin: str,
-    ) -> entries.Entry:
+    ) -> segment_entries.SegmentEntry:
         """Write one segment and give its entry."""
         file = str(SegmentPath(TOPIC, partition, base, state.version, self.world.new_id()))
         data = json.dumps(records).encode()
         self.records[file] = records
         self.written_for[file] = (state.topic_id, state.partitions)
         log.store.put(log.paths.data(file), [data])
-        plain = dict.fromkeys(entries.SCHEMA.names, 0)
-        return {
-            **plain,
-            "partition": partition,
-            "file": file,
-            "base_offset": base,
-            "next_offset": base + len(records),
-            "size_bytes": len(data),
-            "codec": "none",
-            "producer_ids": [],
-            "aborted": [],
-            "origin": origin,
-        }
+        return entry_of(file, partition, base, base + len(records), origin, size_bytes=len(data))
 
-    def read(self, log: TopicLog, row: entries.Entry) -> Records:
+    def read(self, log: CommitLog, row: segment_entries.SegmentEntry) -> Records:
         """Read a segment's records."""
         found = json.loads(log.store.read(log.paths.data(row["file"])))
         return [None if one is None else (one[0], one[1], one[2], one[3]) for one in found]
 
-    def rows(self, state: State, partition: int) -> list[entries.Entry]:
+    def rows(self, state: TopicState, partition: int) -> list[segment_entries.SegmentEntry]:
         """Give a partition's segments in order, as a plan would."""
         live, rows = self._planned.get(id(state.live), (None, []))
         if live is None:

@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from klog.connector.log import cleaning, garbage, sidecar
-from klog.connector.log import commit as commits
-from klog.connector.log.commit import Topic
-from klog.connector.log.paths import commit_version, segment_path, sidecar_name
-from klog.connector.log.state import State, fold
-from klog.connector.log.topic_log import TopicLog
+from klog.connector.commit_log import (
+    checkpoint_writer,
+    commit_expiration,
+    commit_json,
+    commit_sidecar,
+    topic_vacuum,
+)
+from klog.connector.commit_log import commit as commits
+from klog.connector.commit_log.commit import Topic
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import parse_commit_version, parse_sidecar_name
+from klog.connector.commit_log.segment_path import parse_segment_path
+from klog.connector.commit_log.state_replay import replay
+from klog.connector.commit_log.topic_state import TopicState
 from tests.simulation.admins import COUNTER
 from tests.simulation.cast import ROOT, TOPIC, Batch, Cast, Place, Record, key_of
 from tests.simulation.readers import tiling
@@ -27,10 +35,10 @@ def history(world: World) -> list[commits.Commit]:
     """Give every commit that counts: the first creation of each number, cleaned ones too."""
     first: dict[int, bytes] = {}
     for path, data in world.disk.created:
-        version = commit_version(path.rsplit("/", 1)[-1])
+        version = parse_commit_version(path.rsplit("/", 1)[-1])
         if "/log/" in path and version is not None and version == len(first):
             first[version] = data
-    return [_whole(world, commits.decode(data, TOPIC, at)) for at, data in first.items()]
+    return [_whole(world, commit_json.decode_commit(data, TOPIC, at)) for at, data in first.items()]
 
 
 def _whole(world: World, commit: commits.Commit) -> commits.Commit:
@@ -38,7 +46,7 @@ def _whole(world: World, commit: commits.Commit) -> commits.Commit:
     if commit.sidecar is None:
         return commit
     data = world.disk.sidecars[str(commit.sidecar)]
-    return sidecar.decode(commit, commit.sidecar, data, TOPIC)
+    return commit_sidecar.decode_sidecar(commit, commit.sidecar, data, TOPIC)
 
 
 @dataclass
@@ -92,10 +100,10 @@ def _check_added(
         raise FoundError(f"{file} was written for {partitions} of {topic.partitions} partitions")
 
 
-def check(cast: Cast, log: TopicLog) -> None:
+def check(cast: Cast, log: CommitLog) -> None:
     """Compare what a fresh reader sees with the history and with what everybody knows."""
     state, past = log.load(), history(cast.world)
-    whole, true = fold(State(), past), truth(cast, past)
+    whole, true = replay(TopicState(), past), truth(cast, past)
     _same(state, whole)
     for kept in cast.kept.values():
         _same(log.load(kept), whole)
@@ -128,7 +136,7 @@ def _check_runs(past: list[commits.Commit]) -> None:
     for commit in past:
         if commit.actions.create_topic is not None:
             runs = {}
-        if (progress := commit.actions.progress) is not None:
+        if (progress := commit.actions.writer_transaction) is not None:
             earlier = runs.setdefault(progress.name, [""])
             if progress.run_id in earlier[:-1]:
                 raise FoundError(f"run {progress.run_id} wrote behind run {earlier[-1]}")
@@ -136,7 +144,7 @@ def _check_runs(past: list[commits.Commit]) -> None:
                 earlier.append(progress.run_id)
 
 
-def _check_records(cast: Cast, log: TopicLog, state: State, true: Truth) -> None:
+def _check_records(cast: Cast, log: CommitLog, state: TopicState, true: Truth) -> None:
     for partition in range(state.partitions):
         for row in tiling(cast, state, partition):
             if cast.world.disk.get(log.paths.data(row["file"])) is None:
@@ -153,7 +161,7 @@ def _check_records(cast: Cast, log: TopicLog, state: State, true: Truth) -> None
             raise FoundError(f"{place}: {record} was read, and never committed")
 
 
-def _check_compacted(state: State, true: Truth, partition: int, offset: int) -> None:
+def _check_compacted(state: TopicState, true: Truth, partition: int, offset: int) -> None:
     """A record that a compaction took out has one of its key behind it, which was clean then."""
     record = true.records[state.topic_id, partition, offset]
     for later in range(offset + 1, state.cleaned_to.get(partition, 0)):
@@ -162,14 +170,14 @@ def _check_compacted(state: State, true: Truth, partition: int, offset: int) -> 
     raise FoundError(f"{record} at {offset} of partition {partition} was the last of its key")
 
 
-def check_cleaned(cast: Cast, log: TopicLog) -> None:
+def check_cleaned(cast: Cast, log: CommitLog) -> None:
     """Let every grace end, then clean: nothing may be left but what the topic needs."""
     cast.world.now += (2 * DAY_MS + 3 * GRACE_MS) // STEP_MS
     quiet = log.load().version
     _vacuum(cast, log, 2)
     _vacuum(cast, log, _latest_lost(cast, log, quiet) - quiet)
-    cleaning.write_checkpoint(log, log.load())
-    boundary = cleaning.clean_log(log, 0)
+    checkpoint_writer.write_checkpoint(log, log.load())
+    boundary = commit_expiration.expire_log(log, 0)
     state = log.load()
     live = set(state.segments["file"].to_pylist())
     files = {path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths()}
@@ -184,48 +192,56 @@ def check_cleaned(cast: Cast, log: TopicLog) -> None:
     kept |= {
         path
         for path in files
-        if (beside := sidecar_name(path.rpartition("/")[2])) and beside.version <= boundary
+        if (beside := parse_sidecar_name(path.rpartition("/")[2])) and beside.version <= boundary
     }
     if kept != need:
         raise FoundError(f"never cleaned: {sorted(kept - need)}, missing {sorted(need - kept)}")
 
 
-def _vacuum(cast: Cast, log: TopicLog, times: int) -> None:
+def _vacuum(cast: Cast, log: CommitLog, times: int) -> None:
     for _ in range(times):
         # What a loss of power undid may look like lost commits, and stays until it is told.
-        garbage.vacuum(log, cast.attempt("vacuum"), GRACE_MS, discard_lost=True)
+        topic_vacuum.vacuum(log, cast.attempt("vacuum"), GRACE_MS, discard_lost=True)
         cast.world.now += 2 * GRACE_MS // STEP_MS
 
 
-def _latest_lost(cast: Cast, log: TopicLog, quiet: int) -> int:
+def _latest_lost(cast: Cast, log: CommitLog, quiet: int) -> int:
     """Give the latest birth of files that two vacuums leave, `quiet` where they leave none.
 
     What began at a commit that a loss of power undid may be born above the version at which all
     became quiet: then only vacuums' own commits bring the log past that number, one each.
     """
     undone = {
-        commit_version(path.rpartition("/")[2])
+        parse_commit_version(path.rpartition("/")[2])
         for path in cast.world.disk.undone
         if "/log/" in path
     }
     latest = quiet
     for file in sorted(_data(cast) - set(log.load().segments["file"].to_pylist())):
-        path = segment_path(file)
+        path = parse_segment_path(file)
         assert path is not None
-        assert path.birth is not None
-        if path.birth <= quiet or path.birth not in undone:
+        assert path.base_version is not None
+        if path.base_version <= quiet or path.base_version not in undone:
             raise FoundError(f"two vacuums leave {file}")
-        latest = max(latest, path.birth)
+        latest = max(latest, path.base_version)
     return latest
 
 
 def _data(cast: Cast) -> set[str]:
     files = (path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths())
-    return {path for path in files if segment_path(path) is not None}
+    return {path for path in files if parse_segment_path(path) is not None}
 
 
-def _same(state: State, whole: State) -> None:
-    for name in ("version", "topic_id", "log_start", "log_end", "progress", "horizon", "config"):
+def _same(state: TopicState, whole: TopicState) -> None:
+    for name in (
+        "version",
+        "topic_id",
+        "log_start",
+        "log_end",
+        "writer_transactions",
+        "vacuum_version",
+        "config",
+    ):
         if getattr(state, name) != getattr(whole, name):
             raise FoundError(
                 f"{name} is {getattr(state, name)}, by the history {getattr(whole, name)}"

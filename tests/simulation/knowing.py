@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log.state import State
+from klog.connector.commit_log.topic_state import TopicState
 from tests.simulation import writers
 from tests.simulation.cast import Cast
 from tests.simulation.world import Actor, FoundError
 
 
-def check_known(known: State, state: State) -> None:
+def check_known(known: TopicState, state: TopicState) -> None:
     """Look whether a state has the last commit of the one that it was loaded from."""
     if known.version < 0 or not state.remembers(known.version):
         return
@@ -26,7 +26,7 @@ def check_known(known: State, state: State) -> None:
         )
 
 
-def verbs(cast: Cast, known: State) -> dict[str, Callable[[Actor], object]]:
+def verbs(cast: Cast, known: TopicState) -> dict[str, Callable[[Actor], object]]:
     """Return what such a process does: it reads, and it writes."""
 
     def append(actor: Actor) -> None:

@@ -25,20 +25,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from klog.connector.log import cleaning, garbage
-from klog.connector.log.commit import Commit
-from klog.connector.log.log_reader import LISTING_MS
-from klog.connector.log.paths import (
+from klog.connector.commit_log import commit_expiration, topic_vacuum
+from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import (
     CheckpointName,
     TopicPaths,
-    checkpoint_name,
-    commit_version,
-    segment_path,
-    sidecar_name,
+    parse_checkpoint_name,
+    parse_commit_version,
+    parse_sidecar_name,
 )
-from klog.connector.log.state import Build, State, fold
-from klog.connector.log.topic_log import Attempt, TopicLog
-from klog.jobs.verifying.commit_log import verify_log
+from klog.connector.commit_log.commit_log_reader import LISTING_INTERVAL_MS
+from klog.connector.commit_log.segment_path import parse_segment_path
+from klog.connector.commit_log.state_replay import replay
+from klog.connector.commit_log.topic_state import TopicState
+from klog.jobs.verifying.check_commit_log import verify_log
 from tests.simulation import knowing, on_store, writers
 from tests.simulation.cast import ROOT, TOPIC, Cast
 from tests.simulation.checks import history
@@ -47,34 +50,34 @@ from tests.simulation.on_store import name_of, version_of
 from tests.simulation.scene import GRACE_MS, STEP_MS
 from tests.simulation.world import Actor, FoundError
 
-WINDOW = LISTING_MS // STEP_MS + 2
+WINDOW = LISTING_INTERVAL_MS // STEP_MS + 2
 """So many steps a process may go on without a listing; clocks are up to a step off."""
 VERB_STEPS = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedLog(TopicLog):
+class WatchedLog(CommitLog):
     """A topic's log whose loads and commits are looked at once files were lost."""
 
     losses: Losses = field(kw_only=True)
 
-    def load(self, cached: State | None = None) -> State:
+    def load(self, cached: TopicState | None = None) -> TopicState:
         """Load, and compare with what the store shows."""
         is_listed = cached is None or self.is_listing_due(cached)
         self.losses.note_load()
         least = self.losses.least(is_listed=is_listed)
-        state = TopicLog.load(self, cached)
+        state = CommitLog.load(self, cached)
         self.losses.check_load(state, max(least, -1 if cached is None else cached.version))
         if cached is not None:
             check_known(cached, state)
-        if cached is None and not self.is_described and state.version >= 0:
+        if cached is None and not self.has_description and state.version >= 0:
             raise FoundError(f"{self.paths.description} is lost, and version {state.version} given")
         return state
 
-    def commit(self, state: State, build: Build, attempt: Attempt) -> State:
+    def commit(self, state: TopicState, build: CommitBuilder, attempt: CommitInfo) -> TopicState:
         """Commit, and look what it was put on top of."""
         holes, there = self.losses.holes(), self.losses.versions()
-        after = TopicLog.commit(self, state, build, attempt)
+        after = CommitLog.commit(self, state, build, attempt)
         check_known(state, after)
         if (version := after.writes.get(attempt.write_id)) is not None:
             self.losses.check_commit(attempt.write_id, version, holes, there)
@@ -99,7 +102,7 @@ class Losses:
         self._at = self._random.randrange(steps // 4, steps * 3 // 4)
         self._lost_at = -1
         self._before = _Before(-1, None)
-        self._known = State()
+        self._known = TopicState()
         """What a process has loaded just before."""
         self._lost_versions: set[int] = set()
         self._acknowledged: dict[str, int] = {}
@@ -109,13 +112,13 @@ class Losses:
         self._previous: dict[str, set[str]] = {}
         """By write: one that is lost may be put again, on top of another commit."""
         self._parsed = 0
-        self._truth: tuple[int, State] = (-1, State())
+        self._truth: tuple[int, TopicState] = (-1, TopicState())
 
-    def watched(self, log: TopicLog) -> WatchedLog:
+    def watched(self, log: CommitLog) -> WatchedLog:
         """Give the same log, looked at; who makes it looks for `topic.json`, as a root does."""
         is_described = self._disk.get(log.paths.description) is not None
         return WatchedLog(
-            log.store, log.paths, log.clock, log.wait, is_described=is_described, losses=self
+            log.store, log.paths, log.clock, log.wait, has_description=is_described, losses=self
         )
 
     def step(self) -> None:
@@ -132,12 +135,12 @@ class Losses:
         self._before = _Before(
             on_store.boundary(self._disk), on_store.newest_checkpoint(self._disk)
         )
-        self._known = fold(State(), history(self._world))
+        self._known = replay(TopicState(), history(self._world))
         tip = max(self.versions(), default=-1)
         for path in files:
             self._world.lost[path] = self._disk.take(path)
             self._world.events[f"lost {_kind(path)}"] += 1
-        lost = {commit_version(name_of(path)) for path in files if "/log/" in path}
+        lost = {parse_commit_version(name_of(path)) for path in files if "/log/" in path}
         self._lost_versions = {version for version in lost if version is not None}
         self._world.may_go_back = tip in self._lost_versions
         self._disk.on_remove = self._check_removed
@@ -203,7 +206,7 @@ class Losses:
         """Note that the actor whose code runs begins a load."""
         self._loaded_at[self._world.acting()] = self._world.now
 
-    def check_load(self, state: State, least: int) -> None:
+    def check_load(self, state: TopicState, least: int) -> None:
         """Look at what a load gave."""
         if self._lost_at < 0:
             return
@@ -241,10 +244,10 @@ class Losses:
 
         verbs: dict[str, Callable[[Actor], object]] = {
             "load": load,
-            "vacuum": lambda actor: garbage.vacuum(
+            "vacuum": lambda actor: topic_vacuum.vacuum(
                 cast.log(actor), cast.attempt("vacuum"), GRACE_MS
             ),
-            "clean": lambda actor: cleaning.clean_log(cast.log(actor), 0),
+            "clean": lambda actor: commit_expiration.expire_log(cast.log(actor), 0),
             "append": append,
             "load again": load,
             **knowing.verbs(cast, self._known),
@@ -252,7 +255,7 @@ class Losses:
         for name, verb in verbs.items():
             self._run(name, verb)
 
-    def _check_acknowledged(self, log: TopicLog) -> None:
+    def _check_acknowledged(self, log: CommitLog) -> None:
         """Look for commits that were acknowledged and that no load reads, nor `verify` tells of.
 
         Those at or below the boundary are cleaned, and nobody can tell of them any more.
@@ -268,7 +271,7 @@ class Losses:
         forks = [one for one in verify_log(log).findings if one.kind == "fork"]
         for version, write_id in lost.items():
             path = log.paths.commit(version)
-            if not any(one.file == path and write_id in one.what for one in forks):
+            if not any(one.file == path and write_id in one.reason for one in forks):
                 raise FoundError(f"{path} ({write_id}) was acknowledged, not loaded and not told")
             self._world.events["fork told"] += 1
 
@@ -307,9 +310,9 @@ class Losses:
         return True
 
     def _check_removed(self, path: str, by: object) -> None:
-        if (name := checkpoint_name(name_of(path))) is not None and "/parts/" not in path:
+        if (name := parse_checkpoint_name(name_of(path))) is not None and "/parts/" not in path:
             self._check_checkpoint_removed(path, name)
-        beside = sidecar_name(name_of(path))
+        beside = parse_sidecar_name(name_of(path))
         version = version_of(path) if beside is None else beside.version
         if version is not None and version > self._before.boundary:
             newest = on_store.newest_checkpoint(self._disk)
@@ -320,7 +323,7 @@ class Losses:
             if version > min(stood_for, on_store.boundary(self._disk)):
                 raise FoundError(f"{path} was deleted, and nothing stands for it")
         relative = path.removeprefix(f"{ROOT}/")
-        if segment_path(relative) is not None and not self._world.may_go_back:
+        if parse_segment_path(relative) is not None and not self._world.may_go_back:
             self._check_segment_removed(relative)
 
     def _check_checkpoint_removed(self, path: str, name: CheckpointName) -> None:
@@ -333,7 +336,7 @@ class Losses:
     def _check_segment_removed(self, file: str) -> None:
         many, state = self._truth
         if many != len(self._disk.created):
-            state = fold(State(), _chained(history(self._world)))
+            state = replay(TopicState(), _chained(history(self._world)))
             self._truth = (len(self._disk.created), state)
         if file in state.segments["file"].to_pylist():
             raise FoundError(f"live file {file} was deleted after others were lost")
@@ -354,7 +357,7 @@ class Losses:
 def cast_is_deleted(cast: Cast) -> bool:
     """Tell whether the topic is deleted, so that who appends waits for another."""
     past = history(cast.world)
-    return not fold(State(), _chained(past)).topic_id
+    return not replay(TopicState(), _chained(past)).topic_id
 
 
 def _chained(past: list[Commit]) -> list[Commit]:

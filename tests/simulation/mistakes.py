@@ -14,15 +14,30 @@ from typing import Any
 
 import pytest
 
-from klog.connector.log import checkpoint, cleaning, entries, garbage, operations
-from klog.connector.log import commit as commits
-from klog.connector.log.commit import Actions, Progress
-from klog.connector.log.commit_tail import read_by_number
-from klog.connector.log.live import Live
-from klog.connector.log.paths import CheckpointName, checkpoint_name
-from klog.connector.log.state import Build, State, _Folding, fold, tidied
-from klog.connector.log.topic_log import TopicLog, _Outcome
-from klog.connector.store.contract import Put
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+    commit_builders,
+    commit_checks,
+    commit_expiration,
+    commit_log,
+    orphan_files,
+    rewrite_commit,
+    segment_entries,
+    state_checkpoint,
+    topic_vacuum,
+)
+from klog.connector.commit_log.commit import Actions, Commit, WriterTransaction
+from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.commit_json import encode_commit
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import CheckpointName, parse_checkpoint_name
+from klog.connector.commit_log.commit_tail import read_by_number
+from klog.connector.commit_log.live_segments import LiveSegments
+from klog.connector.commit_log.put_outcome import PutOutcome
+from klog.connector.commit_log.state_replay import StateReplayer, compacted, replay
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitStateUnknownError, KlogError
 from tests.simulation import loss_mistakes, store_mistakes, writers
 from tests.simulation.world import StoreDownError
@@ -32,32 +47,32 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def no_read_back(patch: pytest.MonkeyPatch) -> None:
     """Take a lost answer for a failure, and a name that is there for another's."""
-    usual = Live.present
+    usual = LiveSegments.live_files_among
 
-    def put(log: TopicLog, made: Any) -> _Outcome:
-        found = log.store.put_if_absent(log.paths.commit(made.version), commits.encode(made))
-        if found is Put.UNKNOWN:
+    def put(log: CommitLog, commit: Commit, wait: Any) -> PutOutcome:
+        found = log.store.put_if_absent(log.paths.commit(commit.version), encode_commit(commit))
+        if found is PutResult.UNKNOWN:
             raise CommitStateUnknownError("no answer")
-        taken = found is Put.EXISTS or log.boundary() >= made.version
-        return _Outcome.TAKEN if taken else _Outcome.LANDED
+        taken = found is PutResult.EXISTS or log.last_expired_version() >= commit.version
+        return PutOutcome.TAKEN if taken else PutOutcome.LANDED
 
-    patch.setattr(TopicLog, "_put", put)
+    patch.setattr(commit_log, "put_commit", put)
     _forget_writes(patch)
     # Nets which would catch most of it: a state without writes has no last one, and the same files
     # are refused.
-    patch.setattr(_Folding, "_assert_previous", lambda folding, commit: None)
-    patch.setattr(operations, "_not_there", lambda state, staged: None)
+    patch.setattr(StateReplayer, "_assert_previous", lambda folding, commit: None)
+    patch.setattr(append_commit, "_not_there", lambda state, staged: None)
     patch.setattr(
-        Live,
-        "present",
+        LiveSegments,
+        "live_files_among",
         lambda live, files, birth=None: usual(live, files) if birth is None else set(),
     )
 
 
 def _forget_writes(patch: pytest.MonkeyPatch) -> None:
-    usual = TopicLog._reload
+    usual = CommitLog._reload
     patch.setattr(
-        TopicLog,
+        CommitLog,
         "_reload",
         lambda log, *given: replace(usual(log, *given), writes={}),
     )
@@ -65,90 +80,92 @@ def _forget_writes(patch: pytest.MonkeyPatch) -> None:
 
 def hint_trusted(patch: pytest.MonkeyPatch) -> None:
     """Begin a load at the checkpoint that a hint names, and believe what follows."""
-    usual = cleaning.write_checkpoint
+    usual = checkpoint_writer.write_checkpoint
 
-    def write_checkpoint(log: TopicLog, state: State) -> CheckpointName:
+    def write_checkpoint(log: CommitLog, state: TopicState) -> CheckpointName:
         name = usual(log, state)
         with suppress(StoreDownError):
             log.store.put(f"{log.paths.directory}/hint.json", [json.dumps(str(name)).encode()])
         return name
 
-    def hinted(log: TopicLog) -> State:
-        with suppress(FileNotFoundError, checkpoint.NotWholeError):
-            name = checkpoint_name(json.loads(log.store.read(f"{log.paths.directory}/hint.json")))
+    def hinted(log: CommitLog) -> TopicState:
+        with suppress(FileNotFoundError, state_checkpoint.IncompleteCheckpointError):
+            name = parse_checkpoint_name(
+                json.loads(log.store.read(f"{log.paths.directory}/hint.json"))
+            )
             assert name is not None
             data = log.store.read(log.paths.checkpoint(name))
-            if checkpoint.is_whole(name, data):
-                return checkpoint.decode(data, log.read_part)
-        return State()
+            if state_checkpoint.is_intact(name, data):
+                return state_checkpoint.decode_checkpoint(data, log.read_part)
+        return TopicState()
 
-    def load(log: TopicLog, cached: State | None = None) -> State:
+    def load(log: CommitLog, cached: TopicState | None = None) -> TopicState:
         state = cached if cached is not None else hinted(log)
         tail = read_by_number(log.read, state.version + 1)
-        return tidied(fold(state, tail)) if tail else state
+        return compacted(replay(state, tail)) if tail else state
 
-    patch.setattr(cleaning, "write_checkpoint", write_checkpoint)
-    patch.setattr(TopicLog, "load", load)
+    patch.setattr(checkpoint_writer, "write_checkpoint", write_checkpoint)
+    patch.setattr(CommitLog, "load", load)
 
 
 def checkpoint_not_checked(patch: pytest.MonkeyPatch) -> None:
     """Take every checkpoint for whole."""
-    patch.setattr(checkpoint, "is_whole", lambda name, data: True)
+    patch.setattr(state_checkpoint, "is_intact", lambda name, data: True)
 
 
 def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
     """Compare the boundary with where the tail ends, not with where it begins."""
 
-    def load(log: TopicLog, cached: State | None = None) -> State:
+    def load(log: CommitLog, cached: TopicState | None = None) -> TopicState:
         begin = cached
         for _ in range(8):
             state = begin if begin is not None else log.newest_checkpoint()
             tail = read_by_number(log.read, state.version + 1)
-            if log.boundary() > state.version + len(tail):
+            if log.last_expired_version() > state.version + len(tail):
                 begin = None
                 continue
-            return tidied(fold(state, tail)) if tail else state
+            return compacted(replay(state, tail)) if tail else state
         raise KlogError("no checkpoint")
 
-    patch.setattr(TopicLog, "load", load)
+    patch.setattr(CommitLog, "load", load)
 
 
 def checkpoint_only_read(patch: pytest.MonkeyPatch) -> None:
     """Clean behind a checkpoint that can be read, and may not outlive a loss of power."""
-    patch.setattr(cleaning, "_is_durable", lambda log, name: True)
+    patch.setattr(commit_expiration, "_is_durable", lambda log, name: True)
 
 
 def no_boundary(patch: pytest.MonkeyPatch) -> None:
     """Delete commits without saying so first, and never ask."""
-    patch.setattr(TopicLog, "boundary", lambda log: -1)
+    patch.setattr(CommitLog, "last_expired_version", lambda log: -1)
 
 
 def offsets_as_staged(patch: pytest.MonkeyPatch) -> None:
     """Append at the offsets expected when the write began, and believe a log that does."""
-    patch.setattr(operations, "shifted", lambda segment, shift: segment)
+    patch.setattr(append_commit, "with_offset_shift", lambda segment, shift: segment)
 
-    def add(folding: Any, entry: entries.Entry) -> None:
+    def add(folding: Any, entry: segment_entries.SegmentEntry) -> None:
         partition = entry["partition"]
         folding._log_end[partition] = max(folding._log_end[partition], entry["next_offset"])
         folding._live.add(entry["file"])
         folding._added[entry["file"]] = entry
 
-    patch.setattr(_Folding, "_add", add)
-    patch.setattr(_Folding, "_assert_ends", lambda folding, log_end: None)
+    patch.setattr(StateReplayer, "_add", add)
+    patch.setattr(StateReplayer, "_assert_ends", lambda folding, log_end: None)
 
 
 def batches_without_a_name(patch: pytest.MonkeyPatch) -> None:
     """Never ask whether a batch is there already."""
-    patch.setattr(operations, "is_done", lambda state, writer: False)
+    patch.setattr(append_commit, "is_committed", lambda state, writer: False)
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
     """Let every run go on."""
 
-    def progress(state: State, writer: operations.Writer) -> Any:
-        return Progress(writer.name, writer.batch_id, writer.query_id, writer.run_id)
+    def progress(state: TopicState, writer: append_commit.Writer) -> Any:
+        return WriterTransaction(writer.name, writer.batch_id, writer.query_id, writer.run_id)
 
-    patch.setattr(operations, "_progress", progress)
+    patch.setattr(append_commit, "_progress", progress)
 
 
 def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
@@ -156,50 +173,50 @@ def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
 
     def replace_segments(
         topic_id: str, birth: int, inputs: Any, outputs: Any, cleaned_to: Any
-    ) -> Build:
-        def build(state: State) -> Actions:
-            operations.check_birth(state, birth)
-            _, found = entries.without(state.segments, inputs)
+    ) -> CommitBuilder:
+        def build(state: TopicState) -> Actions:
+            commit_checks.check_base_version(state, birth)
+            _, found = segment_entries.split_by_files(state.segments, inputs)
             return Actions(add=tuple(outputs), remove=tuple(found["file"].to_pylist()))
 
         return build
 
-    patch.setattr(operations, "replace_segments", replace_segments)
+    patch.setattr(rewrite_commit, "replace_segments", replace_segments)
 
 
 def partitions_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Append what was spread over fewer partitions than there are now."""
-    patch.setattr(operations, "_same_partitions", lambda state, partitions: None)
+    patch.setattr(append_commit, "_same_partitions", lambda state, partitions: None)
 
 
 def topic_id_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Take a topic that was made anew for the one that was."""
-    patch.setattr(operations, "_same_topic", lambda state, topic_id: None)
+    patch.setattr(commit_checks, "check_same_topic", lambda state, topic_id: None)
 
 
 def config_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Change a config whatever it is by now."""
 
-    def alter_config(topic_id: str, seen: Any, config: Any) -> Build:
+    def alter_config(topic_id: str, seen: Any, config: Any) -> CommitBuilder:
         return lambda state: Actions(config=dict(config)) if state.topic_id == topic_id else None
 
-    patch.setattr(operations, "alter_config", alter_config)
+    patch.setattr(commit_builders, "alter_config", alter_config)
 
 
 def other_query_skipped(patch: pytest.MonkeyPatch) -> None:
     """Take another query's batch of that number for one's own."""
 
-    def is_done(state: State, writer: operations.Writer) -> bool:
-        found = state.progress.get(writer.name)
+    def is_done(state: TopicState, writer: append_commit.Writer) -> bool:
+        found = state.writer_transactions.get(writer.name)
         return found is not None and writer.batch_id <= found.batch_id
 
-    patch.setattr(operations, "is_done", is_done)
+    patch.setattr(append_commit, "is_committed", is_done)
 
 
 def abort_deletes(patch: pytest.MonkeyPatch) -> None:
     """Delete what was staged when a commit seems to have failed."""
 
-    def abort(cast: Any, log: TopicLog, staged: operations.Staged) -> None:
+    def abort(cast: Any, log: CommitLog, staged: append_commit.StagedSegments) -> None:
         for entry in staged.segments:
             with suppress(StoreDownError):
                 log.store.delete(log.paths.data(entry["file"]))
@@ -209,25 +226,27 @@ def abort_deletes(patch: pytest.MonkeyPatch) -> None:
 
 def no_grace(patch: pytest.MonkeyPatch) -> None:
     """Delete what a commit took out at once."""
-    usual = garbage.find_garbage
+    usual = orphan_files.find_orphan_files
     patch.setattr(
-        garbage, "find_garbage", lambda log, grace_ms, **more: usual(log, -(10**12), **more)
+        topic_vacuum,
+        "find_orphan_files",
+        lambda log, grace_ms, **more: usual(log, -(10**12), **more),
     )
 
 
 def pins_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Delete what a reader has pinned."""
-    patch.setattr(garbage, "pinned_version", lambda log, pins: None)
+    patch.setattr(orphan_files, "min_leased_version", lambda log, pins: None)
 
 
 def pins_kept(patch: pytest.MonkeyPatch) -> None:
     """Leave the pins of readers that crashed."""
-    patch.setattr(garbage, "drop_pins", lambda log, limit_ms: None)
+    patch.setattr(topic_vacuum, "delete_expired_leases", lambda log, limit_ms: None)
 
 
 def clock_instead_of_horizon(patch: pytest.MonkeyPatch) -> None:
     """Take a file for garbage by its age, not by a horizon that its writer has to look at."""
-    patch.setattr(operations, "check_birth", lambda state, birth: None)
+    patch.setattr(commit_checks, "check_base_version", lambda state, birth: None)
 
 
 MISTAKES: dict[str, Patch] = {

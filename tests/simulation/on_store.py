@@ -5,14 +5,14 @@ The rule: this is looked up in the files, by nobody's turn, and klog's loads are
 
 from __future__ import annotations
 
-from klog.connector.log import checkpoint
-from klog.connector.log.paths import (
+from klog.connector.commit_log import state_checkpoint
+from klog.connector.commit_log.commit_log_paths import (
     CheckpointName,
-    boundary_version,
-    checkpoint_name,
-    commit_version,
+    parse_checkpoint_name,
+    parse_commit_version,
+    parse_expiration_version,
 )
-from tests.simulation.disk import Disk
+from tests.simulation.simulated_disk import Disk
 
 
 def name_of(path: str) -> str:
@@ -22,7 +22,7 @@ def name_of(path: str) -> str:
 
 def version_of(path: str) -> int | None:
     """Return the version of a commit; None for a file of another kind."""
-    return commit_version(name_of(path)) if "/log/" in path else None
+    return parse_commit_version(name_of(path)) if "/log/" in path else None
 
 
 def versions(disk: Disk) -> set[int]:
@@ -33,26 +33,26 @@ def versions(disk: Disk) -> set[int]:
 
 def boundary(disk: Disk) -> int:
     """Return the highest boundary, -1 without one."""
-    found = (boundary_version(name_of(path)) for path in disk.paths() if "/gc/" in path)
+    found = (parse_expiration_version(name_of(path)) for path in disk.paths() if "/gc/" in path)
     return max((version for version in found if version is not None), default=-1)
 
 
 def newest_checkpoint(disk: Disk) -> CheckpointName | None:
     """Return the newest checkpoint that is whole."""
     paths = [path for path in disk.paths() if "/checkpoints/" in path]
-    names = {path: name for path in paths if (name := checkpoint_name(name_of(path)))}
+    names = {path: name for path in paths if (name := parse_checkpoint_name(name_of(path)))}
     return max((name for path, name in names.items() if is_whole(disk, path)), default=None)
 
 
 def is_whole(disk: Disk, path: str) -> bool:
     """Tell whether a checkpoint and all parts of it are there and as their names say."""
     data = disk.get(path)
-    name = checkpoint_name(name_of(path))
-    if data is None or name is None or not checkpoint.is_whole(name, data):
+    name = parse_checkpoint_name(name_of(path))
+    if data is None or name is None or not state_checkpoint.is_intact(name, data):
         return False
     directory = path.rsplit("/", 2)[0]
-    for part in checkpoint.parts_of(data):
+    for part in state_checkpoint.read_parts(data):
         found = disk.get(f"{directory}/parts/{part.name}")
-        if found is None or not checkpoint.is_whole(part.name, found):
+        if found is None or not state_checkpoint.is_intact(part.name, found):
             return False
     return True

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import entries, pins
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import TopicLog
+from klog.connector.commit_log import segment_entries, snapshot_leases
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
 from tests.simulation.cast import Cast
 from tests.simulation.scene import GRACE_MS, STEP_MS
 from tests.simulation.world import Actor, FoundError
@@ -51,17 +51,17 @@ def slow_reader(cast: Cast, name: str) -> Run:
             state, pin = log.load(), cast.world.new_id()
             lease = 6 * GRACE_MS // STEP_MS
             until = cast.world.now + lease - 2
-            pins.pin(log, pin, state.version, lease * STEP_MS)
+            snapshot_leases.take_lease(log, pin, state.version, lease * STEP_MS)
             if cast.world.now - began < GRACE_STEPS:
                 while cast.world.now < until:
                     read_all(cast, log, state, name, until)
                     cast.idle(60)
-            pins.unpin(log, pin)
+            snapshot_leases.release_lease(log, pin)
 
     return run
 
 
-def read_all(cast: Cast, log: TopicLog, state: State, name: str, until: int) -> None:
+def read_all(cast: Cast, log: CommitLog, state: TopicState, name: str, until: int) -> None:
     """Read every segment of a plan, whose files must be there until then."""
     for partition in range(state.partitions):
         for row in tiling(cast, state, partition):
@@ -84,7 +84,7 @@ def read_all(cast: Cast, log: TopicLog, state: State, name: str, until: int) -> 
                     raise FoundError(f"{name}: {place} was {before}, is {record}")
 
 
-def tiling(cast: Cast, state: State, partition: int) -> list[entries.Entry]:
+def tiling(cast: Cast, state: TopicState, partition: int) -> list[segment_entries.SegmentEntry]:
     """Give a partition's segments in order, which must tile it from its start to its end."""
     rows = cast.rows(state, partition)
     start, end = state.log_start[partition], state.log_end[partition]

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from klog.connector.log import checkpoint, log_reader, topic_log
-from klog.connector.log import commit as commits
-from klog.connector.log.checkpoint import ReadPart
-from klog.connector.log.commit import Commit
-from klog.connector.log.paths import CheckpointName
-from klog.connector.log.state import State, fold, tidied
+from klog.connector.commit_log import commit_json, commit_log, commit_log_reader, state_checkpoint
+from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit_log_paths import CheckpointName
+from klog.connector.commit_log.state_checkpoint import ReadPart
+from klog.connector.commit_log.state_replay import compacted, replay
+from klog.connector.commit_log.topic_state import TopicState
 
 REMEMBERS_NOTHING = 16
 """One seed in so many."""
@@ -31,11 +31,14 @@ class _Memory:
     def __init__(self) -> None:
         self._commits: dict[tuple[bytes, int], Commit] = {}
         self._bytes: dict[int, bytes] = {}
-        self._checkpoints: dict[bytes, tuple[State, list[tuple[CheckpointName, bytes]]]] = {}
-        self._states: dict[tuple[int, bytes], State] = {}
-        self._kept: dict[int, State] = {}
-        self._read: dict[CheckpointName, State] = {}
-        self._decode, self._decode_checkpoint = commits.decode, checkpoint.decode
+        self._checkpoints: dict[bytes, tuple[TopicState, list[tuple[CheckpointName, bytes]]]] = {}
+        self._states: dict[tuple[int, bytes], TopicState] = {}
+        self._kept: dict[int, TopicState] = {}
+        self._read: dict[CheckpointName, TopicState] = {}
+        self._decode, self._decode_checkpoint = (
+            commit_json.decode_commit,
+            state_checkpoint.decode_checkpoint,
+        )
 
     def decode(self, data: bytes, topic: str, version: int) -> Commit:
         found = self._commits.get((data, version))
@@ -46,7 +49,7 @@ class _Memory:
 
     def decode_checkpoint(
         self, data: bytes, read_part: ReadPart, topic: str | None = None
-    ) -> State:
+    ) -> TopicState:
         """Read the parts each time, as they may be gone, and decode only what is new."""
         known = self._checkpoints.get(data)
         if known is not None and all(_is(read_part, *part) for part in known[1]):
@@ -61,16 +64,16 @@ class _Memory:
         self._checkpoints[data] = (found, parts)
         return found
 
-    def fold(self, state: State, tail: Iterable[Commit]) -> State:
+    def fold(self, state: TopicState, tail: Iterable[Commit]) -> TopicState:
         name = state.checkpoint
         if name is not None and name.version == state.version:
             state = self._read.setdefault(name, state)
         for commit in tail:
-            data = self._bytes.get(id(commit)) or commits.encode(commit)
+            data = self._bytes.get(id(commit)) or commit_json.encode_commit(commit)
             key = (id(state) if state.version >= 0 else 0, data)
             after = self._states.get(key)
             if after is None:
-                after = self._states[key] = tidied(fold(state, [commit]))
+                after = self._states[key] = compacted(replay(state, [commit]))
                 self._kept |= {id(state): state, id(after): after}
             state = after
         return state
@@ -89,10 +92,12 @@ def remembering(seed: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if seed % REMEMBERS_NOTHING:
             memory = _Memory()
-            patch.setattr(commits, "decode", memory.decode)
-            patch.setattr(checkpoint, "decode", memory.decode_checkpoint)
-            patch.setattr(checkpoint, "parts_of", functools.cache(checkpoint.parts_of))
-            patch.setattr(topic_log, "fold", memory.fold)
-            patch.setattr(log_reader, "fold", memory.fold)
-            patch.setattr(log_reader, "tidied", lambda state: state)
+            patch.setattr(commit_json, "decode_commit", memory.decode)
+            patch.setattr(state_checkpoint, "decode_checkpoint", memory.decode_checkpoint)
+            patch.setattr(
+                state_checkpoint, "read_parts", functools.cache(state_checkpoint.read_parts)
+            )
+            patch.setattr(commit_log, "replay", memory.fold)
+            patch.setattr(commit_log_reader, "replay", memory.fold)
+            patch.setattr(commit_log_reader, "compacted", lambda state: state)
         yield

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from klog.connector.store.contract import Put
-from tests.simulation.disk import Disk
-from tests.simulation.store import SimulatedStore
+from klog.connector.store.writable_store import PutResult
+from tests.simulation.simulated_disk import Disk
+from tests.simulation.simulated_store import SimulatedStore
 
 
 def exists_then_write(patch: pytest.MonkeyPatch) -> None:
     """Look whether the name is free, then write it, as fsspec does on local disk."""
 
-    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
+    def put_if_absent(store: Any, path: str, data: bytes) -> PutResult:
         try:
             store.read(path)
         except FileNotFoundError:
             store._world.hand_over("put", lambda: _overwrite(store._disk, path, data))
-            return Put.CREATED
-        return Put.EXISTS
+            return PutResult.CREATED
+        return PutResult.EXISTS
 
     patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
 
@@ -38,9 +38,9 @@ def created_and_filled(patch: pytest.MonkeyPatch) -> None:
     """Create the file under its name, then write it: a killed writer leaves it torn."""
     usual = SimulatedStore.put_if_absent
 
-    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
+    def put_if_absent(store: Any, path: str, data: bytes) -> PutResult:
         found = usual(store, path, data[: len(data) // 2])
-        if found is Put.CREATED:
+        if found is PutResult.CREATED:
             store._world.hand_over("put", lambda: _overwrite(store._disk, path, data))
         return found
 
@@ -51,9 +51,9 @@ def answer_dropped(patch: pytest.MonkeyPatch) -> None:
     """Drop the answer of a rename that does not replace: each caller believes they won."""
     usual = SimulatedStore.put_if_absent
 
-    def put_if_absent(store: Any, path: str, data: bytes) -> Put:
+    def put_if_absent(store: Any, path: str, data: bytes) -> PutResult:
         usual(store, path, data)
-        return Put.CREATED
+        return PutResult.CREATED
 
     patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
 
@@ -63,7 +63,7 @@ def not_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimulatedStore, "_sync", lambda store, path: None)
 
 
-def _overwrite(disk: Disk, path: str, data: bytes) -> Put:
+def _overwrite(disk: Disk, path: str, data: bytes) -> PutResult:
     disk.put(path, data)
     disk.created.append((path, data))
-    return Put.CREATED
+    return PutResult.CREATED

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
 from tests.simulation.checks import history
 from tests.simulation.mistakes import MISTAKES, making
-from tests.simulation.run import run
+from tests.simulation.run_seed import run
 from tests.simulation.world import FoundError
+from tests.support.project import PROJECT
 
-FEW, MANY = 10, 1000
+FEW, FIXED, MANY = 10, 200, 1000
+"""Seeds that every run of the unit tests, `make test`, and `make full` takes."""
+WINDOW = 200
+"""Seeds that `make test` takes besides: others for each commit."""
 SHOWN_BY = {
     "exists_then_write": 0,
     "renamed_over": 0,
@@ -54,6 +60,16 @@ SHOWED_A_FAULT = {
 """Seeds that found something wrong in klog, or in what was thought of it, and what."""
 
 
+FREQUENT = {
+    "crash", "zombie", "pause", "fault before", "fault after", "fault late", "power loss",
+    "commit undone", "clock set", "refused alter-config", "refused add-partitions",
+    "failed: CommitConflictError", "failed: ProducerFencedError", "fault absent",
+    "lost commit", "put back",
+}  # fmt: skip
+RARE = {"failed: CommitStateUnknownError"}
+"""What happens in some worlds, as `run` counts it."""
+
+
 @pytest.mark.parametrize("seed", range(FEW))
 def test_a_seed_shows_no_fault(seed: int) -> None:
     world = run(seed)
@@ -75,7 +91,7 @@ def test_a_mistake_shows(mistake: str, seed: int) -> None:
             run(seed)
         except FoundError:
             return
-    pytest.fail(f"find a seed anew: python -m tests.simulation 0..1000 --mistake {mistake}")
+    pytest.fail(f"find another seed: python -m tests.simulation 0..1000 --mistake {mistake}")
 
 
 def test_every_mistake_has_a_seed() -> None:
@@ -87,17 +103,36 @@ def test_a_seed_gives_the_same_run_again() -> None:
     assert (first.disk.created, first.events) == (second.disk.created, second.events)
 
 
-@pytest.mark.slow
-def test_many_seeds_show_no_fault_and_have_every_fault_in_them() -> None:
+def first_of_window() -> int:
+    """Return the first seed of this commit's window: a number above those of `make full`."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=PROJECT, capture_output=True, text=True, check=False
+    ).stdout
+    return MANY + int(commit[:7] or "0", 16) % 1000 * WINDOW
+
+
+def run_seeds(seeds: Iterable[int]) -> Counter[str]:
     events: Counter[str] = Counter()
-    for seed in range(FEW, MANY):
+    for seed in seeds:
         try:
             events.update(run(seed).events)
         except FoundError as exc:
             raise AssertionError(f"python -m tests.simulation {seed}: {exc}") from exc
-    assert events.keys() >= {
-        "crash", "zombie", "pause", "fault before", "fault after", "fault late", "power loss",
-        "commit undone", "clock set", "refused alter-config", "refused add-partitions",
-        "failed: CommitConflictError", "failed: CommitStateUnknownError",
-        "failed: ProducerFencedError", "fault absent", "lost commit", "put back",
-    }  # fmt: skip
+    return events
+
+
+@pytest.mark.slow
+def test_fixed_seeds_show_no_fault_and_have_the_frequent_faults_in_them() -> None:
+    assert run_seeds(range(FEW, FIXED)).keys() >= FREQUENT
+
+
+@pytest.mark.slow
+def test_the_seeds_of_this_commit_show_no_fault() -> None:
+    first = first_of_window()
+    run_seeds(range(first, first + WINDOW))
+
+
+@pytest.mark.slow
+@pytest.mark.full
+def test_many_seeds_show_no_fault_and_have_every_fault_in_them() -> None:
+    assert run_seeds(range(FIXED, MANY)).keys() >= FREQUENT | RARE

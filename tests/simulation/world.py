@@ -19,7 +19,7 @@ from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from klog.connector.store.contract import Put
+from klog.connector.store.writable_store import PutResult
 from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -27,9 +27,9 @@ from klog.errors import (
     LostCommitError,
     ProducerFencedError,
 )
-from tests.simulation.disk import Disk
 from tests.simulation.on_store import version_of
 from tests.simulation.scene import CALM, START_MS, STEP_MS, Scene, draw
+from tests.simulation.simulated_disk import Disk
 
 Call = Callable[[], Any]
 LAG_STEPS, LAG_CHANCE = 30, 0.2
@@ -283,7 +283,9 @@ class World:
         if kind == "create":
             # A client that sends again by itself finds its own file there.
             there = mode == "after" and self.random.random() < 0.6
-            self._resume(actor, lambda: actor.thread.switch(Put.EXISTS if there else Put.UNKNOWN))
+            self._resume(
+                actor, lambda: actor.thread.switch(PutResult.EXISTS if there else PutResult.UNKNOWN)
+            )
         else:
             self._resume(actor, lambda: actor.thread.throw(StoreDownError("no answer")))
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.log import cleaning, operations
-from klog.connector.log.state import State
-from klog.connector.log.topic_log import Attempt, TopicLog
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+)
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError, ProducerFencedError
 from tests.simulation.cast import Batch, Cast
 from tests.simulation.world import Actor, StoreDownError
@@ -33,7 +37,7 @@ def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
                 if not state.topic_id:
                     state = loaded(cast, log)
             staged = stage(cast, log, state, owner)
-            writer = operations.Writer(name, batch, query, run_id)
+            writer = append_commit.Writer(name, batch, query, run_id)
             attempt = cast.attempt("append")
             try:
                 state = commit(cast, log, state, staged, writer, attempt)
@@ -45,7 +49,7 @@ def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
             cast.done[query] = max(cast.done.get(query, 0), batch + 1)
             # Only of a state whose last commit is one's own, and so durable.
             if state.writes.get(attempt.write_id) == state.version and cast.chance(0.4):
-                cleaning.write_checkpoint(log, state)
+                checkpoint_writer.write_checkpoint(log, state)
 
     return run
 
@@ -65,14 +69,16 @@ def batch_writer(cast: Cast, name: str, batches: int) -> Run:
     return run
 
 
-def loaded(cast: Cast, log: TopicLog) -> State:
+def loaded(cast: Cast, log: CommitLog) -> TopicState:
     """Load the topic, and wait while there is none."""
     while not (state := log.load()).topic_id:
         cast.idle(20)
     return state
 
 
-def stage(cast: Cast, log: TopicLog, state: State, owner: Batch) -> operations.Staged:
+def stage(
+    cast: Cast, log: CommitLog, state: TopicState, owner: Batch
+) -> append_commit.StagedSegments:
     """Write a file for each partition, as tasks do."""
     staged, (_, query, batch) = [], owner
     for partition in range(state.partitions):
@@ -82,20 +88,20 @@ def stage(cast: Cast, log: TopicLog, state: State, owner: Batch) -> operations.S
         entry = cast.write(log, state, partition, state.log_end[partition], records, "append")
         cast.batches[entry["file"]] = owner
         staged.append(entry)
-    return operations.Staged(state.topic_id, state.version, staged, state.partitions)
+    return append_commit.StagedSegments(state.topic_id, state.version, staged, state.partitions)
 
 
 def commit(
     cast: Cast,
-    log: TopicLog,
-    state: State,
-    staged: operations.Staged,
-    writer: operations.Writer | None,
-    attempt: Attempt,
-) -> State:
+    log: CommitLog,
+    state: TopicState,
+    staged: append_commit.StagedSegments,
+    writer: append_commit.Writer | None,
+    attempt: CommitInfo,
+) -> TopicState:
     """Commit as Spark's sink does: what it takes for a failure is followed by an abort."""
     try:
-        state = log.commit(state, operations.append(staged, writer), attempt)
+        state = log.commit(state, append_commit.append(staged, writer), attempt)
         if writer is not None and cast.chance(cast.world.chances.fault / 2):
             raise StoreDownError("it landed, and Spark never heard")
     except KlogError:
@@ -104,5 +110,5 @@ def commit(
     return state
 
 
-def abort(cast: Cast, log: TopicLog, staged: operations.Staged) -> None:
+def abort(cast: Cast, log: CommitLog, staged: append_commit.StagedSegments) -> None:
     """Do nothing: what was staged may have been committed."""

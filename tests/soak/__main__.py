@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.soak.lanes import klog_producer
-from tests.soak.run import soak
+from tests.soak.run_soak import soak
 
 
 def main() -> int:

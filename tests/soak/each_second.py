@@ -19,13 +19,15 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 
-from klog.connector.log import cleaning, garbage
-from klog.connector.log.checkpointing import Checkpointer
-from klog.connector.log.root import back_off, make_root, now_ms
-from klog.connector.log.topic_log import Attempt, TopicLog
-from klog.connector.log.topics import Topics
-from klog.connector.sink.append import append
-from klog.connector.store.temporary import random_id
+from klog.connector.commit_log import commit_expiration, topic_vacuum
+from klog.connector.commit_log.background_checkpointer import BackgroundCheckpointer
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.root_discovery import find_or_create_root
+from klog.connector.commit_log.topic_admin import TopicAdmin
+from klog.connector.embedded_append import append
+from klog.connector.store.temporary_names import random_id
+from klog.connector.system_clock import back_off, now_ms
 from klog.jobs import merge, verify
 
 TOPIC = "t"
@@ -67,13 +69,13 @@ class Counted:
         return self._store.names_after(directory, name)
 
     @property
-    def reads_at_once(self) -> int:
-        count: int = self._store.reads_at_once
+    def max_parallel_reads(self) -> int:
+        count: int = self._store.max_parallel_reads
         return count
 
-    def read(self, path: str, most_bytes: int | None = None) -> bytes:
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
         self.requests += 1
-        data: bytes = self._store.read(path, most_bytes)
+        data: bytes = self._store.read(path, max_bytes)
         self.size_bytes += len(data)
         self.checkpoint_bytes += len(data) if path.endswith(".parquet") else 0
         return data
@@ -82,15 +84,15 @@ class Counted:
 def costs(commits: int, each: int, grace_ms: int = GRACE_MS) -> Iterator[Cost]:
     """Commit so often, and tell what there is after each so many; `grace_ms` is vacuum's."""
     given = f"memory://{random_id()}"
-    root = make_root(given, "AAAAAAAAAAAAAAAAAAAAAA")
-    Topics(root).create(TOPIC, 1, {"retention.ms": "-1"})
-    times_ms, checkpointer, ids = [now_ms()], Checkpointer(), count()
-    log = TopicLog(root.store, root.log(TOPIC).paths, lambda: times_ms[0], back_off)
+    root = find_or_create_root(given, "AAAAAAAAAAAAAAAAAAAAAA")
+    TopicAdmin(root).create(TOPIC, 1, {"retention.ms": "-1"})
+    times_ms, checkpointer, ids = [now_ms()], BackgroundCheckpointer(), count()
+    log = CommitLog(root.store, root.log(TOPIC).paths, lambda: times_ms[0], back_off)
     state, live, merged = log.load(), 0, 0
     now = pa.array([times_ms[0]], pa.timestamp("ms", "UTC"))
 
-    def new(operation: str) -> Attempt:
-        return Attempt(f"{operation} {next(ids)}", operation, "a test")
+    def new(operation: str) -> CommitInfo:
+        return CommitInfo(f"{operation} {next(ids)}", operation, "a test")
 
     for number in range(1, commits + 1):
         times_ms[0] += 1000
@@ -103,12 +105,12 @@ def costs(commits: int, each: int, grace_ms: int = GRACE_MS) -> Iterator[Cost]:
             state = log.load(state)
             merged = state.segments.num_rows
         if number % VACUUM_EACH == 0:
-            garbage.vacuum(log, new("vacuum"), grace_ms)
-            cleaning.clean_log(log, grace_ms)
+            topic_vacuum.vacuum(log, new("vacuum"), grace_ms)
+            commit_expiration.expire_log(log, grace_ms)
             state = log.load(state)
         if number % each == 0:
             counted: Any = Counted(root.store)
-            loaded = TopicLog(counted, log.paths, log.clock, back_off).load()
+            loaded = CommitLog(counted, log.paths, log.clock, back_off).load()
             assert loaded.log_end == (number,)
             files = len(root.store.entries(log.paths.data(f"{TOPIC}-0")))
             sizes = counted.requests, counted.size_bytes, counted.checkpoint_bytes

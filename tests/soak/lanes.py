@@ -28,7 +28,7 @@ from klog.cli import main
 _FORKING = multiprocessing.get_context("forkserver")
 # A child begins within milliseconds, with all that it needs imported.
 _FORKING.set_forkserver_preload(
-    ["pandas", "klog.cli", "klog.connector.embedded", "tests.soak.jobs"]
+    ["pandas", "klog.cli", "klog.connector.embedded", "tests.soak.soak_jobs"]
 )
 
 

@@ -24,8 +24,8 @@ import pyarrow as pa
 import klog
 from klog.connector.embedded import Log
 from klog.errors import KlogError
-from tests.minio import Minio
-from tests.servers import BUCKET
+from tests.support.minio_server import Minio
+from tests.support.store_servers import BUCKET
 
 USER = "writer"
 POLICY = {

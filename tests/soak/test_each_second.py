@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from klog.connector.log.checkpointing import MIN_COMMITS
+from klog.connector.commit_log.checkpoint_schedule import MIN_COMMITS
 from tests.soak.each_second import MERGE_EACH, costs
 
 MERGED = 20

@@ -1,4 +1,4 @@
-"""`df.write` and `df.writeStream`: what Spark hands over is in the log once."""
+"""`df.write` and `df.writeStream`: the rows are in the log exactly once."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def numbered(spark: SparkSession, count: int, tasks: int = 2) -> DataFrame:
 
 
 def run(df: DataFrame, root: Path, checkpoint: Path, **options: Any) -> StreamingQuery:
-    """Run a stream over what there is now."""
+    """Run a stream over the rows that are there now."""
     writer = df.writeStream.format("klog").option("checkpointLocation", str(checkpoint))
     query = writer.options(**options).trigger(availableNow=True).start(str(root))
     assert query.awaitTermination(120)
     return query
 
 
-def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_written_rows_are_read(spark: SparkSession, tmp_path: Path) -> None:
     rows = [
         (
             "a",
@@ -75,10 +75,10 @@ def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
     assert (second.key, second.value, second.headers, second.offset) == (None, None, None, 0)
 
 
-def test_what_is_read_can_be_written_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_read_rows_can_be_written_again(spark: SparkSession, tmp_path: Path) -> None:
     save(numbered(spark, 10), tmp_path, topic="t")
-    copied = spark.read.format("klog").option("subscribe", "t").load(str(tmp_path))
-    save(copied.drop("topic"), tmp_path, topic="u")
+    source = spark.read.format("klog").option("subscribe", "t").load(str(tmp_path))
+    save(source.drop("topic"), tmp_path, topic="u")
     assert Counter(values(tmp_path, "u")) == Counter(values(tmp_path))
 
 
@@ -92,7 +92,9 @@ def test_rows_go_to_their_topics(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(map(int, values(tmp_path, "all"))) == list(range(30))
 
 
-def test_a_named_write_is_done_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_write_with_a_transactional_id_is_committed_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     for _ in range(2):
         save(numbered(spark, 10), tmp_path, topic="t", transactionalId="etl", transactionVersion=3)
     assert sorted(map(int, values(tmp_path))) == list(range(10))
@@ -100,7 +102,7 @@ def test_a_named_write_is_done_once(spark: SparkSession, tmp_path: Path) -> None
     assert len(values(tmp_path)) == 11
 
 
-def test_few_files_after_repartition(spark: SparkSession, tmp_path: Path) -> None:
+def test_repartition_leaves_one_file_per_partition(spark: SparkSession, tmp_path: Path) -> None:
     klog.open(tmp_path).create_topic("t", 4)
     df = spark.range(0, 4000, 1, 8).selectExpr(
         "cast(id % 100 as string) key", "cast(id as string) value"
@@ -114,28 +116,28 @@ def test_few_files_after_repartition(spark: SparkSession, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "said"),
+    ("columns", "options", "message"),
     [
         ("'a' v", {"topic": "t"}, "column v: a write has no such column"),
         ("1 value", {"topic": "t"}, "column value is int32; cast it to binary or string"),
-        ("'a' value", {}, "topic: name the topic by this option, or give each row its own"),
-        ("'a' value", {"topic": "t", "topik": "u"}, "topik: a write has no such option"),
+        ("'a' value", {}, "topic: name the topic with this option, or give each row its own"),
+        ("'a' value", {"topic": "t", "topik": "u"}, "topik: unknown write option"),
         ("'a' value", {"topic": "t", "createTopic": "false"}, "and createTopic=false"),
         ("'a' value, 'b' key, 'c' VALUE2", {"topic": "t"}, "column VALUE2: a write has no such"),
     ],
 )
-def test_a_wrong_write_is_refused_before_a_task_is_begun(
-    spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, str], said: str
+def test_wrong_write_is_refused_before_a_task_starts(
+    spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, str], message: str
 ) -> None:
     df = spark.range(1).selectExpr(*columns.split(", "))
     with pytest.raises(AnalysisException) as caught:
         save(df, tmp_path, **options)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ("'a' value, cast(id + 1 as int) partition", "only 0 to 0"),
         ("'a' value, -1 partition", "there is no partition -1, only 0 to 0"),
@@ -144,37 +146,37 @@ def test_a_wrong_write_is_refused_before_a_task_is_begun(
         ("'a' value, timestamp'1969-01-01' timestamp", "is before 1970"),
     ],
 )
-def test_a_wrong_row_is_named_or_a_dead_letter(
-    spark: SparkSession, tmp_path: Path, columns: str, said: str
+def test_rejected_row_is_named_or_a_dead_letter(
+    spark: SparkSession, tmp_path: Path, columns: str, message: str
 ) -> None:
     df = spark.range(0, 3, 1, 1).selectExpr(*columns.split(", "))
     options = {} if "topic" in columns else {"topic": "t"}
     with pytest.raises(PythonException) as caught:
         save(df, tmp_path, **options)
     assert "row 0 of task 0: " in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert klog.open(tmp_path).topics() == []
     save(df, tmp_path, deadLetterTopic="dead", **options)
     table = klog.open(tmp_path).scan("dead", columns=["value", "headers"]).read_all()
     assert table["value"].to_pylist() == [b"a"] * 3
     for headers in table["headers"].to_pylist():
-        told = {header["key"]: header["value"].decode() for header in headers}
-        assert said in told["klog.dead-letter.reason"]
+        texts = {header["key"]: header["value"].decode() for header in headers}
+        assert message in texts["klog.dead-letter.reason"]
 
 
-def test_modes_that_klog_has_not_say_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+def test_unsupported_mode_names_the_alternative(spark: SparkSession, tmp_path: Path) -> None:
     df = numbered(spark, 1)
-    with pytest.raises(AnalysisException, match=r'klog appends, say mode\("append"\)'):
+    with pytest.raises(AnalysisException, match=r'klog only appends; use mode\("append"\)'):
         df.write.format("klog").option("topic", "t").mode("overwrite").save(str(tmp_path))
     stream = spark.readStream.format("rate").load().selectExpr("cast(value as string) value")
     counted = stream.groupBy("value").count().select("value")
     writer = counted.writeStream.format("klog").option("topic", "t").outputMode("complete")
     query = writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "r"))
-    with pytest.raises(StreamingQueryException, match="klog appends, say outputMode"):
+    with pytest.raises(StreamingQueryException, match="klog only appends; use outputMode"):
         query.awaitTermination(60)
 
 
-def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     source, root, checkpoint = tmp_path / "in", tmp_path / "root", tmp_path / "checkpoint"
     for number in range(3):
         save(numbered(spark, 10), source, topic="in")
@@ -182,13 +184,16 @@ def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
         run(stream.load(str(source)).select("value"), root, checkpoint, topic="t")
         assert Counter(values(root)) == Counter(values(source, "in"))
         assert len(klog.open(root).history("t")) == number + 1
-    progress = [commit.actions.progress for commit in klog.open(root).history("t")]
-    assert [one.batch_id for one in progress if one] == [2, 1, 0]
-    assert len({one.name for one in progress if one}) == 1
-    assert len({one.run_id for one in progress if one}) == 3
+    commits = klog.open(root).history("t")
+    transactions = [
+        commit.actions.writer_transaction for commit in commits if commit.actions.writer_transaction
+    ]
+    assert [transaction.batch_id for transaction in transactions] == [2, 1, 0]
+    assert len({transaction.name for transaction in transactions}) == 1
+    assert len({transaction.run_id for transaction in transactions}) == 3
 
 
-def test_a_stream_that_begins_anew_under_a_name_is_told(
+def test_stream_with_a_new_checkpoint_and_a_used_name_is_fenced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     source, root = tmp_path / "in", tmp_path / "root"
@@ -198,33 +203,33 @@ def test_a_stream_that_begins_anew_under_a_name_is_told(
     run(df, root, tmp_path / "one", topic="t", transactionalId="etl")
     with pytest.raises(StreamingQueryException, match="it would be skipped"):
         run(df, root, tmp_path / "two", topic="t", transactionalId="etl")
-    run(df, root, tmp_path / "three", topic="t")  # Under a name of its own.
+    run(df, root, tmp_path / "three", topic="t")  # Its name is its query id.
     assert len(values(root)) == 20
 
 
-def test_for_each_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_for_each_batch_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     source, root = tmp_path / "in", tmp_path / "root"
     save(numbered(spark, 10), source, topic="in")
     stream = spark.readStream.format("klog").options(subscribe="in", startingOffsets="earliest")
 
     def write(df: DataFrame, batch: int) -> None:
-        for _ in range(2):  # As a batch that is tried again.
-            named = {"transactionalId": "each", "transactionVersion": batch}
-            save(df.select("value"), root, topic="t", **named)
+        for _ in range(2):  # A repeated batch.
+            writer = {"transactionalId": "each", "transactionVersion": batch}
+            save(df.select("value"), root, topic="t", **writer)
 
-    def each(checkpoint: str) -> None:
+    def run_query(checkpoint: str) -> None:
         writer = stream.load(str(source)).writeStream.foreachBatch(write)
         writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
         assert writer.trigger(availableNow=True).start().awaitTermination(120)
 
-    each("one")
+    run_query("one")
     assert len(values(root)) == 10
     with pytest.raises(StreamingQueryException, match="it would be skipped"):
-        each("two")  # Of a new checkpoint batch 0 is another one.
+        run_query("two")  # With a new checkpoint, batch 0 is another batch.
     assert len(values(root)) == 10
 
 
-def test_a_stream_ends_when_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_ends_when_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
     rate = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
     writer = rate.selectExpr("cast(value as string) value").writeStream.format("klog")
     writer = writer.options(topic="t", checkpointLocation=str(tmp_path / "c"))
@@ -234,5 +239,5 @@ def test_a_stream_ends_when_it_is_stopped(spark: SparkSession, tmp_path: Path) -
         assert time.monotonic() < deadline
         time.sleep(0.1)
     query.stop()
-    found = sorted(map(int, values(tmp_path / "root")))
-    assert found == list(range(len(found)))
+    numbers = sorted(map(int, values(tmp_path / "root")))
+    assert numbers == list(range(len(numbers)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.spark_faults.cluster import Cluster
+from tests.spark_faults.standalone_cluster import Cluster
 from tests.test_package import built, locked, pyfiles, tree, wheel
 
 __all__ = ["built", "locked", "pyfiles", "tree", "wheel"]

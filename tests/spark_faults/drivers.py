@@ -22,12 +22,12 @@ from typing import Any
 
 import psutil
 
-from tests.broker import die_with_parent
-from tests.spark_faults.jobs import Plan
-from tests.spark_faults.upkeep import Upkeep
+from tests.spark_faults.job_driver import Plan
+from tests.spark_faults.upkeep_driver import Upkeep
+from tests.support.kafka_broker import die_with_parent
+from tests.support.project import PROJECT
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parent.parent
 HOOKS = HERE / "hooks"
 WAIT_SECONDS = 120
 """So long nothing may happen: jobs end or reach a fault in less, on the busiest machine."""
@@ -60,7 +60,7 @@ class Driver:
         python: str = sys.executable,
         path: Sequence[str] | None = None,
         submit: Sequence[str] = (),
-        module: str = "tests.spark_faults.jobs",
+        module: str = "tests.spark_faults.job_driver",
     ) -> None:
         folder.mkdir()
         self.folder, self._events = folder, folder / "events.jsonl"
@@ -69,7 +69,7 @@ class Driver:
         for fault in faults:
             (self.faults / f"{fault.name}.json").write_text(fault.to_json())
         (folder / "plan.json").write_text(plan.to_json())
-        usual = [str(REPOSITORY), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+        usual = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
         environment = {
             **os.environ,
             "KLOG_FAULTS": str(self.faults),

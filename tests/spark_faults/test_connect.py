@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark_faults import kept
+from tests.spark_faults import upkeep_results
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.jobs import Job, Plan
-from tests.spark_faults.rows import check, write_rows
-from tests.spark_faults.upkeep import Upkeep, do
+from tests.spark_faults.job_driver import Job, Plan
+from tests.spark_faults.upkeep_driver import Upkeep, do
+from tests.spark_faults.written_rows_check import check, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-MODULE = "tests.spark_faults.upkeep"
+MODULE = "tests.spark_faults.upkeep_driver"
 
 
 def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
@@ -41,13 +41,13 @@ def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
 
 def test_each_job_through_connect(tmp_path: Path) -> None:
     """As in one process, though the session has no JVM to ask."""
-    kept.make_root(tmp_path / "made")
+    upkeep_results.make_root(tmp_path / "made")
     steps = {
-        name: kept.steps(name, str(tmp_path / name), tmp_path / f"{name}-export", {})
+        name: upkeep_results.steps(name, str(tmp_path / name), tmp_path / f"{name}-export", {})
         for name in ("here", "there")
     }
     for name in steps:
-        kept.lay_out(tmp_path / "made", str(tmp_path / name), {})
+        upkeep_results.lay_out(tmp_path / "made", str(tmp_path / name), {})
     for step in steps["here"]:
         do(None, step)
     plan = Upkeep(steps["there"], remote="local[2]")
@@ -57,10 +57,10 @@ def test_each_job_through_connect(tmp_path: Path) -> None:
         for root in ("verify", "verify-imported", "verify-adopted"):
             assert driver.report(f"there-{root}")["findings"] == []
     exports = [tmp_path / f"{name}-export" for name in steps]
-    assert len(kept.names(exports[0])) > 0
-    assert kept.names(exports[1]) == kept.names(exports[0])
-    assert kept.files(exports[1]) == kept.files(exports[0])
+    assert len(upkeep_results.names(exports[0])) > 0
+    assert upkeep_results.names(exports[1]) == upkeep_results.names(exports[0])
+    assert upkeep_results.files(exports[1]) == upkeep_results.files(exports[0])
     for root in ("root", "imported", "adopted"):
-        wanted = kept.records(str(tmp_path / "here" / root), {})
+        wanted = upkeep_results.records(str(tmp_path / "here" / root), {})
         assert any(wanted.values())
-        assert kept.records(str(tmp_path / "there" / root), {}) == wanted, root
+        assert upkeep_results.records(str(tmp_path / "there" / root), {}) == wanted, root

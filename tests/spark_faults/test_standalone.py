@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark_faults.cluster import Cluster
-from tests.spark_faults.drivers import HOOKS, REPOSITORY, Driver, Fault
-from tests.spark_faults.jobs import Job, Plan
-from tests.spark_faults.rows import check, write_rows
+from tests.spark_faults.drivers import HOOKS, Driver, Fault
+from tests.spark_faults.job_driver import Job, Plan
+from tests.spark_faults.standalone_cluster import Cluster
+from tests.spark_faults.written_rows_check import check, write_rows
+from tests.support.project import PROJECT
 from tests.test_package import clean_python
 
 pytestmark = [pytest.mark.package, pytest.mark.spark, pytest.mark.slow]
@@ -30,7 +31,7 @@ def test_klog_by_py_files(cluster: Cluster, pyfiles: Path, locked: Path, tmp_pat
     conf = cluster.conf(folder / "faults", HOOKS)
     plan = Plan(jobs, cluster.url, conf=conf, register=True)
     submit = ("--py-files", str(pyfiles))
-    with Driver(folder, plan, python=python, path=[str(REPOSITORY)], submit=submit) as driver:
+    with Driver(folder, plan, python=python, path=[str(PROJECT)], submit=submit) as driver:
         driver.wait()
         assert driver.events() == [("batch", "done"), ("stream", "done")]
     for job in jobs:
@@ -70,7 +71,7 @@ def test_klog_by_an_installed_wheel(
         "spark.speculation.minTaskRuntime": "2s",
     }
     plan = Plan(jobs, cluster.url, conf=conf)
-    with Driver(folder, plan, faults, python, path=[str(REPOSITORY)]) as driver:
+    with Driver(folder, plan, faults, python, path=[str(PROJECT)]) as driver:
         driver.wait()
         assert driver.events() == [(job.name, "done") for job in jobs]
         assert driver.pid_of("killed-writing")

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from klog.connector.store.storage import PREFIX
+from klog.connector.options.storage_options import STORAGE_PREFIX
 from tests.faults.proxy import RESET, Wrong, proxy_to
-from tests.servers import BUCKET, Hdfs, S3Server
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.jobs import Job, Plan
-from tests.spark_faults.rows import check, named, write_rows
+from tests.spark_faults.job_driver import Job, Plan
+from tests.spark_faults.written_rows_check import check, named, write_rows
+from tests.support.store_servers import BUCKET, Hdfs, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.stores, pytest.mark.slow]
 
@@ -64,7 +64,7 @@ def test_on_s3_and_hdfs(s3_server: S3Server, hdfs: Hdfs, tmp_path: Path) -> None
         commit = f"s3-lost/log/{SECOND}"
         proxy.fail(Wrong(RESET, applied=True, only="PUT", path=commit, to_the_end=True))
         storage = {
-            place: {name.removeprefix(PREFIX): text for name, text in options.items()}
+            place: {name.removeprefix(STORAGE_PREFIX): text for name, text in options.items()}
             for place, (_, options) in places.items()
         }
         with Driver(tmp_path / "killed", Plan(list(jobs.values())), faults) as killed:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.jobs import Job, Plan
-from tests.spark_faults.rows import check, named, write_rows
+from tests.spark_faults.job_driver import Job, Plan
+from tests.spark_faults.written_rows_check import check, named, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

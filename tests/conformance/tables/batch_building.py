@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.producers.control_records import ABORT, COMMIT
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import (
     compressed_and_back,
@@ -20,7 +20,7 @@ from tests.conformance.encode_runs import (
     written,
     written_control,
 )
-from tests.encode import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from tests.support.batch_bytes import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 TRANSACTION: dict[str, Any] = {"producer_id": 9809, "producer_epoch": 15, "base_sequence": 2342}
 ROW = (0, 0, b"a", b"1")
@@ -35,13 +35,13 @@ PRODUCERS = [
     Case(
         "6 testWriteTransactionalRecordSet",
         told,
-        ([ROW], {**TRANSACTION, "transactional": True}, "attributes producer_id"),
+        ([ROW], {**TRANSACTION, "is_transactional": True}, "attributes producer_id"),
         (0x10, 9809),
     ),
     Case(
         "6 testWriteTransactionalWithInvalidPID",
         written,
-        ([ROW], {**TRANSACTION, "producer_id": -1, "transactional": True}),
+        ([ROW], {**TRANSACTION, "producer_id": -1, "is_transactional": True}),
         Refused(ValueError, "a transactional batch needs a producer id"),
     ),
     Case(
@@ -160,7 +160,7 @@ LEVELS = [
             "10 Lz4 / Gzip / Zstd testCompressionLevels",
             level,
             (codec, outside),
-            Refused(ValueError, f"level {outside} was asked for"),
+            Refused(ValueError, f"got level {outside}"),
             label=f"codec {codec}, {outside}",
         )
         for codec, outside in (

@@ -84,7 +84,7 @@ CASES = [
         f"24 {METADATA}",
         partition_metadata,
         (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",),
-        Refused(CorruptRecordError, "no topic id"),
+        Refused(CorruptRecordError, "is not a topic id"),
         "no id",
     ),
     Case(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from klog.logformat import internal_topics as topics
-from klog.logformat.schema import Fields
+from klog.logformat.internal_topics import internal_records as topics
+from klog.logformat.protocol.message_schema import Fields
 from tests.conformance import protocol_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
-from tests.encode import (
+from tests.support.batch_bytes import (
     ABORT,
     COMMIT,
     CONTROL,
@@ -198,7 +198,7 @@ CASES = [
         "24 TransactionLogTest.shouldReadWriteMessages",
         runs.transaction_state_again,
         ({**_STATE, "transactionStatus": topics.EMPTY}, 2),
-        Refused(ValueError, "Empty has no partitions"),
+        Refused(ValueError, "Empty must have no partitions"),
         "Empty with partitions",
     ),
     *(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from tests.conformance import cleaner_runs as runs
 from tests.conformance.case import Case, NotApplicable
-from tests.encode import GZIP, LOG_APPEND_TIME, TRANSACTIONAL, Record, batch
-from tests.encode_legacy import plain, wrapper
+from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, TRANSACTIONAL, Record, batch
+from tests.support.legacy_bytes import plain, wrapper
 
 _BOUNDS = ("base_offset", "last", "max_timestamp", "count")
 

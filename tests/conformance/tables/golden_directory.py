@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.state_runs import Step
 from tests.conformance.steps import BOUNDS, LOAD, LOAD_CLEAN, case, n
-from tests.logformat.golden import DIRECTORY
+from tests.logformat.golden_vectors import DIRECTORY
 
 GOLDEN = b"".join(DIRECTORY)
 GOLDEN_LOG: Step = ("put", n(0, "log"), GOLDEN)

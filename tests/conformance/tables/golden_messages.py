@@ -7,9 +7,9 @@ from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.legacy_runs import read
 from tests.conformance.tables.legacy import THREE, as_read
 from tests.conformance.tables.readers import NAMES
-from tests.encode import LZ4, Record
-from tests.encode_legacy import wrapper
-from tests.logformat.golden import COMPRESSED, LEGACY, V0_LZ4_AS_PRINTED
+from tests.logformat.golden_vectors import COMPRESSED, LEGACY, V0_LZ4_AS_PRINTED
+from tests.support.batch_bytes import LZ4, Record
+from tests.support.legacy_bytes import wrapper
 
 _PLAIN_GOLDEN = [
     Record(5, 1000, b"k1", b"v1"),

@@ -76,7 +76,7 @@ CASES = [
         "11 appendOutOfOrder",
         runs.append_offsets,
         (BASE, [(51, 0)], [(50, 1)], 8 * SLOTS),
-        Refused(ValueError, "offset 50 behind"),
+        Refused(ValueError, "offset 50 after"),
     ),
     Case(
         "11 testFetchUpperBoundOffset",
@@ -159,7 +159,7 @@ CASES = [
     ),
     Case("12 testTruncate", runs.truncate_times, (BASE, TIMES, BASE), 0, "whole"),
     Case("12 testTruncate", runs.truncate_times, (BASE, TIMES, 55), 0, "to the first's offset"),
-    Case("12 testTruncate", runs.truncate_times, (BASE, TIMES, 56), 1, "behind the first's"),
+    Case("12 testTruncate", runs.truncate_times, (BASE, TIMES, 56), 1, "after the first's"),
     Case(
         "12 testAppend",
         runs.append_times,
@@ -171,7 +171,7 @@ CASES = [
         "12 testAppend",
         runs.append_times,
         (BASE, TIMES, [(10_000, 280)], 12 * SLOTS, 0),
-        Refused(ValueError, "offset 280 behind"),
+        Refused(ValueError, "offset 280 after"),
         "into the last slot, out of order",
     ),
     Case(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 from klog.errors import CorruptRecordError
-from klog.logformat.control import COMMIT
-from tests import encode
+from klog.logformat.producers.control_records import COMMIT
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.legacy_runs import (
     accepted_changes,
@@ -24,8 +23,9 @@ from tests.conformance.legacy_runs import (
     times,
     written,
 )
-from tests.encode import GZIP, LOG_APPEND_TIME, LZ4, NONE, SNAPPY, ZSTD, Record
-from tests.encode_legacy import message, packed, plain, wrapper
+from tests.support import batch_bytes
+from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, NONE, SNAPPY, ZSTD, Record
+from tests.support.legacy_bytes import message, packed, plain, wrapper
 
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 LEADER_CHANGE = 2
@@ -137,7 +137,7 @@ _WRAPPERS = [
                     magic,
                     attributes=ZSTD,
                 ),
-                "zstd is no codec",
+                "do not have the codec zstd",
             ),
         )
     ),
@@ -201,7 +201,7 @@ _READ_ONLY = [
             "5 testUnsupportedCompress",
             read,
             (wrapper(NUMBERED, magic, ZSTD),),
-            Refused(CorruptRecordError, "zstd is no codec"),
+            Refused(CorruptRecordError, "do not have the codec zstd"),
             f"v{magic}",
         )
         for magic in (0, 1)
@@ -234,13 +234,13 @@ _READ_ONLY = [
     Case(
         "5 testBuildEndTxnMarker",
         controls,
-        (encode.marker(983, 73, COMMIT, 13),),
+        (batch_bytes.marker(983, 73, COMMIT, 13),),
         [(983, COMMIT)],
     ),
     Case(
         "5 testBuildLeaderChangeMessage",
         controls,
-        (encode.control(983, LEADER_CHANGE),),
+        (batch_bytes.control(983, LEADER_CHANGE),),
         [(983, LEADER_CHANGE)],
     ),
     # klog does not filter yet: what the rewrite must mean to a reader is what is held here.
@@ -248,9 +248,9 @@ _READ_ONLY = [
         "5 testBaseTimestampToDeleteHorizonConversion",
         times,
         (
-            encode.batch(
+            batch_bytes.batch(
                 [Record(0, 5, b"0", b"0"), Record(1, 10, b"1"), Record(2, 15, b"2", b"2")],
-                attributes=encode.DELETE_HORIZON,
+                attributes=batch_bytes.DELETE_HORIZON,
                 base_timestamp=HORIZON,
                 max_timestamp=15,
             ),

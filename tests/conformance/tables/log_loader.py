@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klog.logformat.snapshot import encode_snapshot
+from klog.logformat.producers.producer_snapshot import encode_snapshot
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.steps import BOUNDS, CLEAN, LOAD, LOAD_CLEAN, case, n, segments
 

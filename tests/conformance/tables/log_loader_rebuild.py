@@ -15,8 +15,8 @@ from tests.conformance.steps import (
     n,
     segments,
 )
-from tests.encode import GZIP, Record
-from tests.encode_legacy import plain, wrapper
+from tests.support.batch_bytes import GZIP, Record
+from tests.support.legacy_bytes import plain, wrapper
 
 TRANSACTIONS = (
     "19 testFullTransactionIndexRecovery / testRecoverOnlyLastSegment / "

@@ -42,7 +42,7 @@ CASES = [
         "17 testSegmentAccess",
         runs.segments_read,
         (FOUR, 2, 1),
-        Refused(OffsetOutOfRangeError, "behind the end"),
+        Refused(OffsetOutOfRangeError, "after the end"),
         "(2, 1)",
     ),
     # A read of one offset begins in the segment at or below it; lower and higher ones have no
@@ -142,7 +142,7 @@ CASES = [
         "17 testWhenFetchOffsetHigherThanMaxOffset",
         runs.read_offsets,
         (FORTIES, 46, 45),
-        Refused(OffsetOutOfRangeError, "startingOffsets 46 is behind the end"),
+        Refused(OffsetOutOfRangeError, "startingOffsets 46 is after the end"),
         "above the bound",
     ),
     Case(

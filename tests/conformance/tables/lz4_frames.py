@@ -5,8 +5,8 @@ from __future__ import annotations
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.readers_runs import decompressed
-from tests.encode import LZ4
-from tests.encode_legacy import packed
+from tests.support.batch_bytes import LZ4
+from tests.support.legacy_bytes import packed
 
 
 def _with(data: bytes, at: int, value: bytes) -> bytes:

@@ -151,7 +151,7 @@ CASES = [
         "24 testStickyBatchSizeMoreThatZero",
         runs.runs_of,
         ([1], 0),
-        Refused(ValueError, "batch.size 0"),
+        Refused(ValueError, "batch.size: must be at least 1, got 0"),
     ),
 ]
 

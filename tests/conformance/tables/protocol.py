@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from klog.errors import CorruptRecordError
-from klog.logformat import control
-from klog.logformat import internal_topics as topics
-from klog.logformat.schema import Fields, Schema
+from klog.logformat.internal_topics import internal_records as topics
+from klog.logformat.producers import control_records
+from klog.logformat.protocol.message_schema import Fields, Schema
 from tests.conformance import protocol_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
 
@@ -81,13 +81,13 @@ CASES = [
     ),
     *(
         Case("9 testRoundTrip", runs.control_key_again, (kind,), kind, name)
-        for kind, name in enumerate(control.NAMES)
+        for kind, name in enumerate(control_records.NAMES)
     ),
     Case(
         "9 testCurrentVersions",
-        control.write_value,
+        control_records.encode_control_value,
         (
-            control.LEADER_CHANGE,
+            control_records.LEADER_CHANGE,
             {
                 "version": 0,
                 "leaderId": 1,
@@ -100,9 +100,9 @@ CASES = [
     # A control record is read by the type in its key; only markers are read as what they must be.
     Case(
         "9 testInvalidControlRecordType",
-        control.read_end_transaction,
-        (control.write_key(control.KRAFT_VOTERS), bytes(6)),
-        Refused(ValueError, "is no transaction marker"),
+        control_records.decode_end_transaction,
+        (control_records.encode_control_key(control_records.KRAFT_VOTERS), bytes(6)),
+        Refused(ValueError, "is not a transaction marker"),
     ),
     *(
         Case(
@@ -114,44 +114,52 @@ CASES = [
             label,
         )
         for label, run, given, words in (
-            ("write", control.write_key, (337,), "no control record of type 337"),
+            (
+                "write",
+                control_records.encode_control_key,
+                (337,),
+                "unknown type 337 of a control record",
+            ),
             (
                 "read",
-                control.read_end_transaction,
+                control_records.decode_end_transaction,
                 (bytes.fromhex("00000151"), bytes(6)),
-                "type 337 is no transaction marker",
+                "type 337 is not a transaction marker",
             ),
         )
     ),
     Case(
         "9 testIllegalNegativeVersion",
-        control.read_control,
-        (control.write_key(control.COMMIT), bytes.fromhex("ffff0000004f")),
+        control_records.decode_control_record,
+        (control_records.encode_control_key(control_records.COMMIT), bytes.fromhex("ffff0000004f")),
         Refused(CorruptRecordError, "version -1"),
         "value",
     ),
     Case(
         "9 testIllegalNegativeVersion",
-        control.read_type,
+        control_records.decode_control_type,
         (bytes.fromhex("ffff0001"),),
         Refused(CorruptRecordError, "version -1"),
         "key",
     ),
     Case(
         "9 testNotEnoughBytes",
-        control.read_control,
-        (control.write_key(control.COMMIT), b""),
+        control_records.decode_control_record,
+        (control_records.encode_control_key(control_records.COMMIT), b""),
         Refused(CorruptRecordError, "a value of 0 bytes"),
     ),
     *(
-        Case("9 testSerde", runs.marker_again, (kind, 79), (kind, 79), control.NAMES[kind])
-        for kind in (control.ABORT, control.COMMIT)
+        Case("9 testSerde", runs.marker_again, (kind, 79), (kind, 79), control_records.NAMES[kind])
+        for kind in (control_records.ABORT, control_records.COMMIT)
     ),
     Case(
         "9 testDeserializeNewerVersion",
-        control.read_end_transaction,
-        (control.write_key(control.COMMIT), bytes.fromhex("00050000004f0000")),
-        (control.COMMIT, 79),
+        control_records.decode_end_transaction,
+        (
+            control_records.encode_control_key(control_records.COMMIT),
+            bytes.fromhex("00050000004f0000"),
+        ),
+        (control_records.COMMIT, 79),
     ),
     _both(
         "13.8 OffsetCommitKey v1 g1/t/2",

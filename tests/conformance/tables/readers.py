@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from klog.errors import CorruptRecordError
-from klog.logformat.codecs import MAX_BATCH_BYTES
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.legacy_runs import headers, offsets, written
 from tests.conformance.log_files import Writer
@@ -19,7 +19,7 @@ from tests.conformance.readers_runs import (
 )
 from tests.conformance.segment_runs import searched
 from tests.conformance.steps import LOAD, case, segments
-from tests.encode import GZIP, LZ4, NONE, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
+from tests.support.batch_bytes import GZIP, LZ4, NONE, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
 
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = [

@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any
 
 from klog.errors import CorruptRecordError
-from klog.logformat.control import COMMIT
-from klog.logformat.sequence import advance
+from klog.logformat.producers.control_records import COMMIT
+from klog.logformat.producers.sequence_numbers import increment_sequence
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import (
     marker_read,
@@ -21,7 +21,7 @@ from tests.conformance.encode_runs import (
     told_empty,
     written,
 )
-from tests.encode import CODECS, GZIP, NONE, Record, batch, plain
+from tests.support.batch_bytes import CODECS, GZIP, NONE, Record, batch, plain
 
 MAX = (1 << 31) - 1
 PRODUCER: dict[str, Any] = {"producer_id": 23423, "producer_epoch": 145, "base_sequence": 983}
@@ -45,8 +45,8 @@ WRITTEN_EMPTY = [
                 **PRODUCER,
                 "leader_epoch": 15,
                 "append_time_ms": 9999 if append_time else None,
-                "transactional": transactional,
-                "control": control,
+                "is_transactional": transactional,
+                "is_control": control,
             },
             15,
             22,
@@ -105,11 +105,11 @@ BUILT = [
         ],),
         [9, 8, 8, 7, 15 + 204800, 23],
     ),
-    Case("3 testIncrementSequence", advance, (5, 5), 10, label="5 and 5"),
-    Case("3 testIncrementSequence", advance, (MAX, 1), 0, label="MAX and 1"),
-    Case("3 testIncrementSequence", advance, (MAX - 5, 10), 4, label="MAX-5 and 10"),
-    Case("3 testDecrementSequence", advance, (5, -5), 0, label="5 and 5"),
-    Case("3 testDecrementSequence", advance, (0, -1), MAX, label="0 and 1"),
+    Case("3 testIncrementSequence", increment_sequence, (5, 5), 10, label="5 and 5"),
+    Case("3 testIncrementSequence", increment_sequence, (MAX, 1), 0, label="MAX and 1"),
+    Case("3 testIncrementSequence", increment_sequence, (MAX - 5, 10), 4, label="MAX-5 and 10"),
+    Case("3 testDecrementSequence", increment_sequence, (5, -5), 0, label="5 and 5"),
+    Case("3 testDecrementSequence", increment_sequence, (0, -1), MAX, label="0 and 1"),
 ]  # fmt: skip
 
 DAMAGED = [
@@ -163,7 +163,7 @@ CHANGED = [
         "3 testSetNoTimestampTypeNotAllowed",
         written,
         (THREE, {"append_time_ms": -1}),
-        Refused(ValueError, "append_time_ms is -1"),
+        Refused(ValueError, "append_time_ms must be from 0"),
     ),
     Case(
         "3 testReadAndWriteControlBatch",

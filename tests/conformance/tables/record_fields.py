@@ -10,8 +10,8 @@ from typing import Any
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import read_record, round_trip, size_difference, told
-from tests.encode import Record, nullable, record, varint
-from tests.logformat.decoding import ALL
+from tests.logformat.reference_decoder import ALL
+from tests.support.batch_bytes import Record, nullable, record, varint
 
 PRODUCER: dict[str, Any] = {"producer_id": 23423, "producer_epoch": 145, "base_sequence": 723}
 HEADERS = (("foo", b"value"), ("bar", None), ('"A\u00ea\u00f1\u00fcC"', b"value"))
@@ -88,8 +88,8 @@ SIZES = [
 ]
 
 _IN_HEADERS = (
-    ("testInvalidHeaderKey", (varint(105),), "a header name reaches past its record"),
-    ("testNullHeaderKey", (varint(-1),), "a header without a name"),
+    ("testInvalidHeaderKey", (varint(105),), "a header key reaches past its record"),
+    ("testNullHeaderKey", (varint(-1),), "a header without a key"),
     ("testInvalidHeaderValue", (nullable(b"a"), varint(105)), "a header value reaches past"),
 )
 IN_HEADERS = [
@@ -122,13 +122,13 @@ CUT = [
         "4 testBasicSerdeInvalidHeaderCountTooHigh",
         read_record,
         (with_header_count(4),),
-        refused("a header name reaches past its record"),
+        refused("a header key reaches past its record"),
     ),
     Case(
         "4 testBasicSerdeInvalidHeaderCountTooLow",
         read_record,
         (with_header_count(2),),
-        refused("bytes are left behind the last header"),
+        refused("bytes follow the last header"),
     ),
     Case(
         "4 testBasicSerdeInvalidHeaderCountTooHigh",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.conformance import roll_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.steps import BOUNDS, LOAD, MAX, case, segments
-from tests.encode import GZIP, Record
-from tests.encode_legacy import wrapper
+from tests.support.batch_bytes import GZIP, Record
+from tests.support.legacy_bytes import wrapper
 
 HOUR = 3_600_000
 LATE = HOUR + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klog.logformat.snapshot import SnapshotEntry, encode_snapshot
+from klog.logformat.producers.producer_snapshot import ProducerEntry, encode_snapshot
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.state_runs import Step
 from tests.conformance.steps import (
@@ -17,7 +17,7 @@ from tests.conformance.steps import (
 )
 
 FIXES = "16 testRecoveryFixesCorruptIndex / TimeIndex"
-OPEN_FROM_75 = encode_snapshot([SnapshotEntry(10, 0, -1, -1, 0, -1, 0, 75)])
+OPEN_FROM_75 = encode_snapshot([ProducerEntry(10, 0, -1, -1, 0, -1, 0, 75)])
 TWO_TRANSACTIONS: Step = (
     "write",
     100,

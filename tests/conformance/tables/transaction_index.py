@@ -26,14 +26,14 @@ CASES = [
         "13 testLastOffsetMustIncrease / CannotDecrease",
         runs.transactions,
         ([B], [(0, 0, 15, 11)]),
-        Refused(ValueError, "marker at offset 15 behind"),
+        Refused(ValueError, "marker at offset 15 after"),
         "same",
     ),
     Case(
         "13 testLastOffsetMustIncrease / CannotDecrease",
         runs.transactions,
         ([B], [A]),
-        Refused(ValueError, "marker at offset 10 behind"),
+        Refused(ValueError, "marker at offset 10 after"),
         "below",
     ),
     *(

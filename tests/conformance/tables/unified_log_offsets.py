@@ -56,7 +56,7 @@ CASES: list[Case] = [
         "20 testAppendAsLeaderWithRaftLeader",
         scanned,
         (("plain", 3), ("at", 1), ("plain", 1)),
-        Refused(CorruptRecordError, "behind offset 2"),
+        Refused(CorruptRecordError, "after offset 2"),
         "fall",
     ),
     # Two such batches fill a segment, so that the third rolls it.
@@ -70,14 +70,14 @@ CASES: list[Case] = [
         "20 testAppendWithOutOfOrderOffsetsThrowsException",
         scanned,
         tuple(step for offset in (0, 1, 3, 2, 4) for step in (("at", offset), ("plain", 1))),
-        Refused(CorruptRecordError, "offset 2 and 0 more behind offset 3"),
+        Refused(CorruptRecordError, "offset 2 and 0 more after offset 3"),
     ),
     *[
         Case(
             f"20 {BELOW}",
             scanned,
             (("at", 7), ("plain", 2, more), ("at", 6), ("plain", 1, more)),
-            Refused(CorruptRecordError, "behind offset 8"),
+            Refused(CorruptRecordError, "after offset 8"),
             f"codec {codec}",
         )
         for codec, more in ((codec, {"fields": {"attributes": codec}}) for codec in range(5))

@@ -13,14 +13,14 @@ from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import read, recoded, restamped, told, written
 from tests.conformance.legacy_runs import read as read_legacy
-from tests.encode import CODECS, GZIP, LZ4, NONE, SNAPPY, Record, batch, compress
-from tests.encode import record as record_bytes
-from tests.encode_legacy import message, plain, wrapper
+from tests.support.batch_bytes import CODECS, GZIP, LZ4, NONE, SNAPPY, Record, batch, compress
+from tests.support.batch_bytes import record as record_bytes
+from tests.support.legacy_bytes import message, plain, wrapper
 
 NOW = 1_700_000_000_000
 BASE = 1234567
 PRODUCER: dict[str, Any] = {
-    "producer_id": 1324, "producer_epoch": 10, "base_sequence": 984, "transactional": True,
+    "producer_id": 1324, "producer_epoch": 10, "base_sequence": 984, "is_transactional": True,
     "leader_epoch": 40,
 }  # fmt: skip
 KEPT = "producer_id producer_epoch base_sequence leader_epoch base_timestamp max_timestamp"
@@ -91,7 +91,7 @@ COUNTS = [
             "18 testBatchWithoutRecordsNotAllowed",
             written,
             ([], {"codec": codec}),
-            Refused(ValueError, "a batch without records"),
+            Refused(ValueError, "a batch needs records"),
             label=f"codec {codec}",
         )
         for codec in CODECS
@@ -132,7 +132,7 @@ COUNTS = [
         "18 checkInvalidSequence",
         written,
         (rows(1), {**PRODUCER, "base_sequence": -2}),
-        Refused(ValueError, "base sequence is -2"),
+        Refused(ValueError, "base sequence must be from -1"),
     ),
 ]
 
@@ -222,7 +222,7 @@ BYTES = [
     Case(
         "18 testControlRecordsNotCompressed",
         written,
-        (rows(1), {**PRODUCER, "control": True, "codec": SNAPPY}),
+        (rows(1), {**PRODUCER, "is_control": True, "codec": SNAPPY}),
         Refused(ValueError, "a control batch is never compressed"),
     ),
     Case(

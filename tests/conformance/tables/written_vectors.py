@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from klog.logformat.control import ABORT, COMMIT
+from klog.logformat.producers.control_records import ABORT, COMMIT
 from tests.conformance.case import Case, NotApplicable
 from tests.conformance.encode_runs import written, written_control, written_empty
 
@@ -63,7 +63,7 @@ BATCHES = [
         written,
         (
             [(10, 1000, b"a", b"b")],
-            {"leader_epoch": 2, **PRODUCER, "base_sequence": 0, "transactional": True},
+            {"leader_epoch": 2, **PRODUCER, "base_sequence": 0, "is_transactional": True},
         ),
         "000000000000000a0000003a000000020227d898f500100000000000000000000003e800000000000003e80000"
         "000000000fa000030000000000000001100000000261026200",
@@ -95,7 +95,12 @@ BATCHES = [
     Case(
         "13.1 empty control, offset 15, pid 4000/3",
         written_empty,
-        ({"leader_epoch": 2, **PRODUCER, "transactional": True, "control": True}, 15, 0, 1234),
+        (
+            {"leader_epoch": 2, **PRODUCER, "is_transactional": True, "is_control": True},
+            15,
+            0,
+            1234,
+        ),
         "000000000000000f00000031000000020217707557003000000000ffffffffffffffff00000000000004d20000"
         "000000000fa00003ffffffff00000000",
     ),

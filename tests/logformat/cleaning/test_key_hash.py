@@ -1,4 +1,4 @@
-"""Hashes of keys: the same bytes give the same 128 bits wherever they lie, other bytes others."""
+"""Hashes of keys: they depend on the bytes of a key, and not on where it lies."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PRIMES = (
     (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 31),
     (0x165667B19E3779F9, 0x27D4EB2F165667C5, 27),
 )
-"""Of each half: P, Q and the rotation."""
-KEYS_AT_ONCE = 1 << 14
+"""P, Q and the rotation of each half."""
+BLOCK_KEYS = 1 << 14
 
 
 def by_hand(key: bytes, seed: Seed = SEED) -> tuple[int, int]:
-    """Hash one key as the module's docstring says, a word at a time."""
-    whole = len(key) // 8 * 8
-    pieces = [key[at : at + 8] for at in range(0, whole, 8)]
-    words = [int.from_bytes(piece, "little") for piece in [*pieces, key[whole:]]]
+    """Hash one key by the rule in the module's docstring, a word at a time."""
+    end = len(key) // 8 * 8
+    chunks = [key[start : start + 8] for start in range(0, end, 8)]
+    words = [int.from_bytes(chunk, "little") for chunk in [*chunks, key[end:]]]
     halves = []
     for seeded, (p, q, left) in zip(seed, PRIMES, strict=True):
         hashed = seeded ^ len(key) * p & MASK
@@ -55,43 +55,43 @@ def key_of(length: int) -> bytes:
 
 
 @pytest.mark.parametrize("length", range(101))
-def test_each_length_is_hashed_as_it_is_said(length: int) -> None:
+def test_every_length_is_hashed_by_the_rule(length: int) -> None:
     keys = [key_of(length), bytes(length), b"\xff" * length]
     assert hashes(binary(keys)) == [by_hand(key) for key in keys]
-    many = [key_of(length + at)[at:] for at in range(100)]
-    assert hashes(binary(many)[1:]) == [by_hand(key) for key in many[1:]]
+    mixed = [key_of(length + number)[number:] for number in range(100)]
+    assert hashes(binary(mixed)[1:]) == [by_hand(key) for key in mixed[1:]]
 
 
 @given(st.lists(st.none() | st.binary(max_size=40), max_size=40), st.data())
-def test_a_place_in_the_buffer_changes_nothing(
+def test_position_in_the_buffer_does_not_matter(
     keys: list[bytes | None], data: st.DataObject
 ) -> None:
-    begin = data.draw(st.integers(0, len(keys)))
-    end = data.draw(st.integers(begin, len(keys)))
-    found = hashes(binary(keys).slice(begin, end - begin))
-    assert len(found) == end - begin
-    for key, hashed in zip(keys[begin:end], found, strict=True):
+    start = data.draw(st.integers(0, len(keys)))
+    end = data.draw(st.integers(start, len(keys)))
+    hashed_keys = hashes(binary(keys).slice(start, end - start))
+    assert len(hashed_keys) == end - start
+    for key, hashed in zip(keys[start:end], hashed_keys, strict=True):
         if key is not None:
             assert hashed == by_hand(key)
 
 
-def test_a_column_of_one_length_is_hashed_as_a_mixed_one() -> None:
+def test_keys_of_one_length_hash_as_in_a_mixed_column() -> None:
     same = [b"%08d" % n for n in range(50)]
-    mixed = [key for one in same for key in (one, b"x" * 30)]
+    mixed = [key for short_key in same for key in (short_key, b"x" * 30)]
     assert hashes(binary(mixed))[::2] == hashes(binary(same))
 
 
 def test_long_keys_among_short_ones() -> None:
-    """A few keys of many words are gone through one by one."""
+    """A few keys of many words are hashed one by one."""
     keys = [key_of(length) for length in (3, 100_001, 8, 70_000, 0, 65_536, 16)]
     assert hashes(binary(keys)) == [by_hand(key) for key in keys]
 
 
-def test_more_keys_than_are_hashed_at_a_time() -> None:
-    keys = [b"%d" % n for n in range(2 * KEYS_AT_ONCE + 5)]
-    found = hashes(binary(keys))
-    for n in (0, KEYS_AT_ONCE - 1, KEYS_AT_ONCE, 2 * KEYS_AT_ONCE, len(keys) - 1):
-        assert found[n] == by_hand(keys[n])
+def test_more_keys_than_one_block() -> None:
+    keys = [b"%d" % n for n in range(2 * BLOCK_KEYS + 5)]
+    hashed_keys = hashes(binary(keys))
+    for n in (0, BLOCK_KEYS - 1, BLOCK_KEYS, 2 * BLOCK_KEYS, len(keys) - 1):
+        assert hashed_keys[n] == by_hand(keys[n])
 
 
 @pytest.mark.parametrize("keys", [[], [None], [None, None], [b""]])
@@ -99,19 +99,19 @@ def test_few_keys_or_none(keys: list[bytes | None]) -> None:
     assert len(hashes(binary(keys))) == len(keys)
 
 
-def test_zeros_behind_a_key_make_it_another() -> None:
-    """The last word is filled up with zeros, so the length has to tell them apart."""
+def test_key_with_trailing_zeros_is_another_key() -> None:
+    """The last word is padded with zeros, so the hash includes the length."""
     keys = [b"k" + bytes(n) for n in range(20)]
     assert len(set(hashes(binary(keys)))) == len(keys)
 
 
-def test_a_seed_makes_other_hashes() -> None:
+def test_seed_changes_the_hashes() -> None:
     keys = binary([b"%d" % n for n in range(100)])
     for other in (Seed(SEED.first ^ 1, SEED.second), Seed(SEED.first, SEED.second ^ 1)):
         first, second = hash_keys(keys, SEED)
-        their_first, their_second = hash_keys(keys, other)
-        assert (first != their_first).all() == (other.first != SEED.first)
-        assert (second != their_second).all() == (other.second != SEED.second)
+        other_first, other_second = hash_keys(keys, other)
+        assert (first != other_first).all() == (other.first != SEED.first)
+        assert (second != other_second).all() == (other.second != SEED.second)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_seed_makes_other_hashes() -> None:
     ids=["decimal", "little", "big", "long"],
 )
 def test_bits_are_spread(keys: list[bytes]) -> None:
-    """Rows are sorted and keys are cut into ranges by the high bits of the first half."""
+    """Entries are sorted, and keys are cut into ranges, by the high bits of the first half."""
     first, second = hash_keys(binary(keys), SEED)
     assert len(np.unique(first)) == len(np.unique(second)) == len(keys)
     expected = len(keys) / 256
@@ -135,14 +135,14 @@ def test_bits_are_spread(keys: list[bytes]) -> None:
         assert ((counts - expected) ** 2 / expected).sum() < 420
 
 
-def test_a_flipped_bit_flips_half_of_them() -> None:
+def test_flipped_bit_flips_half_of_the_hash() -> None:
     key = key_of(24)
     flipped = [
-        bytes(byte ^ (1 << bit) if at == n else byte for n, byte in enumerate(key))
-        for at in range(len(key))
+        bytes(byte ^ (1 << bit) if number == position else byte for number, byte in enumerate(key))
+        for position in range(len(key))
         for bit in range(8)
     ]
     first, _ = hash_keys(binary([key, *flipped]), SEED)
-    changed = np.array([int(one).bit_count() for one in first[1:] ^ first[0]])
+    changed = np.array([int(difference).bit_count() for difference in first[1:] ^ first[0]])
     assert 28 < changed.mean() < 36
     assert changed.min() > 10

@@ -13,12 +13,14 @@ import struct
 import sys
 
 from klog.errors import CorruptRecordError
-from klog.logformat import batch as v2
-from klog.logformat.columnar import decode_parts
-from tests.encode import LOG_APPEND_TIME, NONE, Record
-from tests.encode_legacy import Seen, message, sealed, wrapper
-from tests.logformat.decoding_legacy import ALL, LEGACY_CODECS, rows
-from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS, read_by
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.decode_records import decode_parts
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.compiled import legacy_kernels
+from klog.logformat.compiled.kernel_types import LegacyKernels
+from tests.logformat.legacy_logs import ALL, LEGACY_CODECS, rows
+from tests.support.batch_bytes import LOG_APPEND_TIME, NONE, Record
+from tests.support.legacy_bytes import Seen, message, sealed, wrapper
 
 _SIZES = (0, 1, 3, 40, 300, 5000)
 _LENGTHS = (-1, -(1 << 31), 0, 1, 13, 14, 21, 22, 255, (1 << 31) - 1)
@@ -80,13 +82,15 @@ def _framed(one: bytes) -> bytes:
     return one[:8] + struct.pack(">i", len(one) - 12) + one[12:]
 
 
-def told(data: bytes, *, checked: bool) -> list[Seen] | str:
+def told(data: bytes, kernels: LegacyKernels | None, *, checked: bool) -> list[Seen] | str:
     """Read all messages, or say what is wrong, and where."""
     try:
-        batches = v2.scan(data, 0, len(data))
+        batches = scan_batches(data, 0, len(data))
         if checked:
-            v2.check_crcs(data, batches)
-        return [row for part in decode_parts(data, batches, ALL) for row in rows(part)]
+            check_batch_crcs(data, batches, kernels)
+        return [
+            row for part in decode_parts(data, batches, ALL, kernels=kernels) for row in rows(part)
+        ]
     except CorruptRecordError as exc:
         return str(exc)
 
@@ -94,10 +98,7 @@ def told(data: bytes, *, checked: bool) -> list[Seen] | str:
 def check(seed: int) -> bool:
     """Hold the loops to what columns give, and tell whether there was nothing wrong."""
     data = drawn(seed)
-    said = []
-    for way in (BY_COLUMNS, MESSAGES_BY_LOOPS):
-        with read_by(way):
-            said.append(told(data, checked=bool(seed % 2)))
+    said = [told(data, kernels, checked=bool(seed % 2)) for kernels in (None, legacy_kernels)]
     assert said[0] == said[1], seed
     return not isinstance(said[0], str)
 

@@ -103,35 +103,35 @@ def _act(act: str, path: Path, seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _watch_stage(module: ModuleType) -> None:
-    stage = module.stage
+def _watch_write_task(module: ModuleType) -> None:
+    write_task = module.write_task
 
-    def watched_stage(
-        planned: Any, writer: Any, task: int, attempt: int, batches: Iterator[Any]
+    def watched_write_task(
+        plan: Any, writer: Any, index: int, attempt: int, rows: Iterator[Any]
     ) -> Any:
-        facts = {"topic": planned.options.topic, "batch": writer and writer.batch_id, "task": task}
+        facts = {"topic": plan.options.topic, "batch": writer and writer.batch_id, "task": index}
 
         def watched() -> Iterator[Any]:
-            for number, batch in enumerate(batches):
+            for number, batch in enumerate(rows):
                 yield batch
                 reached("batch", number=number, **facts)
 
         reached("stage", **facts)
-        found = stage(planned, writer, task, attempt, watched())
+        message = write_task(plan, writer, index, attempt, watched())
         reached("staged", **facts)
-        return found
+        return message
 
-    module.stage = watched_stage  # type: ignore[attr-defined]
+    module.write_task = watched_write_task  # type: ignore[attr-defined]
 
 
 def _watch_commit(module: ModuleType) -> None:
     commit = module.commit
 
-    def watched_commit(options: Any, work: Sequence[Any]) -> None:
-        writer = work[0].writer if work else None
+    def watched_commit(options: Any, messages: Sequence[Any]) -> None:
+        writer = messages[0].writer if messages else None
         facts = {"topic": options.topic, "batch": writer and writer.batch_id}
         reached("commit", **facts)
-        commit(options, work)
+        commit(options, messages)
         reached("landed", **facts)
 
     module.commit = watched_commit  # type: ignore[attr-defined]
@@ -191,13 +191,13 @@ def _watch(store: Any) -> None:
 
 
 def _unknown() -> Any:
-    from klog.connector.store.contract import Put
+    from klog.connector.store.writable_store import PutResult
 
-    return Put.UNKNOWN
+    return PutResult.UNKNOWN
 
 
 def _watch_tasks(module: ModuleType) -> None:
-    tried = module._tried
+    tried = module.run_with_retries
 
     # By its name, as Spark's pickler has it: executors take their own.
     @functools.wraps(tried)
@@ -208,7 +208,7 @@ def _watch_tasks(module: ModuleType) -> None:
         reached("task done", **facts)
         return done
 
-    module._tried = watched  # type: ignore[attr-defined]
+    module.run_with_retries = watched  # type: ignore[attr-defined]
 
 
 def _watch_abort(module: ModuleType) -> None:
@@ -223,13 +223,13 @@ def _watch_abort(module: ModuleType) -> None:
 
 
 WATCHED: dict[str, Callable[[Any], None]] = {
-    "klog.jobs.tasks": _watch_tasks,
-    "klog.connector.sink.writing": _watch_stage,
-    "klog.connector.sink.committing": _watch_commit,
-    "klog.connector.sink.writers": _watch_abort,
-    "klog.connector.store.local": lambda module: _watch(module.LocalStore),
-    "klog.connector.store.s3": lambda module: _watch(module.S3),
-    "klog.connector.store.hdfs": lambda module: _watch(module.Hdfs),
+    "klog.jobs.shared.task_retries": _watch_tasks,
+    "klog.connector.sink.task_writer": _watch_write_task,
+    "klog.connector.sink.write_commit": _watch_commit,
+    "klog.connector.sink.spark_writers": _watch_abort,
+    "klog.connector.store.local_store": lambda module: _watch(module.LocalStore),
+    "klog.connector.store.s3_store": lambda module: _watch(module.S3Store),
+    "klog.connector.store.hdfs_store": lambda module: _watch(module.HdfsStore),
 }
 
 

@@ -1,0 +1,113 @@
+"""`klog repair`: what it says, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.lost_files import TOPIC, append, lose_commits, lose_format, written
+from tests.jobs.written_root import WrittenRoot
+from tests.support.klog_command import Klog
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> WrittenRoot:
+    """Make a topic of which version 4 is lost, an append of offsets 2 to 5 to partition 1."""
+    made = written(tmp_path / "root")
+    append(made, 1, 1)
+    lose_commits(made, 4)
+    return made
+
+
+def segment(root: WrittenRoot) -> str:
+    (path,) = Path(root.given).glob(f"{TOPIC}-1/{2:020}-*.log")
+    return f"{TOPIC}-1/{path.name}"
+
+
+def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
+    told = [
+        f"Topic: {TOPIC}\tLost: 4",
+        f"Topic: {TOPIC}\tCommit: 4",
+        f"\tAdded: {segment(root)}\tOffsets: 2 to 5",
+        f"Topic: {TOPIC}\tFence: 7",
+        "Not restored: what lost commits set (configs, log starts, a named writer's last batch) "
+        "and what lost merges and compactions replaced.",
+    ]
+    said = klog("repair", "--root", root.given)
+    assert (said.code, said.err) == (1, "")
+    assert said.out.decode().splitlines() == [
+        *told,
+        "This was a dry run: give --execute to put what is named.",
+    ]
+    assert klog("repair", "--root", root.given, "--topic", TOPIC, "--dry-run").out == said.out
+    done = klog("repair", "--root", root.given, "--execute")
+    assert (done.code, done.out.decode().splitlines()) == (0, told)
+    again = klog("repair", "--root", root.given)
+    assert (again.code, again.out) == (0, b"Nothing is lost below the last commits.\n")
+
+
+def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
+    Path(root.path(segment(root))).unlink()
+    said = klog("repair", "--root", root.given, "--json")
+    found = json.loads(said.out)
+    assert (said.code, found.pop("seconds") >= 0) == (1, True)
+    assert found == {
+        "root": root.given,
+        "dryRun": True,
+        "formatFile": None,
+        "topics": {
+            TOPIC: {
+                "lost": [{"first": 4, "last": 4}],
+                "topicFile": None,
+                "boundary": None,
+                "commits": [
+                    {
+                        "version": 4,
+                        "added": [],
+                        "removed": [],
+                        "holes": [{"partition": 1, "baseOffset": 2, "nextOffset": 6}],
+                    }
+                ],
+                "fence": 7,
+                "notAdded": [],
+                "missing": [],
+                "aboveLastCommit": {},
+                "error": None,
+            }
+        },
+    }
+
+
+def test_a_root_without_its_format(klog: Klog, root: WrittenRoot) -> None:
+    lose_format(root)
+    assert klog("repair", "--root", root.given).code == 1
+    said = klog("repair", "--root", root.given, "--execute", "--cluster-id", "ABC")
+    assert said.code == 0, said
+    assert b"_klog/format.json" in said.out
+    assert klog("topics", "list", "--root", root.given).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--execute", "--dry-run"), 2, "--dry-run: not allowed with argument --execute"),
+        (("--config", "x"), 2, "'x' is not NAME=VALUE"),
+        (("--topic-id", "x", "--topic", TOPIC), 1, "--topic-id 'x' is not a topic id"),
+        (("--topic", "a/b"), 1, "'a/b' is no topic name"),
+    ],
+)
+def test_what_is_refused(
+    klog: Klog, root: WrittenRoot, options: tuple[str, ...], code: int, message: str
+) -> None:
+    said = klog("repair", "--root", root.given, *options)
+    assert (said.code, message in said.err) == (code, True), said
+    assert not Path(root.root.log(TOPIC).paths.commit(4)).exists()
+
+
+def test_a_topic_that_cannot_be_repaired(klog: Klog, root: WrittenRoot) -> None:
+    lose_commits(root, 0)
+    said = klog("repair", "--root", root.given, "--topic", TOPIC, "--execute")
+    assert said.code == 1
+    assert b"give --partitions (at least 2) and --topic-id" in said.out

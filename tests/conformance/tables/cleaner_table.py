@@ -1,0 +1,556 @@
+"""LogCleaner and LogCleanerManager: sections 21 and 22.
+
+Where klog has it otherwise: a cleaning always reaches its end, for a map that is full gives up keys
+and another pass takes them; transaction indexes are not written, the markers decide; there is no
+active segment, all below the last stable offset may be cleaned; and what a commit says to be clean
+is in the topic's log, not in a checkpoint file.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from klog.errors import CorruptRecordError
+from tests.conformance import cleaner_runs as cleaner
+from tests.conformance import protocol_runs as runs
+from tests.conformance.case import Case, NotApplicable, Refused
+from tests.conformance.cleaner_runs import DAY_MS, LARGE, LONG_MAX, Step
+from tests.conformance.legacy_runs import offsets
+from tests.support.batch_bytes import GZIP, Record, batch, plain
+from tests.support.legacy_bytes import wrapper
+
+_TWO = plain(0) + plain(1)
+_CORRUPT = (
+    "21 testMessageLargerThanMaxMessageSizeWithCorruptHeader / "
+    "testCorruptMessageSizeLargerThanBytesAvailable"
+)
+_WRAPPED = "21 testCleanCorruptMessageSet / testClientHandlingOfCorruptMessageSet"
+_INNER = [Record(n, -1, b"%d" % n, b"v") for n in (7, 8, 9)]
+
+
+def _case(name: str, expect: list[object], *steps: Step, label: str = "") -> Case:
+    """Make a case of a script on one log."""
+    return Case(f"21 {name}", cleaner.log, steps, expect, label)
+
+
+_ROLL = ("roll",)
+_MARKER_KEY = b"\0\0\0\0"
+
+
+def _like_a_marker(offset: int) -> bytes:
+    return batch([Record(offset, 0, _MARKER_KEY, b"v")])
+
+
+def _large(offset: int) -> bytes:
+    return batch([Record(offset, 0, b"1", bytes(1 << 20))])
+
+
+def _wrapped(offset: int) -> bytes:
+    own = [Record(offset + n, -1, b"%d" % n, b"v") for n in range(3)]
+    return wrapper(own, 1, GZIP, inner_magic=0)
+
+
+_RECORDS = [
+    _case(
+        "testCleanSegments",
+        [[0, 2, 4, 6, 8, 10, 11, 1, 3, 5, 7, 9]],
+        *(step for n in range(0, 12, 3) for step in (("plain", n, n + 1, n + 2), _ROLL)),
+        ("plain", 1, 3, 5, 7, 9),
+        _ROLL,
+        ("clean", "keys"),
+    ),
+    _case(
+        "testLargeMessage / testMessageLargerThanMaxMessageSize",
+        [[1, 2]],
+        ("raw", _large),
+        ("raw", _large),
+        ("plain", 2),
+        _ROLL,
+        ("clean", "offsets"),
+    ),
+    # As many reads as klog's: what a broker calls invalid has no key, and is in no map.
+    Case("21 testLogCleanerStats", cleaner.kept_of, (2, 0, 1, 0, 1, 0), (5, 2)),
+    _case(
+        "testCleaningWithDeletes",
+        [[1, 3, 0, 2, 4, 5, 6], [1, 3, 5, 6]],
+        ("plain", 0, 1, 2, 3, 4),
+        _ROLL,
+        *(("plain", key, {"value": None}) for key in (0, 2, 4)),
+        ("plain", 5, 6),
+        _ROLL,
+        ("clean", "keys"),
+        ("clean", "keys", {"now": LONG_MAX}),
+    ),
+    _case(
+        "testCleaningWithUnkeyedMessages",
+        [[[4, 5], [4, 5]]],
+        ("plain", None, None),
+        ("plain", None, None),
+        _ROLL,
+        ("plain", 4),
+        ("plain", 5),
+        _ROLL,
+        ("clean", "offsets", "lasts"),
+    ),
+    Case(
+        "21 testCleaningWithUnkeyedMessages", cleaner.kept_of, (0, None, None, 1), (3, 1), "count"
+    ),
+    # All of a log's keys cannot go where each one's last record stays: these have none.
+    _case(
+        "testCleanSegmentsRetainingLastEmptyBatch",
+        [[4]],
+        *(step for _ in range(4) for step in (("plain", None), _ROLL)),
+        ("plain", None),
+        _ROLL,
+        ("clean", "lasts"),
+    ),
+    _case(
+        "testCleaningWithUncleanableSection",
+        [[[2, 3, 4, 5, 6, 7], [0, 2, 4]]],
+        ("plain", 1),
+        ("plain", 2),
+        _ROLL,
+        *(("plain", key) for key in (1, 2)),
+        _ROLL,
+        *(("plain", key) for key in (1, 2, 1, 2)),
+        ("clean", "offsets", "per segment"),
+    ),
+    _case(
+        "testCleanTombstone",
+        [[0], [0, 1], [1]],
+        ("plain", 1, {"value": None, "time": 1}),
+        _ROLL,
+        ("clean", "offsets", {"now": LARGE}),
+        ("plain", 2),
+        _ROLL,
+        ("clean", "lasts", {"now": LARGE + DAY_MS - 1, "dirty_from": 2}),
+        ("clean", "offsets", {"now": LARGE + DAY_MS}),
+        label="horizon",
+    ),
+    _case(
+        "testCleaningBeyondMissingOffsets",
+        [[[2**31 + 5, 2**31 + 6], 2]],
+        ("plain", 1),
+        ("skip", 2**31),
+        ("plain", 1),
+        _ROLL,
+        ("skip", 2**31 + 5),
+        ("plain", 1),
+        ("plain", 2),
+        _ROLL,
+        ("clean", "offsets", "count"),
+    ),
+    Case(_WRAPPED, offsets, (wrapper(_INNER, 1, GZIP, inner_magic=0),), [7, 8, 9], "read"),
+    # Kafka makes another wrapper with messages of its own format; klog makes a batch v2.
+    Case(
+        _WRAPPED,
+        cleaner.log,
+        (("raw", _wrapped), ("plain", 1), _ROLL, ("clean", "keys", "magics")),
+        [[[0, 2, 1], [2, 2]]],
+        "clean",
+    ),
+    Case(
+        _CORRUPT,
+        runs.scanned,
+        (_TWO[:16] + b"\xff" + _TWO[17:],),
+        Refused(CorruptRecordError, "magic 255"),
+        "header",
+    ),
+    # A batch that reaches past what is there ends the scan: in the active segment it is a torn
+    # append, in any other the reader that knows the file's end refuses it.
+    Case(
+        _CORRUPT,
+        runs.scanned,
+        (_TWO[:8] + struct.pack(">i", 1024) + _TWO[12:],),
+        [],
+        "size",
+    ),
+]
+
+_PRODUCERS = [
+    _case(
+        "testDuplicateCheckAfterCleaning",
+        [
+            [[2, 5, 7], [2, 3, 1, 4], [1, 3, 6, 7], {1: 2, 2: 2, 3: 1}],
+            (0, 2),
+            (6, 7),
+            (3, 5),
+            [[2, 5, 7, 8], [3, 1, 4, 2], [3, 6, 7, 8], {1: 2, 2: 2, 3: 1, 4: 0}],
+            (0, 2),
+        ],
+        ("idempotent", 1, 1, 2, 3),
+        ("idempotent", 2, 3, 1, 4),
+        ("idempotent", 3, 1, 4),
+        _ROLL,
+        ("clean", "lasts", "keys", "offsets", "sequences"),
+        ("duplicate", 1, 0, 2),
+        ("duplicate", 3, 0, 1),
+        ("duplicate", 2, 0, 2),
+        ("idempotent", 4, 2),
+        _ROLL,
+        ("clean", "lasts", "keys", "offsets", "sequences", {"dirty_from": 0}),
+        ("duplicate", 1, 0, 2),
+    ),
+    _case(
+        "testLogCleanerRetainsProducerLastSequence",
+        [[[1, 3, 4], {1: 0, 2: 1, 3: 0}, [0, 1], [3, 4]]],
+        ("plain", 0),
+        ("idempotent", 1, 0),
+        ("idempotent", 2, 0),
+        ("idempotent", 3, 0),
+        ("idempotent", 2, 1),
+        _ROLL,
+        ("clean", "lasts", "sequences", "keys", "offsets"),
+    ),
+    _case(
+        "testLogCleanerRetainsLastSequenceEvenIfTransactionAborted",
+        [[[2, 3], {1: 2}, [], [3]], [[3, 5], {1: 4}, [1, 5], [3, 4, 5]]],
+        ("transactional", 1, 1),
+        ("transactional", 1, 2, 3),
+        ("abort", 1),
+        _ROLL,
+        ("clean", "lasts", "sequences", "keys", "offsets"),
+        ("transactional", 1, 1, 5),
+        _ROLL,
+        ("clean", "lasts", "sequences", "keys", "offsets", {"dirty_from": 0}),
+    ),
+    _case(
+        "testEmptyBatchRemovalWithSequenceReuse",
+        [[[1, 3, 4, 5], [1, 2, 3, 4, 5]], [[3, 4, 5], [2, 3, 4, 5]]],
+        ("transactional", 1, 1),
+        ("commit", 1),
+        ("transactional", 1, 2, {"sequence": 0}),
+        ("commit", 1),
+        ("plain", 1),
+        ("plain", 2),
+        _ROLL,
+        ("clean", "offsets", "lasts"),
+        ("two_pass", "offsets", "lasts"),
+    ),
+]
+
+_TRANSACTIONS = [
+    _case(
+        "testBasicTransactionAwareCleaning",
+        [[[3, 2], [3, 6, 7, 8, 9]]],
+        ("transactional", 1, 1, 2),
+        ("transactional", 2, 2, 3),
+        ("transactional", 1, 3, 4),
+        ("abort", 1),
+        ("commit", 2),
+        ("transactional", 1, 2),
+        ("commit", 1),
+        _ROLL,
+        ("clean", "keys", "offsets"),
+    ),
+    # The markers lie behind what is cleaned first, and say all the same what was aborted.
+    _case(
+        "testCleanWithTransactionsSpanningSegments",
+        [[2, 3, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10], [2, 3, 6, 7, 8, 9, 11, 12]],
+        ("transactional", 1, 1, 2),
+        ("transactional", 3, 2, 3),
+        ("transactional", 2, 3, 4),
+        _ROLL,
+        ("transactional", 2, 5, 6),
+        ("transactional", 3, 6, 7),
+        ("transactional", 1, 7, 8),
+        ("abort", 2),
+        ("transactional", 3, 8, 9),
+        ("commit", 3),
+        ("transactional", 1, 9, 10),
+        ("abort", 1),
+        ("clean", "keys"),
+        _ROLL,
+        ("transactional", 2, 11),
+        ("transactional", 1, 12),
+        ("clean", "keys"),
+    ),
+    _case(
+        "testCommitMarkerRemoval",
+        [
+            [[1, 3, 2], [0, 2, 3, 4, 5]],
+            [[2, 1, 3], [3, 4, 5, 6, 7, 8]],
+            [[2, 1, 3], [3, 4, 5, 6, 7, 8]],
+            [[2, 1, 3], [4, 5, 6, 7, 8]],
+        ],
+        ("transactional", 1, 1),
+        ("transactional", 1, 2, 3),
+        ("commit", 1),
+        ("transactional", 1, 2),
+        ("commit", 1),
+        _ROLL,
+        ("clean", "keys", "offsets"),
+        ("transactional", 1, 1, 3),
+        ("commit", 1),
+        _ROLL,
+        ("clean", "keys", "offsets"),
+        ("clean", "keys", "offsets"),
+        ("clean", "keys", "offsets", {"now": LONG_MAX}),
+    ),
+    _case(
+        "testDeletedBatchesWithNoMessagesRead",
+        [[[2], [1, 3, 4]], [[2], [3, 4]]],
+        ("transactional", 1, 1),
+        ("abort", 1),
+        ("transactional", 1, 2),
+        ("transactional", 1, 2),
+        ("commit", 1),
+        _ROLL,
+        ("clean", "keys", "offsets"),
+        ("two_pass", "keys", "offsets"),
+    ),
+    _case(
+        "testCommitMarkerRetentionWithEmptyBatch",
+        [
+            [[2, 3], [4, 5, 6, 7], [1, 3, 4, 5, 6, 7]],
+            [[2, 3], [4, 5, 6, 7], [1, 3, 4, 5, 6, 7]],
+            [[2, 3, 1], [4, 5, 6, 7, 8, 9], [1, 4, 5, 6, 7, 8, 9]],
+            [[2, 3, 1], [5, 6, 7, 8, 9], [1, 5, 6, 7, 8, 9]],
+        ],
+        ("transactional", 1, 2, 3),
+        _ROLL,
+        ("transactional", 2, 2, 3),
+        ("commit", 2),
+        _ROLL,
+        ("plain", 2),
+        ("plain", 3),
+        ("commit", 1),
+        _ROLL,
+        ("clean", "keys", "offsets", "lasts"),
+        ("clean", "keys", "offsets", "lasts"),
+        ("transactional", 2, 1),
+        ("commit", 2),
+        _ROLL,
+        ("clean", "keys", "offsets", "lasts"),
+        ("two_pass", "keys", "offsets", "lasts"),
+    ),
+    _case(
+        "testCleanEmptyControlBatch",
+        [[[2, 3], [1, 2], [0, 1, 2]], [[2, 3], [1, 2], [0, 1, 2]]],
+        ("commit", 1),
+        ("plain", 2),
+        ("plain", 3),
+        _ROLL,
+        ("two_pass", "keys", "offsets", "lasts"),
+        ("clean", "keys", "offsets", "lasts", {"now": LONG_MAX}),
+    ),
+    _case(
+        "testCommittedTransactionSpanningSegments",
+        [[[0, 1], [0, 1]]],
+        ("transactional", 1, 1),
+        _ROLL,
+        ("commit", 1),
+        _ROLL,
+        ("two_pass", "offsets", "lasts"),
+    ),
+    _case(
+        "testAbortedTransactionSpanningSegments",
+        [[[1], [0, 1]], [[1], [0, 1]]],
+        ("transactional", 1, 1),
+        _ROLL,
+        ("abort", 1),
+        _ROLL,
+        ("two_pass", "offsets", "lasts"),
+        ("clean", "offsets", "lasts", {"now": LONG_MAX}),
+    ),
+    _case(
+        "testAbortMarkerRemoval",
+        [[[3], [3, 4, 5]], [[3], [4, 5]]],
+        ("transactional", 1, 1),
+        ("transactional", 1, 2, 3),
+        ("abort", 1),
+        ("transactional", 1, 3),
+        ("commit", 1),
+        _ROLL,
+        ("clean", "keys", "offsets"),
+        ("two_pass", "keys", "offsets"),
+    ),
+    # Of the index klog has nothing to keep: who reads the log goes by the markers that are there.
+    _case(
+        "testAbortMarkerRetentionWithEmptyBatch",
+        [
+            [[], [2], [1, 2]],
+            [[], [2], [1, 2]],
+            [[1], [2, 3], [2, 3]],
+            [[1], [3], [3]],
+        ],
+        ("transactional", 1, 2, 3),
+        ("abort", 1),
+        _ROLL,
+        ("clean", "keys", "offsets", "lasts"),
+        ("clean", "keys", "offsets", "lasts"),
+        ("transactional", 1, 1),
+        _ROLL,
+        ("clean", "keys", "offsets", "lasts"),
+        ("two_pass", "keys", "offsets", "lasts"),
+    ),
+    _case(
+        "testCleaningWithKeysConflictingWithTxnMarkerKeys",
+        [[0, 1, 2]],
+        ("transactional", 1, 1),
+        ("abort", 1),
+        ("raw", _like_a_marker),
+        _ROLL,
+        ("clean", "lasts"),
+    ),
+]
+
+_SEGMENTS = [(n, 100, 0) for n in range(0, 60, 10)]
+_HOUR_MS = 3_600_000
+_AGED = [(0, 100, 0), (10, 100, 5), (20, 100, _HOUR_MS), (30, 100, _HOUR_MS)]
+_GROUPING = "21 testSegmentGrouping / …WithSparseOffsets / …GroupingFollowingLoadOfZeroIndex"
+_INT_MAX = (1 << 31) - 1
+_ODDS = "21 testLogToClean / …WithUncleanableSection"
+
+_CHOICE = [
+    Case(_ODDS, cleaner.shares, (_SEGMENTS, 60, 60), (600, 0, 0.0), "all clean"),
+    Case(_ODDS, cleaner.shares, (_SEGMENTS, 40, 20), (200, 200, 0.5), "uncleanable"),
+    Case(_GROUPING, cleaner.groups, ([(n, n + 1, 10) for n in range(10)], 1000), [(0, 10)], "one"),
+    Case(
+        _GROUPING,
+        cleaner.groups,
+        ([(n, n + 1, 10) for n in range(3)], 1),
+        [(0, 1), (1, 2), (2, 3)],
+        "each",
+    ),
+    Case(
+        _GROUPING,
+        cleaner.groups,
+        ([(n, n + 1, 10) for n in range(7)], 30),
+        [(0, 3), (3, 6), (6, 7)],
+        "size",
+    ),
+    Case(
+        _GROUPING,
+        cleaner.groups,
+        ([(0, 10, 10), (10, _INT_MAX + 1, 10)], 1000),
+        [(0, 2)],
+        "span",
+    ),
+    Case(
+        _GROUPING,
+        cleaner.groups,
+        ([(0, 10, 10), (10, _INT_MAX + 2, 10), (_INT_MAX + 2, _INT_MAX + 3, 10)], 1000),
+        [(0, 1), (1, 3)],
+        "beyond",
+    ),
+    Case(
+        "22 testDirtyOffsetResetIfLargerThanEndOffset",
+        cleaner.bounds,
+        (_SEGMENTS, 0, 60, 200),
+        (0, 60),
+    ),
+    Case(
+        "22 testDirtyOffsetResetIfSmallerThanStartOffset",
+        cleaner.bounds,
+        (_SEGMENTS, 10, 60, 0),
+        (10, 60),
+    ),
+    # klog has no active segment: what is dirty lies behind the clean part, or nothing is.
+    Case(
+        "22 testLogStartOffsetLargerThanActiveSegmentBaseOffset / "
+        "testDirtyOffsetLargerThanActiveSegmentBaseOffset",
+        cleaner.bounds,
+        (_SEGMENTS[:1], 10, 10, 5),
+        (10, 10),
+    ),
+    *(
+        Case("22 testLogsWithSegmentsToDelete…", cleaner.policies, (policy,), expect, policy)
+        for policy, expect in (
+            ("compact", (True, False)),
+            ("compact,delete", (True, True)),
+            ("delete", (False, True)),
+        )
+    ),
+    Case("22 testCleanableOffsetsForNone", cleaner.bounds, (_SEGMENTS, 0, 50, 0), (0, 50)),
+    # Kafka's bound is the base of the active segment; klog cleans the last one as well.
+    Case("22 testCleanableOffsetsActiveSegment", cleaner.bounds, (_SEGMENTS, 0, 60, 0), (0, 60)),
+    Case(
+        "22 testCleanableOffsetsForTime / ShortTime",
+        cleaner.bounds,
+        (_AGED, 0, 40, 0, _HOUR_MS, _HOUR_MS + 5),
+        (0, 20),
+        "before",
+    ),
+    Case(
+        "22 testCleanableOffsetsForTime / ShortTime",
+        cleaner.bounds,
+        (_AGED, 0, 40, 0, _HOUR_MS, 2 * _HOUR_MS),
+        (0, 40),
+        "after",
+    ),
+    *(
+        Case("22 testCleanableOffsetsNeedsCheckpointReset", cleaner.bounds, given, expect, label)
+        for label, given, expect in (
+            ("within", (_SEGMENTS[:2], 10, 20, 15), (15, 20)),
+            ("below", (_SEGMENTS, 20, 60, 15), (20, 60)),
+            ("beyond", (_SEGMENTS[:2], 10, 20, 25), (10, 20)),
+        )
+    ),
+    # An open transaction is no part of what klog has of a log; once it is ended its marker is too.
+    Case(
+        "22 testUndecidedTransactionalDataNotCleanable",
+        cleaner.stable_end,
+        (("transactional", 1, 1, 2, 3),),
+        0,
+        "open",
+    ),
+    Case(
+        "22 testUndecidedTransactionalDataNotCleanable",
+        cleaner.stable_end,
+        (("transactional", 1, 1, 2, 3), ("abort", 1)),
+        4,
+        "aborted",
+    ),
+]
+
+CASES = [*_RECORDS, *_PRODUCERS, *_TRANSACTIONS, *_CHOICE]
+
+_PARTIAL = (
+    "A cleaning that ends where its offset map is full; klog's always reaches its end, for a full "
+    "map gives up keys and another pass over the partition takes them."
+)
+_CHECKPOINT = (
+    "How cleaner-offset-checkpoint is kept and moved between directories; klog commits what is "
+    "clean with what was cleaned, and reads that file only to show it."
+)
+
+NOT_APPLICABLE = [
+    NotApplicable(
+        "21 testSizeTrimmedForPreallocatedAndCompactedTopic",
+        "Preallocated files, cut when they are closed; klog puts whole files of the right size.",
+    ),
+    NotApplicable("21 testMultiPassSegmentCleaningWithAbortedTransactions", _PARTIAL),
+    NotApplicable("21 testPartialSegmentClean", _PARTIAL),
+    NotApplicable("21 testBuildOffsetMap / …FakeLarge / testBuildPartialOffsetMap", _PARTIAL),
+    NotApplicable(
+        "21 testSegmentWithOffsetOverflow",
+        "A segment whose offsets no index can say, split by the broker that finds it; klog groups "
+        "none so large, and a log that has one is not split.",
+    ),
+    NotApplicable(
+        "21 testRecoveryAfterCrash",
+        "The renames by which .cleaned and .swap files take their place; klog renames nothing, one "
+        "commit replaces segments.",
+    ),
+    NotApplicable(
+        "22 testGrabFilthiestCompactedLogReturnsLogWithDirtiestRatio "
+        "(+ignoring uncleanable / in-progress)",
+        "Which log a thread takes next and which others work on; a run of klog's cleans all that "
+        "are due, and of two runs at once the first to commit wins.",
+    ),
+    NotApplicable(
+        "22 testUpdateCheckpointsShouldAddOffsetToPartition / "
+        "testUpdateCheckpointsShouldRemovePartitionData / "
+        "testHandleLogDirFailureShouldRemoveDirAndData / "
+        "testMaybeTruncateCheckpointShouldTruncateData / "
+        "testAlterCheckpointDirShouldRemoveDataInSrcDirAndAddInNewDir",
+        _CHECKPOINT,
+    ),
+    NotApplicable(
+        "22 testDoneCleaning / testDoneDeleting",
+        "The state machine of a broker's cleaner threads; runs of klog's know of each other by "
+        "commits.",
+    ),
+    NotApplicable("22 testCheckpointUpdatedForInvalidOffset…", _CHECKPOINT),
+]

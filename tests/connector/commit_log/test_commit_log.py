@@ -1,0 +1,396 @@
+"""Load and commit: who wins, who is told so, how many requests it takes, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+    commit_builders,
+    commit_expiration,
+    rewrite_commit,
+    segment_entries,
+)
+from klog.connector.commit_log import topic_state as state_module
+from klog.connector.commit_log.commit import Actions, Amount, Commit, Topic
+from klog.connector.commit_log.state_replay import replay
+from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.store.writable_store import PutResult
+from klog.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    KlogError,
+    LostCommitError,
+    ProducerFencedError,
+    UnsupportedFormatError,
+)
+from tests.connector.commit_log.memory_logs import (
+    DAY_MS,
+    Clock,
+    CountingStore,
+    append,
+    attempt,
+    created,
+    same,
+    staged,
+    topic_log,
+)
+
+
+def rows(state: TopicState, partition: int) -> list[tuple[int, int, int]]:
+    found = segment_entries.rows_of_partition(state.segments, partition).to_pylist()
+    return [(row["base_offset"], row["next_offset"], row["offset_shift"]) for row in found]
+
+
+def test_a_topic_that_is_not_there_has_version_minus_one() -> None:
+    assert topic_log(CountingStore()).load().version == -1
+
+
+def test_appends_follow_each_other() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, append(log, created(log), (0, 3), (1, 2)), (0, 4))
+    assert (state.version, state.log_end) == (2, (7, 2))
+    assert rows(state, 0) == [(0, 3, 0), (3, 7, 0)]
+    assert same(log.load(), state)
+
+
+def test_an_append_that_lost_the_race_is_shifted() -> None:
+    log = topic_log(CountingStore())
+    before = created(log)
+    append(log, before, (0, 3))
+    state = append(log, before, (0, 2), (0, 1), (1, 5))
+    assert rows(state, 0) == [(0, 3, 0), (3, 5, 3), (5, 6, 3)]
+    assert rows(state, 1) == [(0, 5, 0)]
+
+
+def test_times_rise_though_clocks_fall() -> None:
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    state = created(log)
+    clock.now_ms -= DAY_MS
+    assert append(log, state, (0, 1)).timestamp_ms == state.timestamp_ms + 1
+
+
+class LosesAnswers(CountingStore):
+    """The first puts land, or not, and nobody is told."""
+
+    def __init__(self, *lands: bool) -> None:
+        super().__init__()
+        self.lands = list(lands)
+
+    def put_if_absent(self, path: str, data: bytes) -> PutResult:
+        if self.lands:
+            if self.lands.pop(0):
+                super().put_if_absent(path, data)
+            return PutResult.UNKNOWN
+        return super().put_if_absent(path, data)
+
+
+@pytest.mark.parametrize("lands", [[True], [False], [False, True], [False, False, False]])
+def test_a_lost_answer_makes_no_second_copy(lands: list[bool]) -> None:
+    store = LosesAnswers()
+    log = topic_log(store)
+    state = created(log)
+    store.lands = list(lands)
+    state = append(log, state, (0, 3))
+    assert state.log_end == (3, 0)
+    assert same(log.load(), state)
+
+
+def test_answers_that_are_lost_to_the_end_are_an_error_of_its_own() -> None:
+    store = LosesAnswers()
+    log = topic_log(store)
+    state = created(log)
+    store.lands = [False] * 50
+    with pytest.raises(CommitStateUnknownError, match=r"klog history.*delete nothing"):
+        append(log, state, (0, 3))
+
+
+def test_a_number_below_the_boundary_is_no_win() -> None:
+    """A writer with an old state finds a number free that was another's and was cleaned."""
+    store, clock = CountingStore(), Clock()
+    log = topic_log(store, clock)
+    old = created(log)
+    state = old
+    for _ in range(5):
+        clock.now_ms += 1000
+        state = append(log, state, (0, 1))
+    checkpoint_writer.write_checkpoint(log, state)
+    assert commit_expiration.expire_log(log, retention_ms=0) == state.version - 1
+    assert store.files.get(log.paths.commit(old.version + 1)) is None
+    after = append(log, old, (0, 2))
+    assert (after.version, after.log_end) == (state.version + 1, (7, 0))
+    assert same(log.load(), after)
+
+
+class Stops(CountingStore):
+    """Answers the next put of a commit after others have gone on; `says` is what it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: Callable[[], None] | None = None
+        self.says: PutResult | None = None
+
+    def put_if_absent(self, path: str, data: bytes) -> PutResult:
+        answer = super().put_if_absent(path, data)
+        if "/log/" in path and self.others is not None:
+            others, self.others = self.others, None
+            others()
+            return self.says or answer
+        return answer
+
+
+@pytest.mark.parametrize("commits_behind", [3, 9])
+def test_who_is_not_remembered_is_told_that_nobody_knows(
+    commits_behind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit landed, and its writer stopped until it was cleaned."""
+    monkeypatch.setattr(state_module, "MAX_REMEMBERED_WRITES", 5)
+    store, clock = Stops(), Clock()
+    log = topic_log(store, clock)
+    before = created(log)
+
+    def others() -> None:
+        state = log.load()
+        for _ in range(commits_behind):
+            state = append(log, state, (1, 1))
+        checkpoint_writer.write_checkpoint(log, state)
+        clock.now_ms += DAY_MS
+        assert commit_expiration.expire_log(log, 0) > before.version + 1
+
+    store.others = others
+    if commits_behind < 5:
+        assert append(log, before, (0, 3)).log_end == (3, commits_behind)
+    else:
+        with pytest.raises(CommitStateUnknownError, match="too many commits came behind it"):
+            append(log, before, (0, 3))
+    assert log.load().log_end == (3, commits_behind)
+
+
+@pytest.mark.parametrize("says", [PutResult.EXISTS, PutResult.UNKNOWN])
+def test_a_number_that_another_has_now_may_have_been_mine(says: PutResult) -> None:
+    store = Stops()
+    log = topic_log(store)
+    before = created(log)
+    path = log.paths.commit(before.version + 1)
+
+    def others() -> None:
+        store.delete(path)
+        append(log, before, (0, 1))
+        store.files[log.paths.commit(2)] = b"{}"  # So that nothing can be loaded.
+
+    store.others, store.says = others, says
+    error = UnsupportedFormatError if says is PutResult.EXISTS else CommitStateUnknownError
+    with pytest.raises(error):
+        append(log, before, (0, 3))
+
+
+def test_what_a_load_and_a_commit_cost() -> None:
+    store = CountingStore()
+    log = topic_log(store)
+    state = append(log, created(log), (0, 1))
+    store.requests.clear()
+    assert log.load(state) is state
+    assert store.requests == {"read": 1, "list": 1}  # An idle poll.
+    store.requests.clear()
+    append(log, state, (0, 1))
+    assert store.requests == {"read": 1, "create": 1, "list": 1}  # The number above its own first.
+    store.requests.clear()
+    log.load()
+    # Cold: each commit, and the one that is not; the checkpoints, the commits and the boundaries.
+    assert store.requests == {"read": 4, "list": 3}
+
+
+def test_a_named_batch_lands_once() -> None:
+    log = topic_log(CountingStore())
+    first, second = (append_commit.Writer("w", batch, "query", "run") for batch in (0, 1))
+    state = append(log, created(log), (0, 3), writer=first)
+    assert append(log, state, (0, 3), writer=first) is state
+    assert append(log, state, (0, 3), writer=second).log_end == (6, 0)
+
+
+def test_a_run_that_was_superseded_is_fenced() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 1), writer=append_commit.Writer("w", 0, "query", "old"))
+    state = append(log, state, (0, 1), writer=append_commit.Writer("w", 1, "query", "new"))
+    with pytest.raises(ProducerFencedError, match="run new has taken over from run old"):
+        append(log, state, (0, 1), writer=append_commit.Writer("w", 2, "query", "old"))
+    assert append(log, state, (0, 1), writer=append_commit.Writer("w", 1, "query", "old")) is state
+
+
+def test_another_query_is_never_skipped_in_silence() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 1), writer=append_commit.Writer("w", 5, "query", "run"))
+    with pytest.raises(ProducerFencedError, match="query other comes with batch 0"):
+        append(log, state, (0, 1), writer=append_commit.Writer("w", 0, "other", "run 2"))
+
+
+def test_a_topic_made_anew_goes_on_in_the_same_log() -> None:
+    log = topic_log(CountingStore())
+    old = append(log, created(log), (0, 3))
+    deleted = log.commit(old, commit_builders.delete_topic("an id"), attempt("delete-topic"))
+    assert (deleted.topic_id, deleted.partitions, len(deleted.segments)) == ("", 0, 0)
+    with pytest.raises(CommitConflictError, match="the topic was deleted"):
+        append(log, old, (0, 1))
+    build = commit_builders.create_topic(Topic("another id", 1), {})
+    again = log.commit(deleted, build, attempt("create-topic"))
+    assert (again.version, again.log_end, again.removed.num_rows) == (3, (0,), 1)
+    with pytest.raises(CommitConflictError, match="its id is another id, not an id"):
+        append(log, old, (0, 1))
+
+
+def test_a_topic_made_anew_knows_no_writers() -> None:
+    log = topic_log(CountingStore())
+    first = append_commit.Writer("load", 1, "query", "run")
+    old = append(log, created(log), (0, 3), writer=first)
+    again = log.commit(old, commit_builders.delete_topic("an id"), attempt("delete-topic"))
+    assert dict(again.writer_transactions) == {}
+    build = commit_builders.create_topic(Topic("another id", 1), {})
+    again = log.commit(again, build, attempt("create-topic"))
+    with pytest.raises(CommitConflictError, match="its id is another id, not an id"):
+        log.commit(again, append_commit.append(staged(old, (0, 3)), first), attempt("append"))
+    written = append(log, again, (0, 3), writer=append_commit.Writer("load", 1, "query", "run 2"))
+    assert written.log_end == (3,)
+    assert same(log.load(), written)
+
+
+def test_what_is_in_the_log_is_not_put_there_again() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    build = append_commit.append(staged(state, (0, 3)))
+    state = log.commit(state, build, attempt("append"))
+    words = "1 of 1 segments of this write are in the log already"
+    with pytest.raises(CommitConflictError, match=words):
+        log.commit(state, build, attempt("append"))
+    build_delete = commit_builders.delete_records("an id", {0: 3})
+    state = log.commit(state, build_delete, attempt("delete-records"))
+    with pytest.raises(CommitConflictError, match=words):  # Vacuum takes it one day.
+        log.commit(state, build, attempt("append"))
+    assert same(log.load(), state)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_replay_from_any_version_refuses_what_is_added_twice(whole: bool) -> None:
+    log = topic_log(CountingStore())
+    state = append(log, created(log), (0, 3))
+    (row,) = state.segments.to_pylist()
+    again = Commit(
+        state.version + 1, "w", state.timestamp_ms + 1, "append", "klog",
+        Actions(add=({**row, "base_offset": 3, "next_offset": 6},)),
+    )  # fmt: skip
+    past = [one for version in range(2) if (one := log.read(version)) is not None]
+    with pytest.raises(KlogError, match="is added twice"):
+        replay(TopicState(), [*past, again]) if whole else replay(state, [again])
+
+
+def test_no_file_is_younger_than_its_commit() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    young = staged(replace(state, version=1), (0, 3))
+    with pytest.raises(LostCommitError, match="began at version 1, and the log ends at version 0"):
+        log.commit(state, append_commit.append(young), attempt("append"))
+    actions = Actions(add=tuple(young.segments))
+    commit = Commit(1, "w", state.timestamp_ms + 1, "append", "klog", actions)
+    with pytest.raises(KlogError, match="is younger than the commit that adds it"):
+        replay(state, [commit])
+
+
+def test_a_write_older_than_the_horizon_is_refused() -> None:
+    log = topic_log(CountingStore())
+    old = created(log)
+    slow = staged(old, (0, 1))
+    state = append(log, old, (0, 1))
+    state = log.commit(state, commit_builders.set_vacuum_version(1, ()), attempt("vacuum"))
+    with pytest.raises(CommitConflictError, match="vacuum has deleted"):
+        log.commit(state, append_commit.append(slow), attempt("append"))
+
+
+def test_inputs_of_a_rewrite_must_be_there() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, append(log, created(log), (0, 1)), (0, 1))
+    files = state.segments["file"].to_pylist()
+    outputs = [{**staged(state, (0, 2)).segments[0], "base_offset": 0, "next_offset": 2}]
+    outputs[0]["origin"] = "merge"
+    build = rewrite_commit.replace_segments("an id", state.version, files, outputs, {})
+    merged = log.commit(state, build, attempt("merge"))
+    assert rows(merged, 0) == [(0, 2, 0)]
+    assert merged.removed["file"].to_pylist() == files
+    with pytest.raises(CommitConflictError, match="2 of 2 segments to be rewritten are gone"):
+        log.commit(merged, build, attempt("merge"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "places", "words"),
+    [
+        ([0, 2], [(0, 30)], "of offsets 0 to 30 does not lie where"),
+        ([0, 2], [(0, 11)], "of offsets 0 to 11 does not lie where"),
+        ([0, 2], [(0, 10), (19, 30)], "of offsets 19 to 30 does not lie where"),
+        ([0, 2], [(10, 20)], "of offsets 10 to 20 does not lie where"),
+        ([0, 1], [(0, 25)], "of offsets 0 to 25 does not lie where"),
+        ([1, 2], [(9, 30)], "of offsets 9 to 30 does not lie where"),
+        ([0, 1], [(0, 15), (14, 20)], "of offsets 14 to 20 does not lie where"),
+        ([0, 2], [(0, 10), (20, 30)], None),
+        ([0, 2], [(1, 3), (4, 9), (25, 30)], None),
+        ([0, 1], [(0, 15), (15, 20)], None),
+        ([2, 0, 1], [(0, 30)], None),
+    ],
+)
+def test_a_rewrite_lies_where_its_inputs_lay(
+    inputs: list[int], places: list[tuple[int, int]], words: str | None
+) -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    for _ in range(3):
+        state = append(log, state, (0, 10))
+    files = state.segments["file"].to_pylist()
+    outputs = [
+        {**staged(state, (0, 1)).segments[0], "base_offset": begin, "next_offset": behind}
+        | {"origin": "merge"}
+        for begin, behind in places
+    ]
+    build = rewrite_commit.replace_segments(
+        "an id", state.version, [files[one] for one in inputs], outputs, {}
+    )
+    if words is None:
+        assert log.commit(state, build, attempt("merge")).log_end == (30, 0)
+    else:
+        with pytest.raises(ValueError, match=words):
+            log.commit(state, build, attempt("merge"))
+
+
+def test_delete_records_takes_out_what_lies_wholly_below() -> None:
+    log = topic_log(CountingStore())
+    state = append(log, append(log, created(log), (0, 3)), (0, 3))
+    state = log.commit(
+        state, commit_builders.delete_records("an id", {0: 4}), attempt("delete-records")
+    )
+    assert (state.log_start, rows(state, 0)) == ((4, 0), [(3, 6, 0)])
+    nothing = commit_builders.delete_records("an id", {0: 2})
+    assert log.commit(state, nothing, attempt("delete-records")) is state
+    emptied = commit_builders.delete_records("an id", {0: 99})
+    state = log.commit(state, emptied, attempt("delete-records"))
+    assert (state.log_start, state.log_end, rows(state, 0)) == ((6, 0), (6, 0), [])
+
+
+def test_a_commit_says_how_much_it_took_out() -> None:
+    log = topic_log(CountingStore())
+    state = created(log)
+    write = staged(state, (0, 3), (0, 4), (1, 5))
+    sized = [
+        {**one, "record_count": 10 + n, "size_bytes": 100 + n}
+        for n, one in enumerate(write.segments)
+    ]
+    build = append_commit.append(append_commit.StagedSegments(state.topic_id, 0, sized))
+    state = log.commit(state, build, attempt("append"))
+    build = commit_builders.delete_records("an id", {0: 3})
+    state = log.commit(state, build, attempt("delete-records"))
+    state = log.commit(
+        state, commit_builders.delete_records("an id", {0: 4}), attempt("delete-records")
+    )
+    log.commit(state, commit_builders.delete_topic("an id"), attempt("delete-topic"))
+    said = [found.actions.removed for version in range(5) if (found := log.read(version))]
+    assert said == [None, None, Amount(10, 100), None, Amount(23, 203)]

@@ -1,0 +1,53 @@
+"""The table of options: each option once, and defaults that are values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from klog.connector.options import option_table
+from klog.connector.options.option import Mode, Option
+from klog.connector.options.option_table import OPTION_TABLE
+
+DEFAULTS = [
+    (row, default)
+    for row in OPTION_TABLE
+    for default in (row.default, row.stream_default)
+    if default is not None
+]
+
+
+def test_each_option_has_one_row() -> None:
+    counts = Counter((row.use, row.name.lower()) for row in OPTION_TABLE)
+    assert not [name for name, count in counts.items() if count > 1]
+
+
+def test_each_option_of_the_module_is_in_the_table() -> None:
+    rows = [row for row in vars(option_table).values() if isinstance(row, Option)]
+    assert rows
+    assert all(any(row is other for other in OPTION_TABLE) for row in rows)
+
+
+@pytest.mark.parametrize(("row", "default"), DEFAULTS, ids=lambda value: getattr(value, "name", ""))
+def test_default_has_a_value(row: Option[Any], default: str) -> None:
+    row.parse(default)
+
+
+@pytest.mark.parametrize("row", OPTION_TABLE, ids=lambda row: row.name)
+def test_help_is_one_sentence_or_more(row: Option[Any]) -> None:
+    assert row.help.endswith(".")
+    assert "\n" not in row.help
+
+
+@pytest.mark.parametrize("row", OPTION_TABLE, ids=lambda row: row.name)
+def test_example_has_a_value(row: Option[Any]) -> None:
+    if row.parser.example:
+        row.parse(row.parser.example)
+
+
+def test_option_of_one_mode_says_why() -> None:
+    for row in OPTION_TABLE:
+        if row.is_supported and row.mode is not Mode.BOTH:
+            assert row.wrong_mode, row.name

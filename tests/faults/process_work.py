@@ -1,0 +1,121 @@
+"""What the processes of these tests do to a topic; a process takes its task by name."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from klog.connector.commit_log import (
+    checkpoint_writer,
+    commit_builders,
+    commit_expiration,
+    topic_vacuum,
+)
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.topic_state import TopicState
+from tests.faults import signed_topic
+from tests.faults.signed_topic import new, writer
+
+NOTHING = TopicState()
+"""Made here, so that no forked process has to wait for Arrow's first table."""
+
+NOBODY = 65534
+RETENTION_MS = 0
+"""Of these logs: all that may go, goes."""
+
+
+def make_topic(log: CommitLog) -> None:
+    """Create it."""
+    signed_topic.create(log)
+
+
+def append_named(log: CommitLog) -> None:
+    """Write batch 1 of the query, as the run that wrote batch 0 does."""
+    signed_topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]}, writer(1))
+
+
+def append_far_ahead(log: CommitLog) -> None:
+    """Write batch 7 of the query."""
+    signed_topic.append(log, log.load(), {0: ["z0"]}, writer(7))
+
+
+def append_unnamed(log: CommitLog) -> None:
+    """Write a batch that nobody names."""
+    signed_topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]})
+
+
+def merge(log: CommitLog) -> None:
+    """Put one segment in place of two."""
+    state = log.load()
+    log.commit(state, signed_topic.merge_first_two(log, state, 0), new("merge"))
+
+
+def checkpoint_and_clean(log: CommitLog) -> None:
+    """Checkpoint, and delete the commits behind it."""
+    checkpoint_writer.write_checkpoint(log, log.load())
+    commit_expiration.expire_log(log, RETENTION_MS)
+
+
+def vacuum(log: CommitLog) -> None:
+    """Delete what is no more needed."""
+    topic_vacuum.vacuum(log, new("vacuum"), RETENTION_MS)
+
+
+def delete_first(log: CommitLog) -> None:
+    """Delete a record."""
+    log.commit(
+        log.load(),
+        commit_builders.delete_records(signed_topic.TOPIC_ID, {0: 1}),
+        new("delete-records"),
+    )
+
+
+def prepare(log: CommitLog) -> None:
+    """Make a topic with live segments, removed ones, an orphan and a batch by name."""
+    state = signed_topic.append(log, signed_topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
+    signed_topic.stage(log, state, {0: ["never committed"]})
+    state = signed_topic.append(log, state, {0: ["a2"]})
+    state = signed_topic.append(log, state, {0: ["w0"]}, writer(0))
+    state = log.commit(state, signed_topic.merge_first_two(log, state, 0), new("merge"))
+    signed_topic.append(log, state, {1: ["b1"]})
+
+
+def append_as_nobody(log: CommitLog) -> None:
+    """Write as a user who may read."""
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    append_named(log)
+
+
+def load_as_nobody(log: CommitLog) -> str:
+    """Read as a user who may not."""
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    return str(log.load().version)
+
+
+def append_many(log: CommitLog, appends: int) -> str:
+    """Append as soon as `go` is there, each time on the state of the last; gives who it was.
+
+    The waits of a commit are counted: they are the tries that another won.
+    """
+    waits: list[int] = []
+
+    def wait(tries: int) -> None:
+        waits.append(tries)
+        log.wait(tries)
+
+    who, counting = os.getpid(), replace(log, wait=wait)
+    state = log.load()
+    while not (Path(log.paths.root) / "go").exists():
+        time.sleep(0.001)
+    for number in range(appends):
+        state = signed_topic.append(counting, state, {number % 2: [f"{who}-{number}"]})
+    return f"{who} {max(waits, default=0)}"
+
+
+append_20 = partial(append_many, appends=20)
+append_4 = partial(append_many, appends=4)

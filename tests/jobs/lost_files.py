@@ -1,0 +1,41 @@
+"""Topics that have lost files, for tests of `repair`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from klog.connector.commit_log.root_discovery import FORMAT_FILE
+from tests.corpus.clients import Sent
+from tests.jobs.written_root import WrittenRoot
+
+TOPIC = "orders"
+
+
+def written(path: Path) -> WrittenRoot:
+    """Return a root with a topic of two partitions and versions 0 to 5."""
+    root = WrittenRoot(str(path))
+    root.create(TOPIC, 2)
+    for number in range(5):
+        append(root, number + 1, number % 2)
+    return root
+
+
+def append(root: WrittenRoot, records: int, partition: int) -> None:
+    """Append so many records to a partition, in a commit of its own."""
+    root.append(TOPIC, [Sent(None, b"%d" % n) for n in range(records)], partition)
+
+
+def lose_commits(root: WrittenRoot, *versions: int) -> None:
+    """Delete the files of commits."""
+    for version in versions:
+        Path(root.root.log(TOPIC).paths.commit(version)).unlink()
+
+
+def lose_description(root: WrittenRoot) -> None:
+    """Delete `topic.json`."""
+    Path(root.root.log(TOPIC).paths.description).unlink()
+
+
+def lose_format(root: WrittenRoot) -> None:
+    """Delete `format.json`."""
+    (Path(root.given) / FORMAT_FILE).unlink()

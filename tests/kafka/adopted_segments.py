@@ -1,0 +1,68 @@
+"""A broker's segments put into a klog root: copied, and committed as they are.
+
+The rule: offsets tile the log, so a segment reaches to where the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+import google_crc32c
+import numpy as np
+
+from klog.connector.commit_log.commit import Actions
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.segment_entries import SegmentEntry
+from klog.connector.commit_log.segment_entry_builder import build_segment_entry
+from klog.logformat.batches.decode_records import decode_records
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.producers.transaction_outcomes import is_control
+
+_ids = count()
+
+
+def adopt(root: KlogRoot, topic: str, logs: Mapping[int, bytes], log_end: int) -> None:
+    """Put segments of partition 0, by base offset, behind those that the topic has."""
+    log = root.log_to_write(topic)
+    bases = sorted(logs)
+    # Where the broker's first segment is not the next, offsets between are of no record.
+    begins = [log.load().log_end[0], *bases[1:]]
+    found = [
+        _entry(root, topic, base, (begin, behind), logs[base])
+        for base, begin, behind in zip(bases, begins, [*begins[1:], log_end], strict=True)
+    ]
+    actions = Actions(add=tuple(found), asserted_log_end={0: log_end})
+    log.commit(
+        log.load(), lambda state: actions, CommitInfo(f"adopt {next(_ids)}", "adopt", "a test")
+    )
+
+
+def _entry(
+    root: KlogRoot, topic: str, base: int, span: tuple[int, int], log: bytes
+) -> SegmentEntry:
+    batches = scan_batches(log, 0, len(log))
+    headers = batches.headers
+    file = f"{topic}-0/{base:020}.log"
+    root.store.put(f"{root.path}/{file}", [log])
+    ids = np.unique(headers["producer_id"])
+    latest = headers["max_timestamp"]
+    times = decode_records(log, batches.where(~is_control(batches)), ("timestamp_ms",)).timestamp_ms
+    assert times is not None
+    return build_segment_entry(
+        file=file,
+        partition=0,
+        base_offset=span[0],
+        next_offset=span[1],
+        size_bytes=len(log),
+        crc32c=google_crc32c.value(log),
+        record_count=int(headers["count"][~is_control(batches)].sum()),
+        batch_count=len(batches),
+        min_timestamp_ms=min([int(latest.min()), *times.tolist()]),
+        max_timestamp_ms=int(latest.max()),
+        leader_epoch=0,
+        codec="none",
+        producer_ids=ids[ids >= 0].tolist(),
+        origin="adopt",
+    )

@@ -1,0 +1,78 @@
+"""What a broker and Java's clients make of partitions that were put into its log directory.
+
+The rule: nothing here knows who wrote them, so that all who write are judged alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tests.corpus import Record
+from tests.corpus.clients import numbered
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_classes import JavaProducer, consume
+from tests.support.reader_rows import LEVELS
+
+Where: TypeAlias = tuple[str, int]
+Accounts: TypeAlias = dict[str, list[Record]]
+INDEXES = (".index", ".timeindex", ".txnindex")
+BEHIND = {"read_uncommitted": 3 + 3 * 2 + 2, "read_committed": 3 + 2 * 2 + 2}
+"""So many records `produce_behind` leaves in each partition for a consumer of a level."""
+
+
+def files(folder: Path, where: Where, *suffixes: str) -> dict[str, bytes]:
+    """Give the files of a partition that end with one of the suffixes."""
+    directory = folder / f"{where[0]}-{where[1]}"
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(directory.iterdir())
+        if path.suffix in suffixes
+    }
+
+
+def of(records: list[Record], where: Where) -> list[Record]:
+    """Give the records of one partition."""
+    return [one for one in records if (one.topic, one.partition) == where]
+
+
+def consumed(gateway: Any, broker: Broker, partitions: Collection[Where]) -> Accounts:
+    """Read partitions with the Java consumer, by isolation level."""
+    return {level: consume(gateway, broker.bootstrap, partitions, level)[1] for level in LEVELS}
+
+
+def produce_behind(gateway: Any, broker: Broker, partitions: Collection[Where]) -> None:
+    """Go on behind every partition: idempotent, committed, aborted."""
+    plain = JavaProducer(gateway, broker.bootstrap, enable_idempotence="true", acks="all",
+                         compression_type="lz4")  # fmt: skip
+    both = JavaProducer(gateway, broker.bootstrap, transactional_id="behind klog")
+    both.java.initTransactions()
+    for topic, partition in partitions:
+        plain.batch(topic, partition, numbered(3))
+    for commit in (True, False, True):
+        both.java.beginTransaction()
+        for topic, partition in partitions:
+            both.batch(topic, partition, numbered(2, 10))
+        if commit:
+            both.java.commitTransaction()
+        else:
+            both.java.abortTransaction()
+    for topic, partition in partitions:
+        plain.batch(topic, partition, numbered(2, 20))
+    plain.close()
+    both.close()
+
+
+def assert_kept(before: dict[str, bytes], after: dict[str, bytes]) -> None:
+    """See that a clean start kept every file of a partition.
+
+    Closed segments to the byte; the active one is written to, and begins with what it had.
+    """
+    active = max(name[:20] for name in before)
+    for name, content in before.items():
+        if name.startswith(active):
+            # The last entry of a time index is that of the clean stop.
+            assert after[name].startswith(content), name
+        else:
+            assert after[name] == content, name

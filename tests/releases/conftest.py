@@ -1,0 +1,107 @@
+"""Archives, each unpacked once, and copies of what is in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.releases import EXPECTED, copy, read_json, unpack, versions
+from tests.releases.brokers import import_topics, write_adopted, write_brokers, write_repaired
+from tests.releases.topics import write_topics
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced() -> Iterator[None]:
+    """Sync no file: what files say is tried here, not whether they outlive a loss of power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive that was unpacked to `folder`, where nothing is changed."""
+
+    version: str
+    folder: Path
+    expected: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Archive]:
+    """Return a function that gives the archive of a version."""
+    archives: dict[str, Archive] = {}
+
+    def archive_of(version: str) -> Archive:
+        if version not in archives:
+            folder = unpack(version, tmp_path_factory.mktemp("release") / "archive")
+            archives[version] = Archive(version, folder, read_json(folder / EXPECTED))
+        return archives[version]
+
+    return archive_of
+
+
+@pytest.fixture(params=versions())
+def archive(request: pytest.FixtureRequest, unpacked: Callable[[str], Archive]) -> Archive:
+    """Give the archive of each version."""
+    return unpacked(request.param)
+
+
+@pytest.fixture
+def copied(archive: Archive, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that copies a directory of the archive."""
+    return lambda name: copy(archive.folder / name, tmp_path / "copy" / name)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRoots:
+    """Roots that the present code wrote as `make` writes those of an archive."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """Return a root with all that klog 0.1 can express."""
+        return self.folder / "root"
+
+    @property
+    def adopted(self) -> Path:
+        """Return a broker's directory that was adopted; all of them are in `all`."""
+        return self.folder / "adopted-transactions"
+
+    @property
+    def adopting(self) -> Path:
+        """Return a broker's directory whose adoption was cut short."""
+        return self.folder / "adopting"
+
+    @property
+    def repaired(self) -> Path:
+        """Return a root that klog 0.1 cannot read all of."""
+        return self.folder / "repaired"
+
+    @property
+    def readable(self) -> list[Path]:
+        """Return the roots that klog 0.1 can read."""
+        return [self.root, *sorted(self.folder.glob("adopted-*"))]
+
+    @property
+    def all(self) -> list[Path]:
+        """Return all roots."""
+        return [*self.readable, self.repaired]
+
+
+@pytest.fixture(scope="session")
+def written_roots(tmp_path_factory: pytest.TempPathFactory) -> WrittenRoots:
+    """Write roots with the present code; nobody changes them."""
+    folder = tmp_path_factory.mktemp("written")
+    write_topics(folder / "root")
+    write_brokers(folder / "brokers")
+    write_adopted(folder)
+    import_topics(folder / "brokers", folder / "root")
+    write_repaired(folder / "repaired")
+    return WrittenRoots(folder)

@@ -1,0 +1,92 @@
+"""A scene is played in a directory of its own: files are changed, commands run.
+
+The rule: what a command printed is kept without what is random in it, the directory of the scene
+and the attempts in names of segments.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.releases import copy
+from tests.releases.command import run
+from tests.releases.scenes import HERE, Step
+
+_ATTEMPT = re.compile(r"(?<=[0-9]{10}-)[0-9a-f]{16}(?=\.)")
+
+
+def play(scene: Mapping[str, Any], archive: Path, here: Path) -> list[Step]:
+    """Play a scene in a directory that is made; returns its steps, with what commands printed."""
+    here.mkdir()
+    for name in scene["copies"]:
+        copy(archive / name, here / name)
+    return [_played(step, here) for step in scene["steps"]]
+
+
+def _played(step: Step, here: Path) -> Step:
+    if "run" not in step:
+        _change(step, here)
+        return step
+    result = run(*(_expanded(argument, here) for argument in step["run"]))
+    assert "Traceback" not in result.errors, result.errors
+    output = [normal(value, here) for value in result.json_lines()]
+    return {"run": step["run"], "code": result.code, "output": output}
+
+
+def _expanded(argument: str, here: Path) -> str:
+    if not argument.startswith(HERE) or "*" not in argument:
+        return argument.replace(HERE, str(here))
+    files: list[str] = []
+    for pattern in argument.replace(f"{HERE}/", "").split(","):
+        paths = sorted(here.glob(pattern)) if "*" in pattern else [here / pattern]
+        assert paths, f"no file matches {pattern}"
+        files += map(str, paths)
+    return ",".join(files)
+
+
+def _change(step: Step, here: Path) -> None:
+    match step:
+        case {"delete": pattern}:
+            for path in _matches(here, pattern):
+                path.unlink()
+        case {"flip": pattern, "position": position}:
+            for path in _matches(here, pattern):
+                data = bytearray(path.read_bytes())
+                data[position] ^= 1
+                path.write_bytes(data)
+        case {"write": name, "text": text}:
+            (here / name).parent.mkdir(parents=True, exist_ok=True)
+            (here / name).write_text(text)
+        case {"edit": name, "replace": [old, new]}:
+            text = (here / name).read_text()
+            assert text.count(old) == 1, f"{name} has {text.count(old)} times {old}"
+            (here / name).write_text(text.replace(old, new))
+        case {"copy": [source, target]}:
+            shutil.copy(here / source, here / target)
+        case {"link": [name, target]}:
+            (here / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(here / name, here / target)
+            (here / name).symlink_to(here / target)
+        case _:
+            raise ValueError(f"no such step: {step}")
+
+
+def _matches(here: Path, pattern: str) -> list[Path]:
+    paths = sorted(path for path in here.glob(pattern) if path.stat().st_size)
+    assert paths, f"no file matches {pattern}"
+    return paths
+
+
+def normal(value: Any, here: Path) -> Any:
+    """Return a JSON value without what is random in it: the directory, and attempts in names."""
+    if isinstance(value, dict):
+        return {normal(key, here): normal(one, here) for key, one in value.items()}
+    if isinstance(value, list):
+        return [normal(one, here) for one in value]
+    if isinstance(value, str):
+        return _ATTEMPT.sub("<attempt>", value.replace(str(here), HERE))
+    return value

@@ -1,0 +1,180 @@
+"""What klog 0.1 can express is still written so that klog 0.1 reads it, and writes to it.
+
+The rule: klog 0.1 is its own code, the zip that its `make pyfiles` made, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+
+import klog
+from tests.releases import ARCHIVES, copy, versions
+from tests.releases.account import records_of, root_account
+from tests.releases.command import done
+from tests.releases.conftest import Archive, WrittenRoots
+from tests.releases.large import write_large
+from tests.releases.topics import LOADER, numbered, table, wait_for_checkpoint
+
+OLD = "0.1.0"
+OLD_CODE = ARCHIVES / f"klog-{OLD}-pyfiles.zip"
+REPOSITORY = Path(__file__).parents[2]
+NOT_READ = {"repaired"}
+"""Roots of archives that have what klog 0.1 cannot express."""
+TIMEOUT_SECONDS = 300
+Request = tuple[str, ...]
+
+
+class OldKlog:
+    """klog 0.1 in a process that answers requests."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.releases.requests"],
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(OLD_CODE)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, requests: Iterable[Request]) -> list[Any]:
+        """Run requests, one after the other; returns the JSON of each."""
+        given, answers = self._process.stdin, self._process.stdout
+        assert given is not None
+        assert answers is not None
+        watch = Timer(TIMEOUT_SECONDS, self._process.kill)
+        watch.start()
+        try:
+            given.write(f"{json.dumps(list(requests))}\n")
+            given.flush()
+            answer = json.loads(answers.readline() or "null")
+        finally:
+            watch.cancel()
+        assert answer, "the process ended: standard error says why"
+        assert answer["version"] == OLD
+        assert answer["file"].startswith(str(OLD_CODE))
+        results: list[Any] = answer["results"]
+        return results
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.communicate(timeout=TIMEOUT_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[OldKlog]:
+    """Give klog 0.1, which is started once."""
+    klog_0_1 = OldKlog()
+    yield klog_0_1
+    klog_0_1.end()
+
+
+def test_what_is_written_now_is_read_by_0_1(old: OldKlog, written_roots: WrittenRoots) -> None:
+    roots = written_roots.readable
+    accounts = [("account", str(root)) for root in roots]
+    reports = [("verify", "--root", str(root), "--json") for root in roots]
+    results = old.run([*accounts, *reports])
+    for root, account, report in zip(roots, results, results[len(roots) :], strict=False):
+        assert account == root_account(root)
+        assert (report["findings"], report["topics"].keys()) == ([], account.keys())
+
+
+def test_0_1_goes_on_with_what_is_written_now(
+    old: OldKlog, written_roots: WrittenRoots, tmp_path: Path
+) -> None:
+    root = copy(written_roots.root, tmp_path / "root")
+    lines = tmp_path / "lines.txt"
+    lines.write_text("k1\tby 0.1\n")
+    before = {topic: records_of(root, topic) for topic in klog.open(root).topics()}
+    produce = ("produce", "--root", str(root), "--file", str(lines), "--partition", "0", "--json")
+    keyed = (*produce, "--reader-property", "parse.key=true", "--topic")
+    writer = ("many", "--transactional-id", LOADER, "--transaction-version")
+    results = old.run(
+        [
+            *((*keyed, topic) for topic in before),
+            *((*keyed, *writer, number) for number in ("124", "125")),
+        ]
+    )
+    assert [one["isNew"] for one in results] == [True] * len(before) + [False, True]
+    for topic, result in zip(before, results, strict=False):
+        added = [one for one in records_of(root, topic) if one not in before[topic]]
+        assert len(added) == (2 if topic == "many" else 1)
+        assert (added[0]["key"], added[0]["value"]) == ("k1", "by 0.1")
+        assert result["offsets"] == {"0": [added[0]["offset"], added[0]["offset"] + 1]}
+    _check_named_writer(root)
+    done("verify", "--root", str(root))
+
+
+def _check_named_writer(root: Path) -> None:
+    """Go on with the writer whose last batch klog 0.1 has written."""
+    log, count = klog.open(root), len(records_of(root, "many"))
+    for version, is_new in ((125, False), (126, True)):
+        rows = table(numbered(version, 1))
+        result = log.append("many", rows, transactional_id=LOADER, transaction_version=version)
+        assert result.is_new == is_new
+    assert len(records_of(root, "many")) == count + 1
+
+
+def test_0_1_keeps_in_order_what_is_written_now(
+    old: OldKlog, written_roots: WrittenRoots, tmp_path: Path
+) -> None:
+    """Jobs of both, one after the other, leave what jobs of one leave."""
+    one, other = (copy(written_roots.root, tmp_path / name) for name in ("one", "other"))
+    jobs = (
+        ("compact", "--min-dirty-ratio", "0"),
+        ("merge",),
+        ("retain",),
+        ("vacuum", "--execute", "--grace", "0s"),
+        ("verify",),
+    )
+    done("merge", "--root", str(one))
+    old.run((job, "--root", str(one), *options, "--json") for job, *options in jobs)
+    done("merge", "--root", str(other))
+    for job, *options in jobs:
+        done(job, "--root", str(other), *options)
+    assert root_account(one) == root_account(other)
+    for job, *options in jobs:
+        done(job, "--root", str(one), *options)
+    assert root_account(one) == root_account(other)
+
+
+def test_0_1_refuses_what_it_would_misread(old: OldKlog, written_roots: WrittenRoots) -> None:
+    """A topic that was repaired names the klog that reads it."""
+    (topics,) = old.run([("topics", "describe", "--root", str(written_roots.repaired), "--json")])
+    errors = {one["topic"]: one["error"] for one in topics if "error" in one}
+    assert errors.keys() == {"added", "hole", "hole-in-tail", "raised"}
+    assert all("install klog 0.2.0 or newer" in error for error in errors.values())
+
+
+@pytest.mark.parametrize("version", sorted(set(versions()) - {OLD}))
+def test_0_1_reads_the_archives_of_later_releases(
+    old: OldKlog, unpacked: Callable[[str], Archive], version: str
+) -> None:
+    archive = unpacked(version)
+    roots = sorted(archive.expected["roots"].keys() - NOT_READ)
+    accounts = old.run(("account", str(archive.folder / root)) for root in roots)
+    for root, account in zip(roots, accounts, strict=True):
+        assert account == archive.expected["roots"][root], root
+
+
+@pytest.mark.slow
+def test_0_1_reads_parts_and_sidecars(old: OldKlog, tmp_path: Path) -> None:
+    write_large(tmp_path, "large")
+    log = klog.open(tmp_path)
+    for number in range(100):
+        log.append("large", table(numbered(number, 1)))
+    wait_for_checkpoint(tmp_path, "large")
+    describe = ("topics", "describe", "--root", str(tmp_path), "--json")
+    for is_retained in (False, True):
+        if is_retained:
+            done("retain", "--root", str(tmp_path), "--topic", "large")
+        assert old.run([describe]) == done(*describe).json_lines()

@@ -1,0 +1,58 @@
+"""JSON reports keep their keys, types and values: the scenes of each archive are played again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.releases import REPORTS, read_json
+from tests.releases.conftest import Archive
+from tests.releases.playing import play
+from tests.releases.reports import common, differences, step_differences
+
+
+def test_reports_say_what_they_said(archive: Archive, tmp_path: Path) -> None:
+    """Play the scenes that the release played, which may be others than those of the present."""
+    lacking: list[str] = []
+    for scene in read_json(archive.folder / REPORTS):
+        steps = play(scene, archive.folder, tmp_path / scene["scene"])
+        for old, new in zip(scene["steps"], steps, strict=True):
+            if "run" in old:
+                lacking += step_differences(old, new)
+    assert not lacking, "\n".join(lacking)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"a": 1}, {"b": 1}),
+        ({"a": 1}, {"a": 2}),
+        ({"a": 1}, {"a": "1"}),
+        ({"a": 1}, {"a": True}),
+        ({"a": [1]}, {"a": []}),
+        ({"a": [1, 2]}, {"a": [2, 1]}),
+        ({"a": ["x", "y"]}, {"a": ["x", "z"]}),
+        ({"a": {"b": None}}, {"a": {"b": 1}}),
+        ({"a": {"#varies": "str"}}, {"a": 1}),
+        ({"seconds": 0.5}, {"seconds": 1}),
+        ({"files": {"x.log": 1}}, {"files": {"y.log": 1}}),
+    ],
+)
+def test_what_is_lacking_is_told(old: Any, new: Any) -> None:
+    assert list(differences(old, new, "report"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}),
+        ({"a": ["x", "y"]}, {"a": ["y", "x"]}),
+        ({"seconds": 0.5, "note": "x"}, {"seconds": 1.5, "note": "y"}),
+        ({"a": {"#varies": "str"}}, {"a": "y"}),
+        (common({"a": [1, "x"]}, {"a": [1, "y"]}), {"a": [1, "z"]}),
+    ],
+)
+def test_what_may_be_another(old: Any, new: Any) -> None:
+    assert not list(differences(old, new, "report"))

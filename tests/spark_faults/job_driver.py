@@ -1,0 +1,186 @@
+"""A driver of its own: a Spark session that does jobs, and writes down what came of them.
+
+    python -m tests.spark_faults.job_driver PLAN.json EVENTS.jsonl
+
+The rule: it needs PySpark and klog alone, so that it runs in any environment, and no hook of the
+tests reaches into it. Each job is a stream or a batch of its own from the numbered rows of one
+folder, to a topic of its own; a line of JSON says when it is done or has failed. A job begins when
+the one before has ended or waits at a fault of its name, so that Spark's workers are used again:
+each new one imports for seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = "number bigint, key string"
+FILES_PER_BATCH = 2
+OTHER = "-other"
+"""Behind the job's name: the second topic of one that writes to two."""
+DEAD = "-dead"
+MOST_CHARACTERS = 4000
+POLL_SECONDS = 0.05
+WRONG = 9
+"""Rows with this as the last digit of their number have a partition that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One write of the rows in `source` to the topic `name` of a root, tried so many times.
+
+    `kind`: `stream`; `foreach`, a stream that writes each micro-batch as a batch; `two`, a stream
+    to two topics by the column; `dead`, one with rows for dead letters; `batch`; and `batch two`.
+    """
+
+    name: str
+    kind: str
+    root: str
+    source: str
+    checkpoint: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    tries: int = 1
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Jobs, and the session that they run in; `remote` is a Spark Connect address."""
+
+    jobs: list[Job]
+    master: str = "local[5,3]"
+    remote: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    register: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def main(plan_file: str, events_file: str) -> None:
+    said = json.loads(Path(plan_file).read_text())
+    jobs = [Job(**job) for job in said.pop("jobs")]
+    plan = Plan(jobs, **said)
+    lock = threading.Lock()
+
+    def say(job: str, event: str, error: str = "") -> None:
+        with lock, Path(events_file).open("a") as events:
+            events.write(json.dumps({"job": job, "event": event, "error": error}) + "\n")
+
+    spark = _session(plan)
+    say("", "started")
+    threads = []
+    for job in jobs:
+        threads.append(threading.Thread(target=_do, args=(spark, job, say)))
+        threads[-1].start()
+        while threads[-1].is_alive() and not _is_parked(job):
+            time.sleep(POLL_SECONDS)
+    for thread in threads:
+        thread.join()
+    say("", "ended")
+    spark.stop()
+
+
+def _is_parked(job: Job) -> bool:
+    """Tell whether the job waits at the fault of its name, if there is one."""
+    fault = Path(os.environ["KLOG_FAULTS"], f"{job.name}.json")
+    if not fault.with_suffix(".fired").exists():
+        return False
+    return bool(json.loads(fault.read_text())["act"] == "park")
+
+
+def _session(plan: Plan) -> SparkSession:
+    builder = SparkSession.builder
+    builder = builder.remote(plan.remote) if plan.remote else builder.master(plan.master)
+    usual = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10",
+        **plan.conf,
+    }
+    for name, value in usual.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    if plan.register:
+        import klog
+
+        klog.register(spark)
+    return spark
+
+
+def _do(spark: SparkSession, job: Job, say: Callable[..., None]) -> None:
+    # It makes the session the thread's active one, or Spark finds no format of Python's there.
+    spark.createDataFrame([(0,)], "nothing int")
+    for _ in range(job.tries):
+        try:
+            if job.kind.startswith("batch"):
+                _batch(spark, job)
+            else:
+                _stream(spark, job)
+        except Exception as exc:  # noqa: BLE001 - the test judges it
+            lines = str(exc).splitlines()
+            error = "\n".join(line for line in lines if not line.startswith("\tat "))
+            say(job.name, "failed", error[:MOST_CHARACTERS])
+        else:
+            say(job.name, "done")
+            return
+
+
+def _batch(spark: SparkSession, job: Job) -> None:
+    rows = spark.read.schema(COLUMNS).csv(job.source)
+    # Rows of a key in one task of two, and in order: files of a batch come by their size.
+    rows = rows.repartition(2, "key").sortWithinPartitions("number")
+    frame = _shaped(rows, job)
+    _options(frame.write.format("klog").mode("append"), job, job.version).save(job.root)
+
+
+def _stream(spark: SparkSession, job: Job) -> None:
+    source = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", FILES_PER_BATCH)
+    rows = source.csv(job.source)
+    if job.kind == "foreach":
+
+        def write(frame: DataFrame, batch: int) -> None:
+            writing = _shaped(frame, job).write.format("klog").mode("append")
+            _options(writing, job, batch).save(job.root)
+
+        writer = rows.writeStream.foreachBatch(write)
+    else:
+        writer = _options(_shaped(rows, job).writeStream.format("klog"), job, None)
+        writer = writer.option("path", job.root)
+    writer = writer.option("checkpointLocation", job.checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+def _shaped(rows: DataFrame, job: Job) -> DataFrame:
+    columns = ["key", "cast(number as string) value"]
+    if job.kind in ("two", "batch two"):
+        # All rows of a key go to one topic.
+        columns.append(f"concat('{job.name}', if(ascii(key) = 97, '', '{OTHER}')) topic")
+    if job.kind == "dead":
+        columns.append(f"if(number % 10 = {WRONG}, 99, null) partition")
+    return rows.selectExpr(*columns)
+
+
+def _options(writer: Any, job: Job, version: int | None) -> Any:
+    given = {"numPartitions": "2", **job.options}
+    if job.kind not in ("two", "batch two"):
+        given["topic"] = job.name
+    if job.kind == "dead":
+        given["deadLetterTopic"] = f"{job.name}{DEAD}"
+    if version is not None and job.options.get("transactionalId") != "":
+        given = {"transactionalId": job.name, "transactionVersion": str(version), **given}
+    return writer.options(**{name: value for name, value in given.items() if value})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

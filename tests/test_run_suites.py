@@ -1,0 +1,66 @@
+"""The runs of tools/run_suites.py: every test is in one lane, and a failed step fails the run."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from _pytest.mark.expression import Expression
+
+from tools import run_suites
+from tools.run_suites import CI, FULL, TEST, Lane, Run
+
+MARKERS = ["spark", "kafka", "stores", "package", "slow", "minio", "full"]
+
+
+def expressions(lanes: list[Lane]) -> list[str]:
+    return [step[1] for lane in lanes for step in lane if step[0] == "pytest"]
+
+
+def lanes_with(lanes: list[Lane], markers: tuple[str, ...]) -> int:
+    """Return how many lanes run a test with these markers."""
+    return sum(
+        Expression.compile(text).evaluate(lambda name, /, **_: name in markers)
+        for text in expressions(lanes)
+    )
+
+
+@pytest.mark.parametrize("size", range(len(MARKERS) + 1))
+def test_each_test_is_in_one_lane(size: int) -> None:
+    for markers in combinations(MARKERS, size):
+        assert lanes_with([*FULL], markers) == 1
+        assert lanes_with([*CI], markers) == ("full" not in markers)
+        is_left_to_ci = {"stores", "minio"} <= {*markers} and not {"spark", "package"} & {*markers}
+        if not is_left_to_ci:
+            assert lanes_with([*TEST], markers) == ("full" not in markers)
+
+
+def test_a_failed_step_ends_its_lane_and_fails_the_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(tmp_path)
+    lanes = [[("make", "no-such-task"), ("make", "help")], [("make", "help")]]
+    assert not run.run(lanes)
+    assert sorted((name, passed) for name, _, passed in run.seconds) == [
+        ("make help", True),
+        ("make no-such-task", False),
+    ]
+    assert "no-such-task" in capfd.readouterr().out
+
+
+def test_seconds_of_lanes_are_added_up(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"unit": [3, 1.5]}')
+    (tmp_path / "b.json").write_text('{"unit": [1, 0.5], "spark": [2, 60.0]}')
+    assert Run(tmp_path).suites() == {"unit": (4, 2.0), "spark": (2, 60.0)}
+
+
+def test_a_run_ends_with_its_table(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(run_suites.RUNS, "test", [[("make", "help")]])
+    assert run_suites.main("test") == 0
+    *_, steps, suites, total = capfd.readouterr().out.splitlines()
+    assert steps.endswith("s  make help")
+    assert suites == "== seconds of each suite"
+    assert total.endswith("s  all of it")

@@ -1,0 +1,34 @@
+"""What the tests of `klog dump` share: files to dump, and what was said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.batch_bytes import plain
+from tests.support.klog_command import Klog, Said
+
+NAME = f"{0:020}"
+PLAIN_BYTES = len(plain(0))
+LOG = plain(0) + plain(1, [b"a", b"b"], timestamp=2000) + plain(3, timestamp=1500)
+"""Three batches; the second begins at `SECOND`, the third at `THIRD`."""
+SECOND, THIRD = PLAIN_BYTES, PLAIN_BYTES + len(plain(1, [b"a", b"b"]))
+
+
+def written(directory: Path, data: bytes, suffix: str = "log", name: str = NAME) -> Path:
+    path = directory / f"{name}.{suffix}"
+    path.write_bytes(data)
+    return path
+
+
+def dump(klog: Klog, *files: Path, flags: tuple[str, ...] = ()) -> Said:
+    return klog("dump", "--files", ",".join(map(str, files)), *flags)
+
+
+def objects(said: Said) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in said.out.splitlines()]
+
+
+def findings(said: Said) -> list[tuple[str, str]]:
+    return [(one["what"], one["text"]) for one in objects(said) if one["kind"] == "finding"]

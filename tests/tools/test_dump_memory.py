@@ -1,0 +1,95 @@
+"""`klog dump` of one very large record: the same text as that of the whole, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from klog.jobs.shared.text_output import json_bytes
+from klog.tools import dump_values
+from klog.tools.dump_values import PIECE_BYTES, Base64, json_pieces, text_pieces, values_of
+from tests.support.batch_bytes import GZIP, Record, batch
+from tests.support.klog_command import Klog
+from tests.support.project import PROJECT
+from tests.tools.dumped_files import dump, written
+
+MEASURED = """
+import sys
+from klog.cli import main
+from benchmarks.memory import peak_mib
+code = main(sys.argv[1:])
+sys.stderr.write(f"{code} {int(peak_mib())}")
+"""
+VALUE_BYTES = 100 << 20
+MOST_MIB = 310
+"""The process as imported, about 130 MiB, the value once, and what any dump takes besides."""
+OFFSET_KEY = bytes.fromhex("00010002673100017400000002")
+MEMBER_KEY = bytes.fromhex("000700016700016d")
+
+VALUES = [b"", b"abc", b"\0\n\"\\" * 20, "h\u00e9\u20ac\U0001f600".encode() * 7, b"a\xe2\x82" * 9,
+          b"\xff" * 50, b"abcdefghijk\xe2\x82"]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("size", [3, 6, 9])
+def test_pieces_are_the_whole(value: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump_values, "PIECE_BYTES", size)
+    values = {"offset": 1, "key": value, "headerKeys": ["h\u00e9"], "payload": value[:2]}
+    values |= {"held": {"version": "7", "data": value}}
+    whole = json.dumps(values, ensure_ascii=False, default=json_bytes)
+    assert "".join(json_pieces(values)) == whole
+    shown = f"a: {value.decode(errors='replace')}{b64encode(value).decode()}"
+    assert "".join(text_pieces(["a: ", value, Base64(value)])) == shown
+    assert PIECE_BYTES % 3 == 0
+
+
+def test_only_large_values_of_a_column_are_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump_values, "PIECE_BYTES", 3)
+    column = pa.array([b"left out", b"abcd", None, b"abc", b""], pa.binary())[1:]
+    values = values_of(column)
+    assert [type(one) for one in values] == [memoryview, type(None), bytes, bytes]
+    assert values == [b"abcd", None, b"abc", b""]
+    assert values_of(column[1:2]) == [None]
+
+
+def test_a_large_value_of_a_version_that_is_not_known(
+    klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = written(tmp_path, batch([Record(0, 1, OFFSET_KEY, b"\0\7" + bytes(50))]))
+    flags = (["--offsets-decoder"], ["--offsets-decoder", "--json"])
+    whole = [dump(klog, log, flags=tuple(one)).out for one in flags]
+    monkeypatch.setattr(dump_values, "PIECE_BYTES", 9)
+    assert [dump(klog, log, flags=tuple(one)).out for one in flags] == whole
+
+
+@pytest.mark.parametrize(
+    ("key", "begin", "flags", "expected"),
+    [
+        (b"k", b"", ["--print-data-log", "--json"], "0"),
+        (b"k", b"\xff", ["--print-data-log", "--json"], "0"),
+        (b"k", b"", ["--print-data-log"], "0"),
+        (b"k", b"", ["--deep-iteration"], "0"),
+        (OFFSET_KEY, b"\0\7", ["--offsets-decoder"], "0"),
+        (MEMBER_KEY, b"\0\0\xff", ["--offsets-decoder"], "1"),
+    ],
+    ids=["json", "base64", "text", "deep", "unknown-version", "damaged"],
+)
+def test_a_large_value_of_a_small_batch(
+    tmp_path: Path, key: bytes, begin: bytes, flags: list[str], expected: str
+) -> None:
+    record = Record(0, 1, key, begin + bytes(VALUE_BYTES))
+    log = written(tmp_path, batch([record], attributes=GZIP))
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, "dump", "--files", str(log), *flags],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=200, check=True,
+        cwd=PROJECT,
+    )  # fmt: skip
+    *_, code, mib = done.stderr.split()
+    assert code == expected
+    assert int(mib) < MOST_MIB
