@@ -37,7 +37,7 @@ from benchmarks import (
     spark_write,
     upkeep,
 )
-from klog.logformat.codecs import NAMES
+from klog.logformat.codecs.codec_names import CODEC_NAMES
 
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
@@ -160,12 +160,12 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
     parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
     parser.add_argument("--rounds", type=int, help=f"default {ROUNDS}")
     parser.add_argument("--records", type=int, help=f"of 100 bytes; default {RECORDS:,}")
-    parser.add_argument("--codecs", default="none,lz4,zstd", help=f"of {','.join(NAMES)}")
+    parser.add_argument("--codecs", default="none,lz4,zstd", help=f"of {','.join(CODEC_NAMES)}")
     parser.add_argument("--stores", action="store_true", help="commits on S3 and HDFS as well")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args(arguments)
     codecs = given.codecs.split(",")
-    if unknown := set(codecs) - set(NAMES):
+    if unknown := set(codecs) - set(CODEC_NAMES):
         parser.error(f"--codecs: no such codec: {', '.join(sorted(unknown))}")
     wanted = Run(
         parts=given.only or DEFAULT_PARTS,

@@ -22,8 +22,8 @@ from pathlib import Path
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from tests.broker import Broker, die_with_parent
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.support.kafka_broker import Broker, die_with_parent
 from tools.jars import jars, java
 
 JAVA_OPTIONS = (

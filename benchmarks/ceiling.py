@@ -16,15 +16,15 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from klog.connector.options import COLUMNS
-from klog.connector.source.rows import schema
+from klog.connector.options.read_columns import COLUMNS
+from klog.connector.source.row_schema import arrow_schema
 
 # Spark's workers need not find this package: the classes travel by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 NAME = "ready_batches"
 KEY_BYTES = 16
-ARROW_SCHEMA = schema([name for name in COLUMNS if name != "headers"])
+ARROW_SCHEMA = arrow_schema([name for name in COLUMNS if name != "headers"])
 
 
 class ReadyBatches(DataSource):

@@ -28,24 +28,28 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.memory import CHILD_TIMEOUT_SECONDS, peak_mib
-from klog.connector.log import entries, operations
-from klog.connector.log.checkpointing import Checkpointer
-from klog.connector.log.cleaning import write_checkpoint
-from klog.connector.log.commit import Topic
-from klog.connector.log.committed import CommittedPartition
-from klog.connector.log.description import Description
-from klog.connector.log.live import ROWS, Live
-from klog.connector.log.partition import TopicPartition
-from klog.connector.log.paths import SegmentPath, TopicPaths, commit_name
-from klog.connector.log.root import KlogRoot, back_off, now_ms
-from klog.connector.log.state import REMEMBERED_WRITES, State
-from klog.connector.log.topic_log import Attempt, TopicLog
-from klog.connector.source.plan import plan
-from klog.connector.source.ranges import OffsetRange
-from klog.connector.source.slices import Task
-from klog.connector.store.contract import WritableStore
-from klog.connector.store.schemes import writable_store_for
-from klog.connector.store.storage import Storage
+from klog.connector.commit_log import append_commit, commit_builders, segment_entries
+from klog.connector.commit_log.background_checkpointer import BackgroundCheckpointer
+from klog.connector.commit_log.checkpoint_writer import write_checkpoint
+from klog.connector.commit_log.commit import Topic
+from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.commit_log_paths import TopicPaths, commit_name
+from klog.connector.commit_log.committed_snapshot import CommittedPartition
+from klog.connector.commit_log.format_description import FormatDescription
+from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.live_segments import ROW_SCHEMA, LiveSegments
+from klog.connector.commit_log.segment_entry_builder import build_segment_entry
+from klog.connector.commit_log.segment_path import SegmentPath
+from klog.connector.commit_log.topic_state import MAX_REMEMBERED_WRITES, TopicState
+from klog.connector.options.storage_options import StorageOptions
+from klog.connector.source.offset_ranges import OffsetRange
+from klog.connector.source.read_plan import plan
+from klog.connector.source.slice_contract import TaskDict
+from klog.connector.store.store_for_url import writable_store_for
+from klog.connector.store.writable_store import WritableStore
+from klog.connector.system_clock import back_off, now_ms
+from klog.connector.topic_partition import TopicPartition
 
 TOPIC, TOPIC_ID = "orders", "benchmark"
 PARTITIONS = 100
@@ -94,14 +98,14 @@ def run(sizes: Sizes) -> Iterator[Result]:
     for segments in sizes.segments:
         yield from _loads(segments)
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        yield from rates("local", f"{made}/rates", Storage(), sizes)
+        yield from rates("local", f"{made}/rates", StorageOptions(), sizes)
         yield from _latencies(f"{made}/latencies", sizes.commits)
         for version in sizes.histories:
             yield from _history(f"{made}/{version}", version)
         yield from _retained(f"{made}/retained", sizes.retained)
 
 
-def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Result]:
+def rates(scheme: str, root: str, storage: StorageOptions, sizes: Sizes) -> Iterator[Result]:
     """Commit from one writer, then from many at once."""
     store, path = writable_store_for(root, storage)
     target = f"at least {RATE_TARGETS[scheme]}"
@@ -116,7 +120,7 @@ def rates(scheme: str, root: str, storage: Storage, sizes: Sizes) -> Iterator[Re
         yield Result("commits", size, rate(log, writers, each), "a second", told)
 
 
-def rate(log: TopicLog, writers: int, each: int) -> float:
+def rate(log: CommitLog, writers: int, each: int) -> float:
     """Have writers commit at once, each with a state that it has loaded; gives commits a second."""
     start = Barrier(writers + 1)
 
@@ -167,12 +171,12 @@ class _Latency:
     checkpoints: int
 
 
-def _latency(log: TopicLog, commits: int, *, beside: bool) -> _Latency:
+def _latency(log: CommitLog, commits: int, *, beside: bool) -> _Latency:
     state = created(log)
-    state = replace(state, writes={**_writes(REMEMBERED_WRITES - 1), **state.writes})
+    state = replace(state, writes={**_writes(MAX_REMEMBERED_WRITES - 1), **state.writes})
     # From it the writer loads again after a hundred commits.
     state = replace(state, checkpoint=write_checkpoint(log, state))
-    checkpointer, seconds = Checkpointer(), []
+    checkpointer, seconds = BackgroundCheckpointer(), []
     for _ in range(commits):
         began = time.perf_counter()
         state = append(log, state)
@@ -257,7 +261,7 @@ def load_and_plan(root: str) -> dict[str, float]:
     peak = peak_mib()
     append(log, state)
     again = time.process_time()
-    entries.of_partition(log.load(state).segments, 0)
+    segment_entries.rows_of_partition(log.load(state).segments, 0)
     reloaded = time.process_time()
     return {
         "load": loaded - began,
@@ -267,13 +271,16 @@ def load_and_plan(root: str) -> dict[str, float]:
     }
 
 
-def plan_all(root: str, state: State) -> list[Task]:
+def plan_all(root: str, state: TopicState) -> list[TaskDict]:
     """Plan a read of every segment, as the source does once it has the state."""
-    there = KlogRoot(root, *writable_store_for(root), "benchmark", 1, Description(""))
+    there = KlogRoot(root, *writable_store_for(root), "benchmark", 1, FormatDescription(""))
     segments = state.segments.combine_chunks()
     ranges = []
     for partition, (start, end) in enumerate(zip(state.log_start, state.log_end, strict=True)):
-        name, own = TopicPartition(TOPIC, partition), entries.of_partition(segments, partition)
+        name, own = (
+            TopicPartition(TOPIC, partition),
+            segment_entries.rows_of_partition(segments, partition),
+        )
         log = CommittedPartition(name, TOPIC_ID, there, start, end, own)
         ranges.append(OffsetRange(log, start, end, committed_only=True))
     return plan(ranges)
@@ -288,44 +295,47 @@ def _median_ms(work: Callable[[], object], rounds: int) -> float:
     return median(seconds) * 1e3
 
 
-def log_at(store: WritableStore, path: str) -> TopicLog:
-    return TopicLog(store, TopicPaths(path, TOPIC), now_ms, back_off)
+def log_at(store: WritableStore, path: str) -> CommitLog:
+    return CommitLog(store, TopicPaths(path, TOPIC), now_ms, back_off)
 
 
-def created(log: TopicLog) -> State:
+def created(log: CommitLog) -> TopicState:
     """Make the topic."""
-    build = operations.create_topic(Topic(TOPIC_ID, PARTITIONS), {})
-    return log.commit(log.load(), build, Attempt(_write_id(), "create-topic", "benchmark"))
+    build = commit_builders.create_topic(Topic(TOPIC_ID, PARTITIONS), {})
+    return log.commit(log.load(), build, CommitInfo(_write_id(), "create-topic", "benchmark"))
 
 
-def append(log: TopicLog, state: State) -> State:
+def append(log: CommitLog, state: TopicState) -> TopicState:
     """Commit one segment, as a small stream's batch does."""
     number = next(_numbers)
     partition = number % PARTITIONS
     base = state.log_end[partition]
     file = str(SegmentPath(TOPIC, partition, base, state.version, f"{number:08x}"))
-    entry = {
-        **dict.fromkeys(entries.SCHEMA.names, 0),
-        "partition": partition,
-        "file": file,
-        "base_offset": base,
-        "next_offset": base + 1000,
-        "size_bytes": 100_000,
-        "crc32c": number,
-        "codec": "zstd",
-        "producer_ids": [1 << 62],
-        "aborted": [],
-        "origin": "append",
-    }
-    build = operations.append(operations.Staged(TOPIC_ID, state.version, [entry]))
-    return log.commit(state, build, Attempt(_write_id(), "append", "benchmark"))
+    entry = build_segment_entry(
+        file=file,
+        partition=partition,
+        base_offset=base,
+        next_offset=base + 1000,
+        size_bytes=100_000,
+        crc32c=number,
+        record_count=0,
+        batch_count=0,
+        min_timestamp_ms=0,
+        max_timestamp_ms=0,
+        leader_epoch=0,
+        codec="zstd",
+        producer_ids=[1 << 62],
+        origin="append",
+    )
+    build = append_commit.append(append_commit.StagedSegments(TOPIC_ID, state.version, [entry]))
+    return log.commit(state, build, CommitInfo(_write_id(), "append", "benchmark"))
 
 
 def _write_id() -> str:
     return f"benchmark-{next(_numbers):027d}"
 
 
-def state_of(segments: int, version: int) -> State:
+def state_of(segments: int, version: int) -> TopicState:
     """Make a state with as many live segments, added evenly by the commits up to a version."""
     each = segments // PARTITIONS
     number = np.arange(each * PARTITIONS)
@@ -367,15 +377,17 @@ def state_of(segments: int, version: int) -> State:
         "aborted": pa.repeat(pa.scalar([], pa.list_(pa.int64())), len(number)),
         "version": added,
     }
-    rows = pa.table([pa.array(columns[field.name]).cast(field.type) for field in ROWS], schema=ROWS)
-    return State(
+    rows = pa.table(
+        [pa.array(columns[field.name]).cast(field.type) for field in ROW_SCHEMA], schema=ROW_SCHEMA
+    )
+    return TopicState(
         version=version,
         timestamp_ms=now_ms(),
         topic_id=TOPIC_ID,
         log_start=(0,) * PARTITIONS,
         log_end=(each * 1000,) * PARTITIONS,
-        live=Live.of(rows),
-        writes=_writes(min(version, REMEMBERED_WRITES)),
+        live=LiveSegments.of(rows),
+        writes=_writes(min(version, MAX_REMEMBERED_WRITES)),
         listed_ms=now_ms(),
         loaded_ms=now_ms(),
     )

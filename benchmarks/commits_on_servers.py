@@ -15,9 +15,9 @@ from statistics import median
 
 from benchmarks import hadoop_client
 from benchmarks.commits import RATE_TARGETS, Result, Sizes, append, created, log_at, rate, rates
-from klog.connector.store.schemes import writable_store_for
-from klog.connector.store.storage import Storage, storage_of
-from tests.servers import BUCKET, CLOSED_EARLY, Hdfs, S3Server
+from klog.connector.options.storage_options import StorageOptions, parse_storage_options
+from klog.connector.store.store_for_url import writable_store_for
+from tests.support.store_servers import BUCKET, CLOSED_EARLY, Hdfs, S3Server
 
 DATA_NODES = 3
 """As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
@@ -31,7 +31,9 @@ def run(sizes: Sizes) -> Iterator[Result]:
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klog-benchmark-")))
         server = stack.enter_context(S3Server(work / "s3"))
-        yield from rates("s3", f"s3://{BUCKET}/benchmark", storage_of(server.options()), sizes)
+        yield from rates(
+            "s3", f"s3://{BUCKET}/benchmark", parse_storage_options(server.options()), sizes
+        )
     yield from _on_hdfs(sizes)
 
 
@@ -53,7 +55,7 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
         yield Result("commits / those of Hadoop's client", what, median(ratios), "")
         yield Result("the same, least", what, ratios[0], "")
         yield Result("the same, most", what, ratios[-1], "")
-        yield from rates("hdfs", f"{url}/benchmark", Storage(), sizes)
+        yield from rates("hdfs", f"{url}/benchmark", StorageOptions(), sizes)
     with _warm_hdfs(CLOSED_EARLY) as url:
         store, path = writable_store_for(f"{url}/early")
         log = log_at(store, path)

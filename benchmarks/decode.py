@@ -20,9 +20,10 @@ from benchmarks.peers import (
     read_kafka_python,
 )
 from benchmarks.timing import Times, Work, interleaved
-from klog.connector.log.segment import chunks
-from klog.logformat import batch as v2
-from klog.logformat.columnar import decode_parts
+from klog.connector.segment_chunks import read_chunks
+from klog.logformat.batches.batch_checksum import check_batch_crcs
+from klog.logformat.batches.decode_records import decode_parts
+from klog.logformat.compiled.kernel_types import LegacyKernels
 
 KLOG = "klog"
 COLUMNS = frozenset({"key", "value", "timestamp_ms", "timestamp_type"})
@@ -57,15 +58,19 @@ class BytesFile:
         pass
 
 
-def read_klog(logs: Sequence[bytes]) -> int:
-    """Do what the source does with each slice, up to the Arrow columns."""
+def read_klog(logs: Sequence[bytes], kernels: LegacyKernels | None = None) -> int:
+    """Do what the source does with each slice, up to the Arrow columns.
+
+    Kernels are those for formats v0 and v1.
+    """
     count = 0
     for log in logs:
         file = BytesFile(log)
-        for chunk in chunks(file, 0, file.size_bytes):
-            v2.check_crcs(chunk.data, chunk.batches)
+        for chunk in read_chunks(file, 0, file.size_bytes):
+            check_batch_crcs(chunk.data, chunk.batches, kernels)
             count += sum(
-                len(part.offset) for part in decode_parts(chunk.data, chunk.batches, COLUMNS)
+                len(part.offset)
+                for part in decode_parts(chunk.data, chunk.batches, COLUMNS, kernels=kernels)
             )
     return count
 

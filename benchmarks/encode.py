@@ -21,18 +21,20 @@ from benchmarks.logs import FIRST_TIMESTAMP_MS
 from benchmarks.peers import KAFKA_PYTHON, kafka_python_reads
 from benchmarks.records import KEY_BYTES, Bytes, records
 from benchmarks.timing import Times, Work, interleaved
-from klog.logformat.arrow import binary_array
-from klog.logformat.batch import HEADER_BYTES, scan
-from klog.logformat.codecs import NAMES, NONE
-from klog.logformat.compiled.compiling import writing_loops
-from klog.logformat.compress import compress
-from klog.logformat.encode import encode, size_in_bytes
-from klog.logformat.form import BATCH_BYTES, Form
-from klog.logformat.indexing import index_batches
-from klog.logformat.offset_index import encode_offset_index
-from klog.logformat.records import Records
-from klog.logformat.time_index import encode_time_index
-from tests.logformat.ways import BY_COLUMNS, BY_LOOPS
+from klog.connector.compiled_kernels import load_encode_kernels
+from klog.logformat.batches.arrow_columns import binary_array
+from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES, BatchAttributes
+from klog.logformat.batches.encode_batches import batch_size_bytes, encode_batches
+from klog.logformat.batches.record_batch import (
+    HEADER_BYTES,
+)
+from klog.logformat.batches.records_to_write import Records
+from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.codecs.codec_names import CODEC_NAMES, NONE
+from klog.logformat.codecs.compress import compress
+from klog.logformat.indexes.index_building import batches_as_appends, build_indexes
+from klog.logformat.indexes.offset_index import encode_offset_index
+from klog.logformat.indexes.time_index import encode_time_index
 
 KLOG, COLUMNS, CODEC, INDEXES = "klog", "without numba", "codec alone", "indexes"
 LARGE, SMALL = "512 KiB", "150 records"
@@ -76,34 +78,39 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
         pairs = python_pairs(rows[: max(count // PEER_SHARE, 1)])
         for batch in (LARGE, SMALL):
             for name, (codec, level) in CODECS.items():
-                form = Form(
-                    batch_bytes=BATCH_BYTES if batch == LARGE else small_batch_bytes(columns),
-                    codec=NAMES.index(codec),
+                form = BatchAttributes(
+                    batch_bytes=DEFAULT_BATCH_BYTES
+                    if batch == LARGE
+                    else small_batch_bytes(columns),
+                    codec=CODEC_NAMES.index(codec),
                     level=level,
                 )
                 size = records_in_a_batch(columns, form)
                 yield Result(batch, size, value_bytes, name, measure(columns, pairs, form, rounds))
 
 
-def measure(columns: Records, pairs: list[tuple[bytes, bytes]], form: Form, rounds: int) -> Times:
+def measure(
+    columns: Records, pairs: list[tuple[bytes, bytes]], form: BatchAttributes, rounds: int
+) -> Times:
     """Time both writers, the codec alone on what klog gives it, and indexes of what it wrote."""
     size = records_in_a_batch(columns, form)
-    if writing_loops() is None:
+    kernels = load_encode_kernels()
+    if kernels is None:
         raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
     works: dict[str, Work] = {
-        KLOG: lambda: _drain(encode(columns, form, BY_LOOPS), len(columns)),
-        COLUMNS: lambda: _drain(encode(columns, form, BY_COLUMNS), len(columns)),
+        KLOG: lambda: _drain(encode_batches(columns, form, kernels), len(columns)),
+        COLUMNS: lambda: _drain(encode_batches(columns, form), len(columns)),
     }
-    part = columns.part(0, max(len(columns) // PEER_SHARE, 1))
-    segment = b"".join(encode(columns, form, BY_LOOPS))
+    part = columns.slice(0, max(len(columns) // PEER_SHARE, 1))
+    segment = b"".join(encode_batches(columns, form, kernels))
     works[INDEXES] = lambda: _index(segment, len(columns))
     if form.codec != NONE:
         uncompressed = replace(form, codec=NONE, level=None)
-        plain = [batch[HEADER_BYTES:] for batch in encode(part, uncompressed)]
+        plain = [batch[HEADER_BYTES:] for batch in encode_batches(part, uncompressed)]
         works[CODEC] = lambda: _drain(
             (compress(form.codec, [memoryview(one)], form.level) for one in plain), len(part)
         )
-    if form.level is None and kafka_python_reads(NAMES[form.codec]):
+    if form.level is None and kafka_python_reads(CODEC_NAMES[form.codec]):
         works[KAFKA_PYTHON] = lambda: _drain(kafka_python(pairs, form.codec, size), len(pairs))
     return interleaved(works, rounds, time.process_time)
 
@@ -125,12 +132,12 @@ def python_pairs(rows: Bytes) -> list[tuple[bytes, bytes]]:
 
 def small_batch_bytes(columns: Records) -> int:
     """Give the bytes that `SMALL_RECORDS` of these records fill."""
-    return size_in_bytes(columns.part(0, min(SMALL_RECORDS, len(columns))), Form())
+    return batch_size_bytes(columns.slice(0, min(SMALL_RECORDS, len(columns))), BatchAttributes())
 
 
-def records_in_a_batch(columns: Records, form: Form) -> int:
+def records_in_a_batch(columns: Records, form: BatchAttributes) -> int:
     """Give the number of records in klog's first batch."""
-    first = next(encode(columns, form))
+    first = next(encode_batches(columns, form))
     return int.from_bytes(first[57:61], "big")
 
 
@@ -149,7 +156,8 @@ def kafka_python(
 
 def _index(segment: bytes, count: int) -> int:
     """Make the bytes of a segment's offset and time index from its batches."""
-    offset_index, time_index = index_batches(scan(segment, 0, len(segment)), 0)
+    appends = batches_as_appends(scan_batches(segment, 0, len(segment)))
+    offset_index, time_index = build_indexes(appends, 0)
     encode_offset_index(offset_index)
     encode_time_index(time_index)
     return count

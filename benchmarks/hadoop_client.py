@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from tests.java import java_process
+from tests.support.kafka_classes import java_process
 
 COMPILED = ("-Xmx384m",)
 """With both of Java's compilers, as processes that live long have them."""

@@ -12,7 +12,6 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
@@ -23,9 +22,8 @@ from benchmarks.logs import FIRST_TIMESTAMP_MS, PARTITIONS, SMALL_BATCHES, Shape
 from benchmarks.peers import KAFKA_PYTHON, read_kafka_python_legacy
 from benchmarks.records import KEY_BYTES, Bytes
 from benchmarks.timing import Times, interleaved
-from klog.logformat.codecs import NAMES
-from klog.logformat.compiled.compiling import Rented, message_loops
-from tests.logformat.ways import BY_COLUMNS, MESSAGES_BY_LOOPS, read_by
+from klog.connector.compiled_kernels import load_legacy_kernels
+from klog.logformat.codecs.codec_names import CODEC_NAMES
 
 MAGICS = (0, 1)
 CODECS = ("none", "lz4")
@@ -52,7 +50,7 @@ def partition_logs(magic: int, shape: Shape, rows: Bytes) -> Iterator[bytes]:
 def entries(magic: int, shape: Shape, rows: Bytes) -> Iterator[bytes]:
     """Make the entries of one partition, offsets from 0: a wrapper, or as many plain ones."""
     size, width = shape.batch_records, rows.shape[1]
-    codec = NAMES.index(shape.codec)
+    codec = CODEC_NAMES.index(shape.codec)
     for first in range(0, len(rows), size):
         data = rows[first : first + size].tobytes()
         builder = LegacyRecordBatchBuilder(magic, codec, len(data) * 2 + 4096)
@@ -80,16 +78,12 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 
 def measure(logs: list[bytes], rounds: int) -> Times:
     """Time both readers; kafka-python, several times slower, gets the first log only."""
-    if message_loops() is None:
+    kernels = load_legacy_kernels()
+    if kernels is None:
         raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
     works = {
-        KLOG: lambda: _read(logs, MESSAGES_BY_LOOPS),
-        COLUMNS: lambda: _read(logs, BY_COLUMNS),
+        KLOG: lambda: read_klog(logs, kernels),
+        COLUMNS: lambda: read_klog(logs),
         KAFKA_PYTHON: lambda: read_kafka_python_legacy(logs[:1]),
     }
     return interleaved(works, rounds, time.process_time)
-
-
-def _read(logs: list[bytes], loops: Rented[ModuleType]) -> int:
-    with read_by(loops):
-        return read_klog(logs)

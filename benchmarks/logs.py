@@ -22,8 +22,8 @@ import zstandard
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from benchmarks.records import KEY_BYTES, Bytes, records
-from klog.logformat.batch import CHECKED_FROM, FRAME_BYTES, HEADER_BYTES
-from klog.logformat.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from klog.logformat.batches.record_batch import CRC_START, FRAME_BYTES, HEADER_BYTES
+from klog.logformat.codecs.codec_names import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 TOPIC = "records"
 PARTITIONS = 4
@@ -88,7 +88,7 @@ def batches(shape: Shape, rows: Bytes) -> Iterator[bytes]:
             key, value = data[at : at + KEY_BYTES], data[at + KEY_BYTES : at + width]
             if builder.append(index, timestamp_ms, key, value, []) is None:
                 raise ValueError("the builder's buffer is too small")
-        yield encode_batch(bytes(builder.build()), NAMES.index(shape.codec), first)
+        yield encode_batch(bytes(builder.build()), CODEC_NAMES.index(shape.codec), first)
 
 
 def encode_batch(uncompressed: bytes, codec: int, base_offset: int) -> bytes:
@@ -97,8 +97,8 @@ def encode_batch(uncompressed: bytes, codec: int, base_offset: int) -> bytes:
     batch = bytearray(uncompressed[:HEADER_BYTES] + packed)
     _base_offset.pack_into(batch, 0, base_offset)
     _length.pack_into(batch, 8, len(batch) - FRAME_BYTES)
-    batch[CHECKED_FROM + 1] |= codec
-    _crc.pack_into(batch, 17, google_crc32c.value(bytes(batch[CHECKED_FROM:])))
+    batch[CRC_START + 1] |= codec
+    _crc.pack_into(batch, 17, google_crc32c.value(bytes(batch[CRC_START:])))
     return bytes(batch)
 
 

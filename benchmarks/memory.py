@@ -83,15 +83,15 @@ def repeated(made: list[bytes], size_bytes: int) -> Iterator[bytes]:
 
 def read_all(log_directory: str) -> dict[str, float]:
     """Read every task to its end, keeping nothing."""
-    from klog.connector.log.raw import RawRoot
-    from klog.connector.options import read_options
-    from klog.connector.source import scan
+    from klog.connector.kafka_dir.raw_root import RawRoot
+    from klog.connector.options.read_options import parse_read_options
+    from klog.connector.source import scan_planner
 
     imported = peak_mib()
-    options = read_options({"subscribePattern": ".*", "startingOffsets": "earliest"})
+    options = parse_read_options({"subscribePattern": ".*", "startingOffsets": "earliest"})
     root = RawRoot([log_directory])
-    reader = scan.reader([log_directory], options)
-    tasks = scan.slices(root, scan.pin(root, options), options)
+    reader = scan_planner.make_reader([log_directory], options)
+    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options)
     records = sum(batch.num_rows for task in tasks for batch in reader.read(task))
     return {
         "records": records,

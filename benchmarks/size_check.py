@@ -20,8 +20,13 @@ import pyarrow.parquet as pq
 from benchmarks.commits import TOPIC, state_of
 from benchmarks.spark_write import Result
 from benchmarks.timing import interleaved
-from klog.connector.log import checkpoint, entries, parquet, sidecar
-from klog.connector.log.commit import Actions, Commit
+from klog.connector.commit_log import (
+    commit_sidecar,
+    parquet_tables,
+    segment_entries,
+    state_checkpoint,
+)
+from klog.connector.commit_log.commit import Actions, Commit
 
 SEGMENTS, TINY_SEGMENTS = 100_000, 3_000
 VERSION = 1_000
@@ -46,7 +51,10 @@ def run(segments: int, rounds: int) -> Iterator[Result]:
     for file in (checkpoint_file(segments), sidecar_file(segments)):
         works: dict[str, tuple[Work, Work]] = {
             "load": (file.load, partial(unchecked, file.load)),
-            "table": (partial(parquet.read_table, file.data), partial(read_unchecked, file.data)),
+            "table": (
+                partial(parquet_tables.read_table, file.data),
+                partial(read_unchecked, file.data),
+            ),
         }
         of = f"{file.kind} of {segments:,} segments, {len(file.data) / 1e6:.1f} MB"
         for name, (checked, plain) in works.items():
@@ -62,17 +70,21 @@ def run(segments: int, rounds: int) -> Iterator[Result]:
 
 def checkpoint_file(segments: int) -> TableFile:
     """Make a checkpoint without parts."""
-    _, data = checkpoint.encode(state_of(segments, VERSION))
-    return TableFile("checkpoint", data, lambda: checkpoint.decode(data, None, TOPIC))
+    _, data = state_checkpoint.encode_checkpoint(state_of(segments, VERSION))
+    return TableFile(
+        "checkpoint", data, lambda: state_checkpoint.decode_checkpoint(data, None, TOPIC)
+    )
 
 
 def sidecar_file(segments: int) -> TableFile:
     """Make the sidecar of a commit that adds all segments of a state."""
-    rows = state_of(segments, VERSION).live.rows().select(entries.SCHEMA.names)
+    rows = state_of(segments, VERSION).live.rows().select(segment_entries.SCHEMA.names)
     commit = Commit(VERSION, "w", 1, "append", "benchmark", Actions(add=tuple(rows.to_pylist())))
-    name, data = sidecar.encode(commit)
+    name, data = commit_sidecar.encode_sidecar(commit)
     bare = replace(commit, actions=Actions(), sidecar=name)
-    return TableFile("sidecar", data, lambda: sidecar.decode(bare, name, data, TOPIC))
+    return TableFile(
+        "sidecar", data, lambda: commit_sidecar.decode_sidecar(bare, name, data, TOPIC)
+    )
 
 
 def read_unchecked(data: bytes) -> pa.Table:
@@ -88,12 +100,12 @@ def unchecked(load: Work) -> object:
 
 @contextmanager
 def _check_left_out() -> Iterator[None]:
-    checked = parquet.read_table
-    parquet.read_table = read_unchecked
+    checked = parquet_tables.read_table
+    parquet_tables.read_table = read_unchecked
     try:
         yield
     finally:
-        parquet.read_table = checked
+        parquet_tables.read_table = checked
 
 
 def _counted(work: Work, segments: int) -> Callable[[], int]:

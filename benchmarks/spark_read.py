@@ -29,9 +29,9 @@ from benchmarks.logs import (
     write_log_directory,
 )
 from benchmarks.timing import Times, Work, interleaved
-from klog.connector.log.raw import RawRoot
-from klog.connector.options import read_options
-from klog.connector.source import scan
+from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.options.read_options import parse_read_options
+from klog.connector.source import scan_planner
 from tools.java_home import java_home
 
 KLOG, PARQUET, CEILING, FIXED = "klog", "Parquet", "ceiling", "fixed"
@@ -115,10 +115,10 @@ def ceiling_frames(
 
 def task_shapes(log_directory: str) -> list[list[int]]:
     """List, for each of klog's tasks, how many rows each of its batches has."""
-    options = read_options({"subscribe": TOPIC, "startingOffsets": "earliest"})
+    options = parse_read_options({"subscribe": TOPIC, "startingOffsets": "earliest"})
     root = RawRoot([log_directory])
-    reader = scan.reader([log_directory], options)
-    tasks = scan.slices(root, scan.pin(root, options), options)
+    reader = scan_planner.make_reader([log_directory], options)
+    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options)
     return [[batch.num_rows for batch in reader.read(task)] for task in tasks]
 
 

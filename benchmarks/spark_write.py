@@ -29,7 +29,7 @@ from benchmarks.cpu import cpu_seconds, since
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
 from benchmarks.timing import Spread, interleaved
-from tests.broker import Broker
+from tests.support.kafka_broker import Broker
 from tools.jars import jars
 from tools.java_home import java_home
 

@@ -29,8 +29,8 @@ from benchmarks.memory import CHILD_TIMEOUT_SECONDS, peak_mib
 from benchmarks.records import as_table, records
 from benchmarks.spark_write import Result
 from benchmarks.timing import Spread, interleaved
-from klog.connector.log.cleaning import write_checkpoint
-from klog.connector.log.root import find_root
+from klog.connector.commit_log.checkpoint_writer import write_checkpoint
+from klog.connector.commit_log.root_discovery import find_root
 from klog.jobs import compact, merge, retain, verify
 
 TOPIC = "kept"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import klog
 from klog.jobs import compact, merge, retain
-from klog.jobs.command import Report
+from klog.jobs.shared.job_command import Report
 
 KEYS, BATCHES, ROWS = 100, 20, 1000
 STATE, EVENTS = "state", "events"
