@@ -123,8 +123,8 @@ class KlogRoot:
         others = [name for name in self.topic_names() if name != topic]
         if not others:
             raise OptionError(
-                f"there is no topic {topic}: {self.location} has no topics; `klog topics create` "
-                "makes one, and so does a write"
+                f"there is no topic {topic}: {self.location} has no topics. Create one "
+                "with `klog topics create`, or write to one"
             )
         close = self._close_topic(topic, others)
         raise OptionError(

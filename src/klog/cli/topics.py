@@ -194,7 +194,11 @@ def _refuse_nothing(args: argparse.Namespace, topics: list[str]) -> None:
     if args.topic is not None:
         raise OptionError(
             f"--topic: no topic matches {args.topic.pattern}; "
-            + (f"the topics here are {', '.join(topics)}" if topics else "there are no topics here")
+            + (
+                f"the topics here are {', '.join(topics)}"
+                if topics
+                else "the root has no topics. Create one with `klog topics create`"
+            )
         )
 
 
