@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from klog.connector.commit_log import checkpoint_parts, state_checkpoint
-from klog.connector.commit_log.checkpoint_files import (
+from klog.connector.commit_log.checkpoint_parts import Part
+from klog.connector.commit_log.checkpoint_store import (
     list_checkpoints,
     read_checkpoint_parts,
     retained_parts,
 )
-from klog.connector.commit_log.checkpoint_parts import Part
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import (
     CheckpointName,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from klog.connector.commit_log.checkpoint_files import (
+from klog.connector.commit_log.checkpoint_store import (
     complete_checkpoints,
     list_checkpoints,
     read_last_expiration,

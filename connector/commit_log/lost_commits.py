@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from klog.connector.commit_log.checkpoint_files import complete_checkpoints
+from klog.connector.commit_log.checkpoint_store import complete_checkpoints
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import parse_commit_version
 from klog.connector.commit_log.lost_commit_errors import Evidence

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from klog.connector.commit_log.checkpoint_files import complete_checkpoints
+from klog.connector.commit_log.checkpoint_store import complete_checkpoints
 from klog.connector.commit_log.commit import REPAIR, Actions, Commit
 from klog.connector.commit_log.commit_info import NewId
 from klog.connector.commit_log.commit_log import CommitLog

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 
 from tests.corpus import ROOT
+from tests.corpus.cleaned_topics import clean, write_dirty, write_more
 from tests.corpus.clients import Client, batch, numbered
-from tests.corpus.compaction import clean, write_dirty, write_more
 from tests.corpus.corpus_topics import (
     LARGE_BATCH_RECORDS,
     SMALL_SEGMENTS,

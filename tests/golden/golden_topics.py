@@ -14,8 +14,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 
+from tests.corpus.cleaned_topics import NEVER
 from tests.corpus.clients import CODECS, EPOCH_2024, TIMEOUT_SECONDS, Client, Sent, batch, numbered
-from tests.corpus.compaction import NEVER
 from tests.corpus.transactions import end
 from tests.support.kafka_classes import JavaProducer
 

@@ -13,7 +13,7 @@ import klog
 from tests import corpus, golden
 from tests.releases import copy
 from tests.releases.command import done, run
-from tests.releases.topics import OLD_MS, PLAIN, many, numbered, table, wait_for_checkpoint
+from tests.releases.release_topics import OLD_MS, PLAIN, many, numbered, table, wait_for_checkpoint
 
 KEEP = ("--config", "retention.ms=-1")
 ABORT = ("--open-transactions", "abort")

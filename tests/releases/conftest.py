@@ -12,7 +12,7 @@ import pytest
 
 from tests.releases import EXPECTED, copy, read_json, unpack, versions
 from tests.releases.brokers import import_topics, write_adopted, write_brokers, write_repaired
-from tests.releases.topics import write_topics
+from tests.releases.release_topics import write_topics
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import klog
-from tests.releases.topics import OLD_MS, PLAIN
+from tests.releases.release_topics import OLD_MS, PLAIN
 
 COMMITS = 2
 SEGMENTS_IN_COMMIT = 50_001

@@ -45,10 +45,10 @@ from tests.releases.brokers import (
 )
 from tests.releases.command import done
 from tests.releases.playing import play
+from tests.releases.release_topics import write_topics, write_wide
 from tests.releases.reports import common
 from tests.releases.scenes import scenes_of
 from tests.releases.streams import STREAMS, source_records, write_letters, write_streams
-from tests.releases.topics import write_topics, write_wide
 from tools.java_home import java_home
 
 

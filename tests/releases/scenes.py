@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tests.releases.topics import WIDE
+from tests.releases.release_topics import WIDE
 
 Step = dict[str, Any]
 HERE = "{here}"

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import klog
 from tests.releases.account import Record, records_of
 from tests.releases.command import done
-from tests.releases.topics import OLD_MS, PLAIN, numbered, table
+from tests.releases.release_topics import OLD_MS, PLAIN, numbered, table
 
 TOPIC = "events"
 READ = {"subscribe": TOPIC, "startingOffsets": "earliest", "includeHeaders": "true"}

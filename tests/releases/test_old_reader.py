@@ -22,7 +22,7 @@ from tests.releases.account import records_of, root_account
 from tests.releases.command import done
 from tests.releases.conftest import Archive, WrittenRoots
 from tests.releases.large import write_large
-from tests.releases.topics import LOADER, numbered, table, wait_for_checkpoint
+from tests.releases.release_topics import LOADER, numbered, table, wait_for_checkpoint
 
 OLD = "0.1.0"
 OLD_CODE = ARCHIVES / f"klog-{OLD}-pyfiles.zip"

@@ -18,7 +18,7 @@ from tests.releases.account import (
 from tests.releases.brokers import ABORT, KEEP
 from tests.releases.command import done, run
 from tests.releases.conftest import Archive
-from tests.releases.topics import (
+from tests.releases.release_topics import (
     WIDE,
     numbered,
     table,

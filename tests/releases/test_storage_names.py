@@ -25,7 +25,7 @@ from tests.releases.names import (
     metadata_keys,
     values_of,
 )
-from tests.releases.topics import numbered, table, wait_for_checkpoint
+from tests.releases.release_topics import numbered, table, wait_for_checkpoint
 
 FILES = {
     "_klog/format.json",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.legacy_runs import read
-from tests.conformance.tables.legacy import THREE, as_read
-from tests.conformance.tables.readers import NAMES
+from tests.conformance.tables.legacy_cases import THREE, as_read
+from tests.conformance.tables.reader_names import NAMES
 from tests.logformat.golden_vectors import COMPRESSED, LEGACY, V0_LZ4_AS_PRINTED
 from tests.support.batch_bytes import LZ4, Record
 from tests.support.legacy_bytes import wrapper

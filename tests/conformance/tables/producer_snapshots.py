@@ -7,7 +7,7 @@ from tests.conformance.case import Case, NotApplicable
 from tests.conformance.log_runs import script
 from tests.conformance.state_runs import reloaded, snapshot_round_trip, snapshots_kept
 from tests.conformance.steps import CLEAN, LOAD, n
-from tests.conformance.tables.producer_state import case, first
+from tests.conformance.tables.producer_state_cases import case, first
 
 ONE_PRODUCER = encode_snapshot([ProducerEntry(1, 0, 0, 0, 0, 1000, -1, -1)])
 

@@ -1,6 +1,6 @@
 """Sessions of a real MinIO that expire while two writers hold them, a quarter of an hour after.
 
-    python -m tests.soak.session
+    python -m tests.soak.soak_session
 
 The rule: the server ends the sessions by its own clock, 15 minutes being its least; from then on it
 says that it has no such key. One writer was given its keys: then each append fails with an error
