@@ -2,7 +2,8 @@
 
 The rule: a name is a noun for the thing or a verb for what is done, in the words of the glossary. A
 module's basename is unique in the tree. A docstring begins with a capital verb that says what the
-function returns or does, never with "Give" or "Tell".
+function returns or does, never with "Give" or "Tell". What is public and takes arguments describes
+them in a section `Args:`; a method whose base class does so says "See" and names that method.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ WORDS = frozenset(
 """Words of names that the glossary replaces."""
 FIRST_WORDS = frozenset(["Be", "Give", "Gives", "Say", "Says", "Tell", "Tells"])
 """What no docstring begins with."""
+WITH_SECTIONS = ("logformat/", "connector/", "jobs/", "src/klog/__init__.py", "src/klog/errors.py")
+"""Where public functions describe their arguments; `klog.cli` and `klog.tools` are programs."""
 SAME_AT_BOTH_PLACES = frozenset({"__init__", "__main__", "conftest"})
 
 
@@ -70,6 +73,8 @@ def main(paths: list[str]) -> int:
     for file in files:
         if not paths or any(str(file).startswith(path) for path in paths):
             faults += _faults(file)
+            if str(file).startswith(WITH_SECTIONS):
+                faults += _without_args(file, ast.parse(file.read_text()))
     print(*faults, sep="\n", end="\n" if faults else "")  # noqa: T201
     return 1 if faults else 0
 
@@ -106,6 +111,18 @@ def _faults(file: Path) -> Iterator[str]:
             docstring = ast.get_docstring(node) or ""
             if docstring.split(" ", 1)[0] in FIRST_WORDS:
                 yield f"{file}:{node.lineno}: docstring of {node.name}: {docstring.splitlines()[0]}"
+
+
+def _without_args(file: Path, parent: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """Yield a fault for each public function that does not describe its arguments."""
+    for node in parent.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _without_args(file, node)
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            args = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)}
+            docstring = ast.get_docstring(node) or ""
+            if args - {"self", "cls"} and not ("Args:" in docstring or docstring[:4] == "See "):
+                yield f"{file}:{node.lineno}: docstring of {node.name} has no Args"
 
 
 def _bound(node: ast.AST) -> Iterator[tuple[str, int]]:
