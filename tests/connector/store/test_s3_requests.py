@@ -81,9 +81,9 @@ def test_counts_are_those_of_the_page(bill: Bill) -> None:
     """The operations of this test are the rows of the page."""
     seen: dict[str, dict[str, int]] = {}
     find_root(URL, bill.storage)
-    seen["find out that a root is raw"] = bill.request_counts()
+    seen["detect that a root is a broker's directory"] = bill.request_counts()
     find_or_create_root(URL, "a cluster", bill.storage)
-    seen["make a root, its probe included"] = bill.request_counts()
+    seen["create a root, including the probe"] = bill.request_counts()
     find_root(URL, bill.storage)
     seen["find a root"] = bill.request_counts()
 
@@ -95,7 +95,7 @@ def test_counts_are_those_of_the_page(bill: Bill) -> None:
     other = append(bill.log(), state, (0, 1))
     bill.fake.request_counts()
     state = append(log, state, (0, 2))
-    seen["commit, when another came first"] = bill.request_counts()
+    seen["commit, after a concurrent commit"] = bill.request_counts()
     assert state.version == other.version + 1
 
     assert log.load(state) is state
@@ -111,7 +111,7 @@ def test_counts_are_those_of_the_page(bill: Bill) -> None:
         other = append(log, other, (0, 1))
     bill.fake.request_counts()
     assert bill.log().load().version == other.version
-    seen["load, cold: a checkpoint and 5 commits behind it"] = bill.request_counts()
+    seen["load, cold: a checkpoint and 5 commits after it"] = bill.request_counts()
     seen |= of_users(bill)
     seen |= of_streams(bill)
     assert seen == counts_of_page()
@@ -125,7 +125,7 @@ def of_streams(bill: Bill) -> dict[str, dict[str, int]]:
     options = parse_write_options(texts, is_streaming=True)
     planner, committer = TopicStateCache(), TopicStateCache()
     rows = pa.RecordBatch.from_pydict({"value": [b"x" * 100] * 100})
-    for number, process_name in enumerate(("cold, its topic made", "cold again", "warm")):
+    for number, process_name in enumerate(("cold, which creates its topic", "cold again", "warm")):
         if process_name == "cold again":
             planner, committer = TopicStateCache(), TopicStateCache()
         bill.fake.request_counts()
@@ -150,7 +150,7 @@ def of_users(bill: Bill) -> dict[str, dict[str, int]]:
     writer.create_topic("first")
     bill.fake.request_counts()
     klog.open("s3://bucket/other", **storage).create_topic("t")
-    seen["`klog.open(...).create_topic`, in a root that is there"] = bill.request_counts()
+    seen["`klog.open(...).create_topic`, in an existing root"] = bill.request_counts()
     writer = klog.open("s3://bucket/other", **storage)
     writer.append("t", rows)
     seen["`append`, cold"] = bill.request_counts()
