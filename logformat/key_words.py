@@ -74,7 +74,11 @@ class KeyWords(Generic[Word]):
         return words
 
     def in_input_order(self, hashes: npt.NDArray[Word]) -> npt.NDArray[Word]:
-        """Return the hash of each key in the order in which the keys were passed."""
+        """Return the hash of each key in the order in which the keys were passed.
+
+        Args:
+            hashes: The hash of each key in the order of this block.
+        """
         if self._order is None:
             return hashes
         ordered = np.empty_like(hashes)

@@ -44,12 +44,20 @@ def key_partitions(keys: pa.Array, partitions: int) -> pa.Array:
 
 
 def murmur2(keys: pa.Array) -> pa.Array:
-    """Return the hash of each key, as int32; null if the key is null."""
+    """Return the hash of each key, as int32; null if the key is null.
+
+    Args:
+        keys: Binary or string, also large ones and views.
+    """
     return pa.array(_hashes(keys), pa.int32(), mask=_nulls(keys))
 
 
 def to_positive(hashes: Ints) -> Ints:
-    """Return hashes with the sign bit cleared, as Kafka's `Utils.toPositive`: not `abs`."""
+    """Return hashes with the sign bit cleared, as Kafka's `Utils.toPositive`: not `abs`.
+
+    Args:
+        hashes: Hashes of any sign.
+    """
     positive: Ints = hashes & np.int32(0x7FFFFFFF)
     return positive
 
@@ -90,7 +98,11 @@ def coordinator_partition(name: str, partitions: int) -> int:
 
 
 def java_hash(text: str) -> int:
-    """Return the hash of a string by Java's `String.hashCode`: its UTF-16 code units, 32 bits."""
+    """Return the hash of a string by Java's `String.hashCode`: its UTF-16 code units, 32 bits.
+
+    Args:
+        text: The string.
+    """
     text_hash = 0
     for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
         text_hash = text_hash * 31 + unit & _MASK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from klog.logformat.topic_config import BROKER_ONLY_CONFIGS, klog_config_names
+from klog.logformat.topic_config_defaults import BROKER_ONLY_CONFIGS, klog_config_names
 from tests.support.project import PROJECT
 
 PAGE = (PROJECT / "docs" / "topics.md").read_text()

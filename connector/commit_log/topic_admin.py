@@ -22,11 +22,8 @@ from klog.connector.commit_log.klog_root import KlogRoot, check_topic_name
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import CommitConflictError, OptionError
-from klog.logformat.topic_config import (
-    check_config_names,
-    klog_config_names,
-    normalize_topic_config,
-)
+from klog.logformat.topic_config import check_config_names, normalize_topic_config
+from klog.logformat.topic_config_defaults import klog_config_names
 
 NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
-from klog.errors import OptionError
-
-_CUTOFF = 0.5
-"""How much alike two names are, for `difflib`: half of their letters."""
+from klog.errors import OptionError, nearest_name
 
 
 def unknown_option(
@@ -24,9 +20,9 @@ def unknown_option(
         prefix: What all names begin with. It says nothing about how near they are.
     """
     by_lower = {option.lower(): option for option in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=_CUTOFF)
-    if near:
-        step = f"Did you mean {prefix}{by_lower[near[0]]}?"
+    nearest = nearest_name(name.lower(), by_lower, cutoff=0.5)
+    if nearest:
+        step = f"Did you mean {prefix}{by_lower[nearest]}?"
     else:
         step = f"Use one of {', '.join(prefix + option for option in listed or by_lower.values())}"
     return OptionError(f"{prefix}{name}: unknown {kind} option. {step}")

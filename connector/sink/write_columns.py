@@ -13,14 +13,13 @@ connector can be written again. Any other column is an error that names the near
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klog.errors import OptionError
+from klog.errors import OptionError, nearest_name
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.arrow_columns import element_bounds
 from klog.logformat.batches.record_headers import HEADER_TYPE, HEADERS_TYPE, is_headers_type
@@ -57,8 +56,8 @@ def check_columns(schema: pa.Schema) -> None:
         if name in IGNORED_COLUMNS:
             continue
         if name not in _COLUMNS:
-            close = difflib.get_close_matches(name, _COLUMNS, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}?" if close else f"a write takes {', '.join(_COLUMNS)}"
+            nearest = nearest_name(name, _COLUMNS, cutoff=0.5)
+            hint = f"did you mean {nearest}?" if nearest else f"a write takes {', '.join(_COLUMNS)}"
             raise OptionError(f"column {name}: a write has no such column; {hint}")
         expected, has_type = _COLUMNS[name]
         column_type = schema.field(name).type

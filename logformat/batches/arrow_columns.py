@@ -20,7 +20,11 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 def byte_lengths(column: Column) -> Longs:
-    """Return the length of each element in bytes, -1 for null, as the varint before a field."""
+    """Return the length of each element in bytes, -1 for null, as the varint before a field.
+
+    Args:
+        column: Binary or string.
+    """
     lengths = pc.binary_length(column)
     if lengths.null_count:
         lengths = lengths.fill_null(-1)
@@ -51,7 +55,11 @@ def varint_column(*columns: UnsignedLongs) -> pa.BinaryArray:
 
 
 def element_bounds(sizes: Longs | SignedBytes) -> Longs:
-    """Return where elements of these sizes start, and the end of the last one."""
+    """Return where elements of these sizes start, and the end of the last one.
+
+    Args:
+        sizes: The bytes of each element.
+    """
     bounds = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
     return bounds
@@ -69,7 +77,11 @@ def binary_array(data: Bytes, bounds: Longs) -> pa.BinaryArray:
 
 
 def join_columns(columns: Sequence[pa.Array]) -> Bytes:
-    """Return the elements of several columns, row by row, without gaps; null has no bytes."""
+    """Return the elements of several columns, row by row, without gaps; null has no bytes.
+
+    Args:
+        columns: Binary columns of the same length.
+    """
     # Not a constant: Arrow imports pandas for it, which costs processes that never write 0.5 s.
     separator = pa.scalar(b"", pa.binary())
     rows = pc.binary_join_element_wise(
@@ -82,12 +94,22 @@ def join_columns(columns: Sequence[pa.Array]) -> Bytes:
 
 
 def column_chunks(column: Column) -> list[pa.Array]:
-    """Return the chunks of a column; an array is one chunk."""
+    """Return the chunks of a column; an array is one chunk.
+
+    Args:
+        column: An Arrow array, chunked or not.
+    """
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def contiguous_slice(column: Column, start: int, end: int) -> pa.Array:
-    """Return the rows from `start` to before `end`; only rows in several chunks are copied."""
+    """Return the rows from `start` to before `end`; only rows in several chunks are copied.
+
+    Args:
+        column: An Arrow array, chunked or not.
+        start: The first row.
+        end: The row after the last one.
+    """
     rows = column.slice(start, end - start)
     if not isinstance(rows, pa.ChunkedArray):
         return rows

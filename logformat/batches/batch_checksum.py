@@ -18,14 +18,22 @@ _read_crc = struct.Struct(">I").unpack_from
 
 
 def has_valid_crc(batch: bytes) -> bool:
-    """Return whether one complete batch has the CRC that it stores."""
+    """Return whether one complete batch has the CRC that it stores.
+
+    Args:
+        batch: The bytes of a batch, or of an entry of format v0 or v1.
+    """
     if batch[v2.MAGIC_AT] < v2.MAGIC:
         return legacy_messages.has_valid_crc32(batch)
     return has_valid_crc32c(batch)
 
 
 def has_valid_crc32c(batch: bytes) -> bool:
-    """Return whether bytes are a batch v2, whatever their magic: its CRC-32C is valid."""
+    """Return whether bytes are a batch v2, whatever their magic: its CRC-32C is valid.
+
+    Args:
+        batch: At least `HEADER_BYTES` bytes.
+    """
     checked_bytes = np.frombuffer(batch, np.uint8)[v2.CRC_START :]
     return bool(_read_crc(batch, _CRC_AT)[0] == google_crc32c.value(checked_bytes))
 

@@ -33,7 +33,11 @@ _ALL_VALID = np.array([1], np.uint8)
 
 
 def supports_compiled(records: Records) -> bool:
-    """Return whether kernels are for these records: no headers, and no very small chunks."""
+    """Return whether kernels are for these records: no headers, and no very small chunks.
+
+    Args:
+        records: The records to encode.
+    """
     has_headers = records.headers is not None and records.headers.null_count < len(records)
     columns = records.timestamp_ms, records.key, records.value
     chunks = max(getattr(column, "num_chunks", 1) for column in columns)

@@ -65,7 +65,12 @@ class RecordSizes:
         return len(self.field_bytes)
 
     def slice(self, start: int, end: int) -> RecordSizes:
-        """Return the rows from `start` to before `end`."""
+        """Return the rows from `start` to before `end`.
+
+        Args:
+            start: The first row.
+            end: The row after the last one.
+        """
         rows = slice(start, end)
         return RecordSizes(
             self.timestamps[rows],
@@ -98,7 +103,11 @@ class BatchLayout:
     sizes: Longs
 
     def first(self, count: int) -> BatchLayout:
-        """Return the first rows."""
+        """Return the first rows.
+
+        Args:
+            count: How many rows.
+        """
         return BatchLayout(
             self.lengths[:count],
             self.timestamp_deltas[:count],

@@ -113,7 +113,11 @@ def fill_headers(headers: Structs, frames: Frames) -> None:
 
 
 def has_valid_crc32(entry: bytes) -> bool:
-    """Return whether one complete entry has the CRC that it stores."""
+    """Return whether one complete entry has the CRC that it stores.
+
+    Args:
+        entry: The bytes of a message or wrapper, with its offset and size.
+    """
     stored = int.from_bytes(entry[_CRC_AT:CRC_START], "big")
     return zlib_ng.crc32(memoryview(entry)[CRC_START:]) == stored
 

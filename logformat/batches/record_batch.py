@@ -135,9 +135,18 @@ class Batches:
         return self.headers["attributes"].astype(np.int16)
 
     def where(self, mask: Mask) -> Batches:
-        """Return the batches for which a mask is true."""
+        """Return the batches for which a mask is true.
+
+        Args:
+            mask: A bool for each batch.
+        """
         return Batches(self.starts[mask], self.ends[mask], self.headers[mask])
 
     def slice(self, start: int, end: int) -> Batches:
-        """Return the batches from number `start` to before `end`."""
+        """Return the batches from number `start` to before `end`.
+
+        Args:
+            start: The number of the first batch.
+            end: The number after that of the last batch.
+        """
         return Batches(self.starts[start:end], self.ends[start:end], self.headers[start:end])

@@ -41,7 +41,12 @@ class RecordColumns:
         return sum(column.nbytes for column in columns if column is not None)
 
     def slice(self, start: int, end: int) -> RecordColumns:
-        """Return the records from number `start` to before `end`."""
+        """Return the records from number `start` to before `end`.
+
+        Args:
+            start: The number of the first record.
+            end: The number after that of the last record.
+        """
 
         def cut(column: Any) -> Any:
             return None if column is None else column[start:end]
@@ -58,7 +63,11 @@ class RecordColumns:
 
     @staticmethod
     def concat(parts: Sequence[RecordColumns]) -> RecordColumns:
-        """Return the records of several parts, which have the same columns."""
+        """Return the records of several parts, in order.
+
+        Args:
+            parts: At least one; all have the same columns.
+        """
 
         def concat_column(name: str) -> Any:
             columns = [getattr(part, name) for part in parts]

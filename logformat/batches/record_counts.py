@@ -47,6 +47,9 @@ def header_timestamp_range(batches: v2.Batches) -> tuple[int, int]:
     A header has the timestamp of the first record, which need not be the smallest, and the largest
     one. A batch that a compaction has emptied has only the largest, which is no longer a record's.
 
+    Args:
+        batches: The batches.
+
     Returns:
         `MAX_TIMESTAMP_MS` and -1 if there are no timestamps.
     """

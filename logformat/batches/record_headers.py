@@ -114,7 +114,11 @@ def _first_not_utf8(keys: pa.BinaryArray) -> int:
 
 
 def is_headers_type(column_type: pa.DataType) -> bool:
-    """Return whether headers of a type can be written: `HEADERS_TYPE`, nullable or not."""
+    """Return whether headers of a type can be written: `HEADERS_TYPE`, nullable or not.
+
+    Args:
+        column_type: The type of a column of headers.
+    """
     if not pa.types.is_list(column_type) or not pa.types.is_struct(column_type.value_type):
         return False
     fields = [(field.name, field.type) for field in column_type.value_type]
@@ -139,7 +143,11 @@ def header_sizes(headers: Column, first_row: int) -> Longs:
 
 
 def write_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
-    """Return the encoded headers of each record as two columns: the count and the headers."""
+    """Return the encoded headers of each record as two columns: the count and the headers.
+
+    Args:
+        headers: Of `HEADERS_TYPE`.
+    """
     counts, keys, values = _keys_and_values(headers)
     key_bytes, value_bytes = byte_lengths(keys), byte_lengths(values)
     key_lengths, value_lengths = zigzag_encode(key_bytes), zigzag_encode(value_bytes)

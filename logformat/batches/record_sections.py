@@ -41,11 +41,19 @@ class RecordSections:
     origins: Longs
 
     def where(self, mask: Mask) -> RecordSections:
-        """Return the sections for which a mask is true."""
+        """Return the sections for which a mask is true.
+
+        Args:
+            mask: A bool for each section.
+        """
         return RecordSections(self.data, self.starts[mask], self.ends[mask], self.origins[mask])
 
     def origin_of(self, position: int) -> int:
-        """Return the origin of the batch whose records are at a position of `data`."""
+        """Return the origin of the batch whose records are at a position of `data`.
+
+        Args:
+            position: A byte of the buffer.
+        """
         return int(self.origins[max(int(np.searchsorted(self.starts, position, "right")) - 1, 0)])
 
 

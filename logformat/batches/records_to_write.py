@@ -74,7 +74,12 @@ class Records:
         return len(self.timestamp_ms)
 
     def slice(self, start: int, end: int) -> Records:
-        """Return the rows from `start` to before `end`."""
+        """Return the rows from `start` to before `end`.
+
+        Args:
+            start: The first row.
+            end: The row after the last one.
+        """
         count = end - start
         headers = None if self.headers is None else self.headers.slice(start, count)
         return Records(
@@ -87,7 +92,12 @@ class Records:
         )
 
     def offsets(self, start: int, end: int) -> Longs:
-        """Return the offsets of the rows from `start` to before `end`."""
+        """Return the offsets of the rows from `start` to before `end`.
+
+        Args:
+            start: The first row.
+            end: The row after the last one.
+        """
         if isinstance(self.offset, int):
             return np.arange(self.offset + start, self.offset + end, dtype=np.int64)
         return self.offset[start:end].astype(np.int64, copy=False)

@@ -53,7 +53,11 @@ _LOW, _HIGH, _ONE = np.uint8(0x7F), np.uint8(7), np.int8(1)
 
 
 def byte_pairs(data: Bytes) -> UnsignedShorts:
-    """Return the little-endian 16-bit number that starts at each byte, as a view."""
+    """Return the little-endian 16-bit number that starts at each byte, as a view.
+
+    Args:
+        data: At least two bytes.
+    """
     view: UnsignedShorts = np.ndarray((len(data) - 1,), "<u2", data.data, 0, (1,))
     return view
 
@@ -110,7 +114,11 @@ def _zigzag_decode(zigzags: Longs | UnsignedLongs) -> Longs:
 
 
 def zigzag_encode(values: Longs) -> UnsignedLongs:
-    """Return the zig-zags of numbers, with the sign in the lowest bit: 2n, or -2n-1 if n < 0."""
+    """Return the zig-zags of numbers, with the sign in the lowest bit: 2n, or -2n-1 if n < 0.
+
+    Args:
+        values: The numbers.
+    """
     return ((values << 1) ^ (values >> 63)).view(np.uint64)
 
 
@@ -118,6 +126,9 @@ def varint_sizes(zigzags: UnsignedLongs) -> SignedBytes:
     """Return the bytes of each varint, seven bits a byte.
 
     A few such sizes add up in 8 bits, at an eighth of the memory of longs.
+
+    Args:
+        zigzags: The zig-zags of the numbers to write.
     """
     sizes: SignedBytes = (zigzags >= _CONTINUATION).view(np.int8) + _ONE
     for size in range(2, _size(int(zigzags.max(initial=0)))):

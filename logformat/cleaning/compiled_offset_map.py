@@ -87,7 +87,7 @@ class CompiledOffsetMap:
         while count:
             used = self._count, 3 * len(self._table) // 4
             remaining = slice(0, count)
-            count, self._count = self._tables.claim(
+            count, self._count = self._tables.put_if_absent(
                 self._table, used, first[remaining], second[remaining], rows[remaining]
             )
             if count:

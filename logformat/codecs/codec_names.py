@@ -39,6 +39,10 @@ def codec_number(name: str) -> int:
 def check_level(codec: int, level: int | None) -> int:
     """Return the level to compress at: the codec's default for None, 0 if it has no levels.
 
+    Args:
+        codec: A number of this module.
+        level: The level to check, or None.
+
     Raises:
         ValueError: The codec does not exist, has no levels, or the level is outside Kafka's range.
     """

@@ -48,7 +48,7 @@ _be_int = struct.Struct(">i").unpack_from
 
 
 def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
-    """Return the records of a batch as one bytes object; see `decompress_chunks`."""
+    """See `decompress_chunks`; return the records of a batch as one bytes object."""
     return b"".join(decompress_chunks(codec, memoryview(data), limit))
 
 

@@ -36,7 +36,11 @@ class Lz4Block(NamedTuple):
         return bytes(lz4.block.decompress(self.data, uncompressed_size=self.max_bytes))
 
     def decompress_into(self, out: memoryview) -> int:
-        """Decompress the block to the start of `out` and return its size in bytes."""
+        """Decompress the block to the start of `out` and return its size in bytes.
+
+        Args:
+            out: Writable memory.
+        """
         out = out[: self.max_bytes]
         if self.is_stored:
             out[: len(self.data)] = self.data

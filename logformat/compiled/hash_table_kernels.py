@@ -43,7 +43,7 @@ def compile_all() -> None:
     table, hashes, positions = empty_table(2), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     bounds = np.uint64(0), np.uint64(0)
     put(table, (0, 1), bounds, hashes, hashes, positions)
-    claim(table, (0, 1), hashes, hashes, np.zeros(0, np.bool_))
+    put_if_absent(table, (0, 1), hashes, hashes, np.zeros(0, np.bool_))
     move(table, table)
     find(table, hashes, hashes, positions)
 
@@ -88,7 +88,7 @@ def put(
 
 
 @kernel
-def claim(
+def put_if_absent(
     table: Table,
     used: tuple[int, int],
     first: UnsignedLongs,
@@ -129,7 +129,12 @@ def claim(
 
 @kernel
 def move(slots: Table, table: Table) -> None:
-    """Put slots of one table into another; empty ones are skipped."""
+    """Put slots of one table into another; empty ones are skipped.
+
+    Args:
+        slots: The slots to copy.
+        table: The table that takes them; it has room for all.
+    """
     for row in range(len(slots)):
         if slots[row, 2] != _EMPTY:
             slot = _slot(table, slots[row, 0], slots[row, 1])
@@ -139,7 +144,14 @@ def move(slots: Table, table: Table) -> None:
 
 @kernel
 def find(table: Table, first: UnsignedLongs, second: UnsignedLongs, positions: Longs) -> None:
-    """Fill in the position of each key, -1 if the table does not have it."""
+    """Fill in the position of each key, -1 if the table does not have it.
+
+    Args:
+        table: The table.
+        first: The first halves of the keys' hashes.
+        second: The second halves.
+        positions: Written: a position for each key.
+    """
     for row in range(len(first)):
         slot = _slot(table, first[row], second[row])
         positions[row] = np.int64(table[slot, 2]) - 1

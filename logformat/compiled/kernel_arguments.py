@@ -17,14 +17,22 @@ Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 def read_only(array: Array) -> Array:
-    """Return a read-only view of an array; only one that is not contiguous or aligned is copied."""
+    """Return a read-only view of an array; only one that is not contiguous or aligned is copied.
+
+    Args:
+        array: The array; it stays writable.
+    """
     view = np.require(array, requirements=["C", "A"]).view()
     view.flags.writeable = False
     return cast("Array", view)
 
 
 def read_only_bytes(data: bytes | bytearray) -> Bytes:
-    """Return a read-only view of bytes."""
+    """Return a read-only view of bytes.
+
+    Args:
+        data: The bytes; a bytearray stays writable.
+    """
     view = np.frombuffer(data, np.uint8)
     view.flags.writeable = False
     return view

@@ -16,7 +16,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
-    """Return a function of numbers and arrays that numba compiles when it is first called."""
+    """Return a function of numbers and arrays that numba compiles when it is first called.
+
+    Args:
+        function: The function as Python.
+    """
     from numba import njit
 
     if is_in_zip(function):
@@ -28,13 +32,21 @@ def kernel(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Return a function that numba compiles into its callers: a call takes as long as its work."""
+    """Return a function that numba compiles into its callers: a call takes as long as its work.
+
+    Args:
+        function: The function as Python.
+    """
     from numba import njit
 
     return cast("Function", njit(nogil=True, forceinline=True)(function))
 
 
 def is_in_zip(function: Callable[..., Any]) -> bool:
-    """Return whether the function's module was imported from a zip."""
+    """Return whether the function's module was imported from a zip.
+
+    Args:
+        function: A function of a module.
+    """
     spec = getattr(function, "__globals__", {}).get("__spec__")
     return isinstance(getattr(spec, "loader", None), zipimporter)

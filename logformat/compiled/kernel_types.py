@@ -150,7 +150,7 @@ class HashTableKernels(Protocol):
     ) -> tuple[int, int]:
         """Put the positions of keys."""
 
-    def claim(
+    def put_if_absent(
         self,
         table: UnsignedLongs,
         used: tuple[int, int],

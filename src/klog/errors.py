@@ -21,7 +21,9 @@ Each message names the file, topic-partition, offset or option, and what to do n
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _USER_AND_PASSWORD = re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
 _TOKEN_AS_USER = re.compile(r"(?<=http://)[^/\s?#]*@|(?<=https://)[^/\s?#]*@")
@@ -67,6 +69,21 @@ def with_context(exc: Exception, text: str) -> KlogError:
         ProducerFencedError,
     )
     return type(exc)(text) if isinstance(exc, kinds) else KlogError(text)
+
+
+def nearest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the name that the user probably meant, for the hint of an error.
+
+    Args:
+        name: The name as the user wrote it.
+        names: The names that exist.
+        cutoff: How similar two names must be, from 0 to 1 (`difflib`'s ratio).
+
+    Returns:
+        The most similar name, None if no name is similar enough.
+    """
+    nearest = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
+    return nearest[0] if nearest else None
 
 
 class CorruptRecordError(KlogError):
@@ -144,7 +161,10 @@ class DataLossError(KlogError):
 
 
 class OutOfOrderSequenceError(KlogError):
-    """A producer's batch does not follow the last one: something between was lost or repeated."""
+    """A producer's batch does not follow its last one: batches are missing or repeated.
+
+    klog no longer raises it. The class stays because `klog.errors` keeps its names.
+    """
 
 
 class ProducerFencedError(KlogError):

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from klog.errors import OptionError
 from klog.logformat.topic_config import (
-    BROKER_ONLY_CONFIGS,
     check_config_names,
-    default_config_text,
-    klog_config_names,
     normalize_topic_config,
     parse_topic_config,
+)
+from klog.logformat.topic_config_defaults import (
+    BROKER_ONLY_CONFIGS,
+    default_config_text,
+    klog_config_names,
 )
 
 

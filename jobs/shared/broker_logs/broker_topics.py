@@ -8,7 +8,6 @@ topic. (docs/format.md, 14.)
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from klog.connector.kafka_dir.partition_directory import read_topic_id_of
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.raw_root import RawRoot, RawSnapshot
 from klog.connector.topic_partition import TopicPartition
-from klog.errors import CorruptRecordError, KlogError, OptionError
+from klog.errors import CorruptRecordError, KlogError, OptionError, nearest_name
 from klog.jobs.shared.broker_logs.adopt_options import check_open_transactions
 from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
 from klog.logformat.broker_files.file_names import (
@@ -104,8 +103,8 @@ def find_broker_topics(
         if name == CONTROLLERS_LOG:
             raise OptionError(f"{name} is the controllers' own log, which no klog root has")
         if name not in found:
-            close = difflib.get_close_matches(name, list(found), n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            nearest = nearest_name(name, found)
+            hint = f"; did you mean {nearest}?" if nearest else ""
             raise OptionError(f"there is no topic {name}{hint}")
         topics.append(_topic(snapshot, name))
     if open_transactions is None:

@@ -7,7 +7,6 @@ a traceback; what is printed goes to stdout as bytes.
 from __future__ import annotations
 
 import argparse
-import difflib
 import logging
 import os
 import sys
@@ -17,7 +16,7 @@ from typing import NoReturn
 
 from klog import __version__
 from klog.cli import configs, consume, delete_records, history, job_verbs, produce, topics
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError, nearest_name, without_passwords
 from klog.jobs.shared.text_output import printable
 from klog.tools import dump, verifiable_consumer, verifiable_producer
 
@@ -56,9 +55,9 @@ class Parser(argparse.ArgumentParser):
     def refuse(self, unknown: str) -> NoReturn:
         """End with usage, exit code 2 and the option that was probably meant."""
         options = [name for name in self._option_string_actions if name.startswith("--")]
-        close = difflib.get_close_matches(unknown.split("=")[0], options, n=1, cutoff=0.5)
+        nearest = nearest_name(unknown.split("=")[0], options, cutoff=0.5)
         self.error(
-            f"{unknown} is not known here" + (f"; did you mean {close[0]}?" if close else "")
+            f"{unknown} is not known here" + (f"; did you mean {nearest}?" if nearest else "")
         )
 
 

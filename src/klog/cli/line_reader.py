@@ -16,14 +16,13 @@ key, which is text, is refused for them. And a property that the reader does not
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError, OptionError, nearest_name
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 
@@ -70,8 +69,8 @@ def line_format(properties: Mapping[str, str]) -> LineFormat:
     """Read the reader's properties; `OptionError` for one that is unknown or cannot be."""
     for name in properties:
         if name not in PROPERTIES:
-            close = difflib.get_close_matches(name, PROPERTIES, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(PROPERTIES)}"
+            nearest = nearest_name(name, PROPERTIES, cutoff=0.5)
+            hint = f"did you mean {nearest}?" if nearest else f"it knows {', '.join(PROPERTIES)}"
             raise OptionError(f"{name}: the line reader has no such property; {hint}")
     made = LineFormat(
         parse_key=_is_true(properties.get("parse.key")),

@@ -14,7 +14,7 @@ from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES, MAX_TAB
 from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_OFFSET
-from klog.logformat.topic_config import klog_config_names
+from klog.logformat.topic_config_defaults import klog_config_names
 
 TEXT = "\0" * (1 << 16)
 """The longest text that is read; JSON has six bytes for each character of it."""

@@ -132,7 +132,7 @@ def test_each_loop_is_compiled_once() -> None:
     each: list[Any] = [record_kernels.read_keys, record_kernels.filter_records]
     each += [
         hash_table_kernels.put,
-        hash_table_kernels.claim,
+        hash_table_kernels.put_if_absent,
         hash_table_kernels.find,
         hash_table_kernels.move,
     ]
