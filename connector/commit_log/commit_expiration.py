@@ -1,6 +1,6 @@
 """Checkpoints on a store, and the commits and parts that they make superfluous.
 
-The rule (docs/commit-protocol.md, Garbage): a commit goes once a boundary at or above it is on the
+The rule (docs/commit-protocol.md, Vacuum): a commit goes once a boundary at or above it is on the
 store and a checkpoint at or above that boundary was read back whole. The boundary names the
 checkpoint that it rests on. A part goes when no checkpoint names it and no writer can be about to:
 those up to the boundary are named anew only where the checkpoint that it rests on has them.

@@ -1,6 +1,6 @@
 """What of a topic's data may be deleted from a store, and the order in which it goes.
 
-The rule (docs/commit-protocol.md, Garbage): a segment that a commit took out goes when that is
+The rule (docs/commit-protocol.md, Vacuum): a segment that a commit took out goes when that is
 longer ago than the readers' grace and no pin needs it. A file that no commit names goes when it was
 born below the horizon, which a commit has raised first: whoever began before it can no longer
 commit. Clocks decide when, never what.
