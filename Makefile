@@ -29,7 +29,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 unexport SPARK_HOME
 unexport VIRTUAL_ENV
-# Where it is set, each process compiles PySpark and klog anew: three seconds of each worker's first.
+# If it is set, each process compiles PySpark and klog again, which takes a worker three seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Asked at each run, as Java may come or go after the environment was made.

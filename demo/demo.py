@@ -48,7 +48,7 @@ def main() -> None:
 
 def counts(spark: SparkSession) -> None:
     """Count the records of each partition; Kafka's internal topics never match a pattern."""
-    title("Committed records per partition (offsets also count markers and what was aborted)")
+    title("Committed records per partition (offsets also count markers and aborted records)")
     records = spark.read.format("klog").option("subscribePattern", ".*").load(str(ROOT))
     records.groupBy("topic", "partition").count().orderBy("topic", "partition").show()
 
@@ -79,8 +79,8 @@ def stream(spark: SparkSession) -> None:
         run(spark, copy, "restarted, nothing is new")
 
 
-def run(spark: SparkSession, root: Path, what: str) -> None:
-    """Run the stream up to what there is now, and count the rows in its sink."""
+def run(spark: SparkSession, root: Path, label: str) -> None:
+    """Run the stream to the current end, and count the rows in its sink."""
     rows, checkpoint = str(root.with_name("rows")), str(root.with_name("checkpoint"))
     query = (
         spark.readStream.format("klog")
@@ -95,16 +95,16 @@ def run(spark: SparkSession, root: Path, what: str) -> None:
     query.awaitTermination()
     progress = query.lastProgress
     end = f"endOffset {progress.sources[0].endOffset}" if progress else "no batch"
-    print(f"{what}:\n  {spark.read.parquet(rows).count()} rows in the sink, {end}", flush=True)
+    print(f"{label}:\n  {spark.read.parquet(rows).count()} rows in the sink, {end}", flush=True)
 
 
 def title(text: str) -> None:
-    """Print a headline; what follows may come from another writer."""
+    """Print a headline at once: the next lines may come from another writer."""
     print(f"\n== {text}", flush=True)
 
 
 def short(path: Path) -> str:
-    """Give a path as seen from here, where that is shorter."""
+    """Return a path relative to the working directory if that is shorter."""
     return min(str(path), os.path.relpath(path), key=len)
 
 

@@ -24,10 +24,10 @@ TIMEOUT_SECONDS = 300
 
 
 def show(folder: Path) -> None:
-    """Kill a stream behind its second commit, start it again, and count."""
+    """Kill a stream after its second commit, start it again, and count."""
     root, checkpoint = folder / "root", folder / "checkpoint"
     for run, commits in (("first", 2), ("second", 5)):
-        stream = started(root, checkpoint)
+        stream = start_stream(root, checkpoint)
         try:
             wait_for(root, commits, stream)
         finally:
@@ -40,14 +40,14 @@ def show(folder: Path) -> None:
           f"expected: {ROWS * len(history(root))}")  # fmt: skip
 
 
-def started(root: Path, checkpoint: Path) -> subprocess.Popen[bytes]:
+def start_stream(root: Path, checkpoint: Path) -> subprocess.Popen[bytes]:
     """Start the stream in a process group of its own."""
     command = [sys.executable, __file__, str(root), str(checkpoint)]
     return subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
 
 
 def wait_for(root: Path, commits: int, stream: subprocess.Popen[bytes]) -> None:
-    """Wait until the topic has so many commits."""
+    """Wait until the topic has `commits` micro-batches."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while len(history(root)) < commits:
         if stream.poll() is not None or time.monotonic() > deadline:
@@ -56,7 +56,7 @@ def wait_for(root: Path, commits: int, stream: subprocess.Popen[bytes]) -> None:
 
 
 def history(root: Path) -> list[int]:
-    """Give the versions of the topic's commits; none while it is not there."""
+    """Return the versions of the topic's commits; none while the topic does not exist."""
     try:
         return [commit.version for commit in klog.open(root).history(TOPIC)]
     except KlogError:

@@ -25,33 +25,33 @@ def show(spark: SparkSession, folder: Path) -> None:
     for batch in range(BATCHES):
         for topic in (STATE, EVENTS):
             log.append(topic, rows(batch))
-    tell(f"{BATCHES} commits of {ROWS} records to each topic, {KEYS} keys. Merged:")
-    tell_report(merge.run(spark, root, STATE))
-    tell("Compacted, each key's last record stays:")
-    tell_report(compact.run(spark, root, STATE))
-    tell(f"records in {STATE}: {len(log.scan(STATE).read_all())}")
-    tell("Retained, as retention.bytes=20000 says:")
-    tell_report(retain.run(spark, root, EVENTS))
+    print_line(f"{BATCHES} commits of {ROWS} records to each topic, {KEYS} keys. Merged:")
+    print_report(merge.run(spark, root, STATE))
+    print_line("Compacted, each key's last record stays:")
+    print_report(compact.run(spark, root, STATE))
+    print_line(f"records in {STATE}: {len(log.scan(STATE).read_all())}")
+    print_line("Retained, as retention.bytes=20000 says:")
+    print_report(retain.run(spark, root, EVENTS))
 
 
 def rows(batch: int) -> pa.Table:
-    """Make records of a batch, whose keys come again and again."""
+    """Return the records of a batch; its keys repeat."""
     numbers = range(batch * ROWS, (batch + 1) * ROWS)
     keys = [f"key-{number % KEYS}" for number in numbers]
     return pa.table({"key": keys, "value": [f"value {number}" for number in numbers]})
 
 
-def tell_report(report: Report) -> None:
+def print_report(report: Report) -> None:
     """Print a job's report, as its verb does."""
     for line in indented(report.lines()):
-        tell(line)
+        print_line(line)
 
 
 def indented(lines: Iterator[str]) -> Iterator[str]:
-    """Set lines apart from what is said about them."""
+    """Indent the lines of a report."""
     return (f"  {line}" for line in lines)
 
 
-def tell(text: str) -> None:
-    """Print a line at once: what Spark says comes from another writer."""
+def print_line(text: str) -> None:
+    """Print a line at once: Spark's output comes from another writer."""
     print(text, flush=True)

@@ -34,7 +34,7 @@ VAGUE = frozenset(
         "whoever",
     ]
 )
-"""Names that say how a thing was come by, or nothing, and never what it is."""
+"""Names that do not say what the thing is."""
 WORDS = frozenset(
     [
         "anew",
@@ -60,9 +60,9 @@ WORDS = frozenset(
 )
 """Words of names that the glossary replaces."""
 FIRST_WORDS = frozenset(["Be", "Give", "Gives", "Say", "Says", "Tell", "Tells"])
-"""What no docstring begins with."""
+"""No docstring begins with one of these."""
 WITH_SECTIONS = ("logformat/", "connector/", "jobs/", "src/klog/__init__.py", "src/klog/errors.py")
-"""Where public functions describe their arguments; `klog.cli` and `klog.tools` are programs."""
+"""Here public functions describe their arguments; `klog.cli` and `klog.tools` are programs."""
 SAME_AT_BOTH_PLACES = frozenset({"__init__", "__main__", "conftest"})
 
 

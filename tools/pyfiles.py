@@ -19,7 +19,7 @@ EARLIEST_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can name
 
 
 def write_zip(target: Path) -> None:
-    """Write `klog` and `pyspark_klog` to `target`, whole or not at all."""
+    """Write `klog` and `pyspark_klog` to `target`, complete or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = target.with_name(f"{target.name}.{os.getpid()}")
     with zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as archive:
