@@ -1,4 +1,4 @@
-"""Commit what a broker left of a topic."""
+"""Commit the log that a broker left of a topic."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from klog.errors import CommitConflictError
 
 @dataclass(frozen=True, slots=True)
 class BrokerPartition:
-    """A partition as a broker left it; `segments` have entries of origin `adopt`, in order.
+    """A partition as a broker left it.
 
-    `cleaned_to` is where its log cleaner would go on.
+    `segments` have entries of origin `adopt`, in order of offset. `cleaned_to` is the offset where
+    the broker's log cleaner would continue.
     """
 
     partition: int
@@ -30,12 +31,21 @@ class BrokerPartition:
 def adopt(
     topic: Topic, config: Mapping[str, str], partitions: Sequence[BrokerPartition]
 ) -> CommitBuilder:
-    """Make a topic of all that a broker left of it; one that is there is a conflict."""
+    """Return the builder of a commit that creates a topic from all partitions of a broker.
+
+    Args:
+        topic: The topic to create.
+        config: Its configs, as text.
+        partitions: What the broker left of each partition.
+
+    Returns:
+        The builder. It raises `CommitConflictError` if the log has a commit.
+    """
 
     def build(state: TopicState) -> Actions:
         if state.version >= 0:
             raise CommitConflictError(
-                "another made the topic meanwhile; run it again, and see what is there"
+                "another process created the topic meanwhile; look at it, then run this again"
             )
         return _actions(topic, config, partitions)
 
@@ -43,15 +53,23 @@ def adopt(
 
 
 def import_partition(
-    topic: Topic, config: Mapping[str, str], birth: int, partition: BrokerPartition
+    topic: Topic, config: Mapping[str, str], base_version: int, partition: BrokerPartition
 ) -> CommitBuilder:
-    """Put a partition that was copied into a topic that has nothing there yet, or make the topic.
+    """Return the builder of a commit that adds a copied partition, and creates a missing topic.
 
-    `birth` is that of the copies. Raises `CommitConflictError` where something is there.
+    Args:
+        topic: The topic to create if there is none. An existing one must have its id.
+        config: Configs of a new topic, as text.
+        base_version: The version of the log that the copies were planned on.
+        partition: The partition, whose segments are the copies.
+
+    Returns:
+        The builder. It raises `CommitConflictError` if the topic is another one or the partition is
+        not empty.
     """
 
     def build(state: TopicState) -> Actions:
-        commit_checks.check_base_version(state, birth)
+        commit_checks.check_base_version(state, base_version)
         if not state.topic_id:
             return _actions(topic, config, [partition])
         if state.topic_id != topic.topic_id:
@@ -61,8 +79,8 @@ def import_partition(
         number = partition.partition
         if number >= state.partitions or state.log_end[number]:
             raise CommitConflictError(
-                f"partition {number} was written to meanwhile, or taken in by another: run it "
-                "again, and see what is there"
+                f"partition {number} was written to or imported meanwhile; look at it, then run "
+                "this again"
             )
         return _actions(None, {}, [partition])
 
@@ -72,15 +90,17 @@ def import_partition(
 def _actions(
     topic: Topic | None, config: Mapping[str, str], partitions: Sequence[BrokerPartition]
 ) -> Actions:
-    ends = {one.partition: one.log_end for one in partitions if one.log_end}
+    empty = [partition for partition in partitions if not partition.segments]
     return Actions(
-        add=tuple(entry for one in partitions for entry in one.segments),
+        add=tuple(entry for partition in partitions for entry in partition.segments),
         create_topic=topic,
         config=dict(config),
-        log_start={one.partition: one.log_start for one in partitions if one.log_start},
-        explicit_log_end={
-            one.partition: one.log_end for one in partitions if one.log_end and not one.segments
-        },
-        cleaned_to={one.partition: one.cleaned_to for one in partitions if one.cleaned_to},
-        asserted_log_end=ends,
+        log_start=_nonzero({p.partition: p.log_start for p in partitions}),
+        explicit_log_end=_nonzero({p.partition: p.log_end for p in empty}),
+        cleaned_to=_nonzero({p.partition: p.cleaned_to for p in partitions}),
+        asserted_log_end=_nonzero({p.partition: p.log_end for p in partitions}),
     )
+
+
+def _nonzero(offsets: Mapping[int, int]) -> dict[int, int]:
+    return {partition: offset for partition, offset in offsets.items() if offset}

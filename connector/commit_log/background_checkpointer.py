@@ -1,13 +1,13 @@
-"""When a checkpoint is due, and who writes it: a thread beside the commits, never in their way.
+"""When a checkpoint is due, and the thread that writes it, so that commits do not wait for it.
 
-The rule: a checkpoint is due when the tail behind the newest one has 100 commits and a tenth of its
+The rule: a checkpoint is due when the tail after the newest one has 100 commits and a tenth of its
 size, whichever comes last. Sizes are bytes on the store: those of the commits with their sidecars,
-and those of the checkpoint's own file, which is what has to be written each time; its parts are
-written again only where they have changed. So a load reads a bounded tail, and what checkpoints
-write is at most about ten times what commits do.
+and those of the checkpoint's own file, which is written in full each time. Its parts are written
+again only if they have changed. So a load reads a bounded tail, and checkpoints write at most about
+ten times what commits write.
 
-A commit has landed before a checkpoint of it is begun, and nothing that becomes of the checkpoint
-becomes of the commit: without it a load reads a longer tail.
+A commit has landed before its checkpoint is begun, and a checkpoint that fails does not fail the
+commit: without it a load only reads a longer tail.
 """
 
 from __future__ import annotations
@@ -35,26 +35,31 @@ _log = logging.getLogger(__name__)
 class BackgroundCheckpointer:
     """Writes checkpoints of any topics, one at a time, in a thread of its own.
 
-    The thread is no daemon: a process that ends waits for the checkpoint under way.
+    The thread is not a daemon: a process that ends waits for the checkpoint that is being written.
     """
 
     def __init__(self) -> None:
-        """Begin with none under way."""
+        """Begin without a checkpoint under way."""
         self._lock = Lock()
         self._thread: Thread | None = None
         self._written: dict[str, CheckpointName] = {}
         self._begun: dict[str, int] = {}
 
     def offer(self, log: CommitLog, state: TopicState) -> TopicState:
-        """Have a checkpoint written if one is due and none is under way; returns at once.
+        """Start to write a checkpoint if one is due and none is under way; return at once.
 
-        Gives the state to go on with, which takes the checkpoint for written: one that fails is
-        tried again when as many commits have passed.
+        Args:
+            log: The log of the topic.
+            state: Its state after a commit of this process.
+
+        Returns:
+            The state to continue with. It counts the checkpoint as written: one that fails is tried
+            again after as many commits.
         """
         newest = self._written.get(log.paths.directory)
-        taken_for = -1 if state.checkpoint is None else state.checkpoint.version
-        if newest is not None and newest.version == taken_for:
-            state = replace(state, checkpoint=newest)  # Only now its size is known.
+        state_version = -1 if state.checkpoint is None else state.checkpoint.version
+        if newest is not None and newest.version == state_version:
+            state = replace(state, checkpoint=newest)  # Its size is known only now.
         begun = self._begun.get(log.paths.directory, -checkpoint_schedule.MIN_COMMITS)
         if (
             not is_checkpoint_due(state)
@@ -71,37 +76,44 @@ class BackgroundCheckpointer:
         return replace(state, checkpoint=CheckpointName(state.version, size_bytes, 0), tail_bytes=0)
 
     def join(self, timeout_seconds: float | None = None) -> None:
-        """Wait for the checkpoint under way, for a process that is about to be ended."""
+        """Wait for the checkpoint under way, in a process that is about to be ended.
+
+        Args:
+            timeout_seconds: How long to wait at most; None waits until it is written.
+        """
         thread = self._thread
         if thread is not None:
             thread.join(timeout_seconds)
 
     def _write(self, log: CommitLog, state: TopicState) -> None:
         try:
-            if not self._is_one_nearby(log, state):
-                _let_others()
-                self._written[log.paths.directory] = write_checkpoint(log, state, _let_others)
+            if not self._is_superfluous(log, state):
+                _yield_to_commits()
+                self._written[log.paths.directory] = write_checkpoint(log, state, _yield_to_commits)
         except (KlogError, OSError, pa.ArrowException, UnicodeError) as exc:
             _log.warning(
-                "%s: no checkpoint was written of version %d, which only makes loads slower: %s",
+                "%s: no checkpoint of version %d was written, which only makes loads slower: %s",
                 log.paths.directory,
                 state.version,
                 exc,
             )
 
-    def _is_one_nearby(self, log: CommitLog, state: TopicState) -> bool:
-        """Tell whether another writer was first: one listing, beside the commits."""
+    def _is_superfluous(self, log: CommitLog, state: TopicState) -> bool:
+        """Return whether another writer's checkpoint makes this one superfluous: one listing."""
         names = map(parse_checkpoint_name, log.names(log.paths.checkpoints))
-        # Of a later version than this state's may be one that nobody of this log has made.
+        # A checkpoint of a later version may be left from another log.
         versions = (name.version for name in names if name is not None)
-        newest = max((one for one in versions if one <= state.version), default=-1)
+        newest = max((version for version in versions if version <= state.version), default=-1)
         return newest >= 0 and state.version - newest < checkpoint_schedule.MIN_COMMITS
 
 
-def _let_others() -> None:
-    """Wait for longer than most commits to a local disk take, so that these meet one piece each."""
+def _yield_to_commits() -> None:
+    """Wait for longer than most commits to a local disk take.
+
+    So each commit waits for at most one step of a checkpoint.
+    """
     time.sleep(PAUSE_SECONDS)
 
 
 CHECKPOINTER = BackgroundCheckpointer()
-"""The process's own."""
+"""The one of this process."""

@@ -1,10 +1,10 @@
-"""What a process remembers of a log, held to the log as it is loaded now.
+"""Compare the state that a process has cached with the log that it loads now.
 
 The rule (docs/commit-protocol.md, Lost commits): the last commit of a state that a process has
 loaded is a fact about the log. If the log has another write at this version, the commit was lost
-and another was put in its place. The log is another one, and the state says nothing of it, only if
-it has another topic id and no write in common: its folder was deleted and made again by hand. A
-topic that was deleted and made again by klog stays in its log, with all its writes.
+and another was put in its place. The log is another one, and the state says nothing about it, only
+if it has another topic id and no write in common: its folder was deleted and created again by hand.
+If klog deletes a topic and creates it again, the topic stays in its log with all its writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from klog.connector.commit_log.topic_state import TopicState
 
 
 def is_of_another_log(known: TopicState, state: TopicState) -> bool:
-    """Return whether a log that has commits is not the one of the known state."""
+    """Return whether a log that has commits is not the one of the known state.
+
+    Args:
+        known: The state that the process has loaded before.
+        state: The state of the log now.
+    """
     if state.version < 0 or known.version < 0:
         return False
     if known.topic_id and known.topic_id == state.topic_id:
@@ -24,9 +29,17 @@ def is_of_another_log(known: TopicState, state: TopicState) -> bool:
 
 
 def check_not_replaced(paths: TopicPaths, known: TopicState, state: TopicState) -> None:
-    """Raise `ForkedCommitError` where a log lacks the last commit of a known state of it.
+    """Refuse a log that lacks the last commit of a known state.
 
-    The log has reached that version; where it no longer remembers the write, nothing can be said.
+    A log that no longer remembers the write is not refused.
+
+    Args:
+        paths: The paths of the log.
+        known: The state that the process has loaded before.
+        state: The state of the log now, at or above that version.
+
+    Raises:
+        ForkedCommitError: Another commit is in the place of the known one.
     """
     version = known.version
     if version < 0 or state.writes.get(known.last_write_id) == version:

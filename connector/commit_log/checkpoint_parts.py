@@ -1,15 +1,16 @@
-"""Which segments of a large state stand in which part of its checkpoints.
+"""Which segments of a large state are in which part of its checkpoints.
 
-The rule: a part has the segments that were added by the commits of a range of versions. No commit
-adds to an older range, so a part only ever loses segments: it holds for a later state if that has
-as many of the range as the part has, and then it is named again and not written again. Segments of
-the latest versions stand in the checkpoint itself, until they are enough for a part.
+The rule: a part has the segments that the commits of a range of versions added. No commit adds to
+an older range, so a part only ever loses segments. It is valid for a later state if the state has
+as many segments of the range as the part; then the checkpoint names it and it is not written again.
+Segments of the latest versions are in the checkpoint itself until they are enough for a part.
 
-When a part may go: a boundary says by its content on which checkpoint it rests. Who cleans behind
-the boundary deletes parts that neither that checkpoint names nor any that is listed after the
-boundary was made, and none that was written above the boundary. So a part is certain to stay if it
-was written above the newest boundary, or its checkpoint names it: others are not named again, and a
-checkpoint that names one carries no boundary (`cleaning.py`).
+When a part may be deleted: the file of the last expired version names the checkpoint that it
+depends on. Log expiration deletes parts that neither this checkpoint names nor any checkpoint that
+is listed after the file was created, and no part that was written above that version. So a part is
+certain to stay if it was written above the last expired version, or if that checkpoint names it. No
+other part is named again, and no version expires on a checkpoint that names one
+(`commit_expiration.py`).
 """
 
 from __future__ import annotations
@@ -31,14 +32,17 @@ from klog.connector.commit_log.commit_log_paths import (
 from klog.connector.commit_log.live_segments import VERSION_COLUMN
 
 PART_ROWS = 50_000
-"""A part has about so many segments, 3 MB; a state of twice as many has no parts."""
+"""A part has about so many segments, 3 MB; a state of up to twice as many has no parts."""
 
 Versions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part's file, and how many segments it has of the versions from `first` to before `end`."""
+    """The file of a part, and the segments in it.
+
+    It has `rows` segments, which commits from `start_version` to before `end_version` added.
+    """
 
     name: CheckpointName
     start_version: int
@@ -46,7 +50,7 @@ class Part:
     rows: int
 
     def to_json(self) -> dict[str, Any]:
-        """Give what a checkpoint says of its part."""
+        """Return the entry of this part in a checkpoint's metadata."""
         return {
             "file": str(self.name),
             "first": self.start_version,
@@ -55,63 +59,88 @@ class Part:
         }
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Part:
-        """Read what a checkpoint says; `ValueError`, `KeyError` or `TypeError` if it is nothing."""
-        name = parse_checkpoint_name(said["file"])
-        first, end, rows = (said[key] for key in ("first", "end", "rows"))
+    def from_json(cls, fields: Mapping[str, Any]) -> Part:
+        """Parse the entry of a part in a checkpoint's metadata.
+
+        Args:
+            fields: The entry, whose values may be anything.
+
+        Raises:
+            ValueError: A value is out of range.
+            KeyError: A field is missing.
+            TypeError: A value has another type.
+        """
+        name = parse_checkpoint_name(fields["file"])
+        first, end, rows = (fields[key] for key in ("first", "end", "rows"))
         if name is None or not 0 <= first < end <= MAX_VERSION + 1 or rows < 0:
-            raise ValueError(f"{dict(said)} is no part")
+            raise ValueError(f"{dict(fields)} is not a part")
         return cls(name, first, end, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """Parts that are there and still hold, and ranges of versions that need new ones."""
+    """Parts that are on the store and still valid, and ranges of versions that need new ones."""
 
     kept_parts: tuple[Part, ...] = ()
     new_ranges: tuple[tuple[int, int], ...] = ()
 
 
 def plan_parts(rows: pa.Table, known: Sequence[Part], may_keep: Callable[[Part], bool]) -> PartPlan:
-    """Choose the parts of a state; `known` are those of an earlier checkpoint, in order.
+    """Choose the parts of a state's checkpoint.
 
-    A part that has become small is written again, together with what lies beside it.
+    A part that has become small is written again, together with the segments next to it.
+
+    Args:
+        rows: The live segments, with the version that added each.
+        known: The parts of an earlier checkpoint, in order of version.
+        may_keep: Returns whether a part is certain to stay on the store.
     """
     if len(rows) <= 2 * PART_ROWS:
         return PartPlan()
     versions: Versions = np.sort(rows[VERSION_COLUMN].to_numpy())
     small = max(1, PART_ROWS // 4)
-    kept = tuple(
+    kept_parts = tuple(
         part
         for part in known
         if part.rows >= small and _count(versions, part) == part.rows and may_keep(part)
     )
-    wanted: list[tuple[int, int]] = []
+    new_ranges: list[tuple[int, int]] = []
     begin = 0
-    for part in kept:
-        wanted += _ranges(versions, begin, part.start_version, small)
+    for part in kept_parts:
+        new_ranges += _ranges(versions, begin, part.start_version, small)
         begin = part.end_version
-    # What is left over at the end is too little for a part, and stays in the checkpoint.
-    wanted += _ranges(versions, begin, int(versions[-1]) + 1, PART_ROWS)
-    return PartPlan(kept, tuple(wanted))
+    # The last segments are too few for a part, and stay in the checkpoint.
+    new_ranges += _ranges(versions, begin, int(versions[-1]) + 1, PART_ROWS)
+    return PartPlan(kept_parts, tuple(new_ranges))
 
 
 def rows_in_range(rows: pa.Table, first: int, end: int) -> pa.Table:
-    """Give the segments that commits from `first` to before `end` added."""
+    """Return the segments that commits of a range of versions added.
+
+    Args:
+        rows: The segments, with the version that added each.
+        first: The first version.
+        end: The version after the last one.
+    """
     versions = rows[VERSION_COLUMN]
-    among = pc.and_(pc.greater_equal(versions, first), pc.less(versions, end))
-    return rows.filter(among)
+    is_in_range = pc.and_(pc.greater_equal(versions, first), pc.less(versions, end))
+    return rows.filter(is_in_range)
 
 
 def rows_outside_parts(rows: pa.Table, parts: Sequence[Part]) -> pa.Table:
-    """Give the segments that no part has."""
+    """Return the segments that are in no part.
+
+    Args:
+        rows: The segments, with the version that added each.
+        parts: The parts.
+    """
     if not parts:
         return rows
     versions = rows[VERSION_COLUMN].to_numpy()
-    without = np.ones(len(rows), np.bool_)
+    is_outside = np.ones(len(rows), np.bool_)
     for part in parts:
-        without &= (versions < part.start_version) | (versions >= part.end_version)
-    return rows.filter(pa.array(without))
+        is_outside &= (versions < part.start_version) | (versions >= part.end_version)
+    return rows.filter(pa.array(is_outside))
 
 
 def _count(versions: Versions, part: Part) -> int:
@@ -119,16 +148,16 @@ def _count(versions: Versions, part: Part) -> int:
     return int(end - first)
 
 
-def _ranges(versions: Versions, begin: int, end: int, least: int) -> list[tuple[int, int]]:
-    """Cut versions from `begin` to before `end` so that each range has enough segments.
+def _ranges(versions: Versions, begin: int, end: int, min_rows: int) -> list[tuple[int, int]]:
+    """Split versions from `begin` to before `end` so that each range has enough segments.
 
-    At the end fewer than `least` have no range.
+    The last segments have no range if they are fewer than `min_rows`.
     """
-    at, behind = (int(one) for one in np.searchsorted(versions, [begin, end]))
-    found = []
-    while behind - at >= least:
-        # A commit is never parted: its last segment ends the range.
-        last = int(versions[min(at + PART_ROWS, behind) - 1])
-        found.append((begin, last + 1))
-        begin, at = last + 1, int(np.searchsorted(versions, last + 1))
-    return found
+    row, end_row = (int(position) for position in np.searchsorted(versions, [begin, end]))
+    ranges = []
+    while end_row - row >= min_rows:
+        # A commit is never split: its last segment ends the range.
+        last = int(versions[min(row + PART_ROWS, end_row) - 1])
+        ranges.append((begin, last + 1))
+        begin, row = last + 1, int(np.searchsorted(versions, last + 1))
+    return ranges

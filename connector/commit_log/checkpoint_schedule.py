@@ -6,11 +6,15 @@ from klog.connector.commit_log.topic_state import TopicState
 
 MIN_COMMITS = 100
 TAIL_SHARE = 10
-"""A tail of one part in so many of a checkpoint's size is too long."""
+"""A tail is too long if so many times its size is the size of the checkpoint."""
 
 
 def is_checkpoint_due(state: TopicState) -> bool:
-    """Tell whether the tail that led to a state has become too long."""
+    """Return whether the tail of commits after the newest checkpoint has become too long.
+
+    Args:
+        state: The state, which knows the newest checkpoint and the size of the tail.
+    """
     newest = state.checkpoint
     version, size_bytes = (-1, 0) if newest is None else (newest.version, newest.size_bytes)
     return state.version - version >= MIN_COMMITS and state.tail_bytes * TAIL_SHARE >= size_bytes

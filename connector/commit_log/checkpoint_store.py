@@ -18,27 +18,48 @@ from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
 
 
 def retained_parts(log: CommitLog) -> Callable[[Part], bool]:
-    """Give what tells whether a part is there to stay (see `checkpoint_parts.py`)."""
-    boundary, resting = read_last_expiration(log)
-    found = None if resting is None else read_checkpoint_parts(log, resting)
-    named = {part.name for part in found or ()}
-    return lambda part: part.name.version > boundary or part.name in named
+    """Return a predicate that says whether a part is certain to stay (see `checkpoint_parts.py`).
+
+    Args:
+        log: The log of the topic.
+    """
+    last_expired, checkpoint = read_last_expiration(log)
+    parts = None if checkpoint is None else read_checkpoint_parts(log, checkpoint)
+    retained = {part.name for part in parts or ()}
+    return lambda part: part.name.version > last_expired or part.name in retained
 
 
 def read_last_expiration(log: CommitLog) -> tuple[int, CheckpointName | None]:
-    """Give the boundary and the checkpoint that it rests on, which is its content."""
+    """Read the last expired version and the checkpoint that its file names.
+
+    Args:
+        log: The log of the topic.
+
+    Returns:
+        The version, -1 if none has expired, and the checkpoint, None if the file names none.
+
+    Raises:
+        KlogError: The file is listed and cannot be read.
+    """
     for _ in range(MAX_LOADS):
-        boundary = log.last_expired_version()
-        if boundary < 0:
-            return boundary, None
-        with suppress(FileNotFoundError):  # A higher one has taken its place.
-            content = log.store.read(log.paths.expiration(boundary), MAX_SMALL_FILE_BYTES)
-            return boundary, parse_checkpoint_name(content.decode(errors="replace"))
-    raise KlogError(f"{log.paths.expirations}: the boundary is listed and cannot be read")
+        version = log.last_expired_version()
+        if version < 0:
+            return version, None
+        with suppress(FileNotFoundError):  # A higher version has replaced it.
+            content = log.store.read(log.paths.expiration(version), MAX_SMALL_FILE_BYTES)
+            return version, parse_checkpoint_name(content.decode(errors="replace"))
+    raise KlogError(
+        f"{log.paths.expirations}: the last expired version is listed and cannot be read. Check "
+        "the store, then try again"
+    )
 
 
 def list_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
-    """Give the checkpoints whose own file is whole, and their parts, newest first."""
+    """Yield the checkpoints whose own file is intact, with their parts, newest first.
+
+    Args:
+        log: The log of the topic.
+    """
     names = filter(None, map(parse_checkpoint_name, log.names(log.paths.checkpoints)))
     for name in sorted(names, reverse=True):
         parts = read_checkpoint_parts(log, name)
@@ -47,7 +68,18 @@ def list_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Par
 
 
 def read_checkpoint_parts(log: CommitLog, name: CheckpointName) -> tuple[Part, ...] | None:
-    """Read which parts a checkpoint has; None if it is not there or not whole."""
+    """Read the names of a checkpoint's parts.
+
+    Args:
+        log: The log of the topic.
+        name: The checkpoint.
+
+    Returns:
+        The parts; None if the checkpoint is missing or damaged.
+
+    Raises:
+        UnsupportedFormatError: The checkpoint needs a newer klog, or is not a checkpoint.
+    """
     try:
         data = read_named(log.store, log.paths.checkpoint(name), name)
     except (FileNotFoundError, InvalidFileError):
@@ -63,13 +95,17 @@ def read_checkpoint_parts(log: CommitLog, name: CheckpointName) -> tuple[Part, .
 
 
 def complete_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
-    """Give the checkpoints that can be read with all their parts, newest first."""
+    """Yield the checkpoints whose parts are all intact, with their parts, newest first.
+
+    Args:
+        log: The log of the topic.
+    """
     for name, parts in list_checkpoints(log):
-        if all(_is_whole_part(log, part) for part in parts):
+        if all(_is_intact_part(log, part) for part in parts):
             yield name, parts
 
 
-def _is_whole_part(log: CommitLog, part: Part) -> bool:
+def _is_intact_part(log: CommitLog, part: Part) -> bool:
     try:
         return state_checkpoint.is_intact(part.name, log.read_part(part.name))
     except FileNotFoundError:

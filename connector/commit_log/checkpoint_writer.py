@@ -23,40 +23,52 @@ from klog.errors import KlogError
 def write_checkpoint(
     log: CommitLog, state: TopicState, pause: state_checkpoint.Pause = lambda: None
 ) -> CheckpointName:
-    """Put a state's checkpoint on the store, beside the commits and never in their way.
+    """Write a state's checkpoint to the store.
 
-    The state is one that a commit of the caller's own ended: where that of another ended it, a loss
-    of power may undo the commit and leave its checkpoint.
-    Of a large state only the parts are written that have changed, and they before what names them.
-    `pause` is as of `checkpoint.encode`.
+    Of a large state only the parts that have changed are written, before the checkpoint that names
+    them.
+
+    Args:
+        log: The log of the topic.
+        state: The state after a commit of this process. After another's commit, a loss of power may
+            undo the commit and leave its checkpoint.
+        pause: Called between steps that hold Python's lock, as in `encode_checkpoint`.
+
+    Returns:
+        The name of the checkpoint.
+
+    Raises:
+        KlogError: A file would be larger than readers accept, or the store does not say whether a
+            part was written.
     """
     rows = state.live.rows()
     parts: list[Part] = []
     if len(rows) > 2 * checkpoint_parts.PART_ROWS:
         known = _known_parts(log, state)
         pause()
-        cut = checkpoint_parts.plan_parts(rows, known, retained_parts(log))
-        parts += cut.kept_parts
-        for first, end in cut.new_ranges:
-            wanted = checkpoint_parts.rows_in_range(rows, first, end)
-            name, data = state_checkpoint.encode_part(wanted, state.version)
-            _check_written(log, name)
+        plan = checkpoint_parts.plan_parts(rows, known, retained_parts(log))
+        parts += plan.kept_parts
+        for first, end in plan.new_ranges:
+            part_rows = checkpoint_parts.rows_in_range(rows, first, end)
+            name, data = state_checkpoint.encode_part(part_rows, state.version)
+            _check_size(log, name)
             pause()
             _put_part(log, name, data)
-            parts.append(Part(name, first, end, len(wanted)))
+            parts.append(Part(name, first, end, len(part_rows)))
     name, data = state_checkpoint.encode_checkpoint(
         state, sorted(parts, key=lambda part: part.start_version), pause
     )
     pause()
-    _check_written(log, name)
-    state_checkpoint.read_parts(data)  # What no reader would take, once it is there ends the topic.
-    # The name is of the content: who finds it there finds the same bytes.
+    _check_size(log, name)
+    # Before it is written: a checkpoint that no reader accepts would make the topic unreadable.
+    state_checkpoint.read_parts(data)
+    # The name depends on the content: if the file exists, it has the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name
 
 
-def _check_written(log: CommitLog, name: CheckpointName) -> None:
-    """Raise `KlogError` for a file that is larger than readers take."""
+def _check_size(log: CommitLog, name: CheckpointName) -> None:
+    """Refuse to write a file that is larger than readers accept."""
     if name.size_bytes > MAX_TABLE_BYTES:
         raise KlogError(
             f"{log.paths.directory}: a checkpoint's file would have {name.size_bytes} bytes, at "
@@ -66,17 +78,17 @@ def _check_written(log: CommitLog, name: CheckpointName) -> None:
 
 
 def _known_parts(log: CommitLog, state: TopicState) -> list[Part]:
-    """Give the parts of an earlier checkpoint that are on the store.
+    """Return the parts of an earlier checkpoint that are on the store.
 
-    It is the one that the state comes from, which was read whole, or else the newest.
+    It is the checkpoint that the state was loaded from, or else the newest one.
     """
     name = state.checkpoint
     parts = None if name is None else read_checkpoint_parts(log, name)
     if parts is None:
         older = (parts for name, parts in list_checkpoints(log) if name.version <= state.version)
         parts = next(older, ())
-    there = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
-    return [one for one in parts if there.get(str(one.name)) == one.name.size_bytes]
+    sizes = {entry.name: entry.size_bytes for entry in log.entries(log.paths.parts)}
+    return [part for part in parts if sizes.get(str(part.name)) == part.name.size_bytes]
 
 
 def _put_part(log: CommitLog, name: CheckpointName, data: bytes) -> None:

@@ -61,7 +61,7 @@ def no_read_back(patch: pytest.MonkeyPatch) -> None:
     # Nets which would catch most of it: a state without writes has no last one, and the same files
     # are refused.
     patch.setattr(StateReplayer, "_assert_previous", lambda folding, commit: None)
-    patch.setattr(append_commit, "_not_there", lambda state, staged: None)
+    patch.setattr(append_commit, "_check_not_committed", lambda state, staged: None)
     patch.setattr(
         LiveSegments,
         "live_files_among",
@@ -165,7 +165,7 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
     def progress(state: TopicState, writer: append_commit.Writer) -> Any:
         return WriterTransaction(writer.name, writer.batch_id, writer.query_id, writer.run_id)
 
-    patch.setattr(append_commit, "_progress", progress)
+    patch.setattr(append_commit, "_next_transaction", progress)
 
 
 def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 def partitions_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Append what was spread over fewer partitions than there are now."""
-    patch.setattr(append_commit, "_same_partitions", lambda state, partitions: None)
+    patch.setattr(append_commit, "_check_partitions", lambda state, partitions: None)
 
 
 def topic_id_not_looked_at(patch: pytest.MonkeyPatch) -> None:

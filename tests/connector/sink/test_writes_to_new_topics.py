@@ -70,7 +70,7 @@ def test_two_first_writes_share_the_topic_that_one_creates(tmp_path: Path) -> No
     ("partitions", "config", "message"),
     [
         (3, {}, "3 partitions now, rows were spread over 1"),
-        (1, {"cleanup.policy": "compact"}, "with configs that this write did not go by"),
+        (1, {"cleanup.policy": "compact"}, "with configs that this write did not use"),
     ],
 )
 def test_topic_created_otherwise_meanwhile_is_a_conflict(
