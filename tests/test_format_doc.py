@@ -37,7 +37,7 @@ from klog.logformat.internal_topics.internal_records import (
 from klog.logformat.producers import producer_snapshot as snapshot
 from klog.logformat.producers import transaction_outcomes as txn
 from klog.logformat.producers.control_records import COMMIT
-from tests.logformat.reference_decoder import by_hand, by_klog
+from tests.logformat.reference_decoder import by_hand, decode_with_klog
 from tests.support.batch_bytes import Record, varint
 from tests.support.project import PROJECT
 
@@ -89,11 +89,11 @@ def batch() -> None:
         Record(102, 900, b"k3", None),
         Record(103, 1600, b"", b""),
     ]
-    assert by_klog(whole("batch")) == by_hand(whole("batch")) == expected
+    assert decode_with_klog(whole("batch")) == by_hand(whole("batch")) == expected
 
 
 def horizon() -> None:
-    assert by_klog(whole("horizon")) == [
+    assert decode_with_klog(whole("horizon")) == [
         Record(20, 1000, b"k1", None),
         Record(21, 2000, b"k2", b"v"),
     ]
@@ -102,7 +102,7 @@ def horizon() -> None:
 def empty() -> None:
     data, batches = scanned("empty")
     assert len(data) == 61
-    assert by_klog(data) == []
+    assert decode_with_klog(data) == []
     assert batches.next_offsets.tolist() == [15]
 
 
@@ -113,7 +113,7 @@ def marker() -> None:
 
 
 def lz4() -> None:
-    assert by_klog(whole("lz4")) == THREE
+    assert decode_with_klog(whole("lz4")) == THREE
 
 
 def directory() -> None:
@@ -128,7 +128,7 @@ def directory() -> None:
         for start, end in zip(
             batches.starts[~out].tolist(), batches.ends[~out].tolist(), strict=True
         )
-        for one in by_klog(data[start:end])
+        for one in decode_with_klog(data[start:end])
     ]
     assert open_from == 10
     assert [offset for offset in kept if offset < open_from] == [0, 1, 3, 4, 8]

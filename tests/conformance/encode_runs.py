@@ -36,8 +36,8 @@ from klog.logformat.producers import control_batches
 from klog.logformat.producers.control_batches import AppendInfo
 from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.producers.transaction_outcomes import transaction_markers
-from tests.logformat.reference_decoder import ALL, by_klog, records
-from tests.logformat.written_rows import columns
+from tests.logformat.reference_decoder import ALL, decode_with_klog, to_records
+from tests.logformat.written_rows import to_columns
 from tests.support.batch_bytes import Record, batch, varint
 
 Row = tuple[Any, ...]
@@ -48,7 +48,7 @@ def write(
     rows: Sequence[Row], form: Form_, base: int | None = None, delta: int | None = None
 ) -> bytes:
     """Encode rows as one batch; by loops it is the same one, where it is that of its rows."""
-    given, of_form = columns([Record(*row) for row in rows], gaps=True), BatchAttributes(**form)
+    given, of_form = to_columns([Record(*row) for row in rows], gaps=True), BatchAttributes(**form)
     made = encode_batch(given, of_form, base, delta)
     if base is None and delta is None:
         limited = replace(of_form, batch_bytes=batch_size_bytes(given, of_form))
@@ -111,7 +111,10 @@ def _tell(data: bytes, names: str) -> tuple[Any, ...]:
 
 def counts(rows: Sequence[Row], batch_bytes: int) -> list[int]:
     """Encode rows with a limit, and give the records of each batch, which are the same by loops."""
-    given, form = columns([Record(*row) for row in rows]), BatchAttributes(batch_bytes=batch_bytes)
+    given, form = (
+        to_columns([Record(*row) for row in rows]),
+        BatchAttributes(batch_bytes=batch_bytes),
+    )
     found = list(encode_batches(given, form))
     assert list(encode_batches(given, form, encode_kernels)) == found
     return [int.from_bytes(one[57:61], "big") for one in found]
@@ -122,21 +125,21 @@ def round_trip(rows: Sequence[Row], form: Form_) -> list[Row]:
     data = write(rows, form)
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
-    whole = records(decode_records(data, batches, ALL))
-    single = [one for part in decode_parts(data, batches, ALL, 1, 1) for one in records(part)]
+    whole = to_records(decode_records(data, batches, ALL))
+    single = [one for part in decode_parts(data, batches, ALL, 1, 1) for one in to_records(part)]
     assert whole == single
     return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in whole]
 
 
 def size_difference(rows: Sequence[Row]) -> int:
     """Give the bytes that the size told before lacks of the bytes written."""
-    whole = columns([Record(*row) for row in rows])
+    whole = to_columns([Record(*row) for row in rows])
     return len(encode_batch(whole, BatchAttributes())) - batch_size_bytes(whole, BatchAttributes())
 
 
 def record_sizes(rows: Sequence[Row]) -> list[int]:
     """Give the bytes that each record takes in one batch."""
-    rows_of = measure_records(columns([Record(*row) for row in rows]), 0, len(rows))
+    rows_of = measure_records(to_columns([Record(*row) for row in rows]), 0, len(rows))
     base = int(rows_of.offsets[0])
     sizes: list[int] = lay_out_batch(
         rows_of, 0, len(rows), int(rows_of.timestamps[0]), base
@@ -158,9 +161,9 @@ def restamped(
 
 def recoded(rows: Sequence[Row], form: Form_, codec: int) -> tuple[int, list[Row]]:
     """Read a batch and write its records with another codec: (codec, rows)."""
-    plain = by_klog(write(rows, form))
-    data = encode_batch(columns(plain), BatchAttributes(codec=codec))
-    back = [(one.offset, one.timestamp, one.key, one.value) for one in by_klog(data)]
+    plain = decode_with_klog(write(rows, form))
+    data = encode_batch(to_columns(plain), BatchAttributes(codec=codec))
+    back = [(one.offset, one.timestamp, one.key, one.value) for one in decode_with_klog(data)]
     return int(scan_batches(data, 0, len(data)).attributes[0]) & v2.CODEC_MASK, back
 
 
@@ -168,7 +171,7 @@ def marker_read(kind: int, coordinator_epoch: int) -> tuple[Any, ...]:
     """Write a transaction marker and read it: (markers found, attributes, coordinator epoch)."""
     data = control_batches.end_transaction(AppendInfo(0, 1000, 0), kind, 10, 3, coordinator_epoch)
     batches = scan_batches(data, 0, len(data))
-    (record,) = by_klog(data)
+    (record,) = decode_with_klog(data)
     assert record.value is not None
     found = transaction_markers(data, batches)
     return found, int(batches.attributes[0]), struct.unpack(">hi", record.value)[1]
@@ -176,13 +179,13 @@ def marker_read(kind: int, coordinator_epoch: int) -> tuple[Any, ...]:
 
 def control_value(name: str, at: tuple[int, int, int], *fields: Any) -> str:
     """Make a control batch and give the value of its record, in hex."""
-    (record,) = by_klog(bytes.fromhex(written_control(name, at, *fields)))
+    (record,) = decode_with_klog(bytes.fromhex(written_control(name, at, *fields)))
     return (record.value or b"").hex()
 
 
 def read(data: bytes) -> list[int]:
     """Check and decode batches; give the offsets."""
-    return [one.offset for one in by_klog(data)]
+    return [one.offset for one in decode_with_klog(data)]
 
 
 def read_unchecked(data: bytes) -> list[int]:

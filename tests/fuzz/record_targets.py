@@ -25,8 +25,8 @@ from klog.logformat.compiled import encode_kernels, legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.fuzz.seal import sealed_log
 from tests.logformat.legacy_logs import LEGACY_CODECS, rows, wrapped_by_hand
-from tests.logformat.reference_decoder import ALL, by_hand, records
-from tests.logformat.written_rows import columns
+from tests.logformat.reference_decoder import ALL, by_hand, to_records
+from tests.logformat.written_rows import to_columns
 from tests.support import batch_bytes, legacy_bytes
 
 _WRAP = 1 << 64
@@ -48,7 +48,7 @@ def _decode(data: bytes) -> None:
     with named(batches):
         check_batch_crcs(data, batches)
         for part in decode_records.decode_parts(data, batches, ALL):
-            assert len(records(part)) == len(part.offset)
+            assert len(to_records(part)) == len(part.offset)
             rows += len(part.offset)
             assert (np.diff(part.offset, prepend=last) > 0).all(), "offsets do not rise"
             last = int(part.offset[-1]) if len(part.offset) else last
@@ -122,7 +122,7 @@ def _decoded(one: bytes) -> list[batch_bytes.Record] | None:
     try:
         batches = scan_batches(one, 0, len(one))
         check_batch_crcs(one, batches)
-        return records(decode_records.decode_records(one, batches, ALL))
+        return to_records(decode_records.decode_records(one, batches, ALL))
     except CorruptRecordError:
         return None
 
@@ -195,7 +195,7 @@ def encoded(data: bytes) -> None:
             append_time_ms=777 if data[1] & 1 else None,
             delete_horizon_ms=1 << 40 if data[1] & 2 else None,
         )
-        given = columns(made, gaps=bool(data[1] & 4))
+        given = to_columns(made, gaps=bool(data[1] & 4))
         written = b"".join(write(given, form))
         assert b"".join(write(given, form, encode_kernels)) == written, CODEC_NAMES[each]
         expected = [

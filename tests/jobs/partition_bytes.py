@@ -12,7 +12,7 @@ from klog.jobs import verify
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.rewrite_offsets import BatchRun, shift_offsets
 from tests.logformat.cleaning.cleaning_rounds import scan
-from tests.logformat.reference_decoder import by_klog
+from tests.logformat.reference_decoder import decode_with_klog
 from tests.support.batch_bytes import Record
 
 
@@ -48,7 +48,7 @@ def records(path: Path, partition: int = 0, topic: str = "t") -> list[Record]:
         batches = scan(segment)
         for start, end, header in zip(batches.starts, batches.ends, batches.headers, strict=True):
             if not int(header["attributes"]) & v2.CONTROL and header["count"]:
-                found += by_klog(segment[start:end])
+                found += decode_with_klog(segment[start:end])
     return found
 
 

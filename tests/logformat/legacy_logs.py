@@ -37,7 +37,7 @@ LEGACY_CODECS = (GZIP, SNAPPY, LZ4)
 Entry = tuple[bytes, list[Seen]]
 
 
-def by_klog(data: bytes) -> list[Seen]:
+def decode_with_klog(data: bytes) -> list[Seen]:
     """Scan, check and decode everything in `data`; with kernels it is the same."""
     batches = scan_batches(data, 0, len(data))
     assert int(batches.ends[-1]) == len(data)

@@ -15,15 +15,15 @@ from tests.support.batch_bytes import HEADER_BYTES, LOG_APPEND_TIME, Record
 ALL = ("timestamp_ms", "timestamp_type", "key", "value", "headers")
 
 
-def by_klog(data: bytes) -> list[Record]:
+def decode_with_klog(data: bytes) -> list[Record]:
     """Scan, check and decode everything in `data`."""
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
     assert len(batches), "nothing to decode"
-    return records(decode_records(data, batches, ALL))
+    return to_records(decode_records(data, batches, ALL))
 
 
-def records(columns: RecordColumns) -> list[Record]:
+def to_records(columns: RecordColumns) -> list[Record]:
     """Make records of columns."""
     assert columns.timestamp_ms is not None
     assert columns.key is not None

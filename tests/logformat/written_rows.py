@@ -14,7 +14,7 @@ from klog.logformat.batches.records_to_write import Records
 from tests.support.batch_bytes import Record
 
 
-def columns(rows: Sequence[Record], *, gaps: bool = False) -> Records:
+def to_columns(rows: Sequence[Record], *, gaps: bool = False) -> Records:
     """Make Arrow columns of rows; with `gaps` every offset is given, else the first only."""
     offsets = np.array([row.offset for row in rows], np.int64)
     headers = None
@@ -35,4 +35,4 @@ def one(
     form: BatchAttributes, *rows: Record, base: int | None = None, delta: int | None = None
 ) -> bytes:
     """Encode rows, whose offsets may have gaps, as one batch."""
-    return encode_batch(columns(rows, gaps=True), form, base, delta)
+    return encode_batch(to_columns(rows, gaps=True), form, base, delta)

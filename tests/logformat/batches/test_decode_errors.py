@@ -12,7 +12,7 @@ from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
 from tests.logformat.golden_vectors import BATCHES, COMPRESSED
-from tests.logformat.reference_decoder import ALL, by_hand, by_klog, records
+from tests.logformat.reference_decoder import ALL, by_hand, decode_with_klog, to_records
 from tests.support.batch_bytes import (
     CODECS,
     HEADER_BYTES,
@@ -82,10 +82,10 @@ def test_a_batch_must_hold_what_it_says(
     before = plain(0)
     data = before + made + plain(1 << 40)
     if reason is None:
-        assert [one.offset for one in by_klog(data)] == [0, 10, 1 << 40]
+        assert [one.offset for one in decode_with_klog(data)] == [0, 10, 1 << 40]
         return
     with pytest.raises(CorruptRecordError, match=reason) as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(before)
 
 
@@ -93,7 +93,9 @@ def test_a_batch_must_hold_what_it_says(
 def test_a_length_that_does_not_end_is_refused(codec: int) -> None:
     payload = compress(codec, b"\xff" * 9)
     with pytest.raises(CorruptRecordError, match="varint"):
-        by_klog(plain(0) + batch(base_offset=1, count=1, payload=payload, attributes=codec))
+        decode_with_klog(
+            plain(0) + batch(base_offset=1, count=1, payload=payload, attributes=codec)
+        )
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -101,7 +103,7 @@ def test_a_length_that_does_not_end_names_its_batch(codec: int) -> None:
     # `decode`: raises with the position of the batch in `data`.
     payload, before = compress(codec, b"\xff" * 9), plain(0)
     with pytest.raises(CorruptRecordError, match="varint") as caught:
-        by_klog(before + batch(base_offset=1, count=1, payload=payload, attributes=codec))
+        decode_with_klog(before + batch(base_offset=1, count=1, payload=payload, attributes=codec))
     assert caught.value.position == len(before)
 
 
@@ -110,14 +112,14 @@ def test_a_last_record_longer_than_the_last_batch(length: int) -> None:
     # docs/format.md, 3: a record ends where its length says.
     data = batch([Record(0, 0)], payload=varint(length) + BODY)
     with pytest.raises(CorruptRecordError):
-        by_klog(data)
+        decode_with_klog(data)
 
 
 @pytest.mark.parametrize("length", [len(BODY) + 1, len(BODY) + 9, 8191, 1 << 20, (1 << 31) - 1])
 def test_a_last_record_longer_than_its_batch(length: int) -> None:
     data = batch([Record(0, 0)], payload=varint(length) + BODY)
     with pytest.raises(CorruptRecordError, match="do not fill") as caught:
-        by_klog(plain(0) + data[:7] + b"\1" + data[8:] + plain(2))
+        decode_with_klog(plain(0) + data[:7] + b"\1" + data[8:] + plain(2))
     assert caught.value.position == len(plain(0))
 
 
@@ -125,14 +127,14 @@ def test_a_last_record_longer_than_its_batch(length: int) -> None:
 def test_a_codec_that_does_not_exist(codec: int) -> None:
     data = plain(0) + batch([Record(1, 0)], attributes=codec)
     with pytest.raises(CorruptRecordError, match=f"codec {codec} does not exist") as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(plain(0))
 
 
 def test_any_negative_length_is_null() -> None:
     for number in (-1, -2, -300, -(1 << 31)):
         data = batch(payload=body(rest=varint(number) + varint(number) + b"\0"), count=1)
-        assert by_klog(data) == [Record(0, -1, None, None)]
+        assert decode_with_klog(data) == [Record(0, -1, None, None)]
 
 
 LAST = plain(1 << 50, [b"what lies behind must not matter"])
@@ -193,4 +195,4 @@ def _decode_or_refuse(data: bytes) -> None:
         assert array is not None
         array.validate(full=True)
     if not batches.attributes[0] & v2.CODEC_MASK:
-        assert records(found) == by_hand(data)
+        assert to_records(found) == by_hand(data)

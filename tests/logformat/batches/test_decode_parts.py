@@ -9,7 +9,7 @@ import pytest
 from klog.errors import CorruptRecordError
 from klog.logformat.batches.decode_records import decode_parts
 from klog.logformat.batches.scan_batches import scan_batches
-from tests.logformat.reference_decoder import ALL, records
+from tests.logformat.reference_decoder import ALL, to_records
 from tests.support.batch_bytes import CODECS, NONE, ZSTD, Record, batch, sealed
 
 SIZES = [10, 3000, 10, 10, 70000, 10, 200]
@@ -30,9 +30,9 @@ def test_parts_make_the_whole(codec: int, part_bytes: int) -> None:
     """However small a part is, no batch is lost, cut or told twice; a large one is a part alone."""
     data, rows = _log(codec, b"a")
     parts = list(decode_parts(data, scan_batches(data, 0, len(data)), ALL, part_bytes))
-    assert [row for part in parts for row in records(part)] == rows
+    assert [row for part in parts for row in to_records(part)] == rows
     for part in parts:
-        held = sum(len(row.value or b"") for row in records(part))
+        held = sum(len(row.value or b"") for row in to_records(part))
         assert len(part.offset) == 1 or held <= part_bytes * 1.25
 
 
@@ -43,8 +43,8 @@ def test_logs_decoded_in_turns_do_not_mix(codec: int) -> None:
     first = decode_parts(one, scan_batches(one, 0, len(one)), ALL, 100)
     second = decode_parts(two, scan_batches(two, 0, len(two)), ALL, 100)
     kept = list(zip_longest(first, second))
-    assert [row for part, _ in kept if part for row in records(part)] == ones
-    assert [row for _, part in kept if part for row in records(part)] == twos
+    assert [row for part, _ in kept if part for row in to_records(part)] == ones
+    assert [row for _, part in kept if part for row in to_records(part)] == twos
 
 
 def test_damage_behind_good_batches_is_found_at_its_place() -> None:

@@ -15,7 +15,7 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
 from tests.logformat.golden_vectors import BATCHES, COMPRESSED, DIRECTORY, THREE, Golden
-from tests.logformat.reference_decoder import ALL, by_hand, by_klog, records
+from tests.logformat.reference_decoder import ALL, by_hand, decode_with_klog, to_records
 from tests.support.batch_bytes import (
     CODECS,
     HEADER_BYTES,
@@ -73,7 +73,7 @@ def batches_of_records(draw: st.DrawFn) -> list[bytes]:
 
 @pytest.mark.parametrize("golden", WITH_RECORDS.values(), ids=WITH_RECORDS)
 def test_golden_records(golden: Golden) -> None:
-    assert by_klog(golden.data) == by_hand(golden.data) == golden.records
+    assert decode_with_klog(golden.data) == by_hand(golden.data) == golden.records
 
 
 @pytest.mark.parametrize("golden", WITH_RECORDS.values(), ids=WITH_RECORDS)
@@ -104,7 +104,7 @@ def test_golden_directory_records() -> None:
     data = b"".join(DIRECTORY)
     batches = scan_batches(data, 0, len(data))
     data_batches = batches.where((batches.attributes & v2.CONTROL) == 0)
-    assert records(decode_records(data, data_batches, ALL)) == [
+    assert to_records(decode_records(data, data_batches, ALL)) == [
         Record(0, 1000, b"a", b"1"),
         Record(1, 1001, b"b", b"2"),
         Record(2, 1002, b"c", b"3"),
@@ -118,7 +118,7 @@ def test_golden_directory_records() -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_golden_compressed(codec: int) -> None:
-    assert by_klog(COMPRESSED[codec]) == THREE
+    assert decode_with_klog(COMPRESSED[codec]) == THREE
 
 
 def test_timestamp_types() -> None:
@@ -147,7 +147,7 @@ def test_only_what_is_asked_for_is_decoded(name: str) -> None:
 def test_a_part_of_columns() -> None:
     data = BATCHES["nulls_and_headers"].data
     columns = decode_records(data, scan_batches(data, 0, len(data)), ALL)
-    assert records(columns.slice(1, 3)) == BATCHES["nulls_and_headers"].records[1:3]
+    assert to_records(columns.slice(1, 3)) == BATCHES["nulls_and_headers"].records[1:3]
     few = decode_records(data, scan_batches(data, 0, len(data)), ("key",)).slice(2, 4)
     assert few.offset.tolist() == [102, 103]
     assert few.value is None
@@ -157,7 +157,7 @@ def test_a_part_of_columns() -> None:
 @given(batches_of_records())
 def test_any_records_are_what_the_slow_reader_says(made: list[bytes]) -> None:
     data = b"".join(made)
-    assert by_klog(data) == by_hand(data)
+    assert decode_with_klog(data) == by_hand(data)
 
 
 @settings(max_examples=60)
@@ -169,7 +169,7 @@ def test_any_codec_gives_the_same_records(made: list[bytes], codecs: list[int]) 
         payload = compress(codec, one[HEADER_BYTES:])
         head = one[:8] + (49 + len(payload)).to_bytes(4, "big") + one[12:22]
         packed.append(sealed(head + bytes([one[22] | codec]) + one[23:HEADER_BYTES] + payload))
-    assert by_klog(b"".join(packed)) == by_hand(data)
+    assert decode_with_klog(b"".join(packed)) == by_hand(data)
 
 
 def test_long_values_at_every_change_of_size() -> None:
@@ -186,7 +186,7 @@ def test_long_values_at_every_change_of_size() -> None:
     ]
     made = [Record(i, i, b"k" * (i % 3), b"v" * size) for i, size in enumerate(sizes)]
     data = batch(made) + batch([Record(1000 + i, 0, one.value, b"k") for i, one in enumerate(made)])
-    assert by_klog(data) == by_hand(data)
+    assert decode_with_klog(data) == by_hand(data)
 
 
 def test_tiny_and_huge_batches_side_by_side() -> None:
@@ -202,7 +202,7 @@ def test_tiny_and_huge_batches_side_by_side() -> None:
         data.append((batch(made, attributes=codec), batch(made)))
         offset += count
     wanted = by_hand(b"".join(one for _, one in data))
-    assert by_klog(b"".join(one for one, _ in data)) == wanted, seed
+    assert decode_with_klog(b"".join(one for one, _ in data)) == wanted, seed
 
 
 @pytest.mark.parametrize("padding", [0, 1, 15, 16, 17, 300])
@@ -210,9 +210,9 @@ def test_what_lies_around_the_batches_does_not_matter(padding: int) -> None:
     one, two = plain(0, [b"a", b"b" * 200]), plain(2, [None, b""])
     data = b"\xff" * padding + one + two + b"\xff" * padding
     batches = scan_batches(data, padding, padding + len(one + two))
-    assert records(decode_records(data, batches, ALL)) == by_hand(one + two)
-    assert records(decode_records(data, batches.slice(1, 2), ALL)) == by_hand(two)
-    assert records(decode_records(data, batches.slice(0, 1), ALL)) == by_hand(one)
+    assert to_records(decode_records(data, batches, ALL)) == by_hand(one + two)
+    assert to_records(decode_records(data, batches.slice(1, 2), ALL)) == by_hand(two)
+    assert to_records(decode_records(data, batches.slice(0, 1), ALL)) == by_hand(one)
 
 
 def test_batches_may_be_left_out() -> None:
@@ -221,15 +221,15 @@ def test_batches_may_be_left_out() -> None:
     batches = scan_batches(data, 0, len(data))
     for mask in (batches.base_offsets % 2 == 0, batches.base_offsets > 9, batches.base_offsets < 3):
         kept = [one for one, keep in zip(made, mask.tolist(), strict=True) if keep]
-        assert records(decode_records(data, batches.where(mask), ALL)) == by_hand(b"".join(kept))
+        assert to_records(decode_records(data, batches.where(mask), ALL)) == by_hand(b"".join(kept))
 
 
 @pytest.mark.parametrize("name", ["emptied", "emptied_control"])
 def test_a_batch_without_records_gives_none(name: str) -> None:
     data = BATCHES[name].data
-    assert by_klog(data) == []
+    assert decode_with_klog(data) == []
     before, behind = plain(0), plain(50)
-    assert by_klog(before + data + behind) == by_hand(before + behind)
+    assert decode_with_klog(before + data + behind) == by_hand(before + behind)
 
 
 def test_no_batches_give_no_records() -> None:
@@ -240,16 +240,16 @@ def test_no_batches_give_no_records() -> None:
 def test_bytes_in_a_batch_of_no_records_are_not_looked_at() -> None:
     # docs/format.md, 2: what follows a count of 0 is not looked at.
     data = batch(base_offset=4, payload=b"\xff\xff\xff")
-    assert by_klog(data) == []
+    assert decode_with_klog(data) == []
 
 
 @pytest.mark.parametrize("attributes", [1, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize("payload", [b"", b"\xff\xff\xff"])
 def test_a_batch_of_no_records_is_not_decompressed(payload: bytes, attributes: int) -> None:
     empty = batch(base_offset=4, payload=payload, attributes=attributes)
-    assert by_klog(empty) == []
+    assert decode_with_klog(empty) == []
     before, behind = plain(0), plain(50)
-    assert by_klog(before + empty + behind) == by_hand(before + behind)
+    assert decode_with_klog(before + empty + behind) == by_hand(before + behind)
 
 
 def test_more_than_one_piece_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,8 @@ from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.codec_names import CODEC_NAMES
 from klog.logformat.producers.sequence_numbers import increment_sequence
 from tests.logformat.golden_vectors import BATCHES
-from tests.logformat.reference_decoder import by_klog
-from tests.logformat.written_rows import columns, one
+from tests.logformat.reference_decoder import decode_with_klog
+from tests.logformat.written_rows import one, to_columns
 from tests.support.batch_bytes import CODECS, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Record
 from tests.support.batch_bytes import batch as plain_batch
 
@@ -131,7 +131,7 @@ def test_equals_the_plain_encoder(
         patch.setattr(encode_records, "JOINED_BYTES", joined_bytes)
         made = list(
             encode_batches(
-                columns(given_rows), BatchAttributes(batch_bytes=batch_bytes, leader_epoch=0)
+                to_columns(given_rows), BatchAttributes(batch_bytes=batch_bytes, leader_epoch=0)
             )
         )
     assert b"".join(made) == b"".join(cut(given_rows, batch_bytes))
@@ -155,8 +155,8 @@ def test_a_batch_is_the_same_whatever_is_behind_it(codec: int, value_bytes: int)
     values = (bytes(value_bytes), b"x" * 50, b"y")
     found = [Record(offset, 0, None, value) for offset, value in enumerate(values)]
     form = BatchAttributes(batch_bytes=100, codec=codec)
-    (alone,) = encode_batches(columns(found[:1]), form)
-    assert next(encode_batches(columns(found), form)) == alone
+    (alone,) = encode_batches(to_columns(found[:1]), form)
+    assert next(encode_batches(to_columns(found), form)) == alone
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -164,7 +164,7 @@ def test_a_batch_is_the_same_whatever_is_behind_it(codec: int, value_bytes: int)
 def test_round_trip_of_slices_and_chunks(
     codec: int, found: list[Record], cuts: list[int], skip: int
 ) -> None:
-    whole = columns(found)
+    whole = to_columns(found)
     part = Records(
         timestamp_ms=chunked(whole.timestamp_ms, cuts)[skip:],
         key=whole.key[skip:],
@@ -173,7 +173,7 @@ def test_round_trip_of_slices_and_chunks(
         offset=int(whole.offset) + skip,
     )
     made = b"".join(encode_batches(part, BatchAttributes(batch_bytes=2000, codec=codec)))
-    assert (by_klog(made) if made else []) == found[skip:]
+    assert (decode_with_klog(made) if made else []) == found[skip:]
 
 
 @given(rows(), st.data())
@@ -185,8 +185,10 @@ def test_offsets_with_gaps(found: list[Record], data: st.DataObject) -> None:
         offset += data.draw(steps)
         gapped.append(Record(offset, row.timestamp, row.key, row.value, row.headers))
         offset += 1
-    made = b"".join(encode_batches(columns(gapped, gaps=True), BatchAttributes(batch_bytes=3000)))
-    assert (by_klog(made) if made else []) == gapped
+    made = b"".join(
+        encode_batches(to_columns(gapped, gaps=True), BatchAttributes(batch_bytes=3000))
+    )
+    assert (decode_with_klog(made) if made else []) == gapped
 
 
 def test_each_batch_is_ready_before_the_next_is_begun() -> None:
@@ -212,15 +214,15 @@ def test_a_null_list_hides_headers_that_lie_under_it() -> None:
     hidden = pa.ListArray.from_arrays(
         lists.offsets, lists.values, HEADERS_TYPE, mask=pa.array([True, False])
     )
-    plain = columns([Record(0, 1), Record(1, 2)])
+    plain = to_columns([Record(0, 1), Record(1, 2)])
     made = encode_batch(
         Records(plain.timestamp_ms, plain.key, plain.value, hidden), BatchAttributes()
     )
-    assert by_klog(made) == [Record(0, 1), Record(1, 2, headers=(("b", None),))]
+    assert decode_with_klog(made) == [Record(0, 1), Record(1, 2, headers=(("b", None),))]
 
 
 def test_a_column_of_headers_may_be_empty_of_them() -> None:
-    plain = columns([Record(0, 1), Record(1, 2)])
+    plain = to_columns([Record(0, 1), Record(1, 2)])
     for none in (pa.nulls(2, HEADERS_TYPE), pa.array([[], None], HEADERS_TYPE)):
         made = encode_batch(
             Records(plain.timestamp_ms, plain.key, plain.value, none), BatchAttributes()
@@ -232,9 +234,9 @@ def test_bytes_under_a_null_are_not_written() -> None:
     buffers = pa.array([b"abc", b"de"], pa.binary()).buffers()
     mask = pa.py_buffer(b"\x02")
     keys = pa.Array.from_buffers(pa.binary(), 2, [mask, *buffers[1:]])
-    plain = columns([Record(0, 1), Record(1, 2)])
+    plain = to_columns([Record(0, 1), Record(1, 2)])
     made = encode_batch(Records(plain.timestamp_ms, keys, plain.value), BatchAttributes())
-    assert by_klog(made) == [Record(0, 1), Record(1, 2, b"de")]
+    assert decode_with_klog(made) == [Record(0, 1), Record(1, 2, b"de")]
 
 
 def test_headers_may_have_names_that_are_never_null() -> None:
@@ -243,26 +245,26 @@ def test_headers_may_have_names_that_are_never_null() -> None:
         [pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())]
     )
     headers = pa.array([[{"key": "a", "value": b"1"}]], pa.list_(entry))
-    plain = columns([Record(0, 1)])
+    plain = to_columns([Record(0, 1)])
     made = encode_batch(
         Records(plain.timestamp_ms, plain.key, plain.value, headers), BatchAttributes()
     )
-    assert by_klog(made) == [Record(0, 1, headers=(("a", b"1"),))]
+    assert decode_with_klog(made) == [Record(0, 1, headers=(("a", b"1"),))]
 
 
 def test_deltas_wrap_as_javas_longs_do() -> None:
     found = [Record(0, -1), Record(1, (1 << 63) - 1), Record(2, 0)]
-    assert by_klog(one(BatchAttributes(), *found)) == found
+    assert decode_with_klog(one(BatchAttributes(), *found)) == found
 
 
 def test_no_records_are_no_batch() -> None:
-    assert list(encode_batches(columns([]), BatchAttributes())) == []
-    assert batch_size_bytes(columns([]), BatchAttributes()) == 0
+    assert list(encode_batches(to_columns([]), BatchAttributes())) == []
+    assert batch_size_bytes(to_columns([]), BatchAttributes()) == 0
 
 
 @given(rows())
 def test_the_size_is_known_before(found: list[Record]) -> None:
-    whole = columns(found)
+    whole = to_columns(found)
     assert batch_size_bytes(whole, BatchAttributes()) == (
         len(encode_batch(whole, BatchAttributes())) if found else 0
     )
@@ -271,7 +273,7 @@ def test_the_size_is_known_before(found: list[Record]) -> None:
 def test_sequences_go_on_from_batch_to_batch_and_wrap() -> None:
     found = [Record(i, 1000, b"k", b"v") for i in range(5)]
     form = BatchAttributes(batch_bytes=61 + 18, **PRODUCER, base_sequence=MAX - 3)
-    batches = b"".join(encode_batches(columns(found), form))
+    batches = b"".join(encode_batches(to_columns(found), form))
     headers = scan_batches(batches, 0, len(batches)).headers
     assert headers["count"].tolist() == [2, 2, 1]
     assert headers["base_sequence"].tolist() == [MAX - 3, MAX - 1, 0]
@@ -288,10 +290,10 @@ def test_advance(sequence: int, by: int, expected: int) -> None:
 def test_a_batch_has_no_more_records_than_a_reader_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "MAX_BATCH_RECORDS", 3)
     found = [Record(i, 1000) for i in range(7)]
-    made = b"".join(encode_batches(columns(found), BatchAttributes()))
+    made = b"".join(encode_batches(to_columns(found), BatchAttributes()))
     assert scan_batches(made, 0, len(made)).headers["count"].tolist() == [3, 3, 1]
     with pytest.raises(ValueError, match="7 records of 49 bytes are too many for one batch"):
-        encode_batch(columns(found), BatchAttributes())
+        encode_batch(to_columns(found), BatchAttributes())
     assert MAX_BATCH_RECORDS > 1 << 20
 
 
@@ -299,7 +301,7 @@ def test_a_rewritten_batch_keeps_its_offsets() -> None:
     made = one(BatchAttributes(), Record(101, 5), Record(103, 6), base=100, delta=9)
     (found,) = scan_batches(made, 0, len(made)).headers
     assert (found["base_offset"], found["last_offset_delta"], found["count"]) == (100, 9, 2)
-    assert by_klog(made) == [Record(101, 5), Record(103, 6)]
+    assert decode_with_klog(made) == [Record(101, 5), Record(103, 6)]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +320,7 @@ def test_one_batch_holds_its_offsets(base: int, delta: int | None, words: str) -
 
 def test_one_batch_needs_records_and_a_span_it_can_say() -> None:
     with pytest.raises(ValueError, match="a batch needs records"):
-        encode_batch(columns([]), BatchAttributes())
+        encode_batch(to_columns([]), BatchAttributes())
     with pytest.raises(ValueError, match="not within"):
         one(BatchAttributes(), Record(0, 5), Record(1 << 31, 6))
 
@@ -366,7 +368,7 @@ def test_other_clients_read_it(reads: Any, codec: str) -> None:
         for i, headers in enumerate([(), (("h", b"1"), ("n", b""))] * 300)
     ]
     form = BatchAttributes(batch_bytes=20_000, codec=CODEC_NAMES.index(codec))
-    made = b"".join(encode_batches(columns(found), form))
+    made = b"".join(encode_batches(to_columns(found), form))
     seen = [
         Record(
             record.offset,
@@ -385,4 +387,6 @@ def test_offsets_of_numpy_are_taken_as_they_are() -> None:
     given_offsets: Any
     for given_offsets in (offsets, offsets.astype(np.int32)):
         records = Records(pa.array([1, 2], LONG), NULLS, NULLS, offset=given_offsets)
-        assert [row.offset for row in by_klog(encode_batch(records, BatchAttributes()))] == [3, 9]
+        assert [
+            row.offset for row in decode_with_klog(encode_batch(records, BatchAttributes()))
+        ] == [3, 9]

@@ -23,7 +23,7 @@ from klog.logformat.producers import transaction_outcomes as txn
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS, check
 from tests.logformat.golden_vectors import DIRECTORY
-from tests.logformat.reference_decoder import ALL, records
+from tests.logformat.reference_decoder import ALL, to_records
 from tests.support import batch_bytes
 from tests.support.batch_bytes import Record, batch, sealed, varint
 
@@ -36,7 +36,7 @@ PLAIN = [Record(i, 1000 + i, b"k%d" % i, b"v" * i) for i in range(4)]
 def read(data: bytes) -> list[Record]:
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
-    return records(decode_records(data, batches, ALL))
+    return to_records(decode_records(data, batches, ALL))
 
 
 def test_every_flipped_bit_of_a_log_is_caught_cuts_it_or_lies_outside_the_crc() -> None:

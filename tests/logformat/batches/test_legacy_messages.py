@@ -22,8 +22,8 @@ from tests.logformat.golden_vectors import LEGACY, V0_LZ4_AS_PRINTED
 from tests.logformat.legacy_logs import (
     ALL,
     Entry,
-    by_klog,
     check_crcs,
+    decode_with_klog,
     logs,
     parts_of,
     rows,
@@ -55,7 +55,7 @@ def scan(data: bytes) -> v2.Batches:
 
 @pytest.mark.parametrize("name", LEGACY)
 def test_golden_vectors(name: str) -> None:
-    assert by_klog(LEGACY[name]) == SAID[name]
+    assert decode_with_klog(LEGACY[name]) == SAID[name]
 
 
 def test_the_encoder_writes_what_kafka_wrote() -> None:
@@ -122,7 +122,7 @@ def test_bits_that_mean_nothing_make_no_transaction(magic: int, attributes: int)
 
 def test_no_log_append_time_in_v0() -> None:
     data = message(Record(3, 9, b"k", b"v"), 0, attributes=LOG_APPEND_TIME)
-    assert by_klog(data) == [Seen(3, -1, -1, b"k", b"v")]
+    assert decode_with_klog(data) == [Seen(3, -1, -1, b"k", b"v")]
 
 
 @pytest.mark.parametrize("name", LEGACY)
@@ -197,7 +197,7 @@ def test_lengths_that_leave_their_message(magic: int, fields: bytes, reason: str
     good = batch_bytes.plain(0)
     data = good + message(Record(1, 0), magic, fields=fields) + batch_bytes.plain(2)
     with pytest.raises(CorruptRecordError, match=reason) as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(good)
 
 
@@ -206,7 +206,8 @@ def test_lengths_as_kafka_reads_them(magic: int) -> None:
     # `Utils.sizeDelimited`: any negative length is null; nothing looks behind the value.
     fields = struct.pack(">ii", -7, -(1 << 31)) + b"more"
     assert [
-        (one.key, one.value) for one in by_klog(message(Record(1, 0), magic, fields=fields))
+        (one.key, one.value)
+        for one in decode_with_klog(message(Record(1, 0), magic, fields=fields))
     ] == [(None, None)]
 
 
@@ -246,7 +247,7 @@ def test_any_mix_of_formats_round_trips(
 ) -> None:
     data = b"".join(one for one, _ in log)
     expected = [row for _, some in log for row in some]
-    assert by_klog(data) == expected
+    assert decode_with_klog(data) == expected
     parts = parts_of(data, scan(data), part_bytes, part_records)
     assert max(map(len, parts)) <= part_records
     assert [row for part in parts for row in part] == expected

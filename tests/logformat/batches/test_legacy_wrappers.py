@@ -12,7 +12,7 @@ from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.decompress import decompress_chunks
 from klog.logformat.compiled import legacy_kernels
-from tests.logformat.legacy_logs import LEGACY_CODECS, by_klog, parts_of
+from tests.logformat.legacy_logs import LEGACY_CODECS, decode_with_klog, parts_of
 from tests.support import batch_bytes
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, Record
 from tests.support.legacy_bytes import Seen, message, packed, plain, sealed, seen, wrapper
@@ -31,25 +31,25 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("codec", LEGACY_CODECS)
 @pytest.mark.parametrize("magic", [0, 1])
 def test_every_codec(magic: int, codec: int) -> None:
-    assert by_klog(wrapper(THREE, magic, codec)) == seen(THREE, magic)
+    assert decode_with_klog(wrapper(THREE, magic, codec)) == seen(THREE, magic)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_bare_block_of_snappy(magic: int) -> None:
     inner = b"".join(message(one, magic) for one in THREE)
     block = batch_bytes.xerial(inner)[20:]
-    assert by_klog(wrapper(THREE, magic, SNAPPY, value=block, inner=inner))[0].offset == 5
+    assert decode_with_klog(wrapper(THREE, magic, SNAPPY, value=block, inner=inner))[0].offset == 5
 
 
 def test_lz4_frames_of_v0_and_of_v1() -> None:
     # docs/format.md, 5: the wrong checksum is Kafka's own; only v0 is read without a look at it.
     right, wrong = packed(b"", 1, LZ4), packed(b"", 0, LZ4)
     assert right != wrong
-    assert by_klog(wrapper(THREE, 0, LZ4)) == seen(THREE, 0)
+    assert decode_with_klog(wrapper(THREE, 0, LZ4)) == seen(THREE, 0)
     inner = plain(THREE, 0)
-    assert by_klog(wrapper(THREE, 0, LZ4, value=packed(inner, 1, LZ4))) == seen(THREE, 0)
+    assert decode_with_klog(wrapper(THREE, 0, LZ4, value=packed(inner, 1, LZ4))) == seen(THREE, 0)
     with pytest.raises(CorruptRecordError, match="header checksum"):
-        by_klog(wrapper(THREE, 1, LZ4, value=packed(inner, 0, LZ4)))
+        decode_with_klog(wrapper(THREE, 1, LZ4, value=packed(inner, 0, LZ4)))
     assert list(decompress_chunks(LZ4, memoryview(wrong), magic=0)) == []
 
 
@@ -66,7 +66,7 @@ def test_lz4_frames_of_v0_and_of_v1() -> None:
 )
 def test_offsets_of_v1_count_from_the_first(inner: list[int], outer: int, found: list[int]) -> None:
     data = wrapper(THREE, 1, GZIP, inner_offsets=inner, offset=outer)
-    assert [one.offset for one in by_klog(data)] == found
+    assert [one.offset for one in decode_with_klog(data)] == found
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_offsets_of_v1_count_from_the_first(inner: list[int], outer: int, found:
 )
 def test_offsets_of_v0_are_absolute(inner: list[int], outer: int) -> None:
     data = wrapper(THREE, 0, GZIP, inner_offsets=inner, offset=outer)
-    assert [one.offset for one in by_klog(data)] == inner
+    assert [one.offset for one in decode_with_klog(data)] == inner
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_offsets_that_cannot_be(magic: int, inner: list[int], outer: int) -> Non
     good = plain([Record(0, 0)], magic) if outer else b""
     data = good + wrapper(THREE, magic, GZIP, inner_offsets=inner, offset=outer)
     with pytest.raises(CorruptRecordError, match="offset") as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(good)
 
 
@@ -110,7 +110,7 @@ def test_a_wrapper_that_reaches_back_behind_the_one_before() -> None:
 def test_a_wrapper_that_reaches_back_behind_a_batch_of_v2() -> None:
     data = batch_bytes.plain(6) + wrapper(THREE, 0, GZIP)
     with pytest.raises(CorruptRecordError, match="offset 5 does not rise"):
-        by_klog(data)
+        decode_with_klog(data)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_what_a_wrapper_of_offset_0_holds_is_behind_what_follows(behind: bytes) 
     first = wrapper(THREE, 1, GZIP, inner_offsets=[0, 500, 1000], offset=0)
     data = first + behind
     with pytest.raises(CorruptRecordError, match=r"offset 5 (after|does not rise)") as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(first)
     with pytest.raises(CorruptRecordError, match="offset 5 after offset 1000") as caught:
         parts_of(behind, scan_batches(behind, 0, len(behind)), first_offset=1001)
     assert caught.value.position == 0
     rising = first + batch_bytes.plain(1001)
-    assert [one.offset for one in by_klog(rising)] == [0, 500, 1000, 1001]
+    assert [one.offset for one in decode_with_klog(rising)] == [0, 500, 1000, 1001]
 
 
 def test_no_offset_lies_below_the_first() -> None:
@@ -140,11 +140,11 @@ def test_no_offset_lies_below_the_first() -> None:
 def test_log_append_time_is_the_wrappers() -> None:
     # Kafka's builder stamps the inner ones too; a reader does not depend on it.
     data = wrapper(THREE, 1, GZIP, attributes=LOG_APPEND_TIME, timestamp=777)
-    assert by_klog(data) == seen(THREE, 1, 777)
+    assert decode_with_klog(data) == seen(THREE, 1, 777)
     stamped = b"".join(
         message(Record(at, 1, b"k", b"v"), 1, attributes=LOG_APPEND_TIME) for at in range(3)
     )
-    assert [(one.timestamp, one.timestamp_type) for one in by_klog(
+    assert [(one.timestamp, one.timestamp_type) for one in decode_with_klog(
         wrapper(THREE, 1, GZIP, inner=stamped, timestamp=555)
     )] == [(1, 0)] * 3  # fmt: skip
 
@@ -152,18 +152,20 @@ def test_log_append_time_is_the_wrappers() -> None:
 def test_v0_inside_v1() -> None:
     # KAFKA-4298: the offsets are relative, as the wrapper's magic says; the times are v0's.
     data = wrapper(THREE, 1, GZIP, inner_magic=0, attributes=LOG_APPEND_TIME, timestamp=777)
-    assert by_klog(data) == seen(THREE, 0)
+    assert decode_with_klog(data) == seen(THREE, 0)
 
 
 def test_v1_inside_v0() -> None:
     data = wrapper(THREE, 0, GZIP, inner_magic=1)
-    assert by_klog(data) == [Seen(r.offset, r.timestamp, -1, r.key, r.value) for r in THREE]
+    assert decode_with_klog(data) == [
+        Seen(r.offset, r.timestamp, -1, r.key, r.value) for r in THREE
+    ]
 
 
 def test_both_inside_one() -> None:
     inner = message(Record(0, 1000, b"a"), 0) + message(Record(1, 1001, b"b"), 1)
     data = wrapper([], 1, GZIP, offset=9, inner=inner, timestamp=1001)
-    assert by_klog(data) == [Seen(8, -1, -1, b"a", None), Seen(9, 1001, 0, b"b", None)]
+    assert decode_with_klog(data) == [Seen(8, -1, -1, b"a", None), Seen(9, 1001, 0, b"b", None)]
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -191,7 +193,7 @@ def test_what_no_wrapper_holds(magic: int, codec: int, inner: bytes, reason: str
     good = plain([Record(0, 0)], magic)
     data = good + wrapper([], magic, codec, offset=9, inner=inner) + batch_bytes.plain(10)
     with pytest.raises(CorruptRecordError, match=reason) as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(good)
 
 
@@ -214,7 +216,7 @@ def test_values_that_cannot_be_opened(
     good = batch_bytes.plain(0)
     data = good + message(Record(9, 0, None, value), magic, attributes=codec)
     with pytest.raises(CorruptRecordError, match=reason) as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(good)
 
 
@@ -223,14 +225,14 @@ def test_a_wrapper_whose_key_reaches_past_it(magic: int) -> None:
     good = batch_bytes.plain(0)
     data = good + message(Record(9, 0), magic, attributes=GZIP, fields=b"\0\1\0\0" + bytes(9))
     with pytest.raises(CorruptRecordError, match="a key reaches past its message") as caught:
-        by_klog(data)
+        decode_with_klog(data)
     assert caught.value.position == len(good)
 
 
 def test_a_wrapper_may_have_a_key() -> None:
     inner = packed(plain([Record(0, 1, b"k", b"v")], 1), 1, GZIP)
     data = message(Record(4, 1, b"key", inner), 1, attributes=GZIP)
-    assert by_klog(data) == [Seen(4, 1, 0, b"k", b"v")]
+    assert decode_with_klog(data) == [Seen(4, 1, 0, b"k", b"v")]
 
 
 def test_plain_ones_between_wrappers() -> None:
@@ -238,7 +240,7 @@ def test_plain_ones_between_wrappers() -> None:
         [plain(THREE, 0), wrapper([Record(8, 1), Record(9, 2)], 1, LZ4), plain([Record(11, 3)], 1),
          plain([Record(12, 4)], 0), wrapper([Record(20, 5)], 0, GZIP)]
     )  # fmt: skip
-    assert [(one.offset, one.timestamp, one.timestamp_type) for one in by_klog(data)] == [
+    assert [(one.offset, one.timestamp, one.timestamp_type) for one in decode_with_klog(data)] == [
         (5, -1, -1), (6, -1, -1), (7, -1, -1), (8, 1, 0), (9, 2, 0), (11, 3, 0), (12, -1, -1),
         (20, -1, -1),
     ]  # fmt: skip
@@ -259,12 +261,12 @@ def test_the_limits_hold_for_wrappers(monkeypatch: pytest.MonkeyPatch) -> None:
     data = wrapper(THREE, 1, GZIP)
     monkeypatch.setattr(message_bounds, "MAX_WRAPPER_MESSAGES", 2)
     with pytest.raises(CorruptRecordError, match="more than 2 messages"):
-        by_klog(data)
+        decode_with_klog(data)
     bomb = message(
         Record(9, 0, None, batch_bytes.compress(GZIP, bytes(129 << 20))), 1, attributes=GZIP
     )
     with pytest.raises(CorruptRecordError, match="decompresses to more than"):
-        by_klog(bomb)
+        decode_with_klog(bomb)
 
 
 def test_wrappers_of_different_lengths_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,4 +277,4 @@ def test_wrappers_of_different_lengths_side_by_side(monkeypatch: pytest.MonkeyPa
         data += wrapper(some, number % 2, LEGACY_CODECS[number % 3])
         expected += seen(some, number % 2)
         offset += len(some)
-    assert by_klog(data) == expected
+    assert decode_with_klog(data) == expected

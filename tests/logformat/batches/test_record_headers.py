@@ -11,7 +11,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 from klog.logformat.batches.scan_batches import scan_batches
-from tests.logformat.reference_decoder import by_hand, by_klog
+from tests.logformat.reference_decoder import by_hand, decode_with_klog
 from tests.support.batch_bytes import Record, batch, nullable, varint
 
 HEADERS = st.lists(
@@ -35,7 +35,7 @@ def column(data: bytes) -> pa.ListArray:
 def test_round_trip(given_headers: list[tuple[tuple[str, bytes | None], ...]]) -> None:
     records = [Record(i, 0, b"k", b"v", headers) for i, headers in enumerate(given_headers)]
     data = batch(records)
-    assert by_klog(data) == by_hand(data) == records
+    assert decode_with_klog(data) == by_hand(data) == records
 
 
 def test_null_and_empty_are_told_apart() -> None:
@@ -68,7 +68,7 @@ def test_the_type_is_the_same_with_and_without_headers() -> None:
 def test_long_ones() -> None:
     headers = tuple((f"{i}" * 100, bytes([i % 256]) * i * 40) for i in range(300))
     data = batch([Record(0, 0, headers=headers), Record(1, 0), Record(2, 0, headers=headers[:2])])
-    assert by_klog(data) == by_hand(data)
+    assert decode_with_klog(data) == by_hand(data)
 
 
 @pytest.mark.parametrize(

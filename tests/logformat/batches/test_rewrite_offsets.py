@@ -13,7 +13,7 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.rewrite_offsets import rewrite_offsets
 from klog.logformat.batches.scan_batches import scan_batches
-from tests.logformat.reference_decoder import by_klog
+from tests.logformat.reference_decoder import decode_with_klog
 from tests.support.batch_bytes import plain
 
 THREE = plain(5, [b"a", b"b"]) + plain(7) + plain(10, [b"c", None, b"e"])
@@ -29,8 +29,8 @@ def test_only_what_is_asked_for_changes(shift: int, epoch: int) -> None:
     batches = scanned(data)
     stamped = rewrite_offsets(data, batches, batches.base_offsets + shift, epoch)
     check_batch_crcs(bytes(data), scanned(data))
-    assert [row.offset for row in by_klog(bytes(data))] == [
-        row.offset + shift for row in by_klog(THREE)
+    assert [row.offset for row in decode_with_klog(bytes(data))] == [
+        row.offset + shift for row in decode_with_klog(THREE)
     ]
     assert scanned(data).headers.tobytes() == stamped.headers.tobytes()
     assert set(stamped.headers["leader_epoch"].tolist()) == {epoch}

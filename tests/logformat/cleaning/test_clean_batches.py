@@ -20,7 +20,7 @@ from tests.logformat.cleaning.cleaned_segments import (
 )
 from tests.logformat.cleaning.cleaning_rounds import scan
 from tests.logformat.cleaning.kafka_cleaner_model import batches
-from tests.logformat.reference_decoder import by_klog
+from tests.logformat.reference_decoder import decode_with_klog
 from tests.support.batch_bytes import ABORT, CODECS, GZIP, ZSTD, Record, batch, marker, sealed
 
 
@@ -61,7 +61,7 @@ def test_shifted_batches_are_cleaned_at_their_new_offsets() -> None:
     assert [run.batches.base_offsets.tolist() for run in runs] == [[100], [104]]
     assert runs[0].data == batch(FOUR)
     rewritten = b"".join(run.rewritten().data for run in runs)
-    assert [record.offset for record in by_klog(rewritten)] == [100, 101, 102, 103, 105]
+    assert [record.offset for record in decode_with_klog(rewritten)] == [100, 101, 102, 103, 105]
     assert [cleaned.last_offset for cleaned in batches(rewritten)] == [103, 105]
     emptier = SegmentCleaner(bitmap_of("......"), context_of(105))
     (run,) = emptier.clean(data, shift_offsets(scan(data), 90))

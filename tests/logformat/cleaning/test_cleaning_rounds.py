@@ -27,7 +27,7 @@ from tests.logformat.cleaning.kafka_cleaner_model import (
     batches,
 )
 from tests.logformat.cleaning.random_logs import START_MS, cuts, logs
-from tests.logformat.reference_decoder import by_klog
+from tests.logformat.reference_decoder import decode_with_klog
 from tests.support.batch_bytes import (
     ABORT,
     CODECS,
@@ -179,7 +179,7 @@ def test_many_keys_in_little_memory() -> None:
         expected = cleaned(segments, replace(large, **later))
         assert cleaned(segments, replace(small, **later)) == expected
     last = {record.key: record for record in records}
-    retained = by_klog(b"".join(cleaned(segments, small)))
+    retained = decode_with_klog(b"".join(cleaned(segments, small)))
     assert retained == sorted(last.values(), key=lambda record: record.offset)
 
 

@@ -14,7 +14,7 @@ from tests.logformat.cleaning.cleaned_segments import (
     only_batch,
 )
 from tests.logformat.cleaning.cleaning_rounds import scan
-from tests.logformat.reference_decoder import by_klog
+from tests.logformat.reference_decoder import decode_with_klog
 from tests.support.batch_bytes import (
     CODECS,
     GZIP,
@@ -70,7 +70,7 @@ def test_codec_and_records_are_kept(codec: int) -> None:
         Record(16, 2000, None, None),
     ]
     cleaned = cleaned_bytes(batch(records, attributes=codec, last_offset_delta=9), ".xx.")
-    assert by_klog(cleaned) == records[1:3]
+    assert decode_with_klog(cleaned) == records[1:3]
     (header,) = scan(cleaned).headers
     assert header["attributes"] == codec
     assert (header["base_offset"], header["last_offset_delta"]) == (10, 9)
@@ -127,7 +127,8 @@ def test_wrapper_is_rewritten_as_a_batch_v2(magic: int, codec: int) -> None:
     assert (header["base_offset"], header["last_offset_delta"]) == (11, 2)
     timestamps = [1001, 1002] if magic else [-1, -1]
     records = [
-        (record.offset, record.timestamp, record.key, record.value) for record in by_klog(rewritten)
+        (record.offset, record.timestamp, record.key, record.value)
+        for record in decode_with_klog(rewritten)
     ]
     assert records == [
         (n, timestamp, b"k%d" % (n - 10), b"v%d" % (n - 10))
@@ -143,7 +144,7 @@ def test_wrapper_keeps_log_append_time() -> None:
     rewritten = cleaned_bytes(data, "x..x")
     (header,) = scan(rewritten).headers
     assert header["attributes"] == GZIP | LOG_APPEND_TIME
-    assert [record.timestamp for record in by_klog(rewritten)] == [7777, 7777]
+    assert [record.timestamp for record in decode_with_klog(rewritten)] == [7777, 7777]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.logformat.cleaning.cleaned_segments import (
     only_batch,
 )
 from tests.logformat.cleaning.cleaning_rounds import scan
-from tests.logformat.reference_decoder import by_klog
+from tests.logformat.reference_decoder import decode_with_klog
 from tests.support.batch_bytes import (
     ABORT,
     COMMIT,
@@ -104,7 +104,7 @@ def test_tombstone_of_an_old_format_gets_a_horizon(magic: int) -> None:
         assert header["magic"] == 2
         assert header["attributes"] & DELETE_HORIZON
         assert header["base_timestamp"] == HORIZON_MS
-        assert [record.timestamp for record in by_klog(first)] == [1000 if magic else -1]
+        assert [record.timestamp for record in decode_with_klog(first)] == [1000 if magic else -1]
         assert cleaned_bytes(first, "t", context_of(now_ms=HORIZON_MS)) == b""
 
 

@@ -21,8 +21,8 @@ from klog.logformat.batches.records_to_write import Records
 from klog.logformat.compiled import encode_kernels
 from tests.logformat.compiled.random_rows import check
 from tests.logformat.compiled.test_record_kernels import checked
-from tests.logformat.reference_decoder import by_klog
-from tests.logformat.written_rows import columns
+from tests.logformat.reference_decoder import decode_with_klog
+from tests.logformat.written_rows import to_columns
 from tests.support.batch_bytes import CODECS, Record
 
 ROWS = [Record(at, at - 1, b"k%d" % at, None if at == 2 else b"v" * 40 * at) for at in range(9)]
@@ -40,9 +40,9 @@ def test_no_rows_lead_out_of_what_a_loop_was_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_plain_rows_are_not_left_to_columns(codec: int) -> None:
     made: list[bytes] = []
-    assert rest(columns(ROWS), BatchAttributes(batch_bytes=400, codec=codec), made) == len(ROWS)
+    assert rest(to_columns(ROWS), BatchAttributes(batch_bytes=400, codec=codec), made) == len(ROWS)
     assert len(made) > 3
-    assert by_klog(b"".join(made)) == ROWS
+    assert decode_with_klog(b"".join(made)) == ROWS
 
 
 def rest(records: Records, form: BatchAttributes, made: list[bytes]) -> int:
@@ -56,7 +56,7 @@ def rest(records: Records, form: BatchAttributes, made: list[bytes]) -> int:
 
 
 def test_a_column_of_headers_that_are_all_null_is_none() -> None:
-    plain, empty_lists = columns(ROWS), pa.array([[]] * 9, HEADERS_TYPE)
+    plain, empty_lists = to_columns(ROWS), pa.array([[]] * 9, HEADERS_TYPE)
     for headers, is_supported in ((pa.nulls(9, HEADERS_TYPE), True), (empty_lists, False)):
         given = Records(plain.timestamp_ms, plain.key, plain.value, headers)
         assert supports_compiled(given) == is_supported
@@ -67,7 +67,7 @@ def test_a_column_of_headers_that_are_all_null_is_none() -> None:
 
 
 def test_chunks_of_few_rows_are_left_to_columns() -> None:
-    plain = columns([Record(at, 0, b"k", b"v") for at in range(200)])
+    plain = to_columns([Record(at, 0, b"k", b"v") for at in range(200)])
     for rows, is_supported in ((100, True), (40, False)):
         key = pa.chunked_array([plain.key.slice(at, rows) for at in range(0, 200, rows)])
         given = Records(plain.timestamp_ms, key, plain.value)
@@ -94,7 +94,7 @@ def test_bounds_that_are_none_lead_nowhere(bounds: tuple[int, ...]) -> None:
 
 
 def test_bounds_may_lie_in_more_bytes_than_they_need() -> None:
-    plain = columns(ROWS)
+    plain = to_columns(ROWS)
     valid, bounds, data = plain.key.buffers()
     longer = pa.py_buffer(bounds.to_pybytes() + b"\0")
     key = pa.Array.from_buffers(pa.binary(), len(ROWS), [valid, longer, data])
@@ -135,11 +135,11 @@ def _alike(value: bytes, count: int) -> pa.BinaryArray:
 def test_what_is_before_a_row_that_is_wrong_is_whole() -> None:
     """Columns go on from the first row of its batch."""
     offsets = np.array([0, 1, 2, 3, 4, 5, 6, 6, 8])
-    plain = columns(ROWS)
+    plain = to_columns(ROWS)
     given = Records(plain.timestamp_ms, plain.key, plain.value, None, offsets)
     made: list[bytes] = []
     behind = rest(given, BatchAttributes(batch_bytes=400), made)
-    assert by_klog(b"".join(made)) == ROWS[:behind]
+    assert decode_with_klog(b"".join(made)) == ROWS[:behind]
     assert 3 < behind < 7
 
 
@@ -148,7 +148,7 @@ def test_each_loop_is_compiled_once() -> None:
     encode_kernels.compile_all()
     assert sum(map(check, range(1, 40))) > 20
     changeable = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(bytearray(8))])
-    plain = columns([Record(0, 0, b"k", b"v")])
+    plain = to_columns([Record(0, 0, b"k", b"v")])
     given = Records(changeable, plain.key, plain.value)
     assert list(encode_batches(given, BatchAttributes(), encode_kernels)) == list(
         encode_batches(plain, BatchAttributes())

@@ -17,7 +17,7 @@ from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.compiled import legacy_kernels
 from tests.logformat.compiled.damaged_messages import check
 from tests.logformat.compiled.test_record_kernels import checked
-from tests.logformat.legacy_logs import ALL, by_klog, rows
+from tests.logformat.legacy_logs import ALL, decode_with_klog, rows
 from tests.support.batch_bytes import GZIP, LZ4, Record
 from tests.support.legacy_bytes import plain, seen, wrapper
 
@@ -63,7 +63,7 @@ def test_what_is_sound_is_not_left_to_columns(
 def test_each_loop_is_compiled_once() -> None:
     legacy_kernels.compile_all()
     data = plain(ROWS, 1) + wrapper([Record(700, 1, b"k", b"v")] * 1, 0, GZIP)
-    assert len(by_klog(data)) == len(ROWS) + 1
+    assert len(decode_with_klog(data)) == len(ROWS) + 1
     each: list[Any] = [
         legacy_kernels.find_messages,
         legacy_kernels.find_keys_and_values,
