@@ -1,13 +1,13 @@
-"""Every fault that a topic has to survive, by its number, and the test that shows that it does.
+"""Every fault that a topic must survive, by number, and the tests that show it does.
 
-    F1   processes race for one number        connector/store/test_store_contract.py::test_sixteen
+    F1   processes race for one version       connector/store/test_store_contract.py::test_sixteen
                                               test_race.py::test_f01_
     F2   the store ignores the condition      connector/store/test_store_probe.py::test_store_with
                                               connector/store/test_store_probe.py::test_server_that
     F3   answer lost, 500, 503, hang, reset   test_s3_proxy.py::test_f03_
                                               test_nth_call.py::test_f03_
                                               connector/store/test_s3_answers.py::test_result_of_an_answer
-    F4   409, 412 unasked, 403 for absent     test_s3_proxy.py::test_f03_f04_
+    F4   unexpected 409, 412; 403 for absent  test_s3_proxy.py::test_f03_f04_
                                               test_s3_proxy.py::test_f04_
                                               connector/store/test_s3_answers.py::test_result_of_an_answer
                                               connector/store/test_s3_answers.py::test_412_without
@@ -17,23 +17,23 @@
     F7   a zombie writer                      test_zombie.py::test_f07_
                                               spark_faults/test_two_drivers.py::test_a_stopped
                                               spark_faults/test_driver_kills.py::test_killed
-    F8   a cleaned number made again          test_cleaning.py::test_f08_
-    F9   a stale reader across cleaning       test_cleaning.py::test_f09_
-    F10  a commit that raises and landed      spark_faults/test_task_kills.py::test_tasks_and
+    F8   an expired version committed again   test_cleaning.py::test_f08_
+    F9   a stale reader across log expiration test_cleaning.py::test_f09_
+    F10  a commit that raises and succeeded   spark_faults/test_task_kills.py::test_tasks_and
                                               spark_faults/test_stores.py::test_on_s3_and_hdfs
-    F11  a task tried again                   spark_faults/test_task_kills.py::test_tasks_and
+    F11  a retried task                       spark_faults/test_task_kills.py::test_tasks_and
     F12  a speculative copy of a task         spark_faults/test_standalone.py::test_klog_by_an
-    F13  a batch written anew                 spark_faults/test_driver_kills.py::test_killed
+    F13  a batch written again                spark_faults/test_driver_kills.py::test_killed
     F14  two queries on one checkpoint        spark_faults/test_two_drivers.py::test_two
     F16  torn, empty, changed checkpoint      test_hostile_roots.py::test_f16_
     F17  wrong, future checkpoint or commit   test_hostile_roots.py::test_f16_f17_
                                               test_hostile_roots.py::test_f17_
-    F21  vacuum against slow writers, plans   simulation/test_simulation.py::test_a_seed_shows
+    F21  vacuum with slow writers and plans   simulation/test_simulation.py::test_a_seed_shows
                                               simulation/test_simulation.py::test_a_mistake_shows
-                                              test_zombie.py::test_f07_a_zombie_kept_longer
-    F24  clocks apart and going back          test_cleaning.py::test_f24_
+                                              test_zombie.py::test_f07_a_zombie_stopped_longer
+    F24  clocks that differ or go back        test_cleaning.py::test_f24_
                                               simulation/test_simulation.py::test_a_seed_shows
-    F28  disk full, no right, expired keys    test_disk.py::test_f28_
+    F28  disk full, no permission, old keys   test_disk.py::test_f28_
                                               test_s3_proxy.py::test_f28_
     F29  power loss                           test_power.py::test_f29_
                                               connector/store/test_local_store.py::test_name_comes_after_the_syncs
@@ -47,11 +47,11 @@
                                               simulation/test_simulation.py::test_a_seed_shows
     F34  links out of the root                connector/store/test_root_links.py::test_nothing_is
 
-Others cannot be shown before what they are faults of is there:
+These need features that do not exist yet:
 
     F18  a segment damaged or missing         with reading a topic's segments by its log
     F26  transactions                         with writes over several topics
     F31  hostile segments, secrets in plans   with reading a topic's segments by its log
 
-A name that ends in `_` stands for all tests that begin so.
+A name that ends in `_` stands for all tests with that prefix.
 """

@@ -1,8 +1,8 @@
-"""Processes that work on a topic on local disk, and are killed or stopped at a step of their own.
+"""Processes that work on a topic on local disk, and are killed or stopped at a chosen step.
 
-A step is a call of the kernel that changes something under the root. The process sends itself the
-signal, so that it comes exactly before the n-th step, after it, or half-way through a write. They
-are forked from a server process without threads, which takes milliseconds.
+A step is a system call that changes something under the root. The process sends the signal to
+itself, so it arrives exactly before the n-th step, after it, or half-way through a write. The
+processes are forked from a server process without threads, which takes milliseconds.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.faults import signed_topic
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "replace", "unlink")
 PROBE = "probe-"
-"""In the names of what a store is tried with: how often is chance, and it is no part of a log."""
+"""In the names of files that probe a store: their number varies, and they are not part of a log."""
 WAIT_SECONDS = 60
 NEVER = -1
 
 Task = Callable[[CommitLog], Any]
 _FORKING = multiprocessing.get_context("forkserver")
-# pyarrow imports pandas when it first makes an array, which would take each child seconds.
+# pyarrow imports pandas when it makes its first array, which takes seconds in each child.
 _FORKING.set_forkserver_preload(
     ["pytest", "pandas", "tests.faults.children", "tests.faults.verbs", "tests.faults.process_work"]
 )
@@ -48,29 +48,29 @@ class Interrupt:
 
 
 class Child:
-    """A process that does a task; `said` is what became of it, "" while it has said nothing."""
+    """A process that runs a task; `output` is the task's result, "" until the process sends it."""
 
     def __init__(self, task: Task, root: Path, interrupt: Interrupt = Interrupt()) -> None:
-        self._said, saying = _FORKING.Pipe(duplex=False)
-        arguments = (task, str(root), interrupt, saying)
+        self._receiver, sender = _FORKING.Pipe(duplex=False)
+        arguments = (task, str(root), interrupt, sender)
         self.process: ForkServerProcess = _FORKING.Process(target=_work, args=arguments)
         self.process.start()
-        saying.close()
-        self.said = ""
+        sender.close()
+        self.output = ""
 
     def wait(self) -> int:
-        """Wait for its end; gives its exit code, that of a signal as a negative number."""
+        """Wait for the process to end; return its exit code, negative if a signal ended it."""
         self.process.join(WAIT_SECONDS)
         code = self.process.exitcode
-        assert code is not None, "it hangs"
-        if self._said.poll():
-            self.said = _received(self._said)
-        self._said.close()
+        assert code is not None, "the process hangs"
+        if self._receiver.poll():
+            self.output = _received(self._receiver)
+        self._receiver.close()
         self.process.close()
         return code
 
     def wait_for_stop(self) -> bool:
-        """Wait until it is stopped; False if it came to its end first."""
+        """Wait until the process is stopped; return False if it ended first."""
         assert self.process.pid is not None
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
@@ -83,44 +83,44 @@ class Child:
             if status == psutil.STATUS_ZOMBIE:
                 return False
             time.sleep(0.002)
-        raise AssertionError("it hangs")
+        raise AssertionError("the process hangs")
 
     def resume(self) -> int:
-        """Let a stopped process go on to its end."""
+        """Resume a stopped process and wait for it to end."""
         assert self.process.pid is not None
         os.kill(self.process.pid, signal.SIGCONT)
         return self.wait()
 
 
-def _received(said: Any) -> str:
+def _received(receiver: Any) -> str:
     try:
-        return str(said.recv())
+        return str(receiver.recv())
     except EOFError:
         return ""
 
 
-def _work(task: Task, root: str, interrupt: Interrupt, saying: Any) -> None:
-    """Be the child: do the task, and say what came of it: `done` or the name of an error."""
+def _work(task: Task, root: str, interrupt: Interrupt, sender: Any) -> None:
+    """Run the task in the child, and send its result, `done` or the name of an error."""
     log = signed_topic.log_on(LocalStore(), root)
     try:
         with steps_of(root, interrupt):
-            found = task(log)
+            result = task(log)
     except Exception as exc:  # noqa: BLE001 - the parent judges it
-        saying.send(f"{type(exc).__name__}: {exc}")
+        sender.send(f"{type(exc).__name__}: {exc}")
     else:
-        saying.send("done" if found is None else str(found))
-    saying.close()
+        sender.send("done" if result is None else str(result))
+    sender.close()
 
 
 @contextmanager
 def steps_of(root: str, interrupt: Interrupt) -> Iterator[list[str]]:
-    """Count what this process changes under a root, and send the signal at the step."""
+    """Count the steps of this process under a root, and send the signal at its step."""
     steps = _Steps(root, interrupt)
     usual = {name: getattr(os, name) for name in STEPS}
     for name, real in usual.items():
         setattr(os, name, steps.counted(name, real))
     try:
-        yield steps.made
+        yield steps.calls
     finally:
         for name, real in usual.items():
             setattr(os, name, real)
@@ -128,7 +128,7 @@ def steps_of(root: str, interrupt: Interrupt) -> Iterator[list[str]]:
 
 class _Steps:
     def __init__(self, root: str, interrupt: Interrupt) -> None:
-        self.made: list[str] = []
+        self.calls: list[str] = []
         self._root, self._interrupt = root, interrupt
         self._paths: dict[int, str] = {}
 
@@ -137,16 +137,16 @@ class _Steps:
             path = str(self._paths.get(arguments[0], arguments[0]))
             is_step = path.startswith(self._root) and not self._is_of_probe(name, path)
             if is_step and (name != "open" or arguments[1] & os.O_CREAT):
-                self.made.append(f"{name} {path[len(self._root) :]}")
+                self.calls.append(f"{name} {path[len(self._root) :]}")
                 self._interrupted("before")
                 if name == "write" and self._is_now("during"):
                     real(arguments[0], arguments[1][: len(arguments[1]) // 2])
                     self._interrupted("during")
-            found = real(*arguments, **named)
+            result = real(*arguments, **named)
             if name == "open":
-                self._paths[found] = path
+                self._paths[result] = path
             self._interrupted("after")
-            return found
+            return result
 
         return call
 
@@ -154,7 +154,7 @@ class _Steps:
         return PROBE in path or (name == "fsync" and path == f"{self._root}/_klog")
 
     def _is_now(self, when: str) -> bool:
-        return len(self.made) - 1 == self._interrupt.at and self._interrupt.when == when
+        return len(self.calls) - 1 == self._interrupt.at and self._interrupt.when == when
 
     def _interrupted(self, when: str) -> None:
         if self._is_now(when):

@@ -1,8 +1,8 @@
 """A store whose n-th call fails, in every way that a store's call may fail.
 
 The rule: it does only what the contract allows. An error of `put_if_absent` means that nothing
-happened; one that may have landed answers UNKNOWN, or EXISTS where a client sent it twice. The
-error of any other call says nothing about its effect.
+happened. If the put may have succeeded, it returns UNKNOWN, or EXISTS if the client sent it twice.
+The error of any other call says nothing about its effect.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from klog.errors import KlogError
 
 
 class Fault(Enum):
-    """What becomes of the n-th call."""
+    """The outcome of the n-th call."""
 
-    REFUSED = "an error before it took effect"
-    BEFORE = "no answer, and no effect"
-    AFTER = "no answer, though it took effect"
-    TWICE = "sent again by the client itself, which meets its own file"
-    LATE = "no answer, and it takes effect after its caller has given up"
-    TWICE_DOWN = "sent again by the client, which meets its own file, and then the store goes away"
-    DOWN_BEFORE = "the store goes away before it"
-    DOWN_AFTER = "the store goes away after it"
+    REFUSED = "an error before it takes effect"
+    BEFORE = "no answer and no effect"
+    AFTER = "no answer, but it takes effect"
+    TWICE = "the client sends it twice and finds its own file"
+    LATE = "no answer, and it takes effect after the caller gave up"
+    TWICE_DOWN = "the client sends it twice and finds its own file, then the store is down"
+    DOWN_BEFORE = "the store is down from before the call"
+    DOWN_AFTER = "the store is down from after the call"
 
 
 _TWICE = (Fault.TWICE, Fault.TWICE_DOWN)
@@ -37,7 +37,7 @@ _IN_EFFECT = (Fault.AFTER, Fault.DOWN_AFTER, *_TWICE)
 
 
 class FailingStore:
-    """A store whose call `at`, counted from 0, has a fault; before that and after it is well."""
+    """A store whose call number `at`, from 0, has a fault; earlier and later calls succeed."""
 
     max_parallel_reads = 1
 
@@ -46,22 +46,22 @@ class FailingStore:
         self.heal()
 
     def heal(self) -> None:
-        """Be well, and count anew."""
+        """Remove the fault, and count calls from 0 again."""
         self.calls, self.fault, self.at = 0, Fault.BEFORE, -1
         self._late: list[Callable[[], Any]] = []
 
     def fail(self, fault: Fault, at: int) -> None:
-        """Let one call fail."""
+        """Let call number `at` fail."""
         self.heal()
         self.fault, self.at = fault, at
 
     @property
     def was_reached(self) -> bool:
-        """Tell whether there were enough calls for one to fail."""
+        """Whether there were enough calls to reach the fault."""
         return self.at < self.calls
 
     def land(self) -> None:
-        """Let what was late take effect."""
+        """Run the late calls."""
         late, self._late = self._late, []
         for call in late:
             with suppress(FileNotFoundError):
@@ -74,8 +74,8 @@ class FailingStore:
         return list(self._call(lambda: self._store.names_after(directory, name)))
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
-        found: File = self._call(lambda: self._store.open(path, size_bytes))
-        return found
+        file: File = self._call(lambda: self._store.open(path, size_bytes))
+        return file
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         return bytes(self._call(lambda: self._store.read(path, max_bytes)))
@@ -115,7 +115,7 @@ class FailingStore:
                 call()
 
     def _next(self) -> tuple[Fault | None, bool]:
-        """Count a call; gives its fault, and whether it is the first that fails."""
+        """Count a call; return its fault, and whether it is the first call that fails."""
         with self._lock:
             number, self.calls = self.calls, self.calls + 1
         is_down = self.fault in _DOWN and number > self.at >= 0

@@ -1,8 +1,8 @@
-"""A topic on a disk that is full, then is not: run as a process, which says what it met as JSON.
+"""A topic on a full disk, then on one with room: run as a process that prints its results as JSON.
 
-`python -m tests.faults.full_disk <folder> <way>`. The way `tmpfs` fills the file system that the
-folder is on, to the last page; `limit` lets the kernel refuse each file's bytes beyond a few, which
-needs no rights and leaves half a file where a write began.
+`python -m tests.faults.full_disk <folder> <way>`. The way `tmpfs` fills the file system of the
+folder to the last page. The way `limit` sets the kernel's limit on the size of a file, which needs
+no permissions and leaves a partly written file.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ TASKS: tuple[Task, ...] = (
     process_work.merge,
 )
 LEFT = (0, 1, 3, 5)
-"""Pages of the disk, or shares of a file, for which there is room: with each, more is written."""
+"""Free pages of the disk, or of `LIMIT_BYTES` in a file: each value lets a task write more."""
 
 
 @contextmanager
 def full(folder: Path, left: int) -> Iterator[None]:
-    """Fill the disk but for so many pages."""
+    """Fill the disk except for a number of pages."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         with suppress(OSError):
@@ -50,7 +50,7 @@ def full(folder: Path, left: int) -> Iterator[None]:
 
 @contextmanager
 def limited(folder: Path, left: int) -> Iterator[None]:
-    """Refuse what a file would have beyond its share of bytes."""
+    """Limit the size of each file."""
     was = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (left * LIMIT_BYTES, was[1]))
@@ -64,8 +64,8 @@ def log_at(root: Path) -> CommitLog:
     return signed_topic.log_on(LocalStore(), str(root))
 
 
-def tried(folder: Path, task: Task, left: int, way: str) -> dict[str, object]:
-    """Do a task where there is little room, and again where there is enough."""
+def run_task(folder: Path, task: Task, left: int, way: str) -> dict[str, object]:
+    """Run a task with little free space, then again with enough."""
     root = folder / f"{task.__name__}-{left}"
     process_work.prepare(log_at(root))
     before, error = signed_topic.records_of(log_at(root)), ""
@@ -79,14 +79,14 @@ def tried(folder: Path, task: Task, left: int, way: str) -> dict[str, object]:
     task(log_at(root))
     after = signed_topic.records_of(log_at(root))
     shutil.rmtree(root)
-    found = {"task": task.__name__, "error": error, "temporary": temporary}
-    return {**found, "before": before, "during": during, "after": after}
+    report = {"task": task.__name__, "error": error, "temporary": temporary}
+    return {**report, "before": before, "during": during, "after": after}
 
 
 def main() -> None:
     folder, way = Path(sys.argv[1]), sys.argv[2]
-    found = [tried(folder, task, left, way) for task in TASKS for left in LEFT]
-    sys.stdout.write(json.dumps(found))
+    reports = [run_task(folder, task, left, way) for task in TASKS for left in LEFT]
+    sys.stdout.write(json.dumps(reports))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A vacuum of a root on a disk that is full to its last page: run as a process, says what it met.
+"""A vacuum of a root on a full disk: run as a process that prints its results as JSON.
 
-`python -m tests.faults.full_disk_vacuum <folder>`: the folder is a file system of its own, small.
+`python -m tests.faults.full_disk_vacuum <folder>`: the folder is a small file system of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.faults.full_disk import full
 from tests.jobs.written_root import WrittenRoot, numbers
 
 
-def vacuumed(folder: Path, name: str, records: int) -> dict[str, object]:
-    """Vacuum a topic on a full disk, then on one with room: some of its records were deleted."""
+def vacuum_full_disk(folder: Path, name: str, records: int) -> dict[str, object]:
+    """Vacuum a topic with deleted records on a full disk, then on one with free space."""
     root = WrittenRoot(str(folder / name))
     root.create("t", 1)
     for first in range(0, 600, 100):
@@ -34,8 +34,11 @@ def vacuumed(folder: Path, name: str, records: int) -> dict[str, object]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    found = {"freed": vacuumed(folder, "a", 300), "nothing": vacuumed(folder, "b", 0)}
-    sys.stdout.write(json.dumps(found))
+    reports = {
+        "freed": vacuum_full_disk(folder, "a", 300),
+        "nothing": vacuum_full_disk(folder, "b", 0),
+    }
+    sys.stdout.write(json.dumps(reports))
 
 
 if __name__ == "__main__":

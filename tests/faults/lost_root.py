@@ -1,4 +1,4 @@
-"""A root whose files are lost at rest and put back, on any store."""
+"""A root on any store whose files are lost at rest and restored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = "orders"
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A root with eight appends, whose files are lost and put back by the store itself."""
+    """A root with eight appends, whose files the store itself deletes and restores."""
 
     url: str
     storage: StorageOptions = NO_STORAGE_OPTIONS
@@ -49,14 +49,14 @@ class Root:
         return TopicPaths(writable_store_for(self.url, self.storage)[1], TOPIC)
 
     def open(self) -> Log:
-        """Open the root with nothing known of it."""
+        """Open the root without any cached state."""
         return klog.open(self.url, **dict(self.storage.values))
 
     def log(self) -> CommitLog:
         """Return the topic's log."""
-        found = find_root(self.url, self.storage)
-        assert found is not None
-        return found.log(TOPIC)
+        root = find_root(self.url, self.storage)
+        assert root is not None
+        return root.log(TOPIC)
 
     def append(self, value: str) -> None:
         """Append one row."""
@@ -65,10 +65,10 @@ class Root:
     def values(self) -> list[str]:
         """Scan the topic."""
         table = self.open().scan(TOPIC).read_all()
-        return [bytes(one).decode() for one in table["value"].to_pylist()]
+        return [bytes(value).decode() for value in table["value"].to_pylist()]
 
     def verb(self, *arguments: str) -> int:
-        """Run a verb of the command line; returns its exit code."""
+        """Run a command on the root; return its exit code."""
         return main([*arguments, "--root", self.url])
 
     def is_verified(self) -> bool:
@@ -76,7 +76,7 @@ class Root:
         return verify.run(None, self.url, storage=self.storage).exit_code == 0
 
     def vacuum(self) -> None:
-        """Vacuum the root with a grace of an hour, as far as it goes."""
+        """Vacuum the root with a grace of an hour; ignore klog's errors."""
         with suppress(KlogError):
             vacuum.run(None, self.url, grace_ms=3_600_000, storage=self.storage, dry_run=False)
 
@@ -96,16 +96,16 @@ def _files(store: WritableStore, directory: str) -> Iterator[tuple[str, bytes]]:
 ROWS = [f"row {number}" for number in range(8)]
 
 
-def eight(root: Root) -> Root:
-    """Make the topic and append eight times: versions 0 to 8."""
+def with_eight_appends(root: Root) -> Root:
+    """Create the topic and append eight times: versions 0 to 8."""
     root.open().create_topic(TOPIC, 1)
     for row in ROWS:
         root.append(row)
     return root
 
 
-def enriched(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
-    """Make the topic with sidecars, a checkpoint in parts, a boundary, and commits after it."""
+def with_checkpoint_and_sidecars(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """Create the topic with sidecars, a checkpoint in parts, expired commits, and later commits."""
     monkeypatch.setattr(commit_sidecar, "MAX_JSON_BYTES", 0)
     monkeypatch.setattr(checkpoint_parts, "PART_ROWS", 2)
     root.open().create_topic(TOPIC, 1)
@@ -119,14 +119,15 @@ def enriched(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
 
 
 def files_of(root: Root, kind: str) -> list[str]:
-    """Return the files of a kind, which is their name or their folder's."""
-    found = sorted(path for path in root.files() if kind in path.split("/")[-2:])
-    return found[:-1] if kind == "log" else found
+    """Return the files whose name or folder is `kind`."""
+    files = sorted(path for path in root.files() if kind in path.split("/")[-2:])
+    return files[:-1] if kind == "log" else files
 
 
-def named(lost: list[str]) -> str:
-    """Return a pattern for what an error names: one of the files, or a folder if any will do."""
+def name_pattern(lost: list[str]) -> str:
+    """Return a pattern that matches a file's name, or the folder of a Parquet file."""
     folders = {path.rpartition("/")[0] for path in lost if path.endswith(".parquet")}
     return "|".join(
-        [re.escape(path.rpartition("/")[2]) for path in lost] + [re.escape(one) for one in folders]
+        [re.escape(path.rpartition("/")[2]) for path in lost]
+        + [re.escape(folder) for folder in folders]
     )

@@ -1,4 +1,4 @@
-"""What the processes of these tests do to a topic; a process takes its task by name."""
+"""Tasks that the processes of these tests run on a topic; a process gets its task by name."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.faults import signed_topic
 from tests.faults.signed_topic import new, writer
 
 NOTHING = TopicState()
-"""Made here, so that no forked process has to wait for Arrow's first table."""
+"""Created here, so that forked processes do not wait for Arrow's first table."""
 
 NOBODY = 65534
 RETENTION_MS = 0
-"""Of these logs: all that may go, goes."""
+"""The retention of these logs: everything that may expire does."""
 
 
 def make_topic(log: CommitLog) -> None:
-    """Create it."""
+    """Create the topic."""
     signed_topic.create(log)
 
 
@@ -43,24 +43,24 @@ def append_far_ahead(log: CommitLog) -> None:
 
 
 def append_unnamed(log: CommitLog) -> None:
-    """Write a batch that nobody names."""
+    """Write a batch without a name."""
     signed_topic.append(log, log.load(), {0: ["x0", "x1"], 1: ["y0"]})
 
 
 def merge(log: CommitLog) -> None:
-    """Put one segment in place of two."""
+    """Replace two segments by one."""
     state = log.load()
     log.commit(state, signed_topic.merge_first_two(log, state, 0), new("merge"))
 
 
 def checkpoint_and_clean(log: CommitLog) -> None:
-    """Checkpoint, and delete the commits behind it."""
+    """Write a checkpoint, and delete the commits before it."""
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, RETENTION_MS)
 
 
 def vacuum(log: CommitLog) -> None:
-    """Delete what is no more needed."""
+    """Delete files that are no longer needed."""
     topic_vacuum.vacuum(log, new("vacuum"), RETENTION_MS)
 
 
@@ -74,7 +74,7 @@ def delete_first(log: CommitLog) -> None:
 
 
 def prepare(log: CommitLog) -> None:
-    """Make a topic with live segments, removed ones, an orphan and a batch by name."""
+    """Create a topic with live and removed segments, an orphan file and a named batch."""
     state = signed_topic.append(log, signed_topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
     signed_topic.stage(log, state, {0: ["never committed"]})
     state = signed_topic.append(log, state, {0: ["a2"]})
@@ -84,23 +84,23 @@ def prepare(log: CommitLog) -> None:
 
 
 def append_as_nobody(log: CommitLog) -> None:
-    """Write as a user who may read."""
+    """Write as a user who has permission to read."""
     if os.geteuid() == 0:
         os.setuid(NOBODY)
     append_named(log)
 
 
 def load_as_nobody(log: CommitLog) -> str:
-    """Read as a user who may not."""
+    """Read as a user who has no permission."""
     if os.geteuid() == 0:
         os.setuid(NOBODY)
     return str(log.load().version)
 
 
 def append_many(log: CommitLog, appends: int) -> str:
-    """Append as soon as `go` is there, each time on the state of the last; gives who it was.
+    """Append once the file `go` exists, each time to the state of the last append.
 
-    The waits of a commit are counted: they are the tries that another won.
+    Return the process id and the most waits of a commit: the number of tries that it lost.
     """
     waits: list[int] = []
 

@@ -1,7 +1,7 @@
-"""A proxy before a real S3 server, which does something wrong to the n-th request.
+"""A proxy in front of a real S3 server that injects a fault into the n-th request.
 
-The rule: what it forwards is what the client sent, byte for byte, so that signatures hold; what it
-does wrong it does to one request, or to all from that one on.
+The rule: it forwards requests byte for byte, so that signatures stay valid. A fault affects one
+request, or all requests from that one on.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _OF_A_HOP = {"connection", "transfer-encoding", "keep-alive"}
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What comes in place of an answer, after the server did what was asked or without it."""
+    """What the client gets instead of an answer, whether the server ran the request or not."""
 
     status: int
     code: str = ""
     applied: bool = False
     hangs: bool = False
     only: str = ""
-    """The only method that it happens to; other requests are not counted."""
+    """The only method with the fault; other requests are not counted."""
     path: str = ""
-    """Part of the paths that it happens to, by any method once it has begun; no others count."""
+    """Part of the paths with the fault, for any method after the first; others do not count."""
     to_the_end: bool = False
 
     def __str__(self) -> str:
-        what = str(self.status) if self.status else "reset"
-        return f"{what}{' late' * self.hangs} {'after' if self.applied else 'before'}"
+        outcome = str(self.status) if self.status else "reset"
+        return f"{outcome}{' late' * self.hangs} {'after' if self.applied else 'before'}"
 
 
 @dataclass
 class Proxy:
-    """What is wrong, and what was asked; `endpoint` is where clients find it."""
+    """The fault and the requests so far; `endpoint` is the URL for clients."""
 
     server: tuple[str, int]
     endpoint: str = ""
@@ -50,13 +50,13 @@ class Proxy:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fail(self, wrong: Wrong | None, at: int = 0) -> None:
-        """Do this to the n-th request from now."""
+        """Inject this fault into the n-th request from now."""
         with self.lock:
             self.wrong, self.at = wrong, at
             self.requests.clear()
 
     def next(self, method: str, path: str) -> Wrong | None:
-        """Count a request; gives what is to go wrong with it."""
+        """Count a request; return its fault."""
         with self.lock:
             wrong = self.wrong
             if wrong is None or wrong.path not in path:
@@ -117,12 +117,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def proxy_to(host: str, port: int) -> Iterator[Proxy]:
-    """Run a proxy before a server."""
+    """Run a proxy in front of a server."""
 
     class Handler(_Handler):
         proxy = Proxy((host, port))

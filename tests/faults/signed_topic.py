@@ -1,7 +1,7 @@
-"""A topic whose records say who wrote them, on any store, and what must hold of it after a fault.
+"""A topic on any store whose records name their writer, and what must hold after a fault.
 
-A segment's bytes are its records, a line each: all that the commit log needs of them, and enough to
-see whether one is lost, doubled or moved.
+A segment's bytes are its records, one a line. The commit log needs no more, and it is enough to see
+whether a record is lost, duplicated or moved.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def log_on(
     clock: Callable[[], int] = now_ms,
     wait: Callable[[int], None] = back_off,
 ) -> CommitLog:
-    """Give the topic's log; it waits as klog does unless told otherwise."""
+    """Return the topic's log; by default it waits as klog does."""
     return CommitLog(store, TopicPaths(root, TOPIC), clock, wait)
 
 
 def new(operation: str) -> CommitInfo:
-    """Name a new try; processes do not share names."""
+    """Return the info of a new commit; its id is unique across processes."""
     return CommitInfo(random_id(), operation, "test")
 
 
 def create(log: CommitLog, topic_id: str = TOPIC_ID) -> TopicState:
-    """Make the topic."""
+    """Create the topic."""
     build = commit_builders.create_topic(Topic(topic_id, PARTITIONS), {})
     return log.commit(log.load(), build, new("create-topic"))
 
@@ -61,26 +61,26 @@ def put_segment(
     records: Sequence[str],
     origin: str,
 ) -> segment_entries.SegmentEntry:
-    """Write one segment's file and give its entry."""
+    """Write the file of a segment; return its entry."""
     path = str(SegmentPath(TOPIC, partition, base, state.version, random_id()[:8]))
     log.store.put(log.paths.data(path), ["\n".join(records).encode()])
-    found: segment_entries.SegmentEntry = entry_of(
+    entry: segment_entries.SegmentEntry = entry_of(
         path, partition, base, base + len(records), origin
     )
-    return found
+    return entry
 
 
 def stage(log: CommitLog, state: TopicState, records: Records) -> append_commit.StagedSegments:
-    """Write a segment for each partition, as tasks do."""
-    found = [
+    """Write a segment to each partition, as tasks do."""
+    entries = [
         put_segment(log, state, partition, state.log_end[partition], lines, "append")
         for partition, lines in records.items()
     ]
-    return append_commit.StagedSegments(state.topic_id, state.version, found)
+    return append_commit.StagedSegments(state.topic_id, state.version, entries)
 
 
 def writer(batch_id: int, run_id: str = "a run") -> append_commit.Writer:
-    """Name a batch of the one query."""
+    """Return the writer of a batch of the query."""
     return append_commit.Writer("a writer", batch_id, "a query", run_id)
 
 
@@ -93,7 +93,7 @@ def append(
 
 
 def merge_first_two(log: CommitLog, state: TopicState, partition: int) -> CommitBuilder:
-    """Write one segment in place of a partition's first two; gives what commits it."""
+    """Merge a partition's first two segments; return the builder of the commit."""
     rows = segment_entries.rows_of_partition(state.segments, partition).to_pylist()[:2]
     lines = [line for row in rows for line in lines_of(log, row["file"])]
     merged = put_segment(log, state, partition, rows[0]["base_offset"], lines, "merge")
@@ -107,37 +107,37 @@ def lines_of(log: CommitLog, file: str) -> list[str]:
 
 
 def records_of(log: CommitLog, state: TopicState | None = None) -> list[list[str]]:
-    """Read the topic from nothing, or as of a state: the records of each partition in order.
+    """Read the records of each partition in order, from a fresh load or as of a state.
 
-    Asserts that segments tile each partition from its start to its end, and that every file is
-    there with as many records as it should have.
+    Assert that segments tile each partition from its start to its end, and that every file exists
+    with the right number of records.
     """
     state = log.load() if state is None else state
-    found = []
+    records = []
     for partition in range(state.partitions):
         start, at = state.log_start[partition], None
         lines: list[str] = []
         for row in segment_entries.rows_of_partition(state.segments, partition).to_pylist():
             assert row["base_offset"] == at or (at is None and row["base_offset"] <= start), row
-            own = lines_of(log, row["file"])
-            assert len(own) == row["next_offset"] - row["base_offset"], row
-            lines += own[max(start - row["base_offset"], 0) :]
+            lines_of_segment = lines_of(log, row["file"])
+            assert len(lines_of_segment) == row["next_offset"] - row["base_offset"], row
+            lines += lines_of_segment[max(start - row["base_offset"], 0) :]
             at = row["next_offset"]
         assert (start if at is None else at) == state.log_end[partition], partition
-        found.append(lines)
-    return found
+        records.append(lines)
+    return records
 
 
 def replayed(log: CommitLog) -> TopicState:
-    """Fold every commit from the first, without any checkpoint."""
+    """Replay every commit from the first, without any checkpoint."""
     commits, version = [], 0
-    while (one := log.read(version)) is not None:
-        commits.append(one)
+    while (commit := log.read(version)) is not None:
+        commits.append(commit)
         version += 1
     return replay(TopicState(), commits)
 
 
-def fold_to(log: CommitLog, version: int) -> TopicState:
-    """Give the state as of a version, as one had it who loaded then."""
-    found = [log.read(number) for number in range(version + 1)]
-    return replay(TopicState(), [one for one in found if one is not None])
+def state_at(log: CommitLog, version: int) -> TopicState:
+    """Return the state as of a version."""
+    commits = [log.read(number) for number in range(version + 1)]
+    return replay(TopicState(), [commit for commit in commits if commit is not None])

@@ -1,4 +1,4 @@
-"""Numbers that were cleaned and are made again, states kept across it, clocks that are off."""
+"""Expired versions that are committed again, states older than the log, and wrong clocks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORDS = [[f"a{number}" for number in range(APPENDS)], []]
 
 
 def history() -> tuple[CountingStore, Clock, CommitLog, list[TopicState]]:
-    """Make a topic, and give its state of each version."""
+    """Create a topic; return its state at each version."""
     store, clock = CountingStore(), Clock()
     log = signed_topic.log_on(store, ROOT, clock, lambda tries: None)
     states = [signed_topic.create(log)]
@@ -42,8 +42,8 @@ def clean(log: CommitLog, state: TopicState) -> int:
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_f08_a_number_made_again_after_cleaning_is_no_win(named: bool) -> None:
-    """Whatever version a writer last saw: its number is free again, and it is not its own."""
+def test_f08_an_expired_version_cannot_be_committed_again(named: bool) -> None:
+    """The commit's name is free again after any version that the writer last saw."""
     for seen in range(APPENDS + 1):
         store, _, log, states = history()
         boundary = clean(log, states[-1])
@@ -52,14 +52,14 @@ def test_f08_a_number_made_again_after_cleaning_is_no_win(named: bool) -> None:
         after = signed_topic.append(log, states[seen], {0: ["late"], 1: ["too"]}, by)
         assert after.version == APPENDS + 1
         assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
-        # What it put below the boundary is nobody's, and goes with the next cleaning.
+        # The file that it put at an expired version goes with the next log expiration.
         clean(log, after)
         assert min(path for path in store.files if "/log/" in path) == log.paths.commit(APPENDS + 1)
         assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
 
 
-def test_f08_a_named_batch_that_was_cleaned_is_done() -> None:
-    """Its commit is gone, and its number free: the state knows the batch."""
+def test_f08_a_named_batch_whose_commit_expired_is_committed() -> None:
+    """Its commit is gone and the name is free, but the state knows the batch."""
     for batch in range(APPENDS):
         _, _, log, states = history()
         clean(log, states[-1])
@@ -69,26 +69,26 @@ def test_f08_a_named_batch_that_was_cleaned_is_done() -> None:
 
 
 class CleansBetween(CountingStore):
-    """Others commit, checkpoint and clean as soon as a commit has landed, before its answer."""
+    """Others commit, checkpoint and expire the log between a commit and its answer."""
 
     def __init__(self, log: CommitLog) -> None:
         super().__init__(log.store.files)  # type: ignore[attr-defined]
         self.log, self.answer, self.is_done = log, PutResult.CREATED, False
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        found = super().put_if_absent(path, data)
+        result = super().put_if_absent(path, data)
         if not self.is_done and "/log/" in path:
             self.is_done = True
             state = signed_topic.append(self.log, self.log.load(), {1: ["o0"]})
             state = signed_topic.append(self.log, state, {1: ["o1"]})
             clean(self.log, state)
             return self.answer
-        return found
+        return result
 
 
 @pytest.mark.parametrize("answer", PutResult)
-def test_f08_a_commit_that_is_cleaned_before_its_answer(answer: PutResult) -> None:
-    """It landed, and nothing at its number says so any more: the state has its write id."""
+def test_f08_a_commit_that_expires_before_its_answer(answer: PutResult) -> None:
+    """The commit succeeded and its file is gone, but the state has its write id."""
     _, clock, log, states = history()
     store = CleansBetween(log)
     store.answer = answer
@@ -100,7 +100,7 @@ def test_f08_a_commit_that_is_cleaned_before_its_answer(answer: PutResult) -> No
     assert signed_topic.records_of(log) == [[*RECORDS[0], "mine"], ["o0", "o1"]]
 
 
-def test_f09_a_state_kept_across_cleaning_is_loaded_anew() -> None:
+def test_f09_a_state_older_than_the_expired_commits_is_loaded_again() -> None:
     for kept in range(APPENDS + 1):
         _, _, log, states = history()
         clean(log, states[-1])
@@ -108,8 +108,8 @@ def test_f09_a_state_kept_across_cleaning_is_loaded_anew() -> None:
         assert signed_topic.records_of(log, log.load(states[kept])) == RECORDS
 
 
-def test_f09_a_stale_writer_that_filled_a_cleaned_number_fools_no_reader() -> None:
-    """One who kept an older state finds, at the next number, a commit that is not the topic's."""
+def test_f09_readers_ignore_a_stale_commit_at_an_expired_version() -> None:
+    """A reader with an older state finds a commit at the next version that is not the topic's."""
     store, _, log, states = history()
     clean(log, states[-1])
     stale = store.files[log.paths.commit(APPENDS)]
@@ -122,7 +122,7 @@ def test_f09_a_stale_writer_that_filled_a_cleaned_number_fools_no_reader() -> No
 
 @pytest.mark.parametrize("skew_ms", [-DAY_MS, DAY_MS, -30 * DAY_MS])
 def test_f24_clocks_a_day_apart_and_going_back(skew_ms: int) -> None:
-    """Times rise all the same; cleaning by a clock that is off takes nothing that lives."""
+    """Timestamps still rise; expiration and vacuum with a wrong clock delete nothing live."""
     _, clock, log, states = history()
     state = states[-1]
     for number in range(4):
@@ -135,12 +135,12 @@ def test_f24_clocks_a_day_apart_and_going_back(skew_ms: int) -> None:
         state = log.load()
         assert signed_topic.records_of(log) == [
             RECORDS[0],
-            [f"b{one}" for one in range(number + 1)],
+            [f"b{value}" for value in range(number + 1)],
         ]
 
 
 def test_f24_a_clock_far_ahead_refuses_slow_writers_and_loses_nothing() -> None:
-    """Its horizon is the tip: who staged before it is told, rather than committing lost files."""
+    """The vacuum version is the newest: a commit of files staged before it is refused."""
     _, clock, log, states = history()
     staged = signed_topic.stage(log, states[-1], {0: ["slow"]})
     state = signed_topic.append(log, states[-1], {1: ["b0"]})

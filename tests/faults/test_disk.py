@@ -1,4 +1,4 @@
-"""F28 on local disk: no space and no right are told in words, and nothing is half there."""
+"""F28 on local disk: errors name missing space and permissions, and no file is incomplete."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ WORDS = {"tmpfs": "No space left on device. Free some space there", "limit": "Fi
 
 def full_disk(folder: Path, way: str) -> Any:
     command = [sys.executable, "-m", "tests.faults.full_disk", str(folder), way]
-    return said_by(on_a_small_disk(folder, command) if way == "tmpfs" else command)
+    return json_output(with_small_disk(folder, command) if way == "tmpfs" else command)
 
 
-def on_a_small_disk(folder: Path, command: list[str]) -> list[str]:
-    """Give what does a command where the folder is a file system of 1 MiB."""
+def with_small_disk(folder: Path, command: list[str]) -> list[str]:
+    """Return a command that runs another with the folder as a file system of 1 MiB."""
     script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
     return [*IN_A_NAMESPACE, "sh", "-c", script, "sh", str(folder), *command]
 
 
-def said_by(command: list[str]) -> Any:
+def json_output(command: list[str]) -> Any:
     done = subprocess.run(command, capture_output=True, timeout=120, cwd=PROJECT, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
@@ -44,7 +44,7 @@ IN_A_NAMESPACE = ("unshare", "-U", "-r", "-m")
 
 
 def way_to_fill() -> str:
-    """Find how a disk can be filled here: a file system of one's own, if a user may mount one."""
+    """Return how to fill a disk here: `tmpfs` if this user may mount one, else `limit`."""
     if shutil.which("unshare") is None:
         return "limit"
     script = "mount -t tmpfs none /tmp"
@@ -55,18 +55,18 @@ def way_to_fill() -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", sorted({"limit", way_to_fill()}))
 def test_f28_a_full_disk(tmp_path: Path, way: str) -> None:
-    """Where a file system can be mounted it is filled; a limit on files works everywhere."""
+    """Fill a file system if this user may mount one; a limit on files works everywhere."""
     errors = set()
-    for one in full_disk(tmp_path, way):
-        assert one["temporary"] == []
-        assert one["before"] == BEFORE
-        assert one["after"] == (APPENDED if one["task"] == "append_named" else BEFORE)
-        if one["error"]:
-            assert one["during"] == BEFORE
-            assert "not written: " in str(one["error"])
-            assert WORDS[way] in str(one["error"])
-            assert str(one["error"]).startswith("KlogError: ")
-        errors.add((one["task"], bool(one["error"])))
+    for run in full_disk(tmp_path, way):
+        assert run["temporary"] == []
+        assert run["before"] == BEFORE
+        assert run["after"] == (APPENDED if run["task"] == "append_named" else BEFORE)
+        if run["error"]:
+            assert run["during"] == BEFORE
+            assert "not written: " in str(run["error"])
+            assert WORDS[way] in str(run["error"])
+            assert str(run["error"]).startswith("KlogError: ")
+        errors.add((run["task"], bool(run["error"])))
     assert {task for task, failed in errors if failed} == {
         "append_named", "checkpoint_and_clean", "merge",
     }  # fmt: skip
@@ -79,8 +79,8 @@ if way_to_fill() == "tmpfs":
     @pytest.mark.slow
     def test_f28_a_vacuum_makes_room_on_a_full_disk(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "tests.faults.full_disk_vacuum", str(tmp_path)]
-        found = said_by(on_a_small_disk(tmp_path, command))
-        freed, nothing = found["freed"], found["nothing"]
+        reports = json_output(with_small_disk(tmp_path, command))
+        freed, nothing = reports["freed"], reports["nothing"]
         topic = freed["during"]["topics"]["t"]
         assert "error" not in topic
         assert len(topic["removed"]) == 3
@@ -96,22 +96,22 @@ if way_to_fill() == "tmpfs":
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that any user may come to; pytest's own are for one user."""
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
+    """Make a folder that any user can reach; pytest's own are for one user."""
+    with tempfile.TemporaryDirectory() as path:
+        Path(path).chmod(0o755)
+        yield Path(path)
 
 
 @pytest.mark.parametrize("closed", ["_klog/topics/orders/log", "orders-0", "orders-1"])
-def test_f28_a_directory_that_may_not_be_written(folder: Path, closed: str) -> None:
+def test_f28_a_directory_without_write_permission(folder: Path, closed: str) -> None:
     log = signed_topic.log_on(LocalStore(), str(folder))
     process_work.prepare(log)
     for directory in ("_klog/topics/orders/log", "orders-0", "orders-1"):
         (folder / directory).chmod(0o555 if directory == closed else 0o777)
     child = Child(process_work.append_as_nobody, folder)
     assert child.wait() == 0
-    assert child.said.startswith(f"KlogError: {folder}/{closed}/")
-    assert "not written: Permission denied. Run as a user who may, or give uid" in child.said
+    assert child.output.startswith(f"KlogError: {folder}/{closed}/")
+    assert "not written: Permission denied. Run as a user who may, or give uid" in child.output
     assert signed_topic.records_of(log) == BEFORE
     (folder / closed).chmod(0o777)
     process_work.append_named(log)
@@ -119,8 +119,8 @@ def test_f28_a_directory_that_may_not_be_written(folder: Path, closed: str) -> N
 
 
 @pytest.mark.parametrize("closed", ["log", "log/00000000000000000003.json", "checkpoints", "gc"])
-def test_f28_what_may_not_be_read_is_not_missing(folder: Path, closed: str) -> None:
-    """A log whose end may not be read, or whose boundary may not, is not one that ends earlier."""
+def test_f28_an_unreadable_file_is_not_a_missing_file(folder: Path, closed: str) -> None:
+    """A log does not end earlier because a commit or the expired version cannot be read."""
     log = signed_topic.log_on(LocalStore(), str(folder))
     process_work.prepare(log)
     process_work.checkpoint_and_clean(log)
@@ -129,6 +129,6 @@ def test_f28_what_may_not_be_read_is_not_missing(folder: Path, closed: str) -> N
     path.chmod(0)
     child = Child(process_work.load_as_nobody, folder)
     assert child.wait() == 0
-    assert "Permission denied. Run as a user who may" in child.said
-    assert str(path) in child.said
+    assert "Permission denied. Run as a user who may" in child.output
+    assert str(path) in child.output
     path.chmod(0o755)

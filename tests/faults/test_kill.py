@@ -1,4 +1,4 @@
-"""A real process killed at each step that it makes on local disk, and what the next one finds."""
+"""A real process killed at each of its steps on local disk, and what the next process reads."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TASKS: list[tuple[Task, list[list[str]]]] = [
     (process_work.checkpoint_and_clean, BEFORE),
     (process_work.vacuum, BEFORE),
 ]
-"""By task, the records afterwards."""
+"""Tasks, each with the records after it."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("task", "after"), TASKS, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("task", "after"), TASKS, ids=lambda value: getattr(value, "__name__", ""))
 def test_f06_killed_at_each_step(tmp_path: Path, task: Task, after: list[list[str]]) -> None:
     base = tmp_path / "base"
     process_work.prepare(log_at(base))
@@ -41,27 +41,27 @@ def test_f06_killed_at_each_step(tmp_path: Path, task: Task, after: list[list[st
         shutil.copytree(base, root)
         child = Child(task, root, interrupt)
         assert child.wait() == -signal.SIGKILL
-        assert child.said == ""
-        no_torn_file(root)
+        assert child.output == ""
+        assert_no_torn_file(root)
         assert signed_topic.records_of(log_at(root)) in (BEFORE, after)
         task(log_at(root))
         assert signed_topic.records_of(log_at(root)) == after
-        no_torn_file(root)
+        assert_no_torn_file(root)
         shutil.rmtree(root)
 
 
 def interrupts(base: Path, root: Path, task: Task) -> list[Interrupt]:
-    """Give each place where a task can be killed: what comes after a step is before the next."""
+    """Return each point where a task can be killed: after a step is before the next."""
     shutil.copytree(base, root)
-    with steps_of(str(root), Interrupt()) as made:
+    with steps_of(str(root), Interrupt()) as steps:
         task(log_at(root))
-    writes = [at for at, step in enumerate(made) if step.startswith("write")]
-    assert len(made) > 5
+    writes = [at for at, step in enumerate(steps) if step.startswith("write")]
+    assert len(steps) > 5
     assert writes
     return [
-        *(Interrupt(at) for at in range(len(made))),
+        *(Interrupt(at) for at in range(len(steps))),
         *(Interrupt(at, "during") for at in writes),
-        Interrupt(len(made) - 1, "after"),
+        Interrupt(len(steps) - 1, "after"),
     ]
 
 
@@ -69,8 +69,8 @@ def log_at(root: Path) -> CommitLog:
     return signed_topic.log_on(LocalStore(), str(root))
 
 
-def no_torn_file(root: Path) -> None:
-    """Assert that every file but a temporary one has a name of klog's and is whole."""
+def assert_no_torn_file(root: Path) -> None:
+    """Assert that every file has a valid name and is complete, except temporary files."""
     log = log_at(root)
     for path in root.rglob("*"):
         if path.is_dir() or TEMPORARY_NAME.fullmatch(path.name):
@@ -81,9 +81,9 @@ def no_torn_file(root: Path) -> None:
             assert version is not None
             assert log.read(version) is not None
         elif path.parent.name == "checkpoints":
-            found = parse_checkpoint_name(name)
-            assert found is not None
-            assert found.size_bytes == len(data)
+            checkpoint = parse_checkpoint_name(name)
+            assert checkpoint is not None
+            assert checkpoint.size_bytes == len(data)
         elif path.parent.name == "gc":
             assert parse_expiration_version(name) is not None
         else:

@@ -1,7 +1,7 @@
-"""A job of klog's killed (SIGKILL) wherever something gets its name, and half-way through writes.
+"""A job killed (SIGKILL) wherever a file gets or loses its name, and half-way through writes.
 
-The rule: the process is one of its own and does what the verb of `klog` does. What a kill between
-two such steps leaves is what the step before has left, so those are all places that differ.
+The rule: a separate process runs the command of `klog`. A kill between two such steps leaves the
+same files as a kill right after the first, so these are all the points that differ.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONFIG = {"cleanup.policy": "compact,delete", "retention.ms": str(7 * DAY_MS)}
 
 NEW = pa.table({"key": ["new"], "value": ["new"]})
 
-Found = dict[int, list[tuple[Any, ...]]]
+RecordsByPartition = dict[int, list[tuple[Any, ...]]]
 
 
 VERBS = (
@@ -66,8 +66,8 @@ def rows(first: int, age_ms: int = 0) -> pa.Table:
 
 
 def make(root: Path, verb: Verb) -> None:
-    """Make what a verb has work in."""
-    if verb.takes_in:
+    """Create a root in which the verb has work to do."""
+    if verb.is_import:
         aborted = transactional(0, 1) + marker(1, 1, ABORT)
         committed = transactional(10, 2) + marker(11, 2, COMMIT)
         other = transactional(0, 1) + marker(1, 1, COMMIT)
@@ -85,28 +85,28 @@ def make(root: Path, verb: Verb) -> None:
         staged(root, rows(80, time.time_ns() // 1_000_000 - START_MS), {})
 
 
-def records(root: Path) -> Found:
-    """Give what readers find in each partition."""
-    found: Found = {}
+def read_records(root: Path) -> RecordsByPartition:
+    """Read the records of each partition."""
+    by_partition: RecordsByPartition = {}
     if find_root(str(root)) is None:
-        return found
+        return by_partition
     columns = ("partition", "offset", "key", "value", "timestamp")
     log = klog.open(root)
     for row in log.scan("t", columns=columns).read_all().to_pylist() if log.topics() else []:
-        found.setdefault(row["partition"], []).append(tuple(row.values()))
-    return found
+        by_partition.setdefault(row["partition"], []).append(tuple(row.values()))
+    return by_partition
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda one: one.name + "-compiled" * one.compiled)
-def test_killed_wherever_something_gets_its_name(tmp_path: Path, verb: Verb) -> None:
-    """Readers find what was there or what is to be; the next run ends it, and vacuum the rest."""
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name + "-compiled" * verb.compiled)
+def test_killed_at_each_change_of_a_name(tmp_path: Path, verb: Verb) -> None:
+    """Readers see the old or new records; the next run finishes, and vacuum deletes the rest."""
     base, root = tmp_path / "base", tmp_path / "root"
     make(base, verb)
-    before = records(base)
+    before = read_records(base)
     shutil.copytree(base, root)
     with steps_of(str(root), Interrupt()) as steps:
         run_verb(log_at(root), verb)
-    after = records(root)
+    after = read_records(root)
     assert after
     assert (after == before) == verb.unchanged
     shutil.rmtree(root)
@@ -117,37 +117,37 @@ def test_killed_wherever_something_gets_its_name(tmp_path: Path, verb: Verb) -> 
         code = child.wait()
         assert code in (-signal.SIGKILL, 0), interrupt
         missed += code == 0
-        found = records(root)
+        actual = read_records(root)
         for partition in range(PARTITIONS):
-            assert found.get(partition) in (before.get(partition), after[partition])
+            assert actual.get(partition) in (before.get(partition), after[partition])
         left += len(orphans(root))
-        if not verb.takes_in:
+        if not verb.is_import:
             klog.open(root).append("t", NEW)
         run_verb(log_at(root), verb)
-        found = records(root)
-        assert without_new(found) == after
-        assert (found == after) == verb.takes_in
+        actual = read_records(root)
+        assert without_new(actual) == after
+        assert (actual == after) == verb.is_import
         assert verify.run(None, str(root)).findings == ()
         vacuum.run(None, str(root), grace_ms=0, log_retention_ms=0, dry_run=False)
         assert orphans(root) == set()
-        assert records(root) == found
+        assert read_records(root) == actual
         shutil.rmtree(root)
     assert left or verb.name in ("retain", "adopt")
-    # How often a store's probe, which `adopt` begins with, tries something is chance.
+    # `adopt` begins with a probe of the store, whose number of tries varies.
     assert missed < (len(steps) // 10 if verb.name == "adopt" else 1)
 
 
-def test_a_compaction_that_was_stopped_goes_on_behind_another(tmp_path: Path) -> None:
-    """It is a zombie when another has compacted and a writer written: it commits what still fits.
+def test_a_stopped_compaction_resumes_after_another(tmp_path: Path) -> None:
+    """Another compaction and a writer have committed meanwhile: it commits what still fits.
 
-    Its process ends as if nothing were: who was faster is in its report.
+    Its process ends without an error; its report says what another compaction replaced.
     """
     verb, base = VERBS[0], tmp_path / "base"
     make(base, verb)
     shutil.copytree(base, tmp_path / "counted")
     with steps_of(str(tmp_path / "counted"), Interrupt()) as steps:
         run_verb(log_at(tmp_path / "counted"), verb)
-    after = records(tmp_path / "counted")
+    after = read_records(tmp_path / "counted")
     naming = [at for at, step in enumerate(steps) if step.split()[0] in NAMING]
     for at in naming[::2]:
         root = tmp_path / str(at)
@@ -158,22 +158,30 @@ def test_a_compaction_that_was_stopped_goes_on_behind_another(tmp_path: Path) ->
         run_verb(log_at(root), verb)
         klog.open(root).append("t", NEW.set_column(1, "value", [["newer"]]))
         assert zombie.resume() == 0
-        assert zombie.said == "done"
-        assert without_new(records(root)) == after
-        wrote = [one[3] for some in records(root).values() for one in some if one[2] == b"new"]
-        assert wrote in ([b"new", b"newer"], [b"newer"])
+        assert zombie.output == "done"
+        assert without_new(read_records(root)) == after
+        new_values = [
+            record[3]
+            for records in read_records(root).values()
+            for record in records
+            if record[2] == b"new"
+        ]
+        assert new_values in ([b"new", b"newer"], [b"newer"])
         assert verify.run(None, str(root)).findings == ()
         vacuum.run(None, str(root), grace_ms=0, log_retention_ms=0, dry_run=False)
         assert orphans(root) == set()
 
 
-def without_new(found: Found) -> Found:
-    """Leave out the record that was written between a kill and the next run."""
-    return {number: [one for one in some if one[2] != b"new"] for number, some in found.items()}
+def without_new(by_partition: RecordsByPartition) -> RecordsByPartition:
+    """Return the records without the one written between a kill and the next run."""
+    return {
+        number: [record for record in records if record[2] != b"new"]
+        for number, records in by_partition.items()
+    }
 
 
 def interrupts(steps: list[str]) -> list[Interrupt]:
-    """Give the places where a kill leaves something of its own."""
+    """Return the points where a kill leaves different files."""
     naming = [at for at, step in enumerate(steps) if step.split()[0] in NAMING]
     writes = [at for at, step in enumerate(steps) if step.startswith("write")]
     assert len(naming) > 1
@@ -185,12 +193,14 @@ def interrupts(steps: list[str]) -> list[Interrupt]:
 
 
 def orphans(root: Path) -> set[str]:
-    """Give the files of partitions that no commit names, temporary ones too."""
-    named = {one["file"] for one in live(root)} if find_root(str(root)) else set()
+    """Return the partitions' files that no commit names, with temporary ones."""
+    named = {segment["file"] for segment in live(root)} if find_root(str(root)) else set()
     bases = {Path(file).with_suffix("").as_posix() for file in named}
     files = {path.relative_to(root) for path in root.glob("t-*/*")}
-    found = {path.as_posix() for path in files if path.with_suffix("").as_posix() not in bases}
-    return {name for name in found if not name.endswith("partition.metadata")}
+    orphan_files = {
+        path.as_posix() for path in files if path.with_suffix("").as_posix() not in bases
+    }
+    return {name for name in orphan_files if not name.endswith("partition.metadata")}
 
 
 def log_at(root: Path) -> CommitLog:

@@ -1,8 +1,8 @@
-"""Files of a root that were lost at rest, and what every verb says of them.
+"""Files of a root that were lost at rest, and how each command reports them.
 
-The rule: each verb begins from nothing, as a process of its own does. It gives what it gave before,
-where it does not need the file, or one error that names it; never less. What a writer was told has
-landed is there when the file is back.
+The rule: each command starts without cached state, as a new process does. If it does not need the
+file, its result is the same as before; otherwise it fails with an error that names the file. It
+never gives fewer records. Acknowledged records are there after the file is restored.
 """
 
 from __future__ import annotations
@@ -17,36 +17,44 @@ from klog.connector.commit_log import checkpoint_writer
 from klog.connector.options.storage_options import parse_storage_options
 from klog.errors import KlogError, LostCommitError
 from tests.connector.store.fake_s3 import fake_s3
-from tests.faults.lost_root import ROWS, TOPIC, Root, eight, enriched, files_of, named
+from tests.faults.lost_root import (
+    ROWS,
+    TOPIC,
+    Root,
+    files_of,
+    name_pattern,
+    with_checkpoint_and_sidecars,
+    with_eight_appends,
+)
 from tests.support.store_servers import BUCKET, S3Server
 
 
 @pytest.fixture
 def local(tmp_path: Path) -> Root:
-    return eight(Root(str(tmp_path / "root")))
+    return with_eight_appends(Root(str(tmp_path / "root")))
 
 
 VERBS: Mapping[str, Callable[[Root], object]] = {
     "scan": lambda root: root.values(),
     "describe": lambda root: root.open().describe(TOPIC),
-    "history": lambda root: [one.version for one in root.open().history(TOPIC)],
+    "history": lambda root: [commit.version for commit in root.open().history(TOPIC)],
     "topics": lambda root: root.open().topics(),
 }
 
 
-def answers(root: Root) -> dict[str, object]:
-    """Give what each verb that reads gives, or its error."""
-    found: dict[str, object] = {}
+def results_by_verb(root: Root) -> dict[str, object]:
+    """Return the result of each command that reads, or its error."""
+    results: dict[str, object] = {}
     for name, verb in VERBS.items():
         try:
-            found[name] = verb(root)
+            results[name] = verb(root)
         except KlogError as exc:
-            found[name] = exc
-    return found
+            results[name] = exc
+    return results
 
 
 def refusal(root: Root) -> KlogError | None:
-    """Append a row; gives the error if it is refused."""
+    """Append a row; return the error if klog refuses it."""
     try:
         root.append("after")
     except KlogError as exc:
@@ -55,19 +63,19 @@ def refusal(root: Root) -> KlogError | None:
 
 
 def assert_safe(root: Root, lost: list[str], before: dict[str, object]) -> None:
-    """Run every verb with files lost, put them back, and compare."""
+    """Run every command without the lost files, restore them, and compare."""
     kept = root.files()
     for path in lost:
         root.store.delete(path)
-    left = root.files()
-    names = named(lost)
-    for verb, found in answers(root).items():
-        if isinstance(found, KlogError):
-            assert re.search(names, str(found)), (verb, found)
+    remaining = root.files()
+    names = name_pattern(lost)
+    for verb, result in results_by_verb(root).items():
+        if isinstance(result, KlogError):
+            assert re.search(names, str(result)), (verb, result)
         else:
-            assert found == before[verb], verb
+            assert result == before[verb], verb
     root.vacuum()
-    assert root.files().items() >= left.items()
+    assert root.files().items() >= remaining.items()
     error = refusal(root)
     assert error is None or re.search(names, str(error)), error
     appended = [] if error else ["after"]
@@ -78,14 +86,14 @@ def assert_safe(root: Root, lost: list[str], before: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "lost", [*([one] for one in range(8)), [0, 1], [2, 5], list(range(8))], ids=str
+    "lost", [*([version] for version in range(8)), [0, 1], [2, 5], list(range(8))], ids=str
 )
 def test_f33_a_lost_commit_is_named_by_every_verb(local: Root, lost: list[int]) -> None:
-    assert_safe(local, [local.paths.commit(one) for one in lost], answers(local))
+    assert_safe(local, [local.paths.commit(version) for version in lost], results_by_verb(local))
 
 
 def test_f33_the_fourth_of_eight_commits(local: Root, capsys: pytest.CaptureFixture[str]) -> None:
-    """No three rows of eight, no append on top, nothing deleted."""
+    """Reads, appends and vacuum fail; no read gives only the first rows."""
     path = Path(local.paths.commit(4))
     whole = path.read_bytes()
     path.unlink()
@@ -95,8 +103,8 @@ def test_f33_the_fourth_of_eight_commits(local: Root, capsys: pytest.CaptureFixt
             verb()
     capsys.readouterr()
     assert local.verb("verify") == 1
-    said = capsys.readouterr()
-    assert path.name in said.out + said.err
+    printed = capsys.readouterr()
+    assert path.name in printed.out + printed.err
     assert local.verb("vacuum", "--execute", "--grace", "1h") == 1
     assert local.files() == before
     path.write_bytes(whole)
@@ -105,20 +113,20 @@ def test_f33_the_fourth_of_eight_commits(local: Root, capsys: pytest.CaptureFixt
 
 
 def test_f33_the_last_commit_is_lost(local: Root) -> None:
-    """Nothing shows it but a checkpoint: without one the log ends before it."""
+    """Only a checkpoint shows the loss: without one, the log ends before it."""
     path = Path(local.paths.commit(8))
     whole = path.read_bytes()
     path.unlink()
     assert local.values() == ROWS[:-1]
     path.write_bytes(whole)
     checkpoint_writer.write_checkpoint(local.log(), local.log().load())
-    assert_safe(local, [str(path)], answers(local))
+    assert_safe(local, [str(path)], results_by_verb(local))
 
 
 @pytest.fixture
 def rich(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
-    """Have sidecars, a checkpoint in parts with a boundary, and commits behind it."""
-    return enriched(Root(str(tmp_path / "root")), monkeypatch)
+    """Create a root with sidecars, a checkpoint in parts, expired commits, and later commits."""
+    return with_checkpoint_and_sidecars(Root(str(tmp_path / "root")), monkeypatch)
 
 
 KINDS = ("format.json", "topic.json", "log", "sidecars", "checkpoints", "parts", "gc", "orders-0")
@@ -126,22 +134,22 @@ KINDS = ("format.json", "topic.json", "log", "sidecars", "checkpoints", "parts",
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_f33_a_lost_file_of_each_kind(rich: Root, kind: str) -> None:
-    before, files = answers(rich), files_of(rich, kind)
+    before, files = results_by_verb(rich), files_of(rich, kind)
     assert files
     assert_safe(rich, files[:1], before)
     assert_safe_again(rich, files)
 
 
 def assert_safe_again(root: Root, files: list[str]) -> None:
-    """Lose all files of a kind at once: what is appended above is known by now."""
+    """Lose all files of a kind at once, after the append above."""
     for path in files:
         if path in root.files():
             root.store.delete(path)
-    names = named(files)
-    for verb, found in answers(root).items():
-        if isinstance(found, KlogError):
-            assert re.search(names, str(found)), (verb, found)
-    scanned = answers(root)["scan"]
+    names = name_pattern(files)
+    for verb, result in results_by_verb(root).items():
+        if isinstance(result, KlogError):
+            assert re.search(names, str(result)), (verb, result)
+    scanned = results_by_verb(root)["scan"]
     assert isinstance(scanned, KlogError) or scanned[: len(ROWS)] == ROWS  # type: ignore[index]
 
 
@@ -150,7 +158,7 @@ def test_f33_a_root_without_its_format_is_an_error_for_every_verb(
 ) -> None:
     Path(local.paths.root, "_klog", "format.json").unlink()
     before = local.files()
-    assert all(isinstance(one, KlogError) for one in answers(local).values())
+    assert all(isinstance(result, KlogError) for result in results_by_verb(local).values())
     for verb in (("verify",), ("vacuum", "--execute"), ("topics", "list")):
         capsys.readouterr()
         assert local.verb(*verb) != 0
@@ -161,9 +169,9 @@ def test_f33_a_root_without_its_format_is_an_error_for_every_verb(
 
 
 def on_object_store(root: Root) -> None:
-    """Lose a commit in the middle of a topic on an object store, with the same answers."""
-    eight(root)
-    assert_safe(root, [root.paths.commit(4)], answers(root))
+    """Lose a commit in the middle of a topic on an object store."""
+    with_eight_appends(root)
+    assert_safe(root, [root.paths.commit(4)], results_by_verb(root))
 
 
 def test_f33_on_an_object_store() -> None:

@@ -1,8 +1,8 @@
-"""What the command line says of each kind of lost file: a table, on local disk and on S3.
+"""How the command line reports each kind of lost file: a table, on local disk and on S3.
 
-The rule: a verb prints all that it printed before and ends with 0, or ends with 1 and names a lost
-file. At neither isolation level is there a third answer, and `klog verify` says the same in words
-and in JSON.
+The rule: a command prints the same as before and returns 0, or returns 1 and names a lost file.
+Nothing else happens at either isolation level, and `klog verify` reports the same as text and as
+JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ import pytest
 
 from klog.cli import main
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, parse_storage_options
-from tests.faults.lost_root import ROWS, TOPIC, Root, eight, enriched, files_of, named
+from tests.faults.lost_root import (
+    ROWS,
+    TOPIC,
+    Root,
+    files_of,
+    name_pattern,
+    with_checkpoint_and_sidecars,
+    with_eight_appends,
+)
 from tests.support.store_servers import BUCKET, S3Server
 
 
@@ -35,24 +43,25 @@ def last_of(kind: str) -> Callable[[Root], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Files that are lost, and what is said then.
+    """Files that are lost, and what the commands report.
 
-    `rows` are so many of the first rows, or None where reading names a lost file. `versions` are
-    those that `history` prints; it fails after them unless `is_told_whole`. `findings` are the
-    kinds that `verify` finds, with the range of lost commits; None if the root cannot be opened.
+    `rows` is the number of rows that can be read, None if a read fails and names a lost file.
+    `versions` are those that `history` prints; it fails after them unless `is_history_complete`.
+    `findings` are the kinds that `verify` finds, with the range of lost commits; None if the root
+    cannot be opened.
     """
 
-    of: str
+    root: str
     files: Callable[[Root], list[str]]
     rows: int | None
     versions: list[int]
-    is_told_whole: bool
+    is_history_complete: bool
     findings: list[str] | None
 
 
 ALL = [8, 7, 6, 5, 4, 3, 2, 1, 0]
 KEPT = [8, 7, 6]
-"""Of a rich root, whose boundary is 5 and whose checkpoint is of 6."""
+"""Versions of the rich root: its last expired version is 5, its checkpoint's version is 6."""
 LOSSES = {
     "nothing, plain": Loss("plain", commits(), 8, ALL, True, []),
     "nothing, rich": Loss("rich", commits(), 8, KEPT, True, []),
@@ -69,38 +78,36 @@ LOSSES = {
     "the last commits, with a checkpoint": Loss(
         "rich", commits(6, 7, 8), None, [], False, ["lost 6"]
     ),
-    "a commit that a checkpoint stands for": Loss("rich", commits(6), 8, [8, 7], False, ["lost 6"]),
-    "a boundary": Loss("rich", first_of("gc"), 8, KEPT, False, ["lost 0 to 5"]),
+    "a commit that a checkpoint covers": Loss("rich", commits(6), 8, [8, 7], False, ["lost 6"]),
+    "the last expired version": Loss("rich", first_of("gc"), 8, KEPT, False, ["lost 0 to 5"]),
     "a sidecar": Loss("rich", last_of("sidecars"), None, [], False, ["log"]),
-    "a sidecar that a checkpoint stands for": Loss(
-        "rich", first_of("sidecars"), 8, [8, 7], False, []
-    ),
+    "a sidecar that a checkpoint covers": Loss("rich", first_of("sidecars"), 8, [8, 7], False, []),
     "a checkpoint": Loss("rich", first_of("checkpoints"), None, [], False, ["log"]),
     "a part of a checkpoint": Loss("rich", first_of("parts"), None, [], False, ["log"]),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a verb printed, and how it ended."""
+class Result:
+    """A command's exit code and output."""
 
     code: int
     out: str
     err: str
 
 
-Klog = Callable[..., Answer]
+Klog = Callable[..., Result]
 
 
 @pytest.fixture
 def klog(capsysbinary: pytest.CaptureFixture[bytes]) -> Klog:
-    """Run a verb on a root."""
+    """Return a function that runs a command on a root."""
 
-    def run(root: Root, *arguments: str) -> Answer:
+    def run(root: Root, *arguments: str) -> Result:
         capsysbinary.readouterr()
         code = main([*arguments, "--root", root.url])
         printed = capsysbinary.readouterr()
-        return Answer(code, printed.out.decode(), printed.err.decode())
+        return Result(code, printed.out.decode(), printed.err.decode())
 
     return run
 
@@ -109,7 +116,7 @@ def klog(capsysbinary: pytest.CaptureFixture[bytes]) -> Klog:
 def roots(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Root]]:
-    """Make both roots; on S3 the command line takes its keys from the environment."""
+    """Create both roots; on S3 the command line takes its keys from the environment."""
     url, storage = str(tmp_path_factory.mktemp("roots")), NO_STORAGE_OPTIONS
     with pytest.MonkeyPatch.context() as environment:
         if request.param == "s3":
@@ -118,24 +125,24 @@ def roots(
             for name, value in server.environment().items():
                 environment.setenv(name, value)
         with pytest.MonkeyPatch.context() as small:
-            rich = enriched(Root(f"{url}/rich", storage), small)
-        yield {"plain": eight(Root(f"{url}/plain", storage)), "rich": rich}
+            rich = with_checkpoint_and_sidecars(Root(f"{url}/rich", storage), small)
+        yield {"plain": with_eight_appends(Root(f"{url}/plain", storage)), "rich": rich}
 
 
 @pytest.fixture(params=LOSSES)
 def loss(request: pytest.FixtureRequest) -> Loss:
-    found: Loss = LOSSES[request.param]
-    return found
+    case: Loss = LOSSES[request.param]
+    return case
 
 
 @contextmanager
 def lost(loss: Loss, root: Root) -> Iterator[str]:
-    """Lose the files, give the pattern of their names, and put them back."""
+    """Lose the files, yield a pattern of their names, and restore them."""
     kept = {path: root.store.read(path) for path in loss.files(root)}
     for path in kept:
         root.store.delete(path)
     try:
-        yield named(list(kept))
+        yield name_pattern(list(kept))
     finally:
         for path, data in kept.items():
             assert root.store.put_if_absent(path, data).name == "CREATED", path
@@ -145,64 +152,64 @@ def lines(rows: Sequence[str]) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def test_f33_what_is_read(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
-    root = roots[loss.of]
+def test_f33_consume(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.root]
     with lost(loss, root) as names:
         for level in ("read_committed", "read_uncommitted"):
             for where, first in (("earliest", 0), ("5", 5), ("-1", (loss.rows or 0) - 1)):
-                found = klog(
+                result = klog(
                     root, "consume", "--topic", TOPIC, "--isolation-level", level, "-o", where
                 )
                 if loss.rows is None:
-                    assert (found.code, found.out) == (1, "")
-                    assert re.search(names, found.err)
+                    assert (result.code, result.out) == (1, "")
+                    assert re.search(names, result.err)
                 else:
                     rows = lines(ROWS[first : loss.rows])
-                    assert found == Answer(0, rows, "")
+                    assert result == Result(0, rows, "")
 
 
-def test_f33_what_is_described(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
-    root = roots[loss.of]
+def test_f33_describe(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.root]
     with lost(loss, root) as names:
-        found = klog(root, "topics", "describe", "--topic", TOPIC)
+        result = klog(root, "topics", "describe", "--topic", TOPIC)
         if loss.rows is None:
-            assert found.code == 1
-            assert "LogEndOffset" not in found.out
-            assert re.search(names, found.out + found.err)
+            assert result.code == 1
+            assert "LogEndOffset" not in result.out
+            assert re.search(names, result.out + result.err)
         else:
-            assert (found.code, found.err) == (0, "")
-            assert f"LogEndOffset: {loss.rows}\t" in found.out
+            assert (result.code, result.err) == (0, "")
+            assert f"LogEndOffset: {loss.rows}\t" in result.out
 
 
-def test_f33_what_history_tells(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
-    root = roots[loss.of]
+def test_f33_history(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.root]
     with lost(loss, root) as names:
-        found = klog(root, "history", "--topic", TOPIC, "--json")
-        assert [json.loads(line)["version"] for line in found.out.splitlines()] == loss.versions
-        assert found.code == (0 if loss.is_told_whole else 1)
-        assert found.err == "" if loss.is_told_whole else re.search(names, found.err)
+        result = klog(root, "history", "--topic", TOPIC, "--json")
+        assert [json.loads(line)["version"] for line in result.out.splitlines()] == loss.versions
+        assert result.code == (0 if loss.is_history_complete else 1)
+        assert result.err == "" if loss.is_history_complete else re.search(names, result.err)
 
 
-def test_f33_what_verify_finds(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
-    root = roots[loss.of]
+def test_f33_verify(klog: Klog, roots: dict[str, Root], loss: Loss) -> None:
+    root = roots[loss.root]
     with lost(loss, root) as names:
         text, as_json = klog(root, "verify"), klog(root, "verify", "--json")
     assert text.code == as_json.code == (0 if loss.findings == [] else 1)
     if loss.findings is None:
-        for found in (text, as_json):
-            assert found.out == ""
-            assert re.search(names, found.err)
+        for result in (text, as_json):
+            assert result.out == ""
+            assert re.search(names, result.err)
         return
     findings = json.loads(as_json.out)["findings"]
     kinds = [finding.partition(" ")[0] for finding in loss.findings]
-    assert [one["kind"] for one in findings] == kinds
+    assert [finding["kind"] for finding in findings] == kinds
     assert re.findall(r"^Finding: (\w+)", text.out, re.MULTILINE) == kinds
-    for expected, one in zip(loss.findings, findings, strict=True):
+    for expected, finding in zip(loss.findings, findings, strict=True):
         kind, _, versions = expected.partition(" ")
         pattern = {
             "lost": f"^commits? {versions} (is|are) lost",
             "log": names,
             "above": "version 7 was",
         }
-        assert re.search(pattern[kind], one["what"])
-        assert one["nextStep"]
+        assert re.search(pattern[kind], finding["what"])
+        assert finding["nextStep"]

@@ -1,7 +1,7 @@
-"""Each call of each operation failing in each way: before or after, and what its caller is told.
+"""Each call of each operation fails in each way, before or after it takes effect.
 
-After the fault the topic is as it was or as it should be, never between; an error that does not say
-"unknown" means that nothing was changed; and the operation, run again, ends with one copy.
+After the fault the topic is as before or as after the operation, never between. An error that does
+not say "unknown" means that nothing changed. After a second run each record is there once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.faults.failing import FailingStore, Fault
 from tests.faults.signed_topic import TOPIC_ID, new, writer
 
 ROOT = "/root"
-MOST_CALLS = 100
+MAX_CALLS = 100
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ Run = Callable[[CommitLog], Any]
 
 
 def history() -> tuple[CountingStore, Clock]:
-    """Make a topic with live segments, removed ones and an orphan, over some days."""
+    """Create a topic with live and removed segments and an orphan file, over some days."""
     store, clock = CountingStore(), Clock()
     log = signed_topic.log_on(store, ROOT, clock, lambda tries: None)
     state = signed_topic.append(log, signed_topic.create(log), {0: ["a0", "a1"], 1: ["b0"]})
@@ -96,7 +96,7 @@ def vacuum(log: CommitLog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is done, and whether doing it twice is as good as once."""
+    """An operation, and whether running it twice is the same as once."""
 
     run: Run
     is_idempotent: bool = False
@@ -115,8 +115,8 @@ OPERATIONS = (
 )
 
 
-def seen(log: CommitLog) -> dict[str, Any]:
-    """What a user sees of the topic, from nothing."""
+def user_view(log: CommitLog) -> dict[str, Any]:
+    """Return what a user sees of the topic after a fresh load."""
     state = log.load()
     return {
         "topic": state.topic_id,
@@ -128,7 +128,7 @@ def seen(log: CommitLog) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.run.__name__)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.run.__name__)
 def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
     base, clock = history()
 
@@ -138,23 +138,23 @@ def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
         return files, store, signed_topic.log_on(store, ROOT, clock, lambda tries: None)
 
     files, store, log = begin()
-    before = seen(log)
+    before = user_view(log)
     operation.run(log)
-    after, left = seen(log), kept(files)
-    for at in range(MOST_CALLS):
+    after, remaining = user_view(log), kept_files(files)
+    for at in range(MAX_CALLS):
         files, store, log = begin()
         store.fail(fault, at)
         error = outcome(operation, log)
         was_reached = store.was_reached
         store.land()
         store.heal()
-        found = seen(log)
-        judge(error, found, before, after)
-        if found == before or operation.is_idempotent:
+        actual = user_view(log)
+        check_outcome(error, actual, before, after)
+        if actual == before or operation.is_idempotent:
             operation.run(log)
-        assert seen(log) == after
+        assert user_view(log) == after
         if operation.run in (checkpoint_and_clean, vacuum):
-            assert kept(files) == left
+            assert kept_files(files) == remaining
         if not was_reached:
             assert error is None
             return
@@ -169,15 +169,15 @@ def outcome(operation: Operation, log: CommitLog) -> KlogError | None:
     return None
 
 
-def judge(error: KlogError | None, found: Any, before: Any, after: Any) -> None:
+def check_outcome(error: KlogError | None, actual: Any, before: Any, after: Any) -> None:
     if error is None:
-        assert found == after
+        assert actual == after
     elif isinstance(error, CommitStateUnknownError):
-        assert found in (before, after)
+        assert actual in (before, after)
         assert "klog history" in str(error)
         assert "delete nothing" in str(error)
     else:
-        assert found == before
+        assert actual == before
         assert "again" in str(error)
 
 
@@ -188,34 +188,32 @@ def root_or_error(new_id: str) -> tuple[KlogRoot | None, KlogError | None]:
         return None, exc
 
 
-def kept(files: CountingStore) -> list[str]:
-    """Name what cleaning leaves: a fault may cost a commit or a checkpoint more, but no garbage."""
+def kept_files(files: CountingStore) -> list[str]:
+    """Return the segments and the first commit: a fault may keep more commits or checkpoints."""
     segments = [path for path in files.files if path.endswith(".log")]
     commits = [path for path in files.files if "/log/" in path]
     return [*sorted(segments), min(commits)]
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
-def test_f03_f06_each_call_of_making_a_root_failing(
+def test_f03_f06_each_call_failing_while_a_root_is_created(
     fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which of a race's calls is the n-th differs from run to run; what must hold does not."""
+    """The order of the calls varies from run to run; what must hold does not."""
     store = FailingStore(MemoryStore())
-    monkeypatch.setattr(
-        root_discovery, "writable_store_for", lambda given, storage: (store, "/made")
-    )
-    for at in range(MOST_CALLS):
+    monkeypatch.setattr(root_discovery, "writable_store_for", lambda url, storage: (store, "/made"))
+    for at in range(MAX_CALLS):
         store.fail(fault, at)
-        made, error = root_or_error(f"first {at}")
+        root, error = root_or_error(f"first {at}")
         assert error is None or "again" in str(error)
         was_reached = store.was_reached
         store.land()
         store.heal()
         again = find_or_create_root("made", f"second {at}")
-        assert made is None or made.cluster_id == again.cluster_id
+        assert root is None or root.cluster_id == again.cluster_id
         assert find_or_create_root("made", "third").cluster_id == again.cluster_id
         fsspec.filesystem("memory").store.clear()
         if not was_reached:
-            assert made is not None
+            assert root is not None
             return
     raise AssertionError("it never ended")

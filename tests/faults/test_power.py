@@ -1,4 +1,4 @@
-"""F29: power lost after each call that changes the disk; what was acknowledged is there."""
+"""F29: power is lost after each system call that changes the disk; acknowledged data is there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from klog.connector.store import local_store
 from klog.connector.store.local_store import LocalStore
 from tests.connector.commit_log.memory_logs import CountingStore
 from tests.faults import process_work, signed_topic
-from tests.faults.power_loss_disk import Disk, noted
+from tests.faults.power_loss_disk import Disk, recording
 
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
@@ -19,20 +19,20 @@ APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 
 @pytest.mark.slow
 def test_f29_power_lost_after_each_call(tmp_path: Path) -> None:
-    """A commit that returned is there; a name that is there has all its bytes; nothing is torn."""
+    """A commit that returned is there, and every named file has all its bytes."""
     disk = Disk(str(tmp_path))
     log = signed_topic.log_on(LocalStore(), f"{tmp_path}/root")
     calls: list[str] = []
     allowed: list[list[list[str]]] = []
 
-    def judge(call: str) -> None:
+    def check_files(call: str) -> None:
         calls.append(call)
-        for found in (disk.strict(), disk.eager()):
+        for files in (disk.durable_files(), disk.named_files()):
             if allowed:
-                lost = signed_topic.log_on(CountingStore(found), log.paths.root)
-                assert signed_topic.records_of(lost) in allowed, calls[-20:]
+                recovered = signed_topic.log_on(CountingStore(files), log.paths.root)
+                assert signed_topic.records_of(recovered) in allowed, calls[-20:]
 
-    with noted(disk, judge):
+    with recording(disk, check_files):
         process_work.prepare(log)
         for task, after in (
             (process_work.append_named, APPENDED),
@@ -43,22 +43,22 @@ def test_f29_power_lost_after_each_call(tmp_path: Path) -> None:
             allowed[:] = [BEFORE if task is process_work.append_named else APPENDED, after]
             task(log)
             allowed[:] = [after]
-            judge(f"done {task.__name__}")
+            check_files(f"done {task.__name__}")
     assert sum(call.startswith("fsync") for call in calls) > 20
     assert sum(call.startswith("unlink") for call in calls) > 10
 
 
-def test_f29_a_sync_left_out_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk of these tests forgets what was not synced: else the test above shows nothing."""
-    with noted(disk := Disk(str(tmp_path)), lambda _: None):
+def test_f29_a_missing_sync_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of these tests loses what was not synced: otherwise the test above shows nothing."""
+    with recording(disk := Disk(str(tmp_path)), lambda _: None):
         LocalStore().put_if_absent(f"{tmp_path}/whole", b"whole")
         monkeypatch.setattr(local_store, "sync_directory", lambda directory: None)
         LocalStore().put_if_absent(f"{tmp_path}/unnamed", b"whole")
         monkeypatch.setattr(os, "fsync", lambda descriptor: None)
         LocalStore().put_if_absent(f"{tmp_path}/torn", b"whole")
         monkeypatch.undo()
-    assert {path for path in disk.strict() if "/." not in path} == {f"{tmp_path}/whole"}
-    assert disk.eager() == {
+    assert {path for path in disk.durable_files() if "/." not in path} == {f"{tmp_path}/whole"}
+    assert disk.named_files() == {
         f"{tmp_path}/whole": b"whole",
         f"{tmp_path}/unnamed": b"whole",
         f"{tmp_path}/torn": b"",

@@ -1,4 +1,4 @@
-"""A repair of which any call fails in any way, or which others race: run again, it is done."""
+"""Repairs whose calls fail in every way, or that run at the same time: the next run completes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.faults.failing import FailingStore, Fault
 from tests.jobs.lost_files import TOPIC, append, lose_commits, lose_description, written
 from tests.jobs.written_root import WrittenRoot, table
 
-MOST_CALLS, APPENDS = 200, 20
+MAX_CALLS, APPENDS = 200, 20
 
 
 def lose_a_range(root: WrittenRoot) -> None:
-    """Lose two commits, the first one with all that the second appends to, and `topic.json`."""
+    """Lose two consecutive commits and `topic.json`."""
     lose_commits(root, 2, 3)
     lose_description(root)
 
 
 def lose_below_a_checkpoint(root: WrittenRoot) -> None:
-    """Lose what a complete checkpoint stands for."""
+    """Lose commits that a complete checkpoint covers."""
     checkpoint_writer.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     lose_commits(root, 2, 6)
 
@@ -46,13 +46,13 @@ LOSSES = (lose_a_range, lose_below_a_checkpoint)
 
 @pytest.fixture
 def root(tmp_path: Path) -> WrittenRoot:
-    made = written(tmp_path / "root")
-    append(made, 1, 0)
-    return made
+    root = written(tmp_path / "root")
+    append(root, 1, 0)
+    return root
 
 
-def is_same(one: TopicState, other: TopicState) -> bool:
-    return one.segments.equals(other.segments) and one.log_end == other.log_end
+def is_same(state: TopicState, other: TopicState) -> bool:
+    return state.segments.equals(other.segments) and state.log_end == other.log_end
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_each_call_failing(
 ) -> None:
     before = root.state(TOPIC)
     lose(root)
-    for at in range(MOST_CALLS):
+    for at in range(MAX_CALLS):
         damaged = f"{root.given}-{at}"
         shutil.copytree(root.given, damaged)
         store = FailingStore(LocalStore(root=damaged))
@@ -100,8 +100,8 @@ def test_two_at_once(root: WrittenRoot, lose: Callable[[WrittenRoot], None]) -> 
     assert verify.run(None, root.given).findings == ()
 
 
-def test_a_writer_that_goes_on_meanwhile(root: WrittenRoot) -> None:
-    """It has the state, so it may go on above the loss for a while: all of it is kept."""
+def test_a_writer_that_continues_during_a_repair(root: WrittenRoot) -> None:
+    """It has the state and can append after the lost commit for a while: all records are kept."""
     known = root.state(TOPIC)
     held = sum(known.log_end)
     lose_commits(root, 3)

@@ -1,4 +1,4 @@
-"""Commits to a real S3 server whose answers are lost, late or wrong: one copy of each record."""
+"""Commits to a real S3 server whose answers are lost, late or wrong: each record is there once."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tests.faults.signed_topic import new, writer
 from tests.support.store_servers import BUCKET, SECRET_ACCESS_KEY, S3Server
 
 pytestmark = [pytest.mark.stores, pytest.mark.slow]
-MOST_REQUESTS = 40
+MAX_REQUESTS = 40
 PUT = 1
-"""Which of a commit's requests puts it."""
-MOST_SECONDS = 20
+"""The number of a commit's request that puts it."""
+MAX_SECONDS = 20
 BEFORE, AFTER = [["a0"], []], [["a0", "x0", "x1"], ["y0"]]
 
 ONCE = [
@@ -48,88 +48,94 @@ ONCE = [
     )
 ]
 
-FEW = [one for one in ONCE if one.status in (RESET, 412) and not one.hangs]
+FEW = [wrong for wrong in ONCE if wrong.status in (RESET, 412) and not wrong.hangs]
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """One topic, as clients find it through the proxy and as it is."""
+class TopicClients:
+    """Clients of one topic, one through the proxy and one without."""
 
     proxy: Proxy
-    through: CommitLog
+    proxied: CommitLog
     direct: CommitLog
 
 
 @pytest.fixture
-def both(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Both]:
+def clients(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[TopicClients]:
     monkeypatch.setattr(s3_requests, "RETRY_POLICY", RetryPolicy(max_retries=3, timeout_seconds=5))
     url = urlsplit(s3_server.endpoint)
     root = f"s3://{BUCKET}/{random_id()}"
     with proxy_to(str(url.hostname), url.port or 80) as proxy:
         options = s3_server.options() | {"storage.endpoint": proxy.endpoint}
-        through = S3Store(BUCKET, parse_storage_options(options), put_timeout_seconds=5)
+        proxied = S3Store(BUCKET, parse_storage_options(options), put_timeout_seconds=5)
         direct = S3Store(BUCKET, parse_storage_options(s3_server.options()))
-        yield Both(proxy, signed_topic.log_on(through, root), signed_topic.log_on(direct, root))
+        yield TopicClients(
+            proxy, signed_topic.log_on(proxied, root), signed_topic.log_on(direct, root)
+        )
 
 
-def anew(both: Both) -> tuple[Both, TopicState]:
-    """Give another topic of one record, and its state."""
+def new_topic(clients: TopicClients) -> tuple[TopicClients, TopicState]:
+    """Create another topic with one record; return its clients and its state."""
     root = f"s3://{BUCKET}/{random_id()}"
-    paths = replace(both.direct.paths, root=root)
-    made = Both(both.proxy, replace(both.through, paths=paths), replace(both.direct, paths=paths))
-    return made, signed_topic.append(made.direct, signed_topic.create(made.direct), {0: ["a0"]})
+    paths = replace(clients.direct.paths, root=root)
+    topic = TopicClients(
+        clients.proxy, replace(clients.proxied, paths=paths), replace(clients.direct, paths=paths)
+    )
+    return topic, signed_topic.append(topic.direct, signed_topic.create(topic.direct), {0: ["a0"]})
 
 
 @pytest.mark.parametrize("wrong", ONCE, ids=str)
-def test_f03_f04_each_request_of_a_commit_going_wrong(both: Both, wrong: Wrong) -> None:
-    """A commit is a GET, a PUT and a listing: whatever comes for one, each record is there once.
+def test_f03_f04_each_request_of_a_commit_going_wrong(clients: TopicClients, wrong: Wrong) -> None:
+    """A commit is a GET, a PUT and a listing; each record is there once whatever the answers.
 
-    A 409 or 412 to the GET or the listing, which have no condition, is an error like any other: the
-    commit has not begun, or nobody can say whether it counts.
+    A 409 or 412 for the GET or the listing, which have no condition, is an error like any other:
+    the commit has not begun, or its state is unknown.
     """
-    for at in range(MOST_REQUESTS):
-        at_hand, state = anew(both)
+    for at in range(MAX_REQUESTS):
+        topic, state = new_topic(clients)
         build = append_commit.append(
-            signed_topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
+            signed_topic.stage(topic.proxied, state, {0: ["x0", "x1"], 1: ["y0"]})
         )
-        both.proxy.fail(wrong, at)
+        clients.proxy.fail(wrong, at)
         began = time.monotonic()
         error = None
         try:
-            at_hand.through.commit(state, build, new("append"))
+            topic.proxied.commit(state, build, new("append"))
         except KlogError as exc:
             error = exc
-        was_reached = at < len(both.proxy.requests)
-        both.proxy.fail(None)
-        assert time.monotonic() - began < MOST_SECONDS
-        found = signed_topic.records_of(at_hand.direct)
+        was_reached = at < len(clients.proxy.requests)
+        clients.proxy.fail(None)
+        assert time.monotonic() - began < MAX_SECONDS
+        actual = signed_topic.records_of(topic.direct)
         if error is None:
-            assert found == AFTER
+            assert actual == AFTER
         else:
-            assert wrong.status in (409, 412)  # Others are asked again.
+            assert wrong.status in (409, 412)  # Other requests are retried.
             assert at != PUT
             assert isinstance(error, CommitStateUnknownError) == (at > PUT)
-            assert found == (AFTER if at > PUT else BEFORE)
+            assert actual == (AFTER if at > PUT else BEFORE)
         if not was_reached:
             return
     raise AssertionError("it never ended")
 
 
 @pytest.mark.parametrize("wrong", FEW, ids=str)
-def test_f03_a_named_batch_written_again_after_any_answer(both: Both, wrong: Wrong) -> None:
-    """Load, stage, commit with one request wrong; then the same batch again: one copy."""
-    for at in range(MOST_REQUESTS):
-        at_hand, _ = anew(both)
+def test_f03_a_named_batch_written_again_after_any_answer(
+    clients: TopicClients, wrong: Wrong
+) -> None:
+    """Load, stage and commit with one wrong answer, then write the same batch again."""
+    for at in range(MAX_REQUESTS):
+        topic, _ = new_topic(clients)
         batch = {0: ["x0", "x1"], 1: ["y0"]}
-        both.proxy.fail(wrong, at)
+        clients.proxy.fail(wrong, at)
         try:
-            signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+            signed_topic.append(topic.proxied, topic.proxied.load(), batch, writer(1))
         except KlogError:
-            assert signed_topic.records_of(at_hand.direct) in (BEFORE, AFTER)
-        was_reached = at < len(both.proxy.requests)
-        both.proxy.fail(None)
-        signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
-        assert signed_topic.records_of(at_hand.direct) == AFTER
+            assert signed_topic.records_of(topic.direct) in (BEFORE, AFTER)
+        was_reached = at < len(clients.proxy.requests)
+        clients.proxy.fail(None)
+        signed_topic.append(topic.proxied, topic.proxied.load(), batch, writer(1))
+        assert signed_topic.records_of(topic.direct) == AFTER
         if not was_reached:
             return
     raise AssertionError("it never ended")
@@ -137,75 +143,75 @@ def test_f03_a_named_batch_written_again_after_any_answer(both: Both, wrong: Wro
 
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("status", [RESET, 503])
-def test_f03_a_server_that_goes_away(both: Both, status: int, applied: bool) -> None:
-    """From one of a commit's requests on nothing is answered: the error comes soon, and is true."""
+def test_f03_a_server_that_goes_away(clients: TopicClients, status: int, applied: bool) -> None:
+    """The server is down from one of a commit's requests on: the error is quick and correct."""
     for at in range(3):
-        at_hand, state = anew(both)
-        staged = signed_topic.stage(at_hand.through, state, {0: ["x0", "x1"], 1: ["y0"]})
-        both.proxy.fail(Wrong(status, "SlowDown", applied, to_the_end=True), at)
+        topic, state = new_topic(clients)
+        staged = signed_topic.stage(topic.proxied, state, {0: ["x0", "x1"], 1: ["y0"]})
+        clients.proxy.fail(Wrong(status, "SlowDown", applied, to_the_end=True), at)
         began = time.monotonic()
         with pytest.raises(KlogError) as raised:
-            at_hand.through.commit(state, append_commit.append(staged), new("append"))
-        assert time.monotonic() - began < MOST_SECONDS
-        both.proxy.fail(None)
+            topic.proxied.commit(state, append_commit.append(staged), new("append"))
+        assert time.monotonic() - began < MAX_SECONDS
+        clients.proxy.fail(None)
         is_unknown = isinstance(raised.value, CommitStateUnknownError)
         assert is_unknown == (at >= PUT)
         assert ("klog history" in str(raised.value)) == is_unknown
         has_landed = at > PUT or (at == PUT and applied)
-        assert signed_topic.records_of(at_hand.direct) == (AFTER if has_landed else BEFORE)
+        assert signed_topic.records_of(topic.direct) == (AFTER if has_landed else BEFORE)
 
 
-def test_f04_an_absent_key_that_is_forbidden(both: Both) -> None:
-    """Without the right to list, S3 says 403 for what is absent: no load may take it for absent."""
-    at_hand, state = anew(both)
-    both.proxy.fail(Wrong(403, "AccessDenied", only="GET", to_the_end=True))
+def test_f04_403_for_an_absent_key(clients: TopicClients) -> None:
+    """Without permission to list, S3 answers 403 for an absent key: a load fails."""
+    topic, state = new_topic(clients)
+    clients.proxy.fail(Wrong(403, "AccessDenied", only="GET", to_the_end=True))
     with pytest.raises(KlogError, match=r"403 Forbidden \(AccessDenied\).*s3:GetObject"):
-        at_hand.through.load(state)
+        topic.proxied.load(state)
 
 
 @pytest.mark.parametrize(
     ("code", "step"), [("ExpiredToken", "expired"), ("InvalidAccessKeyId", "access key")]
 )
-def test_f28_credentials_that_expire_midway(both: Both, code: str, step: str) -> None:
-    """At each request from which they may have expired: no acknowledgement, and later it works."""
-    for at in range(MOST_REQUESTS):
-        at_hand, _ = anew(both)
+def test_f28_credentials_that_expire_midway(clients: TopicClients, code: str, step: str) -> None:
+    """They expire at each request: nothing is acknowledged, and later writes succeed."""
+    for at in range(MAX_REQUESTS):
+        topic, _ = new_topic(clients)
         batch = {0: ["x0", "x1"], 1: ["y0"]}
-        both.proxy.fail(Wrong(403, code, to_the_end=True), at)
+        clients.proxy.fail(Wrong(403, code, to_the_end=True), at)
         error = None
         try:
-            signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
+            signed_topic.append(topic.proxied, topic.proxied.load(), batch, writer(1))
         except KlogError as exc:
             error = exc
-        was_reached = at < len(both.proxy.requests)
-        both.proxy.fail(None)
+        was_reached = at < len(clients.proxy.requests)
+        clients.proxy.fail(None)
         assert (error is None) == (not was_reached)
         if error is not None:
-            said = f"{error} {error.__cause__}"
-            assert "403 Forbidden" in said
+            text = f"{error} {error.__cause__}"
+            assert "403 Forbidden" in text
             assert step in str(error)
-            assert SECRET_ACCESS_KEY not in said
-        signed_topic.append(at_hand.through, at_hand.through.load(), batch, writer(1))
-        assert signed_topic.records_of(at_hand.direct) == AFTER
+            assert SECRET_ACCESS_KEY not in text
+        signed_topic.append(topic.proxied, topic.proxied.load(), batch, writer(1))
+        assert signed_topic.records_of(topic.direct) == AFTER
         if not was_reached:
             return
     raise AssertionError("it never ended")
 
 
-def test_f03_cleaning_with_each_request_going_wrong(both: Both) -> None:
-    """Checkpoint and log cleaning: nothing that lives is lost, and the next run goes on."""
-    for at in range(MOST_REQUESTS):
-        at_hand, state = anew(both)
-        signed_topic.append(at_hand.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
-        both.proxy.fail(Wrong(RESET, applied=True), at)
+def test_f03_cleaning_with_each_request_going_wrong(clients: TopicClients) -> None:
+    """Checkpoint and log expiration: nothing live is lost, and the next run completes."""
+    for at in range(MAX_REQUESTS):
+        topic, state = new_topic(clients)
+        signed_topic.append(topic.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
+        clients.proxy.fail(Wrong(RESET, applied=True), at)
         with suppress(KlogError):
-            clean(at_hand.through)
-        was_reached = at < len(both.proxy.requests)
-        both.proxy.fail(None)
-        assert signed_topic.records_of(at_hand.direct) == AFTER
+            clean(topic.proxied)
+        was_reached = at < len(clients.proxy.requests)
+        clients.proxy.fail(None)
+        assert signed_topic.records_of(topic.direct) == AFTER
         if not was_reached:
-            clean(at_hand.direct)
-            assert signed_topic.records_of(at_hand.direct) == AFTER
+            clean(topic.direct)
+            assert signed_topic.records_of(topic.direct) == AFTER
             return
     raise AssertionError("it never ended")
 

@@ -1,4 +1,4 @@
-"""A soak of seconds, one with a careless producer, and the tally that tells them apart."""
+"""A short soak, one with a faulty producer, and the tally that tells them apart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_nothing_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
 
 
 def careless(place: Place, lane: int, events: Path) -> Process:
-    """Start a producer that takes another name in each life, so that its numbers begin anew."""
+    """Start a producer with another name in each life, so that its batch ids begin again at 0."""
     arguments = (
         "verifiable-producer", "--root", place.root, "--topic", place.topic, "--value-prefix",
         str(lane), "--throughput", "100", "--batch-messages", "10",
@@ -46,20 +46,22 @@ def test_a_careless_producer_shows(tmp_path: Path) -> None:
 LOG = [(0, 0, "0.0"), (0, 1, "0.2"), (1, 0, "0.1"), (1, 1, "1.0")]
 
 
-def counted(
+def count_records(
     tmp_path: Path,
     log: list[tuple[int, int, str]],
-    told: list[tuple[int, int | None, str]],
+    acks: list[tuple[int, int | None, str]],
     read: list[list[list[tuple[int, int, str]]]],
 ) -> Tally:
-    """Count from records as (partition, offset, value): told as acknowledged, read by lives."""
+    """Count records as (partition, offset, value): `acks` are acknowledged, `read` is by lives."""
     partitions, offsets, values = zip(*log, strict=True)
     table = pa.table({"partition": partitions, "offset": offsets, "value": values})
-    lives = [[lived(tmp_path, "record_data", life) for life in one] for one in read]
-    return tally(table, [lived(tmp_path, "producer_send_success", told)], lives)
+    lives = [
+        [write_events(tmp_path, "record_data", life) for life in consumer] for consumer in read
+    ]
+    return tally(table, [write_events(tmp_path, "producer_send_success", acks)], lives)
 
 
-def lived(
+def write_events(
     tmp_path: Path,
     name: str,
     records: list[tuple[int, int, str]] | list[tuple[int, int | None, str]],
@@ -73,14 +75,14 @@ def lived(
     return path
 
 
-def test_a_whole_log_is_right(tmp_path: Path) -> None:
-    made = counted(tmp_path, LOG, [*LOG[:2], (1, None, "0.1")], [[LOG], [LOG[:2], LOG[1:]]])
-    assert made == Tally(acknowledged=3, read=4)
-    assert made.wrong == 0
+def test_a_complete_log_has_no_errors(tmp_path: Path) -> None:
+    result = count_records(tmp_path, LOG, [*LOG[:2], (1, None, "0.1")], [[LOG], [LOG[:2], LOG[1:]]])
+    assert result == Tally(acknowledged=3, read=4)
+    assert result.wrong == 0
 
 
 @pytest.mark.parametrize(
-    ("log", "told", "read", "wrong"),
+    ("log", "acks", "read", "wrong"),
     [
         (LOG, [(0, 2, "0.3")], LOG, {"lost": 1, "moved": 1}),
         (LOG, [(0, 1, "0.0")], LOG, {"moved": 1}),
@@ -93,14 +95,14 @@ def test_a_whole_log_is_right(tmp_path: Path) -> None:
         (LOG, LOG, [LOG[1], LOG[0], *LOG[2:]], {"skipped": 1}),
     ],
 )
-def test_what_is_wrong_is_counted(
+def test_errors_are_counted(
     tmp_path: Path,
     log: list[tuple[int, int, str]],
-    told: list[tuple[int, int | None, str]],
+    acks: list[tuple[int, int | None, str]],
     read: list[tuple[int, int, str]],
     wrong: dict[str, int],
 ) -> None:
-    made = counted(tmp_path, log, told, [[read]])
-    acknowledged = len({value for _, _, value in told})
-    assert made == Tally(acknowledged=acknowledged, read=len(log), **wrong)
-    assert made.wrong == sum(wrong.values())
+    result = count_records(tmp_path, log, acks, [[read]])
+    acknowledged = len({value for _, _, value in acks})
+    assert result == Tally(acknowledged=acknowledged, read=len(log), **wrong)
+    assert result.wrong == sum(wrong.values())

@@ -1,4 +1,4 @@
-"""The table of faults names tests that are there, and each test of this folder is in it."""
+"""The table of faults names tests that exist, and has each test of this folder."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def names_in(file: Path) -> list[str]:
     return re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize(("file", "test"), NAMED, ids=lambda one: one)
-def test_what_the_table_names_is_there(file: str, test: str) -> None:
+@pytest.mark.parametrize(("file", "test"), NAMED, ids=lambda value: value)
+def test_the_table_names_existing_tests(file: str, test: str) -> None:
     assert any(name.startswith(test) for name in names_in(file_of(file)))
 
 
@@ -31,12 +31,16 @@ def test_each_test_of_a_fault_is_in_the_table() -> None:
     for file in HERE.glob("test_*.py"):
         for name in names_in(file):
             if re.match(r"test_f\d\d_", name):
-                assert any(file == one and name.startswith(test) for one, test in beginnings), name
+                assert any(file == known and name.startswith(test) for known, test in beginnings), (
+                    name
+                )
 
 
 def test_faults_are_in_order() -> None:
-    """Also that a number which is not here is in neither list by mistake."""
-    numbers = [int(one) for one in re.findall(r"^    F(\d+)  ", tests.faults.__doc__ or "", re.M)]
+    """A number that is missing here is in neither list by mistake."""
+    numbers = [
+        int(number) for number in re.findall(r"^    F(\d+)  ", tests.faults.__doc__ or "", re.M)
+    ]
     last = 34
     first, second = numbers[: numbers.index(last) + 1], numbers[numbers.index(last) + 1 :]
     assert first == [1, 2, 3, 4, *range(6, 15), 16, 17, 21, 24, 28, 29, 31, 32, 33, 34]

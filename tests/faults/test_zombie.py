@@ -1,4 +1,4 @@
-"""A writer that is stopped, is taken for dead, and goes on when another has taken over its name."""
+"""A stopped writer that is taken for dead, and continues after another has taken over its name."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def log_at(root: Path) -> CommitLog:
 
 
 def new_run(log: CommitLog) -> None:
-    """Do what a restarted query does: batch 1 again, as its checkpoint says, then the next."""
+    """Write what a restarted query does: batch 1 again, from its checkpoint, then the next."""
     state = signed_topic.append(log, log.load(), BATCH_1, writer(1, "the next run"))
     signed_topic.append(log, state, BATCH_2, writer(2, "the next run"))
 
 
 def clean(log: CommitLog) -> None:
-    """Checkpoint, and delete all commits that may go."""
+    """Write a checkpoint, and delete all commits that may expire."""
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, 0)
 
@@ -39,14 +39,14 @@ def clean(log: CommitLog) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("cleans", [False, True], ids=["", "and its commit is cleaned"])
 def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, cleans: bool) -> None:
-    """Whether it had committed or not, the batch is there once; it is told, or finds it done."""
+    """The batch is there once, whether the zombie had committed it or not."""
     base = tmp_path / "base"
     process_work.prepare(log_at(base))
     shutil.copytree(base, tmp_path / "counted")
-    with steps_of(str(tmp_path / "counted"), Interrupt()) as made:
+    with steps_of(str(tmp_path / "counted"), Interrupt()) as steps:
         process_work.append_named(log_at(tmp_path / "counted"))
-    said = set()
-    for at in range(len(made)):
+    outcomes = set()
+    for at in range(len(steps)):
         root = tmp_path / str(at)
         shutil.copytree(base, root)
         zombie = Child(process_work.append_named, root, Interrupt(at, "before", signal.SIGSTOP))
@@ -55,22 +55,22 @@ def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, cleans: bool) -> None
         if cleans:
             clean(log_at(root))
         assert zombie.resume() == 0
-        said.add(zombie.said.split(":")[0])
+        outcomes.add(zombie.output.split(":")[0])
         assert signed_topic.records_of(log_at(root)) == AFTER
-    assert said == {"done"}
+    assert outcomes == {"done"}
 
 
 @pytest.mark.slow
 def test_f07_a_zombie_of_a_later_batch_is_fenced(tmp_path: Path) -> None:
-    """It comes with a number that the new run has not reached yet: only its run's id tells."""
+    """The new run has not reached its batch id yet: only its run id gives it away."""
     process_work.prepare(log_at(tmp_path))
     state = log_at(tmp_path).load()
     zombie = Child(process_work.append_far_ahead, tmp_path, Interrupt(0, "before", signal.SIGSTOP))
     assert zombie.wait_for_stop()
     signed_topic.append(log_at(tmp_path), state, BATCH_1, writer(1, "the next run"))
     assert zombie.resume() == 0
-    assert zombie.said.startswith("ProducerFencedError: ")
-    assert "run the next run has taken over from run a run, which must stop" in zombie.said
+    assert zombie.output.startswith("ProducerFencedError: ")
+    assert "run the next run has taken over from run a run, which must stop" in zombie.output
     assert signed_topic.records_of(log_at(tmp_path)) == [
         ["a0", "a1", "a2", "w0", "x0", "x1"],
         ["b0", "b1", "y0"],
@@ -78,20 +78,20 @@ def test_f07_a_zombie_of_a_later_batch_is_fenced(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_f07_a_zombie_kept_longer_than_the_grace_is_refused(tmp_path: Path) -> None:
-    """Vacuum took its files: what it then commits would name files that are gone."""
+def test_f07_a_zombie_stopped_longer_than_the_grace_is_refused(tmp_path: Path) -> None:
+    """Vacuum deleted its files: its commit would name missing files."""
     process_work.prepare(log_at(tmp_path))
-    with steps_of(str(tmp_path), Interrupt()) as made:
+    with steps_of(str(tmp_path), Interrupt()) as steps:
         signed_topic.stage(log_at(tmp_path), log_at(tmp_path).load(), BATCH_1)
     # Its two files are there, and the commit is not.
     zombie = Child(
-        process_work.append_unnamed, tmp_path, Interrupt(len(made), "before", signal.SIGSTOP)
+        process_work.append_unnamed, tmp_path, Interrupt(len(steps), "before", signal.SIGSTOP)
     )
     assert zombie.wait_for_stop()
     log = log_at(tmp_path)
     signed_topic.append(log, log.load(), {1: ["b2"]})
     process_work.vacuum(log)
     assert zombie.resume() == 0
-    assert zombie.said.startswith("CommitConflictError: this write began at version")
-    assert "vacuum has deleted" in zombie.said
+    assert zombie.output.startswith("CommitConflictError: this write began at version")
+    assert "vacuum has deleted" in zombie.output
     assert signed_topic.records_of(log)[1] == ["b0", "b1", "b2"]

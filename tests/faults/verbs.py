@@ -1,6 +1,6 @@
-"""Verbs of `klog` that run jobs, as what a process of these tests does.
+"""Commands of `klog` that run jobs, as tasks of the processes of these tests.
 
-The rule: a process takes its task by name, and the path of the log that it gets is the root.
+The rule: a process gets its task by name, and the path of its log is the root.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tests.support.kernel_choices import CLEANING_FROM_THE_START
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb with its arguments, and the commits that its topic has when it is done.
+    """A verb with its arguments, and the number of commits of its topic afterwards.
 
-    `unchanged` tells that readers see no difference at all, `compiled` that records go by loops
-    that numba compiled, however few they are.
+    `unchanged`: readers see no difference at all. `compiled`: loops compiled by numba process the
+    records, however few there are.
     """
 
     name: str
@@ -32,15 +32,15 @@ class Verb:
     compiled: bool = False
 
     @property
-    def takes_in(self) -> bool:
-        """Tell whether it makes a klog root of a broker's directory."""
+    def is_import(self) -> bool:
+        """Whether the verb makes a klog root of a broker's directory."""
         return self.name in ("adopt", "import-log")
 
 
 def run_verb(log: CommitLog, verb: Verb) -> None:
-    """Be the verb's process: its last commit makes a checkpoint due, which it waits for."""
+    """Run the verb, and wait for the checkpoint that its last commit triggers."""
     root = log.paths.root
-    arguments = [one.format(source=source_of(root)) for one in verb.arguments]
+    arguments = [argument.format(source=source_of(root)) for argument in verb.arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             checkpoint_schedule, "MIN_COMMITS", verb.commits or checkpoint_schedule.MIN_COMMITS
@@ -52,5 +52,5 @@ def run_verb(log: CommitLog, verb: Verb) -> None:
 
 
 def source_of(root: str | Path) -> Path:
-    """Say where the broker's directory lies that is imported."""
+    """Return the broker's directory that is imported."""
     return Path(root).parent / "source"
