@@ -1,6 +1,6 @@
-"""Real Spark, real kills: each input record is found exactly once, whatever ended in between.
+"""Real Spark and real kills: each input record is there exactly once, whatever was killed.
 
-Jobs (`jobs.py`) run in driver processes (`drivers.py`); faults happen in Spark's own Python
+Jobs (`job_driver.py`) run in driver processes (`drivers.py`). Faults happen in Spark's own Python
 processes (`hooks/sitecustomize.py`), and klog has no hook for them. A fault that parks holds a job
-at its step, so that one SIGKILL, or one SIGSTOP, meets many jobs, each at another step.
+at its step, so one SIGKILL or SIGSTOP hits many jobs, each at another step.
 """

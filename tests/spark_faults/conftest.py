@@ -1,4 +1,4 @@
-"""Fixtures that these tests share: what users install, and a cluster to run it on."""
+"""Fixtures that these tests share: klog as users install it, and a cluster to run it on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ __all__ = ["built", "locked", "pyfiles", "tree", "wheel"]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give a running cluster of a master and two workers."""
+    """Start a cluster of a master and two workers."""
     with Cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running

@@ -1,8 +1,8 @@
-"""Drivers as processes, with faults in them: started, waited for, killed, stopped and resumed.
+"""Drivers as processes with faults: start them, wait for them, kill, stop and resume them.
 
-The rule: none of them, nor of what they start, outlives the test. A driver leads a process group
-that its JVM is in; Spark's workers are in groups of their own, which end when the JVM does, but for
-one that is parked by a fault: the test releases or kills it.
+The rule: no driver, and no process that it starts, outlives the test. A driver leads the process
+group of its JVM. Spark's workers are in groups of their own, which end with the JVM. If a fault
+parks a worker, the test releases or kills it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tests.support.project import PROJECT
 HERE = Path(__file__).parent
 HOOKS = HERE / "hooks"
 WAIT_SECONDS = 120
-"""So long nothing may happen: jobs end or reach a fault in less, on the busiest machine."""
+"""The longest time without an event: jobs end or reach a fault sooner, even on a busy machine."""
 JVM = "-XX:TieredStopAtLevel=1"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that happens once, at a point of `hooks/sitecustomize.py`."""
+    """A fault that happens once, at a point of `hooks/sitecustomize.py`."""
 
     name: str
     act: str
@@ -50,7 +50,7 @@ class Fault:
 
 
 class Driver:
-    """A plan that a module runs; `python` and `path` are its interpreter and its PYTHONPATH."""
+    """A process that runs a plan; `python` and `path` are its interpreter and its PYTHONPATH."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Driver:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
-        self._family: dict[int, psutil.Process] = {}
+        self._processes: dict[int, psutil.Process] = {}
 
     def __enter__(self) -> Driver:
         return self
@@ -106,130 +106,138 @@ class Driver:
         trace: TracebackType | None,
     ) -> None:
         self.kill()
-        for process in self._family.values():
+        for process in self._processes.values():
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
     def events(self) -> list[tuple[str, str]]:
-        """Give what jobs have said so far: (job, event)."""
-        return [(one["job"], one["event"]) for one in self._said() if one["job"]]
+        """Return the events of jobs so far: (job, event)."""
+        return [(event["job"], event["event"]) for event in self._read_events() if event["job"]]
 
     def errors(self, job: str) -> list[str]:
-        """Give the errors of a job's tries."""
-        return [one["error"] for one in self._said() if one["job"] == job and one["error"]]
+        """Return the errors of a job's tries."""
+        return [
+            event["error"]
+            for event in self._read_events()
+            if event["job"] == job and event["error"]
+        ]
 
     def report(self, job: str) -> dict[str, Any]:
-        """Give what a job of klog's reported."""
-        (found,) = [one["report"] for one in self._said() if one["job"] == job and one["report"]]
-        return dict(found)
+        """Return the report of a job."""
+        (report,) = [
+            event["report"]
+            for event in self._read_events()
+            if event["job"] == job and event["report"]
+        ]
+        return dict(report)
 
     def wait(self) -> Driver:
-        """Wait for the end of all jobs."""
+        """Wait until all jobs have ended."""
         self._until(lambda: self._process.poll() is not None, "its end")
-        said = [(one["job"], one["event"]) for one in self._said()[-1:]]
-        assert said == [("", "ended")], self.tail()
+        last_events = [(event["job"], event["event"]) for event in self._read_events()[-1:]]
+        assert last_events == [("", "ended")], self.tail()
         return self
 
     def wait_for(self, *faults: str) -> None:
         """Wait until faults have happened."""
-        wanted = set(faults)
+        pending = set(faults)
 
         def have_happened() -> bool:
-            wanted.difference_update([one for one in wanted if self.pid_of(one)])
-            ended = wanted & {job for job, _ in self.events()}
+            pending.difference_update([fault for fault in pending if self.pid_of(fault)])
+            ended = pending & {job for job, _ in self.events()}
             assert not ended, f"not reached: {ended}\n{self.tail()}"
-            return not wanted
+            return not pending
 
         self._until(have_happened, f"one of {faults}")
 
     def wait_for_events(self, *jobs: str) -> None:
-        """Wait until jobs have come to an end."""
-        wanted = set(jobs)
+        """Wait until jobs are done."""
+        expected = set(jobs)
 
         def are_there() -> bool:
             done = {job for job, event in self.events() if event == "done"}
-            return wanted <= done
+            return expected <= done
 
         self._until(are_there, f"the end of {jobs}")
 
     def pid_of(self, fault: str) -> int:
-        """Give the process that a fault has happened in; 0 if it has not."""
+        """Return the id of the process in which a fault has happened; 0 if it has not."""
         try:
             return int((self.faults / f"{fault}.fired").read_text())
         except FileNotFoundError:
             return 0
 
     def has_aborted(self, topic: str) -> bool:
-        """Tell whether Spark called `abort` for a topic."""
+        """Whether Spark called `abort` for a topic."""
         return (self.faults / f"{topic}.aborted").exists()
 
     def release(self, *faults: str) -> None:
-        """Let parked processes go on."""
+        """Let parked processes continue."""
         for fault in faults:
             (self.faults / f"{fault}.release").touch()
 
     def kill(self, but: Sequence[str] = ()) -> None:
-        """SIGKILL driver and JVM, and what is parked, `but` for some; the rest ends by itself."""
-        self._look()
+        """SIGKILL the driver, its JVM and parked processes, except those at the faults `but`."""
+        self._note_processes()
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         spared = {self.pid_of(fault) for fault in but}
         for fault in self.faults.glob("*.json"):
             pid = self.pid_of(fault.stem)
-            if pid in self._family and pid not in spared:
+            if pid in self._processes and pid not in spared:
                 with suppress(psutil.NoSuchProcess):
-                    self._family[pid].kill()
-        others = [one for pid, one in self._family.items() if pid not in spared]
-        _, left = psutil.wait_procs(others, timeout=60)
+                    self._processes[pid].kill()
+        processes = [process for pid, process in self._processes.items() if pid not in spared]
+        _, left = psutil.wait_procs(processes, timeout=60)
         assert not left, f"they outlive their driver: {left}"
 
     def stop(self) -> None:
-        """SIGSTOP the driver, its JVM and all its workers."""
-        self._look()
-        for process in self._family.values():
+        """Send SIGSTOP to the driver, its JVM and all its workers."""
+        self._note_processes()
+        for process in self._processes.values():
             process.suspend()
 
     def resume(self) -> None:
-        """SIGCONT them."""
-        for process in self._family.values():
+        """Send SIGCONT to them."""
+        for process in self._processes.values():
             with suppress(psutil.NoSuchProcess):
                 process.resume()
 
     def release_orphan(self, fault: str) -> None:
-        """Let a process go on that has outlived its driver, and wait until it has ended."""
-        process = self._family[self.pid_of(fault)]
+        """Let a process that outlives its driver continue, and wait until it has ended."""
+        process = self._processes[self.pid_of(fault)]
         assert process.is_running()
         self.release(fault)
         psutil.wait_procs([process], timeout=WAIT_SECONDS)
         assert not process.is_running()
 
     def tail(self) -> str:
-        """Give the end of what it said, and its events."""
+        """Return the end of the driver's output, and its events."""
         out = (self.folder / "out").read_bytes()[-6000:].decode(errors="replace")
-        return f"{out}\n{self._said()}"
+        return f"{out}\n{self._read_events()}"
 
-    def _look(self) -> None:
-        """Remember all that it has started."""
+    def _note_processes(self) -> None:
+        """Remember all processes that the driver has started."""
         with suppress(psutil.NoSuchProcess):
             leader = psutil.Process(self._process.pid)
             for process in [leader, *leader.children(recursive=True)]:
-                self._family.setdefault(process.pid, process)
+                self._processes.setdefault(process.pid, process)
 
-    def _said(self) -> list[dict[str, Any]]:
+    def _read_events(self) -> list[dict[str, Any]]:
         try:
             lines = self._events.read_text().splitlines()
         except FileNotFoundError:
             return []
         return [json.loads(line) for line in lines]
 
-    def _until(self, is_so: Callable[[], bool], what: str) -> None:
+    def _until(self, is_so: Callable[[], bool], description: str) -> None:
         seen, deadline = -1, 0.0
         while not is_so():
-            happened = len(self._said()) + len(list(self.faults.glob("*.fired")))
+            happened = len(self._read_events()) + len(list(self.faults.glob("*.fired")))
             if happened > seen:
                 seen, deadline = happened, time.monotonic() + WAIT_SECONDS
-            assert time.monotonic() < deadline, f"{what} never came\n{self.tail()}"
+            assert time.monotonic() < deadline, f"{description} never came\n{self.tail()}"
             if self._process.poll() is not None:
-                assert is_so(), f"it ended before {what}\n{self.tail()}"
+                assert is_so(), f"it ended before {description}\n{self.tail()}"
             time.sleep(0.05)

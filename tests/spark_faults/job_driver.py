@@ -1,12 +1,12 @@
-"""A driver of its own: a Spark session that does jobs, and writes down what came of them.
+"""A driver program: a Spark session that runs jobs, and writes their events to a file.
 
     python -m tests.spark_faults.job_driver PLAN.json EVENTS.jsonl
 
-The rule: it needs PySpark and klog alone, so that it runs in any environment, and no hook of the
-tests reaches into it. Each job is a stream or a batch of its own from the numbered rows of one
-folder, to a topic of its own; a line of JSON says when it is done or has failed. A job begins when
-the one before has ended or waits at a fault of its name, so that Spark's workers are used again:
-each new one imports for seconds.
+The rule: it needs only PySpark and klog, so that it runs in any environment, and no hook of the
+tests reaches into it. Each job is a stream or a batch from the numbered rows of a folder to a topic
+of its own; a line of JSON reports that it is done or has failed. A job begins after the previous
+one has ended or waits at a fault of its name, so that Spark reuses its workers: each new one takes
+seconds to import.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pyspark.sql import DataFrame, SparkSession
 COLUMNS = "number bigint, key string"
 FILES_PER_BATCH = 2
 OTHER = "-other"
-"""Behind the job's name: the second topic of one that writes to two."""
+"""After the job's name: the second topic of a job that writes to two."""
 DEAD = "-dead"
-MOST_CHARACTERS = 4000
+MAX_CHARACTERS = 4000
 POLL_SECONDS = 0.05
 WRONG = 9
-"""Rows with this as the last digit of their number have a partition that is not there."""
+"""Rows whose number ends in this digit have a partition that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One write of the rows in `source` to the topic `name` of a root, tried so many times.
+    """A write of the rows in `source` to the topic `name` of a root, with up to `tries` tries.
 
     `kind`: `stream`; `foreach`, a stream that writes each micro-batch as a batch; `two`, a stream
-    to two topics by the column; `dead`, one with rows for dead letters; `batch`; and `batch two`.
+    to two topics by the column; `dead`, a stream with dead letters; `batch`; and `batch two`.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Jobs, and the session that they run in; `remote` is a Spark Connect address."""
+    """Jobs and the session that runs them; `remote` is a Spark Connect address."""
 
     jobs: list[Job]
     master: str = "local[5,3]"
@@ -67,31 +67,31 @@ class Plan:
 
 
 def main(plan_file: str, events_file: str) -> None:
-    said = json.loads(Path(plan_file).read_text())
-    jobs = [Job(**job) for job in said.pop("jobs")]
-    plan = Plan(jobs, **said)
+    fields = json.loads(Path(plan_file).read_text())
+    jobs = [Job(**job) for job in fields.pop("jobs")]
+    plan = Plan(jobs, **fields)
     lock = threading.Lock()
 
-    def say(job: str, event: str, error: str = "") -> None:
+    def write_event(job: str, event: str, error: str = "") -> None:
         with lock, Path(events_file).open("a") as events:
             events.write(json.dumps({"job": job, "event": event, "error": error}) + "\n")
 
     spark = _session(plan)
-    say("", "started")
+    write_event("", "started")
     threads = []
     for job in jobs:
-        threads.append(threading.Thread(target=_do, args=(spark, job, say)))
+        threads.append(threading.Thread(target=_do, args=(spark, job, write_event)))
         threads[-1].start()
         while threads[-1].is_alive() and not _is_parked(job):
             time.sleep(POLL_SECONDS)
     for thread in threads:
         thread.join()
-    say("", "ended")
+    write_event("", "ended")
     spark.stop()
 
 
 def _is_parked(job: Job) -> bool:
-    """Tell whether the job waits at the fault of its name, if there is one."""
+    """Whether the job waits at the fault of its name, if there is one."""
     fault = Path(os.environ["KLOG_FAULTS"], f"{job.name}.json")
     if not fault.with_suffix(".fired").exists():
         return False
@@ -117,8 +117,8 @@ def _session(plan: Plan) -> SparkSession:
     return spark
 
 
-def _do(spark: SparkSession, job: Job, say: Callable[..., None]) -> None:
-    # It makes the session the thread's active one, or Spark finds no format of Python's there.
+def _do(spark: SparkSession, job: Job, write_event: Callable[..., None]) -> None:
+    # This makes the session the thread's active one: otherwise Spark finds no Python format.
     spark.createDataFrame([(0,)], "nothing int")
     for _ in range(job.tries):
         try:
@@ -129,15 +129,15 @@ def _do(spark: SparkSession, job: Job, say: Callable[..., None]) -> None:
         except Exception as exc:  # noqa: BLE001 - the test judges it
             lines = str(exc).splitlines()
             error = "\n".join(line for line in lines if not line.startswith("\tat "))
-            say(job.name, "failed", error[:MOST_CHARACTERS])
+            write_event(job.name, "failed", error[:MAX_CHARACTERS])
         else:
-            say(job.name, "done")
+            write_event(job.name, "done")
             return
 
 
 def _batch(spark: SparkSession, job: Job) -> None:
     rows = spark.read.schema(COLUMNS).csv(job.source)
-    # Rows of a key in one task of two, and in order: files of a batch come by their size.
+    # The rows of a key go to one of two tasks, in order: Spark reads files in order of size.
     rows = rows.repartition(2, "key").sortWithinPartitions("number")
     frame = _shaped(rows, job)
     _options(frame.write.format("klog").mode("append"), job, job.version).save(job.root)
@@ -172,14 +172,14 @@ def _shaped(rows: DataFrame, job: Job) -> DataFrame:
 
 
 def _options(writer: Any, job: Job, version: int | None) -> Any:
-    given = {"numPartitions": "2", **job.options}
+    options = {"numPartitions": "2", **job.options}
     if job.kind not in ("two", "batch two"):
-        given["topic"] = job.name
+        options["topic"] = job.name
     if job.kind == "dead":
-        given["deadLetterTopic"] = f"{job.name}{DEAD}"
+        options["deadLetterTopic"] = f"{job.name}{DEAD}"
     if version is not None and job.options.get("transactionalId") != "":
-        given = {"transactionalId": job.name, "transactionVersion": str(version), **given}
-    return writer.options(**{name: value for name, value in given.items() if value})
+        options = {"transactionalId": job.name, "transactionVersion": str(version), **options}
+    return writer.options(**{name: value for name, value in options.items() if value})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A Spark standalone cluster from PySpark's own jars: a master and two workers of one core each.
 
-The workers have addresses of their own: a speculative copy of a task goes to another host only.
+Each worker has an address of its own: a speculative copy of a task only runs on another host.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Cluster(Server):
             self._run(f"{_DEPLOY}.worker.Worker", "--host", host, *sizes, self.url)
 
     def _is_master_there(self) -> bool:
-        """Read the address off the master's log: it takes another port where one was taken."""
-        told = re.search(r"Starting Spark master at (spark://\S+)", self._log())
-        if told is not None:
-            self.url = told[1]
-        return told is not None
+        """Read the address from the master's log: it uses another port if one is in use."""
+        address = re.search(r"Starting Spark master at (spark://\S+)", self._log())
+        if address is not None:
+            self.url = address[1]
+        return address is not None
 
     def _log(self) -> str:
         return self.output.read_text(errors="replace")
@@ -54,7 +54,7 @@ class Cluster(Server):
         return self._log().count("Successfully registered with master") == len(WORKERS)
 
     def conf(self, faults: Path, hooks: Path) -> dict[str, str]:
-        """Give the settings of a session whose executors look for faults in a folder."""
+        """Return the config of a session whose executors look for faults in a folder."""
         return {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""Spark Connect: the client has no JVM and the server plans, writes and commits."""
+"""Spark Connect: the client has no JVM; the server plans, writes and commits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.spark_faults import upkeep_results
 from tests.spark_faults.drivers import Driver, Fault
 from tests.spark_faults.job_driver import Job, Plan
-from tests.spark_faults.upkeep_driver import Upkeep, do
+from tests.spark_faults.upkeep_driver import Upkeep, run_step
 from tests.spark_faults.written_rows_check import check, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -18,7 +18,7 @@ MODULE = "tests.spark_faults.upkeep_driver"
 
 
 def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
-    """One stream loses the answer of its commit, and is tried again."""
+    """One stream loses the answer of its commit, and runs again."""
     source, root = write_rows(tmp_path / "rows"), str(tmp_path / "root")
     kinds = {"batch": "batch", "stream": "stream", "lost": "stream"}
     jobs = [
@@ -40,7 +40,7 @@ def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
 
 
 def test_each_job_through_connect(tmp_path: Path) -> None:
-    """As in one process, though the session has no JVM to ask."""
+    """The results are those of a single process, even without a JVM in the client."""
     upkeep_results.make_root(tmp_path / "made")
     steps = {
         name: upkeep_results.steps(name, str(tmp_path / name), tmp_path / f"{name}-export", {})
@@ -49,7 +49,7 @@ def test_each_job_through_connect(tmp_path: Path) -> None:
     for name in steps:
         upkeep_results.lay_out(tmp_path / "made", str(tmp_path / name), {})
     for step in steps["here"]:
-        do(None, step)
+        run_step(None, step)
     plan = Upkeep(steps["there"], remote="local[2]")
     with Driver(tmp_path / "driver", plan, module=MODULE) as driver:
         driver.wait()
@@ -61,6 +61,6 @@ def test_each_job_through_connect(tmp_path: Path) -> None:
     assert upkeep_results.names(exports[1]) == upkeep_results.names(exports[0])
     assert upkeep_results.files(exports[1]) == upkeep_results.files(exports[0])
     for root in ("root", "imported", "adopted"):
-        wanted = upkeep_results.records(str(tmp_path / "here" / root), {})
-        assert any(wanted.values())
-        assert upkeep_results.records(str(tmp_path / "there" / root), {}) == wanted, root
+        expected = upkeep_results.records(str(tmp_path / "here" / root), {})
+        assert any(expected.values())
+        assert upkeep_results.records(str(tmp_path / "there" / root), {}) == expected, root

@@ -1,4 +1,4 @@
-"""SIGKILL of a driver with writes at every step that they make, and a new driver that goes on."""
+"""SIGKILL of a driver whose writes are at different steps, and a new driver that continues."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
 from tests.spark_faults.job_driver import OTHER, Job, Plan
-from tests.spark_faults.written_rows_check import check, named, write_rows
+from tests.spark_faults.written_rows_check import check, live_files, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -22,7 +22,7 @@ STEPS: dict[str, tuple[str, dict[str, object]]] = {
     "before-sparks-commit": ("landed", {"batch": 1}),
     "topic-made": ("put done", {"version": 0}),
 }
-"""By job, where its driver is killed: in the second micro-batch, and where the topic is made."""
+"""The step of each job at the kill: in the second micro-batch, and when the topic is created."""
 
 OTHERS: list[tuple[str, str, str, dict[str, object]]] = [
     ("two", "two", "put", {"topic": f"two{OTHER}", "version": 1}),
@@ -31,7 +31,7 @@ OTHERS: list[tuple[str, str, str, dict[str, object]]] = [
     ("batch", "batch", "put done", {"topic": "batch"}),
     ("batch-two", "batch two", "put", {"topic": f"batch-two{OTHER}"}),
 ]
-"""Job, its kind, where its driver is killed; commits go by topic, dead letters first."""
+"""Each job, its kind and its step at the kill; topics commit in order, dead letters first."""
 
 FAULTS = [
     *(Fault(name, "park", at, {"topic": name, **where}) for name, (at, where) in STEPS.items()),
@@ -40,9 +40,9 @@ FAULTS = [
 
 
 def test_killed_at_each_step_of_each_kind_of_write(tmp_path: Path) -> None:
-    """All writes wait at their steps when the driver is killed; one worker lives on as an orphan.
+    """All writes wait at their steps when the driver is killed; one worker survives as an orphan.
 
-    The orphan puts its commit when the new driver has done the same batch, and all others.
+    The orphan puts its commit after the new driver has written the same batch, and all others.
     """
     source, root = write_rows(tmp_path / "rows"), str(tmp_path / "root")
     kinds = [*((name, "stream") for name in (*STEPS, "orphan")), *((o[0], o[1]) for o in OTHERS)]
@@ -56,11 +56,11 @@ def test_killed_at_each_step_of_each_kind_of_write(tmp_path: Path) -> None:
         killed.wait_for(*(job.name for job in jobs))
         assert killed.events() == []
         killed.kill(but=["orphan"])
-        before = {job.name: named(job) for job in jobs}
+        before = {job.name: live_files(job) for job in jobs}
         with Driver(tmp_path / "next", plan) as following:
             following.wait()
             assert sorted(following.events()) == sorted((job.name, "done") for job in jobs)
         killed.release_orphan("orphan")
     for job in jobs:
         check(job)
-        assert before[job.name] <= named(job)
+        assert before[job.name] <= live_files(job)

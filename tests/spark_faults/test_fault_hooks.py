@@ -1,4 +1,4 @@
-"""The hooks of these tests find the modules, classes and functions of klog that they watch."""
+"""The hooks find the modules, classes and functions of klog that they watch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each job on a real cluster of two workers, on S3 and on HDFS: as in one process on local disk."""
+"""Each job on a cluster of two workers, on S3 and HDFS, as in one process on local disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from klog.jobs import vacuum
 from tests.spark_faults import upkeep_results
 from tests.spark_faults.drivers import HOOKS, WAIT_SECONDS, Driver, Fault
 from tests.spark_faults.standalone_cluster import WORKERS, Cluster
-from tests.spark_faults.upkeep_driver import Step, Upkeep, do
+from tests.spark_faults.upkeep_driver import Step, Upkeep, run_step
 from tests.support.kafka_broker import die_with_parent
 from tests.support.project import PROJECT
 from tests.support.store_servers import BUCKET, Hdfs, S3Server
@@ -26,28 +26,28 @@ ON_PYTHON = "BatchEvalPython"
 MODULE = "tests.spark_faults.upkeep_driver"
 
 
-def hosts(events: Path) -> dict[str, set[str]]:
-    """Give the workers on which tasks of each group of jobs ran Python, by Spark's own account."""
-    found: dict[str, set[str]] = defaultdict(set)
+def hosts_of_python_tasks(events: Path) -> dict[str, set[str]]:
+    """Return the workers on which Python tasks of each job group ran, from Spark's event log."""
+    hosts_by_group: dict[str, set[str]] = defaultdict(set)
     groups: dict[int, str] = {}
     for file in sorted(events.rglob("events_*")):
         for line in file.read_text().splitlines():
             event = json.loads(line)
             if event["Event"] == "SparkListenerStageSubmitted":
                 stage = event["Stage Info"]
-                scopes = [json.loads(one.get("Scope", "{}")) for one in stage["RDD Info"]]
-                if any(one.get("name") == ON_PYTHON for one in scopes):
+                scopes = [json.loads(rdd.get("Scope", "{}")) for rdd in stage["RDD Info"]]
+                if any(scope.get("name") == ON_PYTHON for scope in scopes):
                     groups[stage["Stage ID"]] = event["Properties"].get("spark.jobGroup.id", "")
             elif event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] in groups:
                 assert event["Task End Reason"]["Reason"] == "Success"
-                found[groups[event["Stage ID"]]].add(event["Task Info"]["Host"])
-    return found
+                hosts_by_group[groups[event["Stage ID"]]].add(event["Task Info"]["Host"])
+    return hosts_by_group
 
 
 def test_each_job_on_two_workers_on_s3_and_hdfs(
     cluster: Cluster, pyfiles: Path, s3_server: S3Server, hdfs: Hdfs, tmp_path: Path
 ) -> None:
-    """klog comes by `--py-files`; what the stores ask for reaches the executors with the tasks."""
+    """klog comes by `--py-files`; the stores' options reach the executors with the tasks."""
     upkeep_results.make_root(tmp_path / "made")
     places: dict[str, tuple[str, dict[str, str]]] = {
         "local": (str(tmp_path / "local"), {}),
@@ -62,7 +62,7 @@ def test_each_job_on_two_workers_on_s3_and_hdfs(
     for url, options in places.values():
         upkeep_results.lay_out(tmp_path / "made", url, options)
     for step in steps["local"]:
-        report = do(None, step)
+        report = run_step(None, step)
         assert report.get("findings", []) == []
     (tmp_path / "events").mkdir()
     folder = tmp_path / "driver"
@@ -78,27 +78,27 @@ def test_each_job_on_two_workers_on_s3_and_hdfs(
         driver.wait()
         assert driver.events() == [(step.name, "done") for step in plan.steps], driver.tail()
         assert all(pyfiles.name in at for at in driver.report("")["klog"])
-        ran = hosts(tmp_path / "events")
+        ran = hosts_of_python_tasks(tmp_path / "events")
         for place in ("s3", "hdfs"):
             for job in upkeep_results.DISTRIBUTED:
                 assert ran[f"{place}-{job}"] == set(WORKERS), (place, job, ran)
-            # A worker would write to a directory of its own machine: the driver exports.
+            # The driver exports: a worker would write to a directory of its own machine.
             assert f"{place}-export" not in ran
             for job in ("verify", "verify-imported", "verify-adopted"):
                 assert driver.report(f"{place}-{job}")["findings"] == []
     for root in ("root", "imported", "adopted"):
-        wanted = upkeep_results.records(f"{places['local'][0]}/{root}", {})
-        assert any(wanted.values())
+        expected = upkeep_results.records(f"{places['local'][0]}/{root}", {})
+        assert any(expected.values())
         for place in ("s3", "hdfs"):
             url, options = places[place]
-            assert upkeep_results.records(f"{url}/{root}", options) == wanted, (place, root)
+            assert upkeep_results.records(f"{url}/{root}", options) == expected, (place, root)
     for place in ("s3", "hdfs"):
         assert upkeep_results.files(exports[place]) == upkeep_results.files(exports["local"])
         assert upkeep_results.names(exports[place]) == upkeep_results.names(exports["local"])
 
 
 def test_spark_submit_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    """A job's own file, as docs/jobs.md starts it; klog is installed where the workers are."""
+    """A job's file started as in docs/jobs.md; klog is installed on the workers."""
     upkeep_results.make_root(tmp_path / "made")
     for name in ("here", "there"):
         upkeep_results.lay_out(tmp_path / "made", str(tmp_path / name), {})
@@ -129,18 +129,18 @@ def test_spark_submit_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr.decode()[-4000:]
     report = json.loads(done.stdout)
-    given = {"topic": upkeep_results.COMPACTED, "min_dirty_ratio": 0.0}
-    step = Step("compact", "compact", str(tmp_path / "here" / "root"), given)
-    wanted = do(None, step)
+    options = {"topic": upkeep_results.COMPACTED, "min_dirty_ratio": 0.0}
+    step = Step("compact", "compact", str(tmp_path / "here" / "root"), options)
+    expected = run_step(None, step)
     counted = ("partition", "records", "recordsAfter", "segmentsAfter")
-    assert [{name: one[name] for name in counted} for one in report["partitions"]] == [
-        {name: one[name] for name in counted} for one in wanted["partitions"]
+    assert [{name: partition[name] for name in counted} for partition in report["partitions"]] == [
+        {name: partition[name] for name in counted} for partition in expected["partitions"]
     ]
     assert upkeep_results.records(root, {}) == upkeep_results.records(step.root, {})
 
 
 def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path) -> None:
-    """SIGKILL in the midst of a job: Spark does the task again, and what is left is garbage."""
+    """SIGKILL during a job: Spark runs the task again; the first attempt leaves orphan files."""
     roots = {name: str(tmp_path / name) for name in ("here", "there")}
     upkeep_results.make_root(tmp_path / "made")
     for root in roots.values():
@@ -156,7 +156,7 @@ def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path)
         ]
 
     for step in steps("here"):
-        do(None, step)
+        run_step(None, step)
     faults = [
         Fault("marking", "kill", "task done", {"work": "clean_or_mark"}),
         Fault("rewriting", "executor", "file done", {"number": 0}),
@@ -173,5 +173,5 @@ def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path)
         assert driver.report("verify")["findings"] == []
     root = f"{roots['there']}/root"
     assert upkeep_results.records(root, {}) == upkeep_results.records(f"{roots['here']}/root", {})
-    gone = vacuum.run(None, root, grace_ms=0, dry_run=False)
-    assert any(one.orphan_files.uncommitted for one in gone.topics)
+    report = vacuum.run(None, root, grace_ms=0, dry_run=False)
+    assert any(topic.orphan_files.uncommitted for topic in report.topics)

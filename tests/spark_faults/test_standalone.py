@@ -1,4 +1,4 @@
-"""A real cluster, klog on its executors by --py-files and by an installed wheel."""
+"""A real cluster, with klog on its executors by --py-files and by an installed wheel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_klog_by_py_files(cluster: Cluster, pyfiles: Path, locked: Path, tmp_pat
 def test_klog_by_an_installed_wheel(
     cluster: Cluster, wheel: Path, locked: Path, tmp_path: Path
 ) -> None:
-    """Executors are killed while they write and when they have, and a slow task is overtaken."""
+    """Executors are killed during and after a write; a slow task gets a speculative copy."""
     python = str(clean_python(tmp_path / "python", "--constraint", locked, wheel))
     kinds = {
         "batch": "batch",

@@ -1,4 +1,4 @@
-"""The same on an S3 server and on HDFS: a kill after the put, a lost answer, a task tried again."""
+"""Faults on an S3 server and on HDFS: a kill after the put, a lost answer, a retried task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from klog.connector.options.storage_options import STORAGE_PREFIX
 from tests.faults.proxy import RESET, Wrong, proxy_to
 from tests.spark_faults.drivers import Driver, Fault
 from tests.spark_faults.job_driver import Job, Plan
-from tests.spark_faults.written_rows_check import check, named, write_rows
+from tests.spark_faults.written_rows_check import check, live_files, write_rows
 from tests.support.store_servers import BUCKET, Hdfs, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.stores, pytest.mark.slow]
@@ -20,7 +20,7 @@ SECOND = f"{1:020}.json"
 
 
 def test_on_s3_and_hdfs(s3_server: S3Server, hdfs: Hdfs, tmp_path: Path) -> None:
-    """On S3 the answer is lost by a proxy, with all later ones of that commit; Spark aborts."""
+    """On S3 a proxy loses the answer and all later ones of that commit; Spark aborts."""
     source, url = write_rows(tmp_path / "rows"), urlsplit(s3_server.endpoint)
     with proxy_to(str(url.hostname), url.port or 80) as proxy:
         through = s3_server.options() | {"storage.endpoint": proxy.endpoint}
@@ -85,11 +85,11 @@ def test_on_s3_and_hdfs(s3_server: S3Server, hdfs: Hdfs, tmp_path: Path) -> None
         assert methods[0] == "PUT"
         assert "GET" in methods
         proxy.fail(None)
-        before = {name: named(job, storage[name.split("-")[0]]) for name, job in jobs.items()}
+        before = {name: live_files(job, storage[name.split("-")[0]]) for name, job in jobs.items()}
         left = [job for name, job in jobs.items() if not name.endswith("retried")]
         with Driver(tmp_path / "next", Plan(left)) as following:
             following.wait()
             assert sorted(following.events()) == sorted((job.name, "done") for job in left)
         for name, job in jobs.items():
             check(job, storage[name.split("-")[0]])
-            assert before[name] <= named(job, storage[name.split("-")[0]])
+            assert before[name] <= live_files(job, storage[name.split("-")[0]])

@@ -1,4 +1,4 @@
-"""Tasks, workers and commits that fail while their driver lives: Spark tries again, or the user."""
+"""Tasks, workers and commits that fail while their driver runs: Spark or the user retries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.spark_faults.written_rows_check import check, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# Job: its kind, what happens, where; and how many of its tries fail.
+# By job: its kind, the act and point of its fault, the facts of the point, its failed tries.
 CASES: dict[str, tuple[str, str, str, dict[str, object], int]] = {
     "killed-writing": ("stream", "kill", "batch", {"batch": 1, "task": 1, "number": 2}, 0),
     "killed-when-done": ("stream", "kill", "staged", {"batch": 1, "task": 0}, 0),
@@ -28,12 +28,14 @@ CASES: dict[str, tuple[str, str, str, dict[str, object], int]] = {
 UNNAMED = {"transactionalId": "", "transactionVersion": ""}
 REUSED = [("reused", "stream", "a"), ("reused", "stream", "b")]
 REUSED += [("reused-foreach", "foreach", "c"), ("reused-foreach", "foreach", "d")]
-"""Name, kind and checkpoint; of a name, the second is another query."""
+"""Name, kind and checkpoint; the second job of a name is another query."""
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Driver, dict[str, Job]]]:
-    """Give a driver that has done all jobs, one after another, and the jobs."""
+def finished_jobs(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Driver, dict[str, Job]]]:
+    """Run all jobs one after another; return the driver and the jobs."""
     folder = tmp_path_factory.mktemp("tasks")
     source, root = str(write_rows(folder / "rows")), str(folder / "root")
 
@@ -65,9 +67,11 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Driver, dic
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_tasks_and_commits_that_fail(done: tuple[Driver, dict[str, Job]], name: str) -> None:
-    """A task is tried again by Spark, a write by its user: the same stream, or the same version."""
-    driver, jobs = done
+def test_tasks_and_commits_that_fail(
+    finished_jobs: tuple[Driver, dict[str, Job]], name: str
+) -> None:
+    """Spark retries a task; the user retries a write, with the same stream or version."""
+    driver, jobs = finished_jobs
     fails = CASES[name][4]
     assert driver.pid_of(name)
     events = [event for job, event in driver.events() if job == name]
@@ -80,10 +84,10 @@ def test_tasks_and_commits_that_fail(done: tuple[Driver, dict[str, Job]], name: 
 
 @pytest.mark.parametrize("name", ["reused", "reused-foreach"])
 def test_an_id_used_by_another_checkpoint_is_an_error(
-    done: tuple[Driver, dict[str, Job]], name: str
+    finished_jobs: tuple[Driver, dict[str, Job]], name: str
 ) -> None:
-    """Where a checkpoint was deleted its query counts anew: klog must not drop what it writes."""
-    driver, jobs = done
+    """After its checkpoint is deleted, a query counts from 0: klog must not skip its batches."""
+    driver, jobs = finished_jobs
     assert [event for job, event in driver.events() if job == name] == ["done", "failed"]
     (error,) = driver.errors(name)
     assert "it would be skipped" in error

@@ -1,4 +1,4 @@
-"""Two drivers on one checkpoint: one that was taken for dead, and two that start at once."""
+"""Two drivers on one checkpoint: one that was taken for dead, and two that start together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
 from tests.spark_faults.job_driver import Job, Plan
-from tests.spark_faults.written_rows_check import check, named, write_rows
+from tests.spark_faults.written_rows_check import check, live_files, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -24,11 +24,11 @@ def job_at(tmp_path: Path, name: str) -> Job:
     return Job(name, "stream", str(tmp_path / "root"), str(tmp_path / "rows"), checkpoint)
 
 
-def test_a_stopped_driver_goes_on_when_another_has_passed_it(tmp_path: Path) -> None:
+def test_a_stopped_driver_resumes_after_another_has_passed_it(tmp_path: Path) -> None:
     """SIGSTOP, a second driver on the same checkpoints, SIGCONT: the first one's queries fail.
 
-    Of `fenced` the second is killed before Spark notes its commit, so that Spark lets the first go
-    on to the next micro-batch; there klog fences it, and a third completes.
+    The second query `fenced` is killed before Spark records its commit, so Spark lets the first
+    continue with the next micro-batch. There klog fences it, and a third driver completes.
     """
     write_rows(tmp_path / "rows")
     names = [*STOPPED, "fenced"]
@@ -44,7 +44,7 @@ def test_a_stopped_driver_goes_on_when_another_has_passed_it(tmp_path: Path) -> 
             second.wait_for_events(*STOPPED)
             second.wait_for("fenced")
             second.kill()
-        before = {job.name: named(job) for job in jobs}
+        before = {job.name: live_files(job) for job in jobs}
         for job in jobs[:-1]:
             check(job)
         first.release(*names)
@@ -59,11 +59,11 @@ def test_a_stopped_driver_goes_on_when_another_has_passed_it(tmp_path: Path) -> 
         assert third.events() == [("fenced", "done")]
     for job in jobs:
         check(job)
-        assert before[job.name] <= named(job)
+        assert before[job.name] <= live_files(job)
 
 
 def test_two_drivers_at_once(tmp_path: Path) -> None:
-    """Both come to the same micro-batch of one checkpoint, and are let go at the same moment."""
+    """Both wait at the same micro-batch of one checkpoint, and continue at the same time."""
     write_rows(tmp_path / "rows")
     steps: dict[str, tuple[str, dict[str, object]]] = {
         "staging": ("stage", {"batch": 1, "task": 0}),
@@ -73,17 +73,17 @@ def test_two_drivers_at_once(tmp_path: Path) -> None:
     faults = [
         Fault(name, "park", at, {"topic": name, **where}) for name, (at, where) in steps.items()
     ]
-    with Driver(tmp_path / "one", Plan(jobs), faults) as one:
-        one.wait_for(*steps)
-        with Driver(tmp_path / "other", Plan(jobs), faults) as other:
-            other.wait_for(*steps)
+    with Driver(tmp_path / "one", Plan(jobs), faults) as first:
+        first.wait_for(*steps)
+        with Driver(tmp_path / "other", Plan(jobs), faults) as second:
+            second.wait_for(*steps)
             for name in steps:
-                one.release(name)
-                other.release(name)
-            one.wait()
-            other.wait()
+                first.release(name)
+                second.release(name)
+            first.wait()
+            second.wait()
             for name in steps:
-                assert one.errors(name) or other.errors(name)
+                assert first.errors(name) or second.errors(name)
     with Driver(tmp_path / "last", Plan(jobs)) as last:
         last.wait()
         assert sorted(last.events()) == [("committing", "done"), ("staging", "done")]

@@ -1,11 +1,10 @@
-"""A driver of its own: a Spark session that runs klog's jobs, and writes down what they reported.
+"""A driver program: a Spark session that runs klog's jobs, and writes their reports to a file.
 
     python -m tests.spark_faults.upkeep_driver PLAN.json EVENTS.jsonl
 
-The rule: it needs PySpark and klog alone, so that it runs in any environment. A step is a job's
-`run` with what it is given; it is the name of a group of Spark's jobs, under which Spark's own log
-of events has the tasks, but through Spark Connect, which has none. The same steps are done by `do`
-without Spark.
+The rule: it needs only PySpark and klog, so that it runs in any environment. A step is a call of a
+job's `run`. Its name is Spark's job group, by which Spark's event log has the tasks; Spark Connect
+has no job groups. `run_step` runs the same steps without Spark.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_CHARACTERS = 4000
+MAX_CHARACTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A job of klog's to be run: `job` is its module's name, `storage` has the words of options."""
+    """A job to run: `job` is its module's name, `storage` has storage options."""
 
     name: str
     job: str
     root: str
-    given: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     storage: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """Steps, one after the other, and the session that they run in; `remote` as in `jobs.Plan`."""
+    """Steps in order, and the session that runs them; `remote` is as in `job_driver.Plan`."""
 
     steps: list[Step]
     master: str = ""
@@ -48,18 +47,20 @@ class Upkeep:
         return json.dumps(asdict(self))
 
 
-def do(spark: SparkSession | None, step: Step) -> dict[str, Any]:
-    """Run a step; gives its report for machines."""
+def run_step(spark: SparkSession | None, step: Step) -> dict[str, Any]:
+    """Run a step; return its report as JSON."""
     from klog.connector.options.storage_options import parse_storage_options
 
     job = importlib.import_module(f"klog.jobs.{step.job}")
-    report = job.run(spark, step.root, storage=parse_storage_options(step.storage), **step.given)
-    found: dict[str, Any] = report.as_json()
-    return found
+    report = job.run(
+        spark, step.root, storage=parse_storage_options(step.storage), **step.arguments
+    )
+    summary: dict[str, Any] = report.as_json()
+    return summary
 
 
-def where(_: int) -> str:
-    """Say where klog is imported from, in a task."""
+def klog_file(_: int) -> str:
+    """Return the file of klog that a task imports."""
     import klog
 
     return str(klog.__file__)
@@ -68,13 +69,15 @@ def where(_: int) -> str:
 def main(plan_file: str, events_file: str) -> None:
     from pyspark.sql import SparkSession
 
-    said = json.loads(Path(plan_file).read_text())
-    plan = Upkeep([Step(**step) for step in said.pop("steps")], **said)
+    fields = json.loads(Path(plan_file).read_text())
+    plan = Upkeep([Step(**step) for step in fields.pop("steps")], **fields)
 
-    def say(job: str, event: str, error: str = "", report: Mapping[str, Any] | None = None) -> None:
-        told = {"job": job, "event": event, "error": error, "report": report}
+    def write_event(
+        job: str, event: str, error: str = "", report: Mapping[str, Any] | None = None
+    ) -> None:
+        line = {"job": job, "event": event, "error": error, "report": report}
         with Path(events_file).open("a") as events:
-            events.write(json.dumps(told) + "\n")
+            events.write(json.dumps(line) + "\n")
 
     builder = SparkSession.builder
     builder = builder.remote(plan.remote) if plan.remote else builder.master(plan.master)
@@ -83,18 +86,20 @@ def main(plan_file: str, events_file: str) -> None:
     spark = builder.getOrCreate()
     from klog.jobs.shared.job_tasks import run_tasks
 
-    say("", "started", report={"klog": [where(0), *run_tasks(spark, where, range(4), "")]})
+    write_event(
+        "", "started", report={"klog": [klog_file(0), *run_tasks(spark, klog_file, range(4), "")]}
+    )
     for step in plan.steps:
         if not plan.remote:
             spark.sparkContext.setJobGroup(step.name, step.job)
         try:
-            report = do(spark, step)
+            report = run_step(spark, step)
         except Exception as exc:  # noqa: BLE001 - the test judges it
-            say(step.name, "failed", f"{type(exc).__name__}: {exc}"[:MOST_CHARACTERS])
+            write_event(step.name, "failed", f"{type(exc).__name__}: {exc}"[:MAX_CHARACTERS])
         else:
-            say(step.name, "done", report=report)
+            write_event(step.name, "done", report=report)
     spark.stop()
-    say("", "ended")
+    write_event("", "ended")
 
 
 if __name__ == "__main__":

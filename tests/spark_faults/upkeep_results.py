@@ -1,6 +1,6 @@
-"""What jobs are given to do, and what has to be there afterwards: the same on every store.
+"""The work of jobs and their expected results, which are the same on every store.
 
-The rule: what is expected is what the same jobs leave on local disk, in one process and without
+The rule: the expected results are those of the same jobs on local disk, in one process and without
 Spark.
 """
 
@@ -31,11 +31,11 @@ CONFIGS = {
     SMALL: {"retention.ms": "-1"},
 }
 DISTRIBUTED = ("import", "adopt", "compact", "merge", "verify", "vacuum")
-"""The steps whose work is tasks; retention is metadata, which the driver has."""
+"""The steps that run tasks; retention only changes metadata, in the driver."""
 
 
 def make_root(root: Path) -> None:
-    """Make topics that each job has something to do in, every partition of them."""
+    """Create topics in which each job has work to do, in every partition."""
     log, now = klog.open(root), time.time_ns() // 1_000_000
     for topic, config in CONFIGS.items():
         log.create_topic(topic, PARTITIONS, config)
@@ -57,7 +57,7 @@ def _rows(batch: int, time_ms: int) -> pa.Table:
 
 
 def lay_out(work: Path, url: str, options: Mapping[str, str]) -> None:
-    """Copy a made root, and a broker's directory twice, to a place on a store."""
+    """Copy a root, and a broker's directory twice, to a URL on a store."""
     store, path = writable_store_for(url, parse_storage_options(options))
     (broker,) = scene(SCENE).log_dirs
     for name, folder in {"root": work, "broker": broker, "adopted": broker}.items():
@@ -68,16 +68,16 @@ def lay_out(work: Path, url: str, options: Mapping[str, str]) -> None:
 
 
 def _is_taken(file: Path) -> bool:
-    """Tell whether a broker's file is copied: an HDFS takes a while for each."""
+    """Whether to copy a broker's file: on HDFS each file takes a while."""
     topic = file.parent.name.rpartition("-")[0]
     return not topic or (topic in TOPICS and file.suffix in (".log", ".metadata"))
 
 
 def steps(place: str, url: str, export: Path, options: Mapping[str, str]) -> list[Step]:
-    """Give one run of each job there, and of verify on each root that they leave."""
+    """Return one step for each job, and a verify step for each resulting root."""
     root, imported, adopted = (f"{url}/{name}" for name in ("root", "imported", "adopted"))
     all_of_it: dict[str, Any] = {"grace_ms": 0, "log_retention_ms": 0, "dry_run": False}
-    found: list[tuple[str, str, str, dict[str, Any]]] = [
+    jobs: list[tuple[str, str, str, dict[str, Any]]] = [
         ("import", "import_log", imported, {"source": f"{url}/broker", **ABORT}),
         ("adopt", "adopt", adopted, ABORT),
         ("compact", "compact", root, {"min_dirty_ratio": 0.0}),
@@ -89,11 +89,13 @@ def steps(place: str, url: str, export: Path, options: Mapping[str, str]) -> lis
         ("verify-imported", "verify", imported, {}),
         ("verify-adopted", "verify", adopted, {}),
     ]
-    return [Step(f"{place}-{name}", job, at, given, options) for name, job, at, given in found]
+    return [
+        Step(f"{place}-{name}", job, at, arguments, options) for name, job, at, arguments in jobs
+    ]
 
 
 def records(root: str, options: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
-    """Give what readers of committed records find in each topic, all columns."""
+    """Return all columns of the committed records of each topic."""
     words = {name.removeprefix("storage."): text for name, text in options.items()}
     log = klog.open(root, **words)
     columns = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -103,9 +105,9 @@ def records(root: str, options: Mapping[str, str]) -> dict[str, list[dict[str, A
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    """Give the files of an export, but for those that say when they were made.
+    """Return the files of an export except compacted ones, which vary from run to run.
 
-    Compacted batches do: they have the time until which their tombstones stay.
+    Compacted batches have the time until which their tombstones stay.
     """
     return {
         name: (directory / name).read_bytes()
@@ -115,5 +117,5 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def names(directory: Path) -> set[str]:
-    """Give the names of the files of an export."""
+    """Return the names of the files of an export."""
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}

@@ -1,7 +1,7 @@
-"""The rows that jobs write, and what has to be found of them: each once, and in order.
+"""The rows that jobs write, and a check that each is there once and in order.
 
-The rule: what is expected comes from the numbers of the rows alone. All rows of a key lie in the
-files of one task and in the order of their numbers, so that is the order of the key's records.
+The rule: the expected records follow from the numbers of the rows. All rows of a key are in the
+files of one task in the order of their numbers, so that is the order of the key's records.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FIRST_TIME = 1_700_000_000
 
 
 def key_of(number: int) -> str:
-    """Give a row's key: `a` or `b` for its topic where there are two, its task, and which it is."""
+    """Return a row's key: `a` or `b` for its topic of two, its task's number, and its own."""
     return f"{'ab'[number % 2]}{number // ROWS % FILES_PER_BATCH}{number % KEYS}"
 
 
 def write_rows(folder: Path) -> Path:
-    """Write files of numbered rows, each of one task; a stream takes them in their order."""
+    """Write files of numbered rows, one for each task; a stream reads them in order."""
     folder.mkdir()
     for file in range(FILES):
         numbers = range(file * ROWS, (file + 1) * ROWS)
@@ -45,29 +45,28 @@ def write_rows(folder: Path) -> Path:
 
 
 def expected(job: Job, files: int = FILES) -> dict[str, list[int]]:
-    """Give the numbers that each topic of a job has in the end, or after so many files."""
+    """Return the expected numbers in each topic of a job after a number of files."""
 
-    def those(take: Callable[[int], bool]) -> list[int]:
+    def numbers_where(take: Callable[[int], bool]) -> list[int]:
         return [number for number in range(files * ROWS) if take(number)]
 
     if job.kind in ("two", "batch two"):
         return {
-            job.name: those(lambda number: key_of(number)[0] == "a"),
-            f"{job.name}{OTHER}": those(lambda number: key_of(number)[0] == "b"),
+            job.name: numbers_where(lambda number: key_of(number)[0] == "a"),
+            f"{job.name}{OTHER}": numbers_where(lambda number: key_of(number)[0] == "b"),
         }
     if job.kind == "dead":
         return {
-            job.name: those(lambda number: number % 10 != WRONG),
-            f"{job.name}{DEAD}": those(lambda number: number % 10 == WRONG),
+            job.name: numbers_where(lambda number: number % 10 != WRONG),
+            f"{job.name}{DEAD}": numbers_where(lambda number: number % 10 == WRONG),
         }
-    return {job.name: those(lambda number: True)}
+    return {job.name: numbers_where(lambda number: True)}
 
 
 def check(job: Job, storage: Mapping[str, str] | None = None, files: int = FILES) -> None:
-    """Assert that a job's topics have what they should: exactly once, in order, and sound:
-    `klog verify` finds nothing.
+    """Assert that a job's topics have each record once and in order, and that verify finds nothing.
 
-    `storage` is that of a reader, without the prefix of the options.
+    `storage` has a reader's options, without their prefix.
     """
     for topic, numbers in expected(job, files).items():
         _check_records(job.root, topic, numbers, storage or {})
@@ -78,12 +77,12 @@ def check(job: Job, storage: Mapping[str, str] | None = None, files: int = FILES
 
 def _check_records(root: str, topic: str, numbers: list[int], storage: Mapping[str, str]) -> None:
     columns = ("partition", "offset", "key", "value")
-    found = klog.open(root, **storage).scan(topic, columns=columns).read_all().to_pylist()
-    assert sorted(int(row["value"]) for row in found) == numbers, topic
+    rows = klog.open(root, **storage).scan(topic, columns=columns).read_all().to_pylist()
+    assert sorted(int(row["value"]) for row in rows) == numbers, topic
     by_key: dict[str, list[int]] = defaultdict(list)
     ends: dict[int, int] = defaultdict(int)
     places: dict[str, set[int]] = defaultdict(set)
-    for row in found:
+    for row in rows:
         assert row["offset"] == ends[row["partition"]], topic
         ends[row["partition"]] += 1
         key = row["key"].decode()
@@ -95,17 +94,19 @@ def _check_records(root: str, topic: str, numbers: list[int], storage: Mapping[s
         assert len(places[key]) == 1, (topic, key)
 
 
-def named(job: Job, storage: Mapping[str, str] | None = None) -> set[str]:
-    """Give the files that the logs of a job's topics name now."""
+def live_files(job: Job, storage: Mapping[str, str] | None = None) -> set[str]:
+    """Return the live files of a job's topics."""
     root = find_root(job.root, _storage(storage))
     assert root is not None
-    found: set[str] = set()
+    files: set[str] = set()
     for topic in expected(job):
-        found |= set(root.log_to_read(topic).load().segments["file"].to_pylist())
-    return found
+        files |= set(root.log_to_read(topic).load().segments["file"].to_pylist())
+    return files
 
 
-def _storage(given: Mapping[str, str] | None) -> StorageOptions:
-    if given is None:
+def _storage(storage: Mapping[str, str] | None) -> StorageOptions:
+    if storage is None:
         return NO_STORAGE_OPTIONS
-    return parse_storage_options({f"{STORAGE_PREFIX}{word}": text for word, text in given.items()})
+    return parse_storage_options(
+        {f"{STORAGE_PREFIX}{word}": text for word, text in storage.items()}
+    )

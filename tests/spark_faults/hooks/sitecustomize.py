@@ -1,31 +1,31 @@
-"""Make something happen at a point of a write, in whichever of Spark's Python processes it is.
+"""Inject a fault at a point of a write, in whichever of Spark's Python processes reaches it.
 
-The rule: Python imports this file at its start where its folder is on PYTHONPATH, which Spark's
-workers inherit; klog knows nothing of it. `KLOG_FAULTS` names a folder of faults, a JSON file each,
-which are looked for anew at every point. A fault happens once, in the first process that reaches it
-(`<name>.fired` has its number). It has only the standard library: executors have no more of us.
+The rule: Python imports this file when it starts if the folder is on PYTHONPATH, which Spark's
+workers inherit; klog does not know it. `KLOG_FAULTS` names a folder of faults, a JSON file each,
+which is listed again at every point. A fault happens once, in the first process that reaches it
+(`<name>.fired` has its id). It imports only the standard library: executors have no more of ours.
 
     at      stage       a task begins to write
             batch       a task has taken its Arrow batch `number`
-            staged      a task has put its segments, and has not said so
+            staged      a task has put its segments, and has not reported it
             commit      all tasks are done, nothing is committed
-            put         the commit is made, and not put
-            put done    it is put, and nobody knows
+            put         before the put of a commit
+            put done    after the put of a commit, before its caller continues
             landed      all is committed, and Spark does not know
-            task        a job's task begins, of its function `work`
+            task        a job's task begins, with its function `work`
             task done   it is done, and nobody knows
-            file        a segment or an index is to be put, the process's `number`th
-            file done   it is put
-            checkpoint  a checkpoint, or a part of one, is to be put
-            delete      a file is to be deleted, the process's `number`th
-    act     park        wait there until `<name>.release` is made
-            kill        SIGKILL of this process
-            stop        SIGSTOP of this process
-            executor    SIGKILL of the JVM above it, and of itself
-            raise       an error
-            sleep       for so many seconds
-            lose        (put done) the answer is lost, and the store away for this process
-            note        nothing more
+            file        before the put of a segment or an index, the process's `number`th
+            file done   after that put
+            checkpoint  before the put of a checkpoint or of a part of one
+            delete      before a file is deleted, the process's `number`th
+    act     park        wait until the file `<name>.release` exists
+            kill        send SIGKILL to this process
+            stop        send SIGSTOP to this process
+            executor    send SIGKILL to the parent JVM, and to this process
+            raise       raise an error
+            sleep       sleep for `seconds`
+            lose        (put done) lose the answer; the store is down for this process
+            note        do nothing more
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(os.environ.get("KLOG_FAULTS", "/nowhere"))
-MOST_SECONDS = 300
+MAX_SECONDS = 300
 STEP_SECONDS = 0.02
 _COMMIT = re.compile(r"_klog/topics/(?P<topic>[^/]+)/log/(?P<version>[0-9]{20})\.json$")
 
 
 class InjectedError(Exception):
-    """What a fault raises."""
+    """The error that a fault raises."""
 
 
 def reached(at: str, **facts: object) -> list[str]:
-    """Do what is to be done at this point; gives the acts of the faults that happen now."""
+    """Run the faults of this point; return their acts."""
     acts = []
     for path in sorted(FOLDER.glob("*.json")):
         fault = json.loads(path.read_text())
-        meant = {"at": at, **facts}
-        if all(meant.get(name) == value for name, value in fault["where"].items()) and _mine(path):
+        point = {"at": at, **facts}
+        if all(point.get(name) == value for name, value in fault["where"].items()) and _claim(path):
             acts.append(fault["act"])
             _act(fault["act"], path, fault["seconds"])
     return acts
 
 
-def _mine(path: Path) -> bool:
-    """Tell whether this process is the first to reach a fault."""
+def _claim(path: Path) -> bool:
+    """Claim a fault; return whether this process is the first to reach it."""
     staged = path.with_suffix(f".{os.getpid()}")
     staged.write_text(str(os.getpid()))
     try:
@@ -83,8 +83,8 @@ def _mine(path: Path) -> bool:
 
 def _act(act: str, path: Path, seconds: float) -> None:
     if act == "park":
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # It outlives the JVM that it works for.
-        deadline = time.monotonic() + MOST_SECONDS
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # This process outlives its JVM.
+        deadline = time.monotonic() + MAX_SECONDS
         while not path.with_suffix(".release").exists():
             if time.monotonic() > deadline:
                 os._exit(1)
@@ -97,9 +97,9 @@ def _act(act: str, path: Path, seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
     elif act in ("kill", "executor"):
         if act == "executor":
-            # Workers are in the group of the daemon that made them, which is the JVM's child.
-            asked = ["ps", "-o", "ppid=", "-p", str(os.getpgid(0))]
-            os.kill(int(subprocess.check_output(asked)), signal.SIGKILL)
+            # Workers are in the group of the daemon that forked them, which is the JVM's child.
+            command = ["ps", "-o", "ppid=", "-p", str(os.getpgid(0))]
+            os.kill(int(subprocess.check_output(command)), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -142,12 +142,12 @@ def _watch_store(store: Any) -> None:
     lost: set[str] = set()
 
     def watched_put(self: Any, path: str, data: bytes) -> Any:
-        found = _COMMIT.search(path)
-        if found is None:
+        match = _COMMIT.search(path)
+        if match is None:
             return put_if_absent(self, path, data)
         if path in lost:
             return _unknown()
-        facts = {"topic": found["topic"], "version": int(found["version"])}
+        facts = {"topic": match["topic"], "version": int(match["version"])}
         reached("put", **facts)
         put = put_if_absent(self, path, data)
         if "lose" in reached("put done", **facts):
@@ -157,7 +157,7 @@ def _watch_store(store: Any) -> None:
 
     def watched_read(self: Any, path: str, *more: Any) -> Any:
         if path in lost:
-            raise OSError("the store went away")
+            raise OSError("the store is down")
         return read(self, path, *more)
 
     store.put_if_absent, store.read = watched_put, watched_read
@@ -199,7 +199,7 @@ def _unknown() -> Any:
 def _watch_tasks(module: ModuleType) -> None:
     tried = module.run_with_retries
 
-    # By its name, as Spark's pickler has it: executors take their own.
+    # Spark's pickler refers to it by name, so executors use their own.
     @functools.wraps(tried)
     def watched(work: Callable[[Any], Any], task: Any) -> Any:
         facts = {"work": work.__name__, "partition": getattr(task, "partition", None)}
@@ -212,12 +212,12 @@ def _watch_tasks(module: ModuleType) -> None:
 
 
 def _watch_abort(module: ModuleType) -> None:
-    """Note that Spark called `abort` for a topic."""
+    """Record that Spark called `abort` for a topic."""
     for writer in (module.KlogBatchWriter, module.KlogStreamWriter):
 
-        def abort(self: Any, *given: Any, real: Callable[..., None] = writer.abort) -> None:
+        def abort(self: Any, *arguments: Any, real: Callable[..., None] = writer.abort) -> None:
             FOLDER.joinpath(f"{self._options.topic}.aborted").touch()
-            real(self, *given)
+            real(self, *arguments)
 
         writer.abort = abort
 
@@ -238,8 +238,8 @@ class _Loader(importlib.abc.Loader):
         self._real, self._watch = real, watch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        found: ModuleType | None = self._real.create_module(spec)
-        return found
+        module: ModuleType | None = self._real.create_module(spec)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         self._real.exec_module(module)
@@ -247,7 +247,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds what others find, and watches it."""
+    """Finds modules by the other finders, and watches them."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if name not in WATCHED:
