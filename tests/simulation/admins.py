@@ -1,7 +1,7 @@
-"""Who changes a topic itself: its config, its partitions, and whether it is there.
+"""Actors that change a topic itself: its config and partitions, or delete and create it.
 
-The rule: a config is a counter, and each admin adds one to what they saw. A change that was lost
-shows as a number that does not follow.
+The rule: a config is a counter, and each admin adds one to the value that it loaded. A lost change
+shows as a gap in the numbers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tests.simulation.world import Actor
 
 Run = Callable[[Actor], None]
 COUNTER = "retention.ms"
-MOST_PARTITIONS = 4
+MAX_PARTITIONS = 4
 
 
 def create(cast: Cast) -> None:
-    """Make the topic before anybody begins."""
+    """Create the topic before any actor begins."""
     log = cast.log(Actor("creator", lambda actor: None, 0, restarts=False))
     build = commit_builders.create_topic(Topic(cast.world.new_id(), PARTITIONS), {})
     log.commit(log.load(), build, cast.attempt("create-topic"))
@@ -39,7 +39,7 @@ def admin(cast: Cast) -> Run:
             more = int(state.config.get(COUNTER, "0")) + 1
             build = commit_builders.alter_config(state.topic_id, state.config, {COUNTER: str(more)})
             operation = "alter-config"
-            if state.partitions < MOST_PARTITIONS and cast.world.random.random() < 0.3:
+            if state.partitions < MAX_PARTITIONS and cast.world.random.random() < 0.3:
                 build = commit_builders.add_partitions(state.topic_id, state.partitions + 1)
                 operation = "add-partitions"
             try:
@@ -50,8 +50,8 @@ def admin(cast: Cast) -> Run:
     return run
 
 
-def maker_anew(cast: Cast) -> Run:
-    """Delete the topic and make it anew."""
+def recreator(cast: Cast) -> Run:
+    """Delete the topic and create it again."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)

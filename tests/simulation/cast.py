@@ -1,9 +1,9 @@
-"""What all actors of a world know of each other, and how each of them writes a segment.
+"""The state that all actors of a world share, and how they write segments.
 
-The rule: a segment's bytes are its records as JSON, each of them (writer, batch, partition,
-number): that is all that the protocol needs of them, and enough to tell whose they are wherever
-they turn up; null is where a compaction took one out. What is kept here outlives crashes: Spark's
-checkpoints, what callers were told, and what readers saw.
+The rule: a segment's bytes are its records as JSON, each (writer, batch, partition, number). The
+protocol needs no more, and it is enough to tell a record's writer wherever it turns up. Null stands
+for a record that a compaction removed. The state here survives crashes: Spark's checkpoints,
+acknowledgements, and what readers saw.
 """
 
 from __future__ import annotations
@@ -27,64 +27,64 @@ TOPIC, ROOT = "orders", "/root"
 PARTITIONS = 2
 
 Batch = tuple[str, str, int]
-"""A transactional id (none for batch writers: their name), the query, and the batch's number."""
+"""A transactional id (for batch writers: their name), the query, and the batch id."""
 Record = tuple[str, int, int, int]
 Records = Sequence[Record | None]
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """A topic's id, a partition and an offset."""
 
 
 def key_of(record: Record) -> int:
-    """Give a record's key, of which a compaction keeps the last record."""
+    """Return a record's key; a compaction keeps the last record of each key."""
     _, batch, _, number = record
     return (batch + number) % 5
 
 
 @dataclass
 class Cast:
-    """The actors' common knowledge."""
+    """The state that the actors share."""
 
     world: World
     done: dict[str, int] = field(default_factory=dict)
-    """By query the next batch: Spark's checkpoint."""
+    """Spark's checkpoint: the next batch of each query."""
     acknowledged: set[Batch] = field(default_factory=set)
-    seen: dict[Place, Record] = field(default_factory=dict)
-    """What readers read."""
+    seen: dict[Position, Record] = field(default_factory=dict)
+    """The records that readers have read."""
     batches: dict[str, Batch] = field(default_factory=dict)
-    """Whose batch a file was written for."""
+    """The batch of each file."""
     records: dict[str, Records] = field(default_factory=dict)
-    """What was written to a file."""
+    """The records of each file."""
     written_for: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The topic's id and its partitions when a file was written."""
+    """The topic's id and number of partitions when each file was written."""
     kept: dict[str, TopicState] = field(default_factory=dict)
-    """By reader the last state they loaded."""
-    watched: Callable[[CommitLog], CommitLog] | None = None
-    """Gives the same log with its loads and commits looked at."""
+    """The state that each reader loaded last."""
+    wrap_log: Callable[[CommitLog], CommitLog] | None = None
+    """Return the same log with checks of its loads and commits."""
     _planned: dict[int, tuple[LiveSegments, list[segment_entries.SegmentEntry]]] = field(
         default_factory=dict
     )
 
     def log(self, actor: Actor) -> CommitLog:
-        """Give the topic's log as this actor sees it, by their own clock."""
+        """Return the topic's log for an actor, with its own clock."""
         log = CommitLog(
             SimulatedStore(self.world),
             TopicPaths(ROOT, TOPIC),
             lambda: self.world.clock(actor),
             lambda tries: self.idle(2 * tries),
         )
-        return log if self.watched is None else self.watched(log)
+        return log if self.wrap_log is None else self.wrap_log(log)
 
     def attempt(self, operation: str) -> CommitInfo:
-        """Give what a new try of an operation is called."""
+        """Return the info of a new commit."""
         return CommitInfo(self.world.new_id(), operation, "simulation")
 
     def chance(self, share: float) -> bool:
-        """Draw whether something happens that does in such a share of all cases."""
+        """Draw whether an event happens whose probability is `share`."""
         return self.world.random.random() < share
 
     def idle(self, steps: int) -> None:
-        """Sleep, so that others go first."""
-        self.world.hand_over("clock", lambda: None, steps)
+        """Sleep for some steps, while other actors run."""
+        self.world.request("clock", lambda: None, steps)
 
     def write(
         self,
@@ -95,7 +95,7 @@ class Cast:
         records: Records,
         origin: str,
     ) -> segment_entries.SegmentEntry:
-        """Write one segment and give its entry."""
+        """Write a segment; return its entry."""
         file = str(SegmentPath(TOPIC, partition, base, state.version, self.world.new_id()))
         data = json.dumps(records).encode()
         self.records[file] = records
@@ -105,11 +105,13 @@ class Cast:
 
     def read(self, log: CommitLog, row: segment_entries.SegmentEntry) -> Records:
         """Read a segment's records."""
-        found = json.loads(log.store.read(log.paths.data(row["file"])))
-        return [None if one is None else (one[0], one[1], one[2], one[3]) for one in found]
+        values = json.loads(log.store.read(log.paths.data(row["file"])))
+        return [
+            None if value is None else (value[0], value[1], value[2], value[3]) for value in values
+        ]
 
     def rows(self, state: TopicState, partition: int) -> list[segment_entries.SegmentEntry]:
-        """Give a partition's segments in order, as a plan would."""
+        """Return a partition's segments in order, as a plan has them."""
         live, rows = self._planned.get(id(state.live), (None, []))
         if live is None:
             rows = state.segments.to_pylist()

@@ -1,8 +1,8 @@
-"""What must hold when all is quiet, whatever went wrong before.
+"""Invariants that hold at the end of a run, whatever went wrong before.
 
-The rule: the truth is the history, the first creation of each number, cleaned or not. From it each
-check works out by itself what every offset holds, and compares: with what a fresh reader sees, with
-what the readers of the time saw, with what writers were told, and with what lies on the store.
+The rule: the history is the first file created for each version, expired or not. From it the checks
+compute the record at every offset, and compare it with a fresh load, with what earlier readers saw,
+with the writers' acknowledgements, and with the files on the store.
 """
 
 from __future__ import annotations
@@ -25,24 +25,27 @@ from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_state import TopicState
 from tests.simulation.admins import COUNTER
-from tests.simulation.cast import ROOT, TOPIC, Batch, Cast, Place, Record, key_of
-from tests.simulation.readers import tiling
+from tests.simulation.cast import ROOT, TOPIC, Batch, Cast, Position, Record, key_of
+from tests.simulation.readers import rows_in_order
 from tests.simulation.scene import DAY_MS, GRACE_MS, STEP_MS
-from tests.simulation.world import FoundError, World
+from tests.simulation.world import ViolationError, World
 
 
 def history(world: World) -> list[commits.Commit]:
-    """Give every commit that counts: the first creation of each number, cleaned ones too."""
+    """Return all commits: the first file created for each version, expired ones too."""
     first: dict[int, bytes] = {}
     for path, data in world.disk.created:
         version = parse_commit_version(path.rsplit("/", 1)[-1])
         if "/log/" in path and version is not None and version == len(first):
             first[version] = data
-    return [_whole(world, commit_json.decode_commit(data, TOPIC, at)) for at, data in first.items()]
+    return [
+        _with_sidecar(world, commit_json.decode_commit(data, TOPIC, at))
+        for at, data in first.items()
+    ]
 
 
-def _whole(world: World, commit: commits.Commit) -> commits.Commit:
-    """Give a commit with what its sidecar said, which may have been cleaned since."""
+def _with_sidecar(world: World, commit: commits.Commit) -> commits.Commit:
+    """Return a commit with the actions of its sidecar, which may have expired since."""
     if commit.sidecar is None:
         return commit
     data = world.disk.sidecars[str(commit.sidecar)]
@@ -50,17 +53,17 @@ def _whole(world: World, commit: commits.Commit) -> commits.Commit:
 
 
 @dataclass
-class Truth:
-    """What a history says: the record at each place, and the batches in their order."""
+class ExpectedTopic:
+    """A topic by its history: the record at each position, and the batches in order."""
 
-    records: dict[Place, Record] = field(default_factory=dict)
+    records: dict[Position, Record] = field(default_factory=dict)
     batches: list[tuple[str, Batch]] = field(default_factory=list)
-    """With the id of the topic: one that is made anew knows no batches of the one before."""
+    """With the id of the topic: a re-created topic does not know its predecessor's batches."""
 
 
-def truth(cast: Cast, past: list[commits.Commit]) -> Truth:
-    """Work out what every offset holds; klog's own folding is not asked."""
-    found, topic, ends = Truth(), Topic("", 0), Counter[int]()
+def expected_topic(cast: Cast, past: list[commits.Commit]) -> ExpectedTopic:
+    """Compute the record at every offset, without klog's own replay."""
+    expected, topic, ends = ExpectedTopic(), Topic("", 0), Counter[int]()
     config, removed = 0, set[str]()
     for commit in past:
         actions = commit.actions
@@ -71,158 +74,171 @@ def truth(cast: Cast, past: list[commits.Commit]) -> Truth:
         if COUNTER in actions.config:
             config += 1
             if actions.config[COUNTER] != str(config):
-                raise FoundError(f"commit {commit.version}: a change of config was lost")
+                raise ViolationError(f"commit {commit.version}: a change of config was lost")
         for entry in actions.add:
             file, partition = entry["file"], entry["partition"]
             _check_added(cast, commit, file, topic, removed)
             if commit.operation == "append":
                 for record in cast.records[file]:
                     assert record is not None
-                    found.records[topic.topic_id, partition, ends[partition]] = record
+                    expected.records[topic.topic_id, partition, ends[partition]] = record
                     ends[partition] += 1
         removed.update(actions.remove)
         if commit.operation == "append":
-            found.batches += {
+            expected.batches += {
                 (topic.topic_id, cast.batches[entry["file"]]) for entry in actions.add
             }
-    return found
+    return expected
 
 
 def _check_added(
     cast: Cast, commit: commits.Commit, file: str, topic: Topic, removed: set[str]
 ) -> None:
     if file in removed:
-        raise FoundError(f"{file} was removed, and is back")
+        raise ViolationError(f"{file} was removed and added again")
     topic_id, partitions = cast.written_for[file]
     if topic_id != topic.topic_id:
-        raise FoundError(f"{file} was written for topic {topic_id}, and is in {topic.topic_id}")
+        raise ViolationError(f"{file} was written for topic {topic_id}, and is in {topic.topic_id}")
     if commit.operation == "append" and partitions != topic.partitions:
-        raise FoundError(f"{file} was written for {partitions} of {topic.partitions} partitions")
+        raise ViolationError(
+            f"{file} was written for {partitions} of {topic.partitions} partitions"
+        )
 
 
 def check(cast: Cast, log: CommitLog) -> None:
-    """Compare what a fresh reader sees with the history and with what everybody knows."""
+    """Compare a fresh load with the history and with what actors saw."""
     state, past = log.load(), history(cast.world)
-    whole, true = replay(TopicState(), past), truth(cast, past)
-    _same(state, whole)
+    replayed, expected = replay(TopicState(), past), expected_topic(cast, past)
+    _same(state, replayed)
     for kept in cast.kept.values():
-        _same(log.load(kept), whole)
-    _check_batches(cast, true)
+        _same(log.load(kept), replayed)
+    _check_batches(cast, expected)
     _check_runs(past)
-    _check_records(cast, log, state, true)
+    _check_records(cast, log, state, expected)
 
 
-def _check_batches(cast: Cast, true: Truth) -> None:
-    written = {owner for _, owner in true.batches}
+def _check_batches(cast: Cast, expected: ExpectedTopic) -> None:
+    written = {owner for _, owner in expected.batches}
     if lost := cast.acknowledged - written:
-        raise FoundError(f"acknowledged and lost: {sorted(lost)}")
-    if double := [one for one, count in Counter(true.batches).items() if count > 1]:
-        raise FoundError(f"written twice: {sorted(double)}")
+        raise ViolationError(f"acknowledged and lost: {sorted(lost)}")
+    if double := [batch for batch, count in Counter(expected.batches).items() if count > 1]:
+        raise ViolationError(f"written twice: {sorted(double)}")
     order: dict[tuple[str, str], int] = {}
-    for topic_id, (name, query, batch) in true.batches:
+    for topic_id, (name, query, batch) in expected.batches:
         if batch <= order.get((topic_id, name), -1):
             before = order[topic_id, name]
-            raise FoundError(f"batch {batch} of {name} ({query}) came behind batch {before}")
+            raise ViolationError(f"batch {batch} of {name} ({query}) came after batch {before}")
         order[topic_id, name] = batch
     if not cast.world.scene.is_disk:
-        done = {(query, batch) for query, behind in cast.done.items() for batch in range(behind)}
+        done = {
+            (query, batch) for query, next_batch in cast.done.items() for batch in range(next_batch)
+        }
         if missing := done - {(query, batch) for _, query, batch in written}:
-            raise FoundError(f"done by the checkpoint, and never written: {sorted(missing)}")
+            raise ViolationError(f"done by the checkpoint, and never written: {sorted(missing)}")
 
 
 def _check_runs(past: list[commits.Commit]) -> None:
-    """A run behind which another has written writes no more."""
+    """Check that a run writes no more after a later run has written."""
     runs: dict[str, list[str]] = {}
     for commit in past:
         if commit.actions.create_topic is not None:
             runs = {}
-        if (progress := commit.actions.writer_transaction) is not None:
-            earlier = runs.setdefault(progress.name, [""])
-            if progress.run_id in earlier[:-1]:
-                raise FoundError(f"run {progress.run_id} wrote behind run {earlier[-1]}")
-            if progress.run_id != earlier[-1]:
-                earlier.append(progress.run_id)
+        if (writer_transaction := commit.actions.writer_transaction) is not None:
+            earlier = runs.setdefault(writer_transaction.name, [""])
+            if writer_transaction.run_id in earlier[:-1]:
+                raise ViolationError(
+                    f"run {writer_transaction.run_id} wrote after run {earlier[-1]}"
+                )
+            if writer_transaction.run_id != earlier[-1]:
+                earlier.append(writer_transaction.run_id)
 
 
-def _check_records(cast: Cast, log: CommitLog, state: TopicState, true: Truth) -> None:
+def _check_records(cast: Cast, log: CommitLog, state: TopicState, expected: ExpectedTopic) -> None:
     for partition in range(state.partitions):
-        for row in tiling(cast, state, partition):
+        for row in rows_in_order(cast, state, partition):
             if cast.world.disk.get(log.paths.data(row["file"])) is None:
-                raise FoundError(f"live file {row['file']} is gone")
+                raise ViolationError(f"live file {row['file']} is gone")
             for offset, record in enumerate(cast.read(log, row), row["base_offset"]):
-                place = (state.topic_id, partition, offset)
+                position = (state.topic_id, partition, offset)
                 if record is None:
-                    _check_compacted(state, true, partition, offset)
+                    _check_compacted(state, expected, partition, offset)
                     continue
-                if true.records.get(place) != record:
-                    raise FoundError(f"{place} is {record}, not {true.records.get(place)}")
-    for place, record in cast.seen.items():
-        if true.records.get(place) != record:
-            raise FoundError(f"{place}: {record} was read, and never committed")
+                if expected.records.get(position) != record:
+                    raise ViolationError(
+                        f"{position} is {record}, not {expected.records.get(position)}"
+                    )
+    for position, record in cast.seen.items():
+        if expected.records.get(position) != record:
+            raise ViolationError(f"{position}: {record} was read, and never committed")
 
 
-def _check_compacted(state: TopicState, true: Truth, partition: int, offset: int) -> None:
-    """A record that a compaction took out has one of its key behind it, which was clean then."""
-    record = true.records[state.topic_id, partition, offset]
+def _check_compacted(
+    state: TopicState, expected: ExpectedTopic, partition: int, offset: int
+) -> None:
+    """Check that a record removed by a compaction has a later cleaned record with its key."""
+    record = expected.records[state.topic_id, partition, offset]
     for later in range(offset + 1, state.cleaned_to.get(partition, 0)):
-        if key_of(true.records[state.topic_id, partition, later]) == key_of(record):
+        if key_of(expected.records[state.topic_id, partition, later]) == key_of(record):
             return
-    raise FoundError(f"{record} at {offset} of partition {partition} was the last of its key")
+    raise ViolationError(f"{record} at {offset} of partition {partition} was the last of its key")
 
 
 def check_cleaned(cast: Cast, log: CommitLog) -> None:
-    """Let every grace end, then clean: nothing may be left but what the topic needs."""
+    """Let every grace end, then vacuum and expire: only files that the topic needs remain."""
     cast.world.now += (2 * DAY_MS + 3 * GRACE_MS) // STEP_MS
-    quiet = log.load().version
+    quiet_version = log.load().version
     _vacuum(cast, log, 2)
-    _vacuum(cast, log, _latest_lost(cast, log, quiet) - quiet)
+    _vacuum(cast, log, _latest_base_version(cast, log, quiet_version) - quiet_version)
     checkpoint_writer.write_checkpoint(log, log.load())
-    boundary = commit_expiration.expire_log(log, 0)
+    last_expired = commit_expiration.expire_log(log, 0)
     state = log.load()
     live = set(state.segments["file"].to_pylist())
     files = {path.removeprefix(f"{ROOT}/") for path in cast.world.disk.paths()}
     data = _data(cast)
     if data != live:
-        raise FoundError(f"orphans {sorted(data - live)}, missing {sorted(live - data)}")
+        raise ViolationError(f"orphans {sorted(data - live)}, missing {sorted(live - data)}")
     kept = {path for path in files if "/log/" in path or "/pins/" in path}
-    need = {
+    needed = {
         f"{log.paths.commit(version)}"[len(ROOT) + 1 :]
-        for version in range(boundary + 1, state.version + 1)
+        for version in range(last_expired + 1, state.version + 1)
     }
     kept |= {
         path
         for path in files
-        if (beside := parse_sidecar_name(path.rpartition("/")[2])) and beside.version <= boundary
+        if (sidecar := parse_sidecar_name(path.rpartition("/")[2]))
+        and sidecar.version <= last_expired
     }
-    if kept != need:
-        raise FoundError(f"never cleaned: {sorted(kept - need)}, missing {sorted(need - kept)}")
+    if kept != needed:
+        raise ViolationError(
+            f"never deleted: {sorted(kept - needed)}, missing {sorted(needed - kept)}"
+        )
 
 
 def _vacuum(cast: Cast, log: CommitLog, times: int) -> None:
     for _ in range(times):
-        # What a loss of power undid may look like lost commits, and stays until it is told.
+        # Commits that a power loss undid look like lost commits, and stay until they are discarded.
         topic_vacuum.vacuum(log, cast.attempt("vacuum"), GRACE_MS, discard_lost=True)
         cast.world.now += 2 * GRACE_MS // STEP_MS
 
 
-def _latest_lost(cast: Cast, log: CommitLog, quiet: int) -> int:
-    """Give the latest birth of files that two vacuums leave, `quiet` where they leave none.
+def _latest_base_version(cast: Cast, log: CommitLog, quiet_version: int) -> int:
+    """Return the highest base version of files that two vacuums leave, else `quiet_version`.
 
-    What began at a commit that a loss of power undid may be born above the version at which all
-    became quiet: then only vacuums' own commits bring the log past that number, one each.
+    A write that was planned on a commit undone by a power loss can have a base version after the
+    final version of the run. Then only the vacuums' own commits, one each, take the log past it.
     """
     undone = {
         parse_commit_version(path.rpartition("/")[2])
         for path in cast.world.disk.undone
         if "/log/" in path
     }
-    latest = quiet
+    latest = quiet_version
     for file in sorted(_data(cast) - set(log.load().segments["file"].to_pylist())):
         path = parse_segment_path(file)
         assert path is not None
         assert path.base_version is not None
-        if path.base_version <= quiet or path.base_version not in undone:
-            raise FoundError(f"two vacuums leave {file}")
+        if path.base_version <= quiet_version or path.base_version not in undone:
+            raise ViolationError(f"two vacuums leave {file}")
         latest = max(latest, path.base_version)
     return latest
 
@@ -232,7 +248,7 @@ def _data(cast: Cast) -> set[str]:
     return {path for path in files if parse_segment_path(path) is not None}
 
 
-def _same(state: TopicState, whole: TopicState) -> None:
+def _same(state: TopicState, replayed: TopicState) -> None:
     for name in (
         "version",
         "topic_id",
@@ -242,9 +258,9 @@ def _same(state: TopicState, whole: TopicState) -> None:
         "vacuum_version",
         "config",
     ):
-        if getattr(state, name) != getattr(whole, name):
-            raise FoundError(
-                f"{name} is {getattr(state, name)}, by the history {getattr(whole, name)}"
+        if getattr(state, name) != getattr(replayed, name):
+            raise ViolationError(
+                f"{name} is {getattr(state, name)}, by the history {getattr(replayed, name)}"
             )
-    if state.live != whole.live:
-        raise FoundError("the live segments are not those of the history")
+    if state.live != replayed.live:
+        raise ViolationError("the live segments are not those of the history")

@@ -1,8 +1,8 @@
-"""A process that has loaded the log's last commit before files were lost, and is asked afterwards.
+"""A process that loaded the log's last commit before files were lost, and continues afterwards.
 
-The rule: what is loaded from a state has the last commit of that state, or the load is an error,
-whatever others have put in its place. Only of a commit so old that the log no longer remembers its
-write can nobody tell.
+The rule: a load from a cached state has the last commit of that state, or it is an error, whatever
+others have put in its place. The exception is a commit so old that the log no longer has its write
+id.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Callable
 from klog.connector.commit_log.topic_state import TopicState
 from tests.simulation import writers
 from tests.simulation.cast import Cast
-from tests.simulation.world import Actor, FoundError
+from tests.simulation.world import Actor, ViolationError
 
 
 def check_known(known: TopicState, state: TopicState) -> None:
-    """Look whether a state has the last commit of the one that it was loaded from."""
+    """Check that a state has the last commit of the state that it was loaded from."""
     if known.version < 0 or not state.remembers(known.version):
         return
     if state.writes.get(known.last_write_id) != known.version:
-        raise FoundError(
-            f"version {state.version} was given to who knows {known.last_write_id} as version "
-            f"{known.version}, and does not have it"
+        raise ViolationError(
+            f"a load from version {known.version} ({known.last_write_id}) gave version "
+            f"{state.version}, which does not have that commit"
         )
 
 
 def verbs(cast: Cast, known: TopicState) -> dict[str, Callable[[Actor], object]]:
-    """Return what such a process does: it reads, and it writes."""
+    """Return what such a process does: a load and an append."""
 
     def append(actor: Actor) -> None:
         if not known.topic_id:
@@ -38,6 +38,6 @@ def verbs(cast: Cast, known: TopicState) -> dict[str, Callable[[Actor], object]]
         cast.acknowledged.add(owner)
 
     return {
-        "load what is known": lambda actor: cast.log(actor).load(known),
-        "append to what is known": append,
+        "load from a cached state": lambda actor: cast.log(actor).load(known),
+        "append to a cached state": append,
     }

@@ -1,7 +1,6 @@
-"""Ways to pass over a commit that was lost at rest: section 3 of the protocol.
+"""Ways to miss a commit that was lost at rest: section 3 of the protocol.
 
-The rule: each is put in the place of klog's own way for the time of one run; `losses.py` has to see
-what comes of it.
+The rule: each replaces klog's own code during a run, and `losses.py` must detect it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from klog.errors import LostCommitError
 
 
 def tail_ends_at_a_gap(patch: pytest.MonkeyPatch) -> None:
-    """Read by number until one is absent, and list nothing."""
+    """Read version by version until one is absent, and list nothing."""
 
     def tail(
         store: ReadableStore,
@@ -38,22 +37,22 @@ def tail_ends_at_a_gap(patch: pytest.MonkeyPatch) -> None:
 
 
 def previous_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Replay a commit on top of another than the one that it was put on top of."""
+    """Replay a commit without checking which commit precedes it."""
     patch.setattr(Commit, "is_on_top_of", lambda commit, write_id: True)
 
 
 def one_read_proves(patch: pytest.MonkeyPatch) -> None:
-    """Take a commit for lost that one read has not found."""
+    """Take a commit for lost after a single read misses it."""
     usual = read_listed
 
     def tail(store: ReadableStore, paths: TopicPaths, read: ReadCommit, *more: Any) -> Tail:
         absent: set[int] = set()
 
         def once(version: int) -> Commit | None:
-            found = None if version in absent else read(version)
-            if found is None:
+            commit = None if version in absent else read(version)
+            if commit is None:
                 absent.add(version)
-            return found
+            return commit
 
         return usual(store, paths, once, *more)
 
@@ -61,20 +60,20 @@ def one_read_proves(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_below_the_boundary(patch: pytest.MonkeyPatch) -> None:
-    """Take a listed log's absent commit for lost, and do not ask for the boundary."""
+    """Take an absent commit of a listed log for lost, even if it has expired."""
     usual = read_listed
 
     def tail(store: ReadableStore, paths: TopicPaths, read: ReadCommit, *more: Any) -> Tail:
-        found = usual(store, paths, read, *more)
-        if found.lost_version is not None:
-            raise LostCommitError(paths.commit(found.lost_version))
-        return found
+        result = usual(store, paths, read, *more)
+        if result.lost_version is not None:
+            raise LostCommitError(paths.commit(result.lost_version))
+        return result
 
     patch.setattr(commit_log_reader, "read_listed", tail)
 
 
 def own_state_no_evidence(patch: pytest.MonkeyPatch) -> None:
-    """Load what is left, whatever this process has loaded before."""
+    """Load the remaining commits, whatever this process has loaded before."""
     usual = CommitLogReader.load_cold
 
     def load_cold(log: CommitLogReader, known: TopicState | None) -> TopicState:
@@ -85,5 +84,5 @@ def own_state_no_evidence(patch: pytest.MonkeyPatch) -> None:
 
 
 def known_write_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Go by the version alone of what this process has loaded before."""
+    """Compare only the version with the state that this process loaded before."""
     patch.setattr(commit_log_reader, "check_not_replaced", lambda paths, known, state: None)

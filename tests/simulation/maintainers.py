@@ -1,7 +1,7 @@
-"""Who keeps a topic in order: compaction, merge, retention and their kin, each over and over.
+"""Actors that maintain a topic: compaction, merge, retention and others, in loops.
 
-The rule: a job loads, does its work, commits it or gives it up, and sleeps. It may be a zombie that
-wakes long after another took over.
+The rule: a job loads, works, commits or gives up, and sleeps. It may be a zombie that wakes up long
+after another has taken over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Run = Callable[[Actor], None]
 
 
 def merger(cast: Cast) -> Run:
-    """Make one segment of three neighbours."""
+    """Merge three consecutive segments."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
@@ -46,9 +46,9 @@ def merger(cast: Cast) -> Run:
 def merge(
     cast: Cast, log: CommitLog, state: TopicState, rows: list[segment_entries.SegmentEntry]
 ) -> None:
-    """Write the records of neighbours to one segment and commit it in their place."""
+    """Write the records of consecutive segments to one segment, and commit the replacement."""
     try:
-        records = [one for row in rows for one in cast.read(log, row)]
+        records = [record for row in rows for record in cast.read(log, row)]
     except FileNotFoundError:
         return
     partition = rows[0]["partition"]
@@ -64,7 +64,7 @@ def merge(
 
 
 def compactor(cast: Cast) -> Run:
-    """Keep the last record of each key of a partition, and leave the segments that lose none."""
+    """Keep the last record of each key of a partition; rewrite only segments that lose records."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
@@ -79,22 +79,22 @@ def compactor(cast: Cast) -> Run:
 
 
 def compact(cast: Cast, log: CommitLog, state: TopicState, partition: int) -> None:
-    """Write what is left of a partition's segments, and commit all of it in their place."""
+    """Rewrite a partition's segments without superseded records, and commit the replacement."""
     rows = cast.rows(state, partition)
     try:
-        found = [cast.read(log, row) for row in rows]
+        records_of_rows = [cast.read(log, row) for row in rows]
     except FileNotFoundError:
         return
     last = {
         key_of(record): (number, at)
-        for number, records in enumerate(found)
+        for number, records in enumerate(records_of_rows)
         for at, record in enumerate(records)
         if record is not None
     }
     kept = set(last.values())
     inputs, outputs = [], []
-    for number, (row, records) in enumerate(zip(rows, found, strict=True)):
-        left = [one if (number, at) in kept else None for at, one in enumerate(records)]
+    for number, (row, records) in enumerate(zip(rows, records_of_rows, strict=True)):
+        left = [record if (number, at) in kept else None for at, record in enumerate(records)]
         if left != list(records):
             inputs.append(row["file"])
             outputs.append(cast.write(log, state, partition, row["base_offset"], left, "compact"))
@@ -108,7 +108,7 @@ def compact(cast: Cast, log: CommitLog, state: TopicState, partition: int) -> No
 
 
 def retention(cast: Cast) -> Run:
-    """Let the oldest segment go where there are many."""
+    """Delete the records of the oldest segment if there are many."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
@@ -128,7 +128,7 @@ def retention(cast: Cast) -> Run:
 
 
 def log_cleaner(cast: Cast) -> Run:
-    """Delete commits behind the checkpoints that writers make."""
+    """Expire commits that the writers' checkpoints cover."""
     scene = cast.world.scene
 
     def run(actor: Actor) -> None:
@@ -141,7 +141,7 @@ def log_cleaner(cast: Cast) -> Run:
 
 
 def vacuum(cast: Cast) -> Run:
-    """Delete the topic's garbage."""
+    """Delete the topic's orphan files."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)

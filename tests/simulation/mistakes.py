@@ -1,7 +1,7 @@
 """The mistakes that docs/commit-protocol.md warns of, each as a change of klog's own code.
 
-The rule: nothing in klog can be told to make them; a test puts them in for the time of one run.
-What the checks do not notice with a mistake in place, they would not notice without.
+The rule: no option of klog makes them; a test patches them in for a run. If the checks do not
+detect a mistake here, they would not detect it in klog either.
 """
 
 from __future__ import annotations
@@ -46,40 +46,42 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_read_back(patch: pytest.MonkeyPatch) -> None:
-    """Take a lost answer for a failure, and a name that is there for another's."""
+    """Take a lost answer for a failure, and an existing name for another writer's commit."""
     usual = LiveSegments.live_files_among
 
     def put(log: CommitLog, commit: Commit, wait: Any) -> PutOutcome:
-        found = log.store.put_if_absent(log.paths.commit(commit.version), encode_commit(commit))
-        if found is PutResult.UNKNOWN:
+        result = log.store.put_if_absent(log.paths.commit(commit.version), encode_commit(commit))
+        if result is PutResult.UNKNOWN:
             raise CommitStateUnknownError("no answer")
-        taken = found is PutResult.EXISTS or log.last_expired_version() >= commit.version
+        taken = result is PutResult.EXISTS or log.last_expired_version() >= commit.version
         return PutOutcome.TAKEN if taken else PutOutcome.LANDED
 
     patch.setattr(commit_log, "put_commit", put)
-    _forget_writes(patch)
-    # Nets which would catch most of it: a state without writes has no last one, and the same files
-    # are refused.
-    patch.setattr(StateReplayer, "_assert_previous", lambda folding, commit: None)
+    _drop_writes(patch)
+    # Without these checks, which would detect most cases: a state without writes has no last one,
+    # and the same files are refused.
+    patch.setattr(StateReplayer, "_assert_previous", lambda replayer, commit: None)
     patch.setattr(append_commit, "_check_not_committed", lambda state, staged: None)
     patch.setattr(
         LiveSegments,
         "live_files_among",
-        lambda live, files, birth=None: usual(live, files) if birth is None else set(),
+        lambda live, files, base_version=None: (
+            usual(live, files) if base_version is None else set()
+        ),
     )
 
 
-def _forget_writes(patch: pytest.MonkeyPatch) -> None:
+def _drop_writes(patch: pytest.MonkeyPatch) -> None:
     usual = CommitLog._reload
     patch.setattr(
         CommitLog,
         "_reload",
-        lambda log, *given: replace(usual(log, *given), writes={}),
+        lambda log, *arguments: replace(usual(log, *arguments), writes={}),
     )
 
 
 def hint_trusted(patch: pytest.MonkeyPatch) -> None:
-    """Begin a load at the checkpoint that a hint names, and believe what follows."""
+    """Begin a load at the checkpoint that a hint names, and trust the commits after it."""
     usual = checkpoint_writer.write_checkpoint
 
     def write_checkpoint(log: CommitLog, state: TopicState) -> CheckpointName:
@@ -109,12 +111,12 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
 
 
 def checkpoint_not_checked(patch: pytest.MonkeyPatch) -> None:
-    """Take every checkpoint for whole."""
+    """Take every checkpoint for intact."""
     patch.setattr(state_checkpoint, "is_intact", lambda name, data: True)
 
 
 def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
-    """Compare the boundary with where the tail ends, not with where it begins."""
+    """Compare the last expired version with the end of the tail, not with its start."""
 
     def load(log: CommitLog, cached: TopicState | None = None) -> TopicState:
         begin = cached
@@ -131,53 +133,53 @@ def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def checkpoint_only_read(patch: pytest.MonkeyPatch) -> None:
-    """Clean behind a checkpoint that can be read, and may not outlive a loss of power."""
+    """Expire commits before a checkpoint that can be read but may not survive a power loss."""
     patch.setattr(commit_expiration, "_is_durable", lambda log, name: True)
 
 
 def no_boundary(patch: pytest.MonkeyPatch) -> None:
-    """Delete commits without saying so first, and never ask."""
+    """Delete commits without first writing the last expired version, and never read it."""
     patch.setattr(CommitLog, "last_expired_version", lambda log: -1)
 
 
 def offsets_as_staged(patch: pytest.MonkeyPatch) -> None:
-    """Append at the offsets expected when the write began, and believe a log that does."""
+    """Append at the offsets expected when the write began, and accept such commits."""
     patch.setattr(append_commit, "with_offset_shift", lambda segment, shift: segment)
 
-    def add(folding: Any, entry: segment_entries.SegmentEntry) -> None:
+    def add(replayer: Any, entry: segment_entries.SegmentEntry) -> None:
         partition = entry["partition"]
-        folding._log_end[partition] = max(folding._log_end[partition], entry["next_offset"])
-        folding._live.add(entry["file"])
-        folding._added[entry["file"]] = entry
+        replayer._log_end[partition] = max(replayer._log_end[partition], entry["next_offset"])
+        replayer._live.add(entry["file"])
+        replayer._added[entry["file"]] = entry
 
     patch.setattr(StateReplayer, "_add", add)
-    patch.setattr(StateReplayer, "_assert_ends", lambda folding, log_end: None)
+    patch.setattr(StateReplayer, "_assert_ends", lambda replayer, log_end: None)
 
 
 def batches_without_a_name(patch: pytest.MonkeyPatch) -> None:
-    """Never ask whether a batch is there already."""
+    """Never check whether a batch is committed already."""
     patch.setattr(append_commit, "is_committed", lambda state, writer: False)
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
-    """Let every run go on."""
+    """Let every run continue."""
 
-    def progress(state: TopicState, writer: append_commit.Writer) -> Any:
+    def writer_transaction(state: TopicState, writer: append_commit.Writer) -> Any:
         return WriterTransaction(writer.name, writer.batch_id, writer.query_id, writer.run_id)
 
-    patch.setattr(append_commit, "_next_transaction", progress)
+    patch.setattr(append_commit, "_next_transaction", writer_transaction)
 
 
 def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
-    """Put segments in the place of others whether these are there or not."""
+    """Replace segments whether they are live or not."""
 
     def replace_segments(
-        topic_id: str, birth: int, inputs: Any, outputs: Any, cleaned_to: Any
+        topic_id: str, base_version: int, inputs: Any, outputs: Any, cleaned_to: Any
     ) -> CommitBuilder:
         def build(state: TopicState) -> Actions:
-            commit_checks.check_base_version(state, birth)
-            _, found = segment_entries.split_by_files(state.segments, inputs)
-            return Actions(add=tuple(outputs), remove=tuple(found["file"].to_pylist()))
+            commit_checks.check_base_version(state, base_version)
+            _, segments = segment_entries.split_by_files(state.segments, inputs)
+            return Actions(add=tuple(outputs), remove=tuple(segments["file"].to_pylist()))
 
         return build
 
@@ -185,17 +187,17 @@ def inputs_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def partitions_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Append what was spread over fewer partitions than there are now."""
+    """Append records that were partitioned for fewer partitions than there are now."""
     patch.setattr(append_commit, "_check_partitions", lambda state, partitions: None)
 
 
 def topic_id_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Take a topic that was made anew for the one that was."""
+    """Take a re-created topic for the deleted one."""
     patch.setattr(commit_checks, "check_same_topic", lambda state, topic_id: None)
 
 
 def config_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Change a config whatever it is by now."""
+    """Change a config whatever its current value is."""
 
     def alter_config(topic_id: str, seen: Any, config: Any) -> CommitBuilder:
         return lambda state: Actions(config=dict(config)) if state.topic_id == topic_id else None
@@ -204,17 +206,17 @@ def config_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 
 def other_query_skipped(patch: pytest.MonkeyPatch) -> None:
-    """Take another query's batch of that number for one's own."""
+    """Take another query's batch with the same id for one's own."""
 
     def is_done(state: TopicState, writer: append_commit.Writer) -> bool:
-        found = state.writer_transactions.get(writer.name)
-        return found is not None and writer.batch_id <= found.batch_id
+        transaction = state.writer_transactions.get(writer.name)
+        return transaction is not None and writer.batch_id <= transaction.batch_id
 
     patch.setattr(append_commit, "is_committed", is_done)
 
 
 def abort_deletes(patch: pytest.MonkeyPatch) -> None:
-    """Delete what was staged when a commit seems to have failed."""
+    """Delete staged files when a commit seems to have failed."""
 
     def abort(cast: Any, log: CommitLog, staged: append_commit.StagedSegments) -> None:
         for entry in staged.segments:
@@ -225,7 +227,7 @@ def abort_deletes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_grace(patch: pytest.MonkeyPatch) -> None:
-    """Delete what a commit took out at once."""
+    """Delete removed segments at once."""
     usual = orphan_files.find_orphan_files
     patch.setattr(
         topic_vacuum,
@@ -235,23 +237,23 @@ def no_grace(patch: pytest.MonkeyPatch) -> None:
 
 
 def pins_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Delete what a reader has pinned."""
-    patch.setattr(orphan_files, "min_leased_version", lambda log, pins: None)
+    """Delete files under a reader's snapshot lease."""
+    patch.setattr(orphan_files, "min_leased_version", lambda log, leases: None)
 
 
 def pins_kept(patch: pytest.MonkeyPatch) -> None:
-    """Leave the pins of readers that crashed."""
+    """Leave the snapshot leases of crashed readers."""
     patch.setattr(topic_vacuum, "delete_expired_leases", lambda log, limit_ms: None)
 
 
 def clock_instead_of_horizon(patch: pytest.MonkeyPatch) -> None:
-    """Take a file for garbage by its age, not by a horizon that its writer has to look at."""
-    patch.setattr(commit_checks, "check_base_version", lambda state, birth: None)
+    """Delete orphan files by their age, not by a vacuum version that their writer checks."""
+    patch.setattr(commit_checks, "check_base_version", lambda state, base_version: None)
 
 
 MISTAKES: dict[str, Patch] = {
-    one.__name__: one
-    for one in (
+    mistake.__name__: mistake
+    for mistake in (
         store_mistakes.exists_then_write,
         store_mistakes.renamed_over,
         store_mistakes.created_and_filled,
@@ -287,8 +289,8 @@ MISTAKES: dict[str, Patch] = {
 
 
 @contextmanager
-def making(name: str) -> Iterator[None]:
-    """Make a mistake for a while; the empty name makes none."""
+def with_mistake(name: str) -> Iterator[None]:
+    """Patch a mistake in while the context lasts; the empty name patches nothing."""
     with pytest.MonkeyPatch.context() as patch:
         if name:
             MISTAKES[name](patch)

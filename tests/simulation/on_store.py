@@ -1,6 +1,6 @@
-"""What lies on the simulated store: commits, the boundary, checkpoints that can be read.
+"""The files on the simulated store: commits, the last expired version, complete checkpoints.
 
-The rule: this is looked up in the files, by nobody's turn, and klog's loads are not asked.
+The rule: functions look at the files directly, without an actor's turn and without klog's loads.
 """
 
 from __future__ import annotations
@@ -26,33 +26,35 @@ def version_of(path: str) -> int | None:
 
 
 def versions(disk: Disk) -> set[int]:
-    """Return the commits that are there."""
-    found = map(version_of, disk.paths())
-    return {version for version in found if version is not None}
+    """Return the versions of the commits on the store."""
+    candidates = map(version_of, disk.paths())
+    return {version for version in candidates if version is not None}
 
 
-def boundary(disk: Disk) -> int:
-    """Return the highest boundary, -1 without one."""
-    found = (parse_expiration_version(name_of(path)) for path in disk.paths() if "/gc/" in path)
-    return max((version for version in found if version is not None), default=-1)
+def last_expired(disk: Disk) -> int:
+    """Return the last expired version, -1 without one."""
+    candidates = (
+        parse_expiration_version(name_of(path)) for path in disk.paths() if "/gc/" in path
+    )
+    return max((version for version in candidates if version is not None), default=-1)
 
 
 def newest_checkpoint(disk: Disk) -> CheckpointName | None:
-    """Return the newest checkpoint that is whole."""
+    """Return the newest complete checkpoint."""
     paths = [path for path in disk.paths() if "/checkpoints/" in path]
     names = {path: name for path in paths if (name := parse_checkpoint_name(name_of(path)))}
-    return max((name for path, name in names.items() if is_whole(disk, path)), default=None)
+    return max((name for path, name in names.items() if is_complete(disk, path)), default=None)
 
 
-def is_whole(disk: Disk, path: str) -> bool:
-    """Tell whether a checkpoint and all parts of it are there and as their names say."""
+def is_complete(disk: Disk, path: str) -> bool:
+    """Whether a checkpoint and all its parts exist and match the checksums in their names."""
     data = disk.get(path)
     name = parse_checkpoint_name(name_of(path))
     if data is None or name is None or not state_checkpoint.is_intact(name, data):
         return False
     directory = path.rsplit("/", 2)[0]
     for part in state_checkpoint.read_parts(data):
-        found = disk.get(f"{directory}/parts/{part.name}")
-        if found is None or not state_checkpoint.is_intact(part.name, found):
+        part_data = disk.get(f"{directory}/parts/{part.name}")
+        if part_data is None or not state_checkpoint.is_intact(part.name, part_data):
             return False
     return True

@@ -1,8 +1,8 @@
-"""Who reads the whole log again and again, and must never see what contradicts what was seen.
+"""Actors that read the whole log again and again, and must never see a contradiction.
 
-The rule: a plan's age counts from before its state was loaded. Inside the grace, or under a pin
-that was put inside it and has not ended, no file of a plan may be gone. A file that is gone
-later is a reason to load again, unless it is live.
+The rule: a plan's age counts from before its state was loaded. Inside the grace, or under a
+snapshot lease that was taken inside it and has not ended, no file of a plan may be gone. If a file
+is gone later, the reader loads again, unless the file is live.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
 from tests.simulation.cast import Cast
 from tests.simulation.scene import GRACE_MS, STEP_MS
-from tests.simulation.world import Actor, FoundError
+from tests.simulation.world import Actor, ViolationError
 
 Run = Callable[[Actor], None]
 GRACE_STEPS = GRACE_MS // STEP_MS - 2
-"""What clocks that are less than a step off leave of it."""
+"""The grace in steps, less what clocks may be off."""
 
 
 def reader(cast: Cast, name: str) -> Run:
-    """Read everything, now by an earlier state and now from nothing."""
+    """Read everything, sometimes from an earlier state and sometimes from a fresh load."""
 
     def run(actor: Actor) -> None:
         log, ends, state = cast.log(actor), dict[tuple[str, int], int](), None
@@ -33,7 +33,7 @@ def reader(cast: Cast, name: str) -> Run:
             for partition, end in enumerate(state.log_end):
                 before = ends.setdefault((state.topic_id, partition), end)
                 if end < before and not cast.world.may_go_back:
-                    raise FoundError(f"{name}: the log end of {partition} went back")
+                    raise ViolationError(f"{name}: the log end of {partition} went back")
                 ends[state.topic_id, partition] = end
             cast.idle(cast.world.random.choice([1, 1, 30, 60]))
             read_all(cast, log, state, name, began + GRACE_STEPS)
@@ -42,59 +42,61 @@ def reader(cast: Cast, name: str) -> Run:
 
 
 def slow_reader(cast: Cast, name: str) -> Run:
-    """Read one plan for longer than the grace, under a pin."""
+    """Read one plan for longer than the grace, with a snapshot lease."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
         while True:
             began = cast.world.now
-            state, pin = log.load(), cast.world.new_id()
-            lease = 6 * GRACE_MS // STEP_MS
-            until = cast.world.now + lease - 2
-            snapshot_leases.take_lease(log, pin, state.version, lease * STEP_MS)
+            state, lease_id = log.load(), cast.world.new_id()
+            lease_steps = 6 * GRACE_MS // STEP_MS
+            until = cast.world.now + lease_steps - 2
+            snapshot_leases.take_lease(log, lease_id, state.version, lease_steps * STEP_MS)
             if cast.world.now - began < GRACE_STEPS:
                 while cast.world.now < until:
                     read_all(cast, log, state, name, until)
                     cast.idle(60)
-            snapshot_leases.release_lease(log, pin)
+            snapshot_leases.release_lease(log, lease_id)
 
     return run
 
 
 def read_all(cast: Cast, log: CommitLog, state: TopicState, name: str, until: int) -> None:
-    """Read every segment of a plan, whose files must be there until then."""
+    """Read every segment of a plan, whose files must exist until the step `until`."""
     for partition in range(state.partitions):
-        for row in tiling(cast, state, partition):
+        for row in rows_in_order(cast, state, partition):
             try:
                 records = cast.read(log, row)
             except FileNotFoundError:
                 if log.paths.data(row["file"]) in cast.world.lost:
                     continue
-                if cast.world.now < until and not cast.world.scene.apart:
-                    raise FoundError(f"{name}: {row['file']} of an open plan is gone") from None
+                if cast.world.now < until and not cast.world.scene.clocks_differ:
+                    raise ViolationError(f"{name}: {row['file']} of an open plan is gone") from None
                 if row["file"] in log.load().segments["file"].to_pylist():
-                    raise FoundError(f"{name}: live file {row['file']} is gone") from None
+                    raise ViolationError(f"{name}: live file {row['file']} is gone") from None
                 return
             for offset, record in enumerate(records, row["base_offset"]):
-                place = (state.topic_id, partition, offset)
+                position = (state.topic_id, partition, offset)
                 if record is None:
                     continue
-                before = cast.seen.setdefault(place, record)
+                before = cast.seen.setdefault(position, record)
                 if before != record and not cast.world.may_go_back:
-                    raise FoundError(f"{name}: {place} was {before}, is {record}")
+                    raise ViolationError(f"{name}: {position} was {before}, is {record}")
 
 
-def tiling(cast: Cast, state: TopicState, partition: int) -> list[segment_entries.SegmentEntry]:
-    """Give a partition's segments in order, which must tile it from its start to its end."""
+def rows_in_order(
+    cast: Cast, state: TopicState, partition: int
+) -> list[segment_entries.SegmentEntry]:
+    """Return a partition's segments in order; they must tile it from its start to its end."""
     rows = cast.rows(state, partition)
     start, end = state.log_start[partition], state.log_end[partition]
     at = rows[0]["base_offset"] if rows else start
     if at > start:
-        raise FoundError(f"partition {partition} begins at {start}, its first segment at {at}")
+        raise ViolationError(f"partition {partition} begins at {start}, its first segment at {at}")
     for row in rows:
         if row["base_offset"] != at:
-            raise FoundError(f"partition {partition}: {row['file']} begins at {at}")
+            raise ViolationError(f"partition {partition}: {row['file']} begins at {at}")
         at = row["next_offset"]
     if at != end:
-        raise FoundError(f"partition {partition} ends at {end}, its last segment at {at}")
+        raise ViolationError(f"partition {partition} ends at {end}, its last segment at {at}")
     return rows

@@ -1,9 +1,9 @@
-"""Remember what klog's decoding and folding gave for the same input: most of a seed's time it is.
+"""Cache the results of klog's decoding and replay, which take most of a seed's time.
 
-The rule: only pure functions are remembered, whose results nobody changes, and only for one seed. A
-dozen actors read each commit again and again, where a real process reads it once. Commits are then
-folded one by one; the checks at the end fold the whole history at once, and one seed in sixteen
-remembers nothing, so that folding is tried in all its ways.
+The rule: only pure functions with immutable results are cached, and only for one seed. A dozen
+actors read each commit again and again, where a real process reads it once. With the cache, commits
+are replayed one by one. The final checks replay the whole history at once, and one seed in sixteen
+caches nothing, so that each way of replaying is tested.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from klog.connector.commit_log.state_replay import compacted, replay
 from klog.connector.commit_log.topic_state import TopicState
 
 REMEMBERS_NOTHING = 16
-"""One seed in so many."""
+"""One seed in this many caches nothing."""
 
 
 class _Memory:
-    """What was decoded and folded so far; a thing is known by its identity, so all are kept."""
+    """Decoded commits and states; keys are identities, so all objects are kept alive."""
 
     def __init__(self) -> None:
         self._commits: dict[tuple[bytes, int], Commit] = {}
@@ -41,16 +41,16 @@ class _Memory:
         )
 
     def decode(self, data: bytes, topic: str, version: int) -> Commit:
-        found = self._commits.get((data, version))
-        if found is None:
-            found = self._commits[data, version] = self._decode(data, topic, version)
-            self._bytes[id(found)] = data
-        return found
+        commit = self._commits.get((data, version))
+        if commit is None:
+            commit = self._commits[data, version] = self._decode(data, topic, version)
+            self._bytes[id(commit)] = data
+        return commit
 
     def decode_checkpoint(
         self, data: bytes, read_part: ReadPart, topic: str | None = None
     ) -> TopicState:
-        """Read the parts each time, as they may be gone, and decode only what is new."""
+        """Read the parts each time, as they may be gone, and decode only new checkpoints."""
         known = self._checkpoints.get(data)
         if known is not None and all(_is(read_part, *part) for part in known[1]):
             return known[0]
@@ -60,11 +60,11 @@ class _Memory:
             parts.append((name, read_part(name)))
             return parts[-1][1]
 
-        found = self._decode_checkpoint(data, reading, topic)
-        self._checkpoints[data] = (found, parts)
-        return found
+        state = self._decode_checkpoint(data, reading, topic)
+        self._checkpoints[data] = (state, parts)
+        return state
 
-    def fold(self, state: TopicState, tail: Iterable[Commit]) -> TopicState:
+    def replay_cached(self, state: TopicState, tail: Iterable[Commit]) -> TopicState:
         name = state.checkpoint
         if name is not None and name.version == state.version:
             state = self._read.setdefault(name, state)
@@ -87,8 +87,8 @@ def _is(read_part: ReadPart, name: CheckpointName, data: bytes) -> bool:
 
 
 @contextmanager
-def remembering(seed: int) -> Iterator[None]:
-    """Remember for a while, if this seed does."""
+def memoizing(seed: int) -> Iterator[None]:
+    """Cache results while the context lasts, if this seed does."""
     with pytest.MonkeyPatch.context() as patch:
         if seed % REMEMBERS_NOTHING:
             memory = _Memory()
@@ -97,7 +97,7 @@ def remembering(seed: int) -> Iterator[None]:
             patch.setattr(
                 state_checkpoint, "read_parts", functools.cache(state_checkpoint.read_parts)
             )
-            patch.setattr(commit_log, "replay", memory.fold)
-            patch.setattr(commit_log_reader, "replay", memory.fold)
+            patch.setattr(commit_log, "replay", memory.replay_cached)
+            patch.setattr(commit_log_reader, "replay", memory.replay_cached)
             patch.setattr(commit_log_reader, "compacted", lambda state: state)
         yield

@@ -1,6 +1,6 @@
-"""Run one seed to its end, let all become quiet, and look.
+"""Run one seed to its end, stop all faults, and check the invariants.
 
-The rule: a seed is a number, and says everything: the scene, who is next, what goes wrong.
+The rule: a seed is a number that determines everything: the scene, the order of turns, the faults.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.simulation import admins, maintainers, readers, writers
 from tests.simulation.cast import ROOT, TOPIC, Cast
 from tests.simulation.checks import check, check_cleaned
 from tests.simulation.losses import Losses
-from tests.simulation.remembered import remembering
-from tests.simulation.world import Actor, FoundError, World
+from tests.simulation.remembered import memoizing
+from tests.simulation.world import Actor, ViolationError, World
 
 STEPS = 1200
 CALM_STEPS = 3000
@@ -23,8 +23,8 @@ STREAMS, BATCHES = ("q1", "q2"), 10
 
 
 def run(seed: int, steps: int = STEPS) -> World:
-    """Run a seed; `FoundError` says what was seen that must never be."""
-    with remembering(seed):
+    """Run a seed; raise `ViolationError` if it violates an invariant."""
+    with memoizing(seed):
         return _run(seed, steps)
 
 
@@ -43,7 +43,7 @@ def _play(world: World, steps: int) -> None:
     losses = Losses(cast, steps) if world.scene.loses else None
     if losses is not None:
         world.disk.put(TopicPaths(ROOT, TOPIC).description, b"{}")
-        cast.watched = losses.watched
+        cast.wrap_log = losses.wrap_log
     admins.create(cast)
     try:
         _begin(cast)
@@ -61,13 +61,13 @@ def _play(world: World, steps: int) -> None:
         check(cast, log)
         check_cleaned(cast, log)
     except KlogError as exc:
-        raise FoundError(f"{type(exc).__name__}: {exc}") from exc
+        raise ViolationError(f"{type(exc).__name__}: {exc}") from exc
     finally:
         world.stop()
 
 
 def _begin(cast: Cast) -> None:
-    """Let everybody begin whom the scene names."""
+    """Start all actors of the scene."""
     world, scene = cast.world, cast.world.scene
     world.on_loss += [cast.seen.clear, cast.kept.clear]
     jobs_of = {
@@ -77,7 +77,7 @@ def _begin(cast: Cast) -> None:
         "vacuum": (scene.vacuums, maintainers.vacuum),
         "retain": (scene.retentions, maintainers.retention),
         "admin": (scene.admins, admins.admin),
-        "anew": (scene.is_made_anew, admins.maker_anew),
+        "recreate": (scene.is_recreated, admins.recreator),
     }
     _begin_streams(cast)
     if scene.two_queries:
@@ -90,7 +90,7 @@ def _begin(cast: Cast) -> None:
             world.add(name, job(cast))
     for name in ("r1", "r2")[: scene.readers]:
         world.add(name, readers.reader(cast, name), survives=True)
-    if scene.pins:
+    if scene.has_leases:
         world.add("slow", readers.slow_reader(cast, "slow"), survives=True)
 
 
@@ -100,7 +100,7 @@ def _begin_streams(cast: Cast) -> None:
 
 
 def _finish_streams(cast: Cast) -> None:
-    """A stream that nothing disturbs any more comes to its end."""
+    """Run the streams to their end without faults."""
     log = cast.log(Actor("finisher", lambda actor: None, 0, restarts=False))
     if not log.load().topic_id:
         admins.create(cast)
@@ -109,4 +109,4 @@ def _finish_streams(cast: Cast) -> None:
         cast.world.step()
         if not cast.world.actors:
             return
-    raise FoundError(f"streams that nothing disturbs are stuck at {cast.done}")
+    raise ViolationError(f"streams are stuck without faults at {cast.done}")

@@ -1,7 +1,7 @@
-"""What kind of world a seed is: who takes part, and what may go wrong there.
+"""The scene of a seed: its actors, and the faults that may happen.
 
-The rule: a scene is drawn from the seed before anything happens, and each scene leaves things out.
-A fault that hides another is then absent from some seeds, and each seed stays small.
+The rule: a scene is drawn from the seed before the run, and each scene leaves things out. A fault
+that hides another is then absent from some seeds, and each seed stays small.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class Chances:
-    """How often things go wrong, a call; a loss of power and a clock that is set, a step."""
+    """Probabilities of faults per call; of a power loss and a clock change per step."""
 
     fault: float = 0.06
     crash: float = 0.012
@@ -31,19 +31,19 @@ CALM = Chances(0, 0, 0)
 
 @dataclass(frozen=True)
 class Scene:
-    """One kind of world."""
+    """The actors and faults of a world."""
 
     chances: Chances
     skews_ms: tuple[int, ...]
-    """How far a clock may be off; more than a step only where `apart`."""
-    apart: bool
-    """Clocks are days apart and go back: then no grace is promised to a reader."""
+    """How far a clock may be off; more than a step only if `clocks_differ`."""
+    clocks_differ: bool
+    """Clocks differ by days and go back: then readers have no grace."""
     is_disk: bool
-    """A disk that a loss of power can hit: what is not synced yet may be undone."""
+    """The store is a disk, where a power loss may undo changes that are not synced."""
     page: int
-    """So many names come with one answer of a listing."""
+    """The number of names on a page of a listing."""
     retention_ms: int
-    """How long cleaning keeps commits."""
+    """How long log expiration keeps commits."""
     cleaning_pause: int
     streams: int
     batch_writers: int
@@ -53,49 +53,49 @@ class Scene:
     vacuums: int
     retentions: int
     admins: int
-    """How many change config and partitions."""
-    hurried: str
-    """Who gets every second turn: maintenance makes many calls, and would be seen too seldom."""
+    """The number of actors that change config and partitions."""
+    frequent_actor: str
+    """The actor that gets half of the turns: maintenance makes many calls and needs more turns."""
     in_parts: bool
-    """Commits have sidecars and checkpoints parts, as those of large topics do."""
-    is_made_anew: bool
-    """Somebody deletes the topic and makes it anew."""
+    """Commits have sidecars and checkpoints have parts, as in large topics."""
+    is_recreated: bool
+    """An actor deletes the topic and creates it again."""
     two_queries: bool
     """Two queries write under one transactional id."""
-    pins: bool
-    """A reader who takes longer than the grace, under a pin."""
+    has_leases: bool
+    """A reader takes longer than the grace, with a snapshot lease."""
     compactors: int
     loses: str
-    """What kind of files vanish at rest, if any: see `losses.py`."""
-    lags: bool
-    """A read may say once that a young commit is absent, as a cache before the store does."""
+    """The kind of files that vanish at rest, if any: see `losses.py`."""
+    has_stale_reads: bool
+    """A read may miss a young commit once, as with a cache in front of the store."""
 
 
 LOSSES = (
-    "commit", "commits", "commits", "last commit", "overtaken commit", "overtaken commit",
-    "sidecar", "checkpoint", "part", "boundary", "segment", "description", "any", "any",
+    "commit", "commits", "commits", "last commit", "contested commit", "contested commit",
+    "sidecar", "checkpoint", "part", "expiration", "segment", "description", "any", "any",
 )  # fmt: skip
 LONG_RETENTION_MS = 5 * GRACE_MS
-"""A log keeps commits for longer than its writers go on without a listing."""
+"""A log keeps commits for longer than its writers go without a listing."""
 
 
 def draw(random: Random, seed: int) -> Scene:
-    """Draw a scene; what was added to scenes later is drawn apart, so that most stay the same."""
+    """Draw a scene; later additions have generators of their own, so that most scenes stay."""
     added = Random(f"added to {seed}")
     losing = Random(f"losses of {seed}")
     loses = losing.choice(LOSSES) if losing.random() < 0.25 else ""
-    apart, is_disk = random.random() < 0.3, random.random() < 0.3
-    lags = not loses and Random(f"lags of {seed}").random() < 0.2
+    clocks_differ, is_disk = random.random() < 0.3, random.random() < 0.3
+    has_stale_reads = not loses and Random(f"lags of {seed}").random() < 0.2
     scene = Scene(
         chances=Chances(
             fault=random.choice([0.02, 0.06, 0.06, 0.12]),
             crash=random.choice([0.004, 0.012, 0.012, 0.03]),
             pause=random.choice([0.01, 0.02, 0.02, 0.04]),
             power_loss=0.003 if is_disk else 0.0,
-            clock=0.01 if apart else 0.0,
+            clock=0.01 if clocks_differ else 0.0,
         ),
-        skews_ms=(0, 0, 500, -500, DAY_MS, -DAY_MS) if apart else (0, 0, 0, 500, -500),
-        apart=apart,
+        skews_ms=(0, 0, 500, -500, DAY_MS, -DAY_MS) if clocks_differ else (0, 0, 0, 500, -500),
+        clocks_differ=clocks_differ,
         is_disk=is_disk,
         page=random.choice([1000, 1000, 4]),
         retention_ms=random.choice([GRACE_MS // 30, GRACE_MS // 10, GRACE_MS // 2]),
@@ -108,25 +108,25 @@ def draw(random: Random, seed: int) -> Scene:
         vacuums=random.choice([0, 1, 1, 1]),
         retentions=random.choice([0, 1]),
         admins=random.choice([0, 0, 2]),
-        hurried=random.choice(["vacuum", "vacuum", "clean", "merge", "r1"]),
+        frequent_actor=random.choice(["vacuum", "vacuum", "clean", "merge", "r1"]),
         in_parts=random.random() < 0.3,
-        is_made_anew=random.random() < 0.25,
+        is_recreated=random.random() < 0.25,
         two_queries=random.random() < 0.3,
-        pins=random.random() < 0.3,
+        has_leases=random.random() < 0.3,
         compactors=added.choice([0, 0, 1]),
         loses=loses,
-        lags=lags,
+        has_stale_reads=has_stale_reads,
     )
     return _losing(scene) if loses else scene
 
 
 def _losing(scene: Scene) -> Scene:
-    """Give a scene what its losses need, and no loss of power: that undoes what they are told by.
+    """Return the scene with what its losses need, and no power loss: that undoes their evidence.
 
-    Who goes on from an old state looks at the boundary alone: with that lost, only the retention
-    is in the way of a number that was cleaned.
+    A process with an old state looks only at the last expired version. If that file is lost, only
+    the retention keeps it from committing an expired version again.
     """
-    keeps = scene.loses in ("boundary", "any")
+    keeps = scene.loses in ("expiration", "any")
     return replace(
         scene,
         chances=replace(scene.chances, power_loss=0.0),

@@ -1,10 +1,10 @@
-"""The world's store, as an actor sees it: klog's store contract, used to its limits.
+"""The world's store as an actor sees it: klog's store contract, used to its limits.
 
-The rule: what the contract leaves open is drawn. A listing comes in pages, each of its own moment,
-so a name that is created or deleted meanwhile may or may not be in it; one that is there throughout
-is. A put that is answered is durable. A put-if-absent whose sync fails is not known to be. A
-deletion is never known to be. A checkpoint may not be what was put: its name tells. One thing goes
-beyond the contract: where `Scene.lags`, a read may miss a commit once that is there.
+The rule: what the contract leaves open is random. A listing comes in pages, each of its own time,
+so a name that is created or deleted meanwhile may be missing; a name that exists throughout is
+listed. A put that returns is durable. A put-if-absent whose sync fails may not be durable, and a
+deletion may never be. A checkpoint's bytes may be wrong, which the checksum in its name shows. One
+thing goes beyond the contract: with `Scene.has_stale_reads`, a read may miss a commit once.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ class SimulatedStore:
     def entries(self, directory: str) -> list[DirectoryEntry]:
         """List one level, in no order."""
         folder = directory.rstrip("/")
-        found: list[Name] = []
+        names: list[Name] = []
         more = True
         while more:
-            page = self._again("list", partial(self._page_of, folder, found))
-            found += page
+            page = self._again("list", partial(self._page_of, folder, names))
+            names += page
             more = len(page) == self._page
-        self._world.random.shuffle(found)
+        self._world.random.shuffle(names)
         return [
             DirectoryEntry(name, f"{folder}/{name}", size, is_folder)
-            for name, size, is_folder in found
+            for name, size, is_folder in names
         ]
 
     def _page_of(self, folder: str, before: list[Name]) -> list[Name]:
-        """Give the names that follow; a folder that has emptied meanwhile has none."""
+        """Return the next names; a folder that is empty by now has none."""
         if not before:
             return self._disk.names(folder)[: self._page]
         with suppress(FileNotFoundError):
             names = self._disk.names(folder)
-            return [one for one in names if one[0] > before[-1][0]][: self._page]
+            return [entry for entry in names if entry[0] > before[-1][0]][: self._page]
         return []
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """List the names that sort after one."""
+        """Return the names that sort after `name`."""
         return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> Any:
-        """No protocol opens files."""
+        """Raise an error: the protocol never opens files."""
         raise NotImplementedError
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
@@ -78,26 +78,26 @@ class SimulatedStore:
         return data
 
     def _again(self, kind: str, call: Callable[[], Any]) -> Any:
-        """Ask again while there is no answer, as every store's client does where it is harmless."""
+        """Retry while there is no answer, as stores' clients do for idempotent requests."""
         for _ in range(TRIES - 1):
             try:
-                return self._world.hand_over(kind, call)
+                return self._world.request(kind, call)
             except StoreDownError:
                 continue
-        return self._world.hand_over(kind, call)
+        return self._world.request(kind, call)
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
         """Create a file."""
-        found: PutResult = self._world.hand_over("create", partial(self._create, path, data))
-        if self._is_disk and found is not PutResult.UNKNOWN:
+        result: PutResult = self._world.request("create", partial(self._create, path, data))
+        if self._is_disk and result is not PutResult.UNKNOWN:
             try:
                 self._sync(path)
             except StoreDownError:
                 return PutResult.UNKNOWN
-        return found
+        return result
 
     def _create(self, path: str, data: bytes) -> PutResult:
-        """Create a file; a checkpoint may be torn or changed from its beginning."""
+        """Create a file; a checkpoint may be torn or damaged from the start."""
         chance = self._world.random.random()
         if chance < 0.2 and path.endswith(".parquet"):
             torn, changed = data[: len(data) // 2], data[:-9] + bytes(1) + data[-8:]
@@ -116,8 +116,8 @@ class SimulatedStore:
 
     def delete(self, path: str) -> None:
         """Remove a file."""
-        by = self._world.acting()
-        self._world.hand_over("delete", lambda: self._disk.remove(path, by))
+        by = self._world.current_actor()
+        self._world.request("delete", lambda: self._disk.remove(path, by))
 
     def _sync(self, path: str) -> None:
-        self._world.hand_over("sync", lambda: self._disk.sync(path.rpartition("/")[0]))
+        self._world.request("sync", lambda: self._disk.sync(path.rpartition("/")[0]))

@@ -1,7 +1,7 @@
-"""Ways to put a file if it is absent that have two winners, or none: section 1 of the protocol.
+"""Wrong ways to put a file if absent, with two winners or none: section 1 of the protocol.
 
-The rule: each is what a known client or file system does (docs/stores.md), put in the place of the
-simulated store's own way for the time of one run.
+The rule: each is what a known client or file system does (docs/stores.md), and replaces the
+simulated store's own code during a run.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tests.simulation.simulated_store import SimulatedStore
 
 
 def exists_then_write(patch: pytest.MonkeyPatch) -> None:
-    """Look whether the name is free, then write it, as fsspec does on local disk."""
+    """Check whether the name is free, then write it, as fsspec does on local disk."""
 
     def put_if_absent(store: Any, path: str, data: bytes) -> PutResult:
         try:
             store.read(path)
         except FileNotFoundError:
-            store._world.hand_over("put", lambda: _overwrite(store._disk, path, data))
+            store._world.request("put", lambda: _overwrite(store._disk, path, data))
             return PutResult.CREATED
         return PutResult.EXISTS
 
@@ -30,7 +30,7 @@ def exists_then_write(patch: pytest.MonkeyPatch) -> None:
 
 
 def renamed_over(patch: pytest.MonkeyPatch) -> None:
-    """Give a finished file its name by a rename that replaces, or a put that forgets its header."""
+    """Name a finished file by a rename that replaces, or put it without the condition's header."""
     patch.setattr(Disk, "create", _overwrite)
 
 
@@ -39,16 +39,16 @@ def created_and_filled(patch: pytest.MonkeyPatch) -> None:
     usual = SimulatedStore.put_if_absent
 
     def put_if_absent(store: Any, path: str, data: bytes) -> PutResult:
-        found = usual(store, path, data[: len(data) // 2])
-        if found is PutResult.CREATED:
-            store._world.hand_over("put", lambda: _overwrite(store._disk, path, data))
-        return found
+        result = usual(store, path, data[: len(data) // 2])
+        if result is PutResult.CREATED:
+            store._world.request("put", lambda: _overwrite(store._disk, path, data))
+        return result
 
     patch.setattr(SimulatedStore, "put_if_absent", put_if_absent)
 
 
 def answer_dropped(patch: pytest.MonkeyPatch) -> None:
-    """Drop the answer of a rename that does not replace: each caller believes they won."""
+    """Ignore the answer of a rename that does not replace: each caller believes it won."""
     usual = SimulatedStore.put_if_absent
 
     def put_if_absent(store: Any, path: str, data: bytes) -> PutResult:

@@ -1,4 +1,4 @@
-"""Seeds of the simulation: none shows a fault, each mistake shows in the seed recorded for it."""
+"""Seeds of the simulation: none shows a fault, and each mistake shows in its recorded seed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterable
 import pytest
 
 from tests.simulation.checks import history
-from tests.simulation.mistakes import MISTAKES, making
+from tests.simulation.mistakes import MISTAKES, with_mistake
 from tests.simulation.run_seed import run
-from tests.simulation.world import FoundError
+from tests.simulation.world import ViolationError
 from tests.support.project import PROJECT
 
 FEW, FIXED, MANY = 10, 200, 1000
-"""Seeds that every run of the unit tests, `make test`, and `make full` takes."""
+"""Numbers of seeds that the unit tests, `make test` and `make full` run."""
 WINDOW = 200
-"""Seeds that `make test` takes besides: others for each commit."""
+"""The number of further seeds that `make test` runs, which differ for each commit."""
 SHOWN_BY = {
     "exists_then_write": 0,
     "renamed_over": 0,
@@ -50,14 +50,14 @@ SHOWN_BY = {
     "own_state_no_evidence": 2,
     "known_write_not_looked_at": 286,
 }
-"""By mistake, the first seed that shows it. Who changes what klog asks of a store changes these."""
+"""The first seed that shows each mistake. If klog's calls of a store change, so do these."""
 
 
 SHOWED_A_FAULT = {
-    2040: "a cleaning read the checkpoint that another one had just deleted",
-    24976: "files born at a number that a loss of power undid, which the log had not come to again",
+    2040: "an expiration read the checkpoint that another one had just deleted",
+    24976: "files with a base version that a power loss undid and the log had not reached again",
 }
-"""Seeds that found something wrong in klog, or in what was thought of it, and what."""
+"""Seeds that showed a fault of klog or of a check, with the fault."""
 
 
 FREQUENT = {
@@ -67,29 +67,29 @@ FREQUENT = {
     "lost commit", "put back",
 }  # fmt: skip
 RARE = {"failed: CommitStateUnknownError"}
-"""What happens in some worlds, as `run` counts it."""
+"""Events that happen in some worlds, as `run` counts them."""
 
 
 @pytest.mark.parametrize("seed", range(FEW))
 def test_a_seed_shows_no_fault(seed: int) -> None:
     world = run(seed)
-    # Where a commit is lost, most writers are refused from then on.
+    # After a commit is lost, most writers are refused.
     assert len(history(world)) > (5 if world.scene.loses else 10)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SHOWED_A_FAULT)
-def test_what_a_seed_showed_is_mended(seed: int) -> None:
+def test_a_seed_no_longer_shows_its_fault(seed: int) -> None:
     assert history(run(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mistake", "seed"), SHOWN_BY.items())
 def test_a_mistake_shows(mistake: str, seed: int) -> None:
-    with making(mistake):
+    with with_mistake(mistake):
         try:
             run(seed)
-        except FoundError:
+        except ViolationError:
             return
     pytest.fail(f"find another seed: python -m tests.simulation 0..1000 --mistake {mistake}")
 
@@ -116,7 +116,7 @@ def run_seeds(seeds: Iterable[int]) -> Counter[str]:
     for seed in seeds:
         try:
             events.update(run(seed).events)
-        except FoundError as exc:
+        except ViolationError as exc:
             raise AssertionError(f"python -m tests.simulation {seed}: {exc}") from exc
     return events
 

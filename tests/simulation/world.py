@@ -1,11 +1,10 @@
-"""A world with a seed: one store, many actors, and things go wrong at every call of the store.
+"""A world with a seed: one store and many actors, with faults at every call of the store.
 
-The rule: actors run klog's own code. Each call that they make on the store hands over to the
-world, which chooses by its seed whose is next and what becomes of it: it succeeds, it fails without
-effect, it takes effect and its answer is lost, it takes effect long after its caller gave up, the
-caller sleeps first, or the caller crashes before or after it. A crashed actor is begun anew;
-sometimes the old one lives on as a zombie. A loss of power ends all of them at once. The same seed
-gives the same run.
+The rule: actors run klog's own code. Each of their calls of the store switches to the world, which
+chooses by its seed the next call and its outcome: it succeeds, it fails without effect, it takes
+effect and its answer is lost, it takes effect long after the caller gave up, the caller sleeps
+first, or the caller crashes before or after it. A crashed actor starts again; sometimes the old one
+lives on as a zombie. A power loss ends all actors at once. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -33,32 +32,32 @@ from tests.simulation.simulated_disk import Disk
 
 Call = Callable[[], Any]
 LAG_STEPS, LAG_CHANCE = 30, 0.2
-"""For so long after its creation a read may miss a file, with such a chance each time."""
+"""A read may miss a file for this many steps after its creation, with this probability."""
 
 
 class StoreDownError(KlogError):
     """The store did not answer a call that is not a put-if-absent."""
 
 
-class FoundError(AssertionError):
-    """What must never be seen was seen."""
+class ViolationError(AssertionError):
+    """An invariant does not hold."""
 
 
 EXPECTED = (StoreDownError, CommitConflictError, CommitStateUnknownError, ProducerFencedError)
-"""What klog may say to an actor here; another error of its own means that the log is broken."""
+"""Errors that klog may raise here; another error of klog's means that the log is broken."""
 
 
 @dataclass(eq=False)
 class Actor:
-    """Somebody who runs klog's code; `skew_ms` is how far their clock is off."""
+    """An actor that runs klog's code; `skew_ms` is how far its clock is off."""
 
     name: str
     run: Callable[[Actor], None]
     skew_ms: int
     restarts: bool
-    """Whether a crash, or a failure, is followed by a new beginning."""
+    """Whether the actor starts again after a crash or a failure."""
     survives: bool = False
-    """Never crashes by itself: a reader, who has nothing to leave half done."""
+    """Never crashes by itself: a reader, which leaves nothing incomplete."""
     wakes_at: int = 0
     thread: Any = None
     pending: tuple[str, Call] | None = None
@@ -66,18 +65,18 @@ class Actor:
 
 @dataclass
 class World:
-    """All actors and the one store that they share."""
+    """All actors and the store that they share."""
 
     seed: int
     now: int = 0
     actors: list[Actor] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)
     on_loss: list[Callable[[], None]] = field(default_factory=list)
-    """Called when a loss of power has undone commits."""
+    """Called when a power loss has undone commits."""
     lost: dict[str, bytes] = field(default_factory=dict)
     """Files that vanished at rest: see `losses.py`."""
     may_go_back: bool = False
-    """The last commits are among them, and others may go on from those before."""
+    """The lost files include the last commits, and writers may continue from earlier ones."""
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -90,17 +89,17 @@ class World:
         self._young: dict[str, int] = {}
 
     def new_id(self) -> str:
-        """Give an id that no other call gets."""
+        """Return a new unique id."""
         self._ids += 1
         return f"{self._ids:08x}"
 
     def note_created(self, path: str) -> None:
-        """Note when a file was created: while it is young, a read may miss it."""
+        """Record when a file was created: while it is young, a read may miss it."""
         self._young[path] = self.now
 
     def is_missed(self, path: str) -> bool:
-        """Draw whether a read says that a young file is absent: once in a file's life at most."""
-        if not self.scene.lags or self.chances is CALM:
+        """Draw whether a read misses a young file: at most once for each file."""
+        if not self.scene.has_stale_reads or self.chances is CALM:
             return False
         if self.now - self._young.get(path, -LAG_STEPS) >= LAG_STEPS:
             return False
@@ -111,25 +110,25 @@ class World:
         return True
 
     def coming_puts(self) -> set[str]:
-        """Return the files that somebody is about to create, or that a late call will."""
-        pending = [one.pending for one in self.actors if one.pending is not None]
+        """Return the files that an actor or a late call is about to create."""
+        pending = [actor.pending for actor in self.actors if actor.pending is not None]
         calls = [call for kind, call in pending if kind == "create"]
         calls += [call for _, call in self._late]
         return {call.args[0] for call in calls if isinstance(call, partial)}
 
     def clock(self, actor: Actor) -> int:
-        """Give the time by an actor's clock."""
+        """Return the time by an actor's clock."""
         return START_MS + self.now * STEP_MS + actor.skew_ms
 
     def add(
         self, name: str, run: Callable[[Actor], None], restarts: bool = True, survives: bool = False
     ) -> None:
-        """Let somebody begin."""
+        """Start an actor."""
         skew_ms = self.random.choice(self.scene.skews_ms)
         self._begin(Actor(name, run, skew_ms, restarts, survives), 0)
 
     def step(self) -> None:
-        """Let one call happen, or one thing go wrong."""
+        """Run one call, or one fault."""
         self.now += 1
         if self._late:
             self._land_late_calls(self.now)
@@ -160,12 +159,12 @@ class World:
             self._answer(actor, call)
 
     def _next(self, awake: list[Actor]) -> Actor:
-        hurried = [actor for actor in awake if actor.name == self.scene.hurried]
-        return self.random.choice(hurried if hurried and self.random.random() < 0.5 else awake)
+        frequent = [actor for actor in awake if actor.name == self.scene.frequent_actor]
+        return self.random.choice(frequent if frequent and self.random.random() < 0.5 else awake)
 
-    def hand_over(self, kind: str, call: Call, sleep: int = 0) -> Any:
-        """Wait for the world to make this call; outside of actors it is made at once."""
-        mine = self.acting()
+    def request(self, kind: str, call: Call, sleep: int = 0) -> Any:
+        """Wait until the world makes this call; outside of actors, make it at once."""
+        mine = self.current_actor()
         if mine is None:
             self.now += sleep
             return call()
@@ -173,18 +172,18 @@ class World:
         mine.wakes_at = self.now + sleep
         return mine.thread.parent.switch()
 
-    def acting(self) -> Actor | None:
-        """Return whose code runs; None outside of actors."""
+    def current_actor(self) -> Actor | None:
+        """Return the actor whose code runs; None outside of actors."""
         return getattr(getcurrent(), "actor", None)
 
     def calm_down(self) -> None:
-        """End all actors and all faults; what was on its way arrives."""
+        """End all actors and all faults, and run the late calls."""
         self.chances = CALM
         self.stop()
         self._land_late_calls(None)
 
     def stop(self) -> None:
-        """End all actors where they are."""
+        """End all actors at their current call."""
         actors, self.actors = self.actors, []
         for actor in actors:
             actor.thread.throw(GreenletExit)
@@ -197,18 +196,18 @@ class World:
         actor.wakes_at = max(actor.wakes_at, self.now + delay)
 
     def _again(self, actor: Actor, delay: int) -> None:
-        """Begin somebody anew, who remembers nothing."""
+        """Start an actor again, without its state."""
         again = Actor(actor.name, actor.run, actor.skew_ms, actor.restarts, actor.survives)
         self._begin(again, delay)
 
     def _resume(self, actor: Actor, switch: Callable[[], Any]) -> None:
-        """Let an actor run until its next call; one whose job failed begins anew, as Spark's do."""
+        """Run an actor until its next call; after a failure it starts again, as Spark's jobs do."""
         actor.pending = None
         try:
             switch()
         except (KlogError, OSError) as exc:
             if (broken := self._unexpected(exc)) is not None:
-                raise FoundError(f"{actor.name}: {type(broken).__name__}: {broken}") from exc
+                raise ViolationError(f"{actor.name}: {type(broken).__name__}: {broken}") from exc
             self.events[f"failed: {type(exc).__name__}"] += 1
             self.actors.remove(actor)
             if actor.restarts:
@@ -218,19 +217,19 @@ class World:
             self.actors.remove(actor)
 
     def _unexpected(self, exc: BaseException | None) -> BaseException | None:
-        """Return what of an error and its causes no fault of the store explains, nor a loss."""
+        """Return the error, or the cause of it, that neither a fault nor a loss explains."""
         while exc is not None:
-            if self._tells_of_a_loss(exc):
+            if self._reports_a_loss(exc):
                 return None
             if not isinstance(exc, EXPECTED):
                 return exc
             exc = exc.__cause__
         return None
 
-    def _tells_of_a_loss(self, exc: BaseException) -> bool:
-        """Tell whether an error names a file, and files were lost or commits undone.
+    def _reports_a_loss(self, exc: BaseException) -> bool:
+        """Whether an error names a file, and files were lost or commits undone.
 
-        What began on a commit that a loss of power then undid looks like a lost last commit.
+        To a process that began from a commit which a power loss then undid, that commit looks lost.
         """
         if self.lost:
             return isinstance(exc, KlogError) and "/root/" in str(exc)
@@ -265,8 +264,8 @@ class World:
         self._late = []
         if self.disk.lose_power(self.random):
             self.events["commit undone"] += 1
-            for told in self.on_loss:
-                told()
+            for callback in self.on_loss:
+                callback()
         for actor in actors:
             if actor.restarts:
                 self._again(actor, self.random.choice([1, 10]))
@@ -274,14 +273,14 @@ class World:
     def _fail(self, actor: Actor, kind: str, call: Call) -> None:
         mode = self.random.choice(["before", "after", "after", "late"])
         if kind == "create" and self.scene.is_disk:
-            mode = "before"  # A disk answers or the call did nothing; only its sync can fail.
+            mode = "before"  # A disk answers or does nothing; only its sync can fail.
         if mode == "late" and kind in ("create", "put", "delete"):
             self._late.append((self.now + self.random.choice([3, 30, 200]), call))
         elif mode != "before":
             _quietly(call)
         self.events[f"fault {mode}"] += 1
         if kind == "create":
-            # A client that sends again by itself finds its own file there.
+            # A client that retries by itself finds its own file.
             there = mode == "after" and self.random.random() < 0.6
             self._resume(
                 actor, lambda: actor.thread.switch(PutResult.EXISTS if there else PutResult.UNKNOWN)
@@ -291,12 +290,12 @@ class World:
 
     def _answer(self, actor: Actor, call: Call) -> None:
         try:
-            found = call()
+            result = call()
         except FileNotFoundError as exc:
             missing = exc
             self._resume(actor, lambda: actor.thread.throw(missing))
         else:
-            self._resume(actor, lambda: actor.thread.switch(found))
+            self._resume(actor, lambda: actor.thread.switch(result))
 
     def _land_late_calls(self, until: int | None) -> None:
         late, self._late = self._late, []
@@ -308,7 +307,7 @@ class World:
 
 
 def _quietly(call: Call) -> None:
-    """Make a call whose caller does not learn what came of it."""
+    """Make a call whose caller does not get its result."""
     try:
         call()
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Who appends: Spark's streams, two queries under one name, and batch writers without one.
+"""Actors that append: Spark's streams, two queries with one name, and batch writers without one.
 
 The rule: a writer does what the sink does. It stages a file for each partition from the state it
-loaded, and commits; what it takes for a failure is followed by an abort, and a stream then begins
-anew at the batch that its checkpoint names, under a run id of its own.
+loaded, and commits. After an error it aborts, and a stream then starts again at the batch in its
+checkpoint, with a new run id.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ Run = Callable[[Actor], None]
 
 
 def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
-    """Write batches in order, each exactly once, from where the query's checkpoint is."""
+    """Write batches in order, each exactly once, from the query's checkpoint on."""
     name = name or query
 
     def run(actor: Actor) -> None:
         log, run_id = cast.log(actor), cast.world.new_id()
-        state = loaded(cast, log)
+        state = load_topic(cast, log)
         while (batch := cast.done.get(query, 0)) < batches:
             owner = (name, query, batch)
             if cast.world.scene.loses:
-                state = log.load(state)  # As a program does that appends for long.
+                state = log.load(state)  # As a long-running program does.
                 if not state.topic_id:
-                    state = loaded(cast, log)
+                    state = load_topic(cast, log)
             staged = stage(cast, log, state, owner)
             writer = append_commit.Writer(name, batch, query, run_id)
             attempt = cast.attempt("append")
             try:
                 state = commit(cast, log, state, staged, writer, attempt)
             except ProducerFencedError:
-                cast.idle(60)  # Nobody starts a query again at once that lost its name to another.
+                cast.idle(60)  # A query that was fenced is not started again at once.
                 raise
             if attempt.write_id in state.writes:
                 cast.acknowledged.add(owner)
             cast.done[query] = max(cast.done.get(query, 0), batch + 1)
-            # Only of a state whose last commit is one's own, and so durable.
+            # Only from a state whose last commit is this writer's own, and so durable.
             if state.writes.get(attempt.write_id) == state.version and cast.chance(0.4):
                 checkpoint_writer.write_checkpoint(log, state)
 
@@ -55,12 +55,12 @@ def stream(cast: Cast, query: str, batches: int, name: str = "") -> Run:
 
 
 def batch_writer(cast: Cast, name: str, batches: int) -> Run:
-    """Write batches without a name; one that fails is not written again."""
+    """Write batches without a name; a failed batch is not written again."""
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
         for batch in range(batches):
-            state = loaded(cast, log)
+            state = load_topic(cast, log)
             owner = (name, "", batch)
             staged = stage(cast, log, state, owner)
             commit(cast, log, state, staged, None, cast.attempt("append"))
@@ -69,8 +69,8 @@ def batch_writer(cast: Cast, name: str, batches: int) -> Run:
     return run
 
 
-def loaded(cast: Cast, log: CommitLog) -> TopicState:
-    """Load the topic, and wait while there is none."""
+def load_topic(cast: Cast, log: CommitLog) -> TopicState:
+    """Load the topic; wait until it exists."""
     while not (state := log.load()).topic_id:
         cast.idle(20)
     return state
@@ -79,7 +79,7 @@ def loaded(cast: Cast, log: CommitLog) -> TopicState:
 def stage(
     cast: Cast, log: CommitLog, state: TopicState, owner: Batch
 ) -> append_commit.StagedSegments:
-    """Write a file for each partition, as tasks do."""
+    """Write a file to each partition, as tasks do."""
     staged, (_, query, batch) = [], owner
     for partition in range(state.partitions):
         records = [
@@ -99,11 +99,11 @@ def commit(
     writer: append_commit.Writer | None,
     attempt: CommitInfo,
 ) -> TopicState:
-    """Commit as Spark's sink does: what it takes for a failure is followed by an abort."""
+    """Commit as Spark's sink does: abort after an error."""
     try:
         state = log.commit(state, append_commit.append(staged, writer), attempt)
         if writer is not None and cast.chance(cast.world.chances.fault / 2):
-            raise StoreDownError("it landed, and Spark never heard")
+            raise StoreDownError("it succeeded, but Spark got no answer")
     except KlogError:
         abort(cast, log, staged)
         raise
@@ -111,4 +111,4 @@ def commit(
 
 
 def abort(cast: Cast, log: CommitLog, staged: append_commit.StagedSegments) -> None:
-    """Do nothing: what was staged may have been committed."""
+    """Do nothing: the staged files may have been committed."""
