@@ -169,7 +169,7 @@ def test_a_topic_or_root_that_is_not_there(klog: Klog, path: str, tmp_path: Path
     assert "there is no topic x" in said.err
     said = klog("produce", "--root", str(tmp_path / "none"), "--topic", "t")
     assert said.code == 1
-    assert "`klog topics create` makes a root" in said.err
+    assert "`klog topics create` creates a root" in said.err
 
 
 def test_what_only_a_broker_understands_is_warned_of_once(typed: Produce, log: Log) -> None:
@@ -180,8 +180,8 @@ def test_what_only_a_broker_understands_is_warned_of_once(typed: Produce, log: L
     )  # fmt: skip
     assert (said.code, values(log)) == (0, [b"a"])
     assert said.err == (
-        "klog: warning: klog writes files and asks no broker: --bootstrap-server, "
-        "--request-required-acks, --sync, security.protocol without effect\n"
+        "klog: warning: options without effect, because klog needs no broker: --bootstrap-server, "
+        "--request-required-acks, --sync, security.protocol\n"
     )
 
 

@@ -234,8 +234,8 @@ def test_what_cannot_be_read_is_told_and_the_rest_follows(klog: Klog, tmp_path: 
     assert said.code == 1
     assert said.out.decode().count("baseOffset: 0") == 1
     assert said.err.count("there is no such file") == 2
-    assert "a name that is not known here" in said.err
-    assert "abc is no offset" in said.err
+    assert "unknown file name" in said.err
+    assert "abc is not an offset" in said.err
     assert "Traceback" not in said.err
     assert dump(klog, Path("nope://x/y.log")).code == 1
 
@@ -285,12 +285,12 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
 
 USAGE = [
     ([], "required: --files"),
-    (["--files", " , "], "give the files"),
+    (["--files", " , "], "no file, give at least one"),
     (["--files", "x.log", "--max-bytes", "-1"], "'-1' is not a number of bytes"),
     (["--files", "x.log", "--offsets-decoder", "--transaction-log-decoder"], "not allowed with"),
     (["--files", "x.log", "--value-decoder-class", "a.B"], "names a Java class; --print-data-log"),
     (["--files", "x.log", "--key-decoder-class=a.B"], "--key-decoder-class names a Java class"),
-    (["--files", "x.log", "--cluster-metadata-decoder"], "is not there"),
+    (["--files", "x.log", "--cluster-metadata-decoder"], "is not supported"),
     (["--files", "x.log", "--deep-iterations"], "did you mean --deep-iteration?"),
 ]
 

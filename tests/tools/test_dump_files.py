@@ -23,7 +23,7 @@ STRANGE_URLS = [
     ("dir://x.log", "cannot"),
     ("generic://x.log", "cannot"),
     ("generic://", "cannot"),
-    (f"memory://{'9' * 5000}.index", "is no offset"),
+    (f"memory://{'9' * 5000}.index", "is not an offset"),
     (f"memory://{'9' * 5000}.log", "there is no such file"),
 ]
 

@@ -13,7 +13,7 @@ import pytest
 
 from klog.jobs.shared.text_output import json_bytes
 from klog.tools import dump_values
-from klog.tools.dump_values import PIECE_BYTES, Base64, json_pieces, text_pieces, values_of
+from klog.tools.dump_values import CHUNK_BYTES, Base64, column_values, json_chunks, text_chunks
 from tests.support.batch_bytes import GZIP, Record, batch
 from tests.support.klog_command import Klog
 from tests.support.project import PROJECT
@@ -39,23 +39,23 @@ VALUES = [b"", b"abc", b"\0\n\"\\" * 20, "h\u00e9\u20ac\U0001f600".encode() * 7,
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("size", [3, 6, 9])
 def test_pieces_are_the_whole(value: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_values, "PIECE_BYTES", size)
+    monkeypatch.setattr(dump_values, "CHUNK_BYTES", size)
     values = {"offset": 1, "key": value, "headerKeys": ["h\u00e9"], "payload": value[:2]}
     values |= {"held": {"version": "7", "data": value}}
     whole = json.dumps(values, ensure_ascii=False, default=json_bytes)
-    assert "".join(json_pieces(values)) == whole
+    assert "".join(json_chunks(values)) == whole
     shown = f"a: {value.decode(errors='replace')}{b64encode(value).decode()}"
-    assert "".join(text_pieces(["a: ", value, Base64(value)])) == shown
-    assert PIECE_BYTES % 3 == 0
+    assert "".join(text_chunks(["a: ", value, Base64(value)])) == shown
+    assert CHUNK_BYTES % 3 == 0
 
 
-def test_only_large_values_of_a_column_are_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_values, "PIECE_BYTES", 3)
+def test_only_large_column_values_a_column_are_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump_values, "CHUNK_BYTES", 3)
     column = pa.array([b"left out", b"abcd", None, b"abc", b""], pa.binary())[1:]
-    values = values_of(column)
+    values = column_values(column)
     assert [type(one) for one in values] == [memoryview, type(None), bytes, bytes]
     assert values == [b"abcd", None, b"abc", b""]
-    assert values_of(column[1:2]) == [None]
+    assert column_values(column[1:2]) == [None]
 
 
 def test_a_large_value_of_a_version_that_is_not_known(
@@ -64,7 +64,7 @@ def test_a_large_value_of_a_version_that_is_not_known(
     log = written(tmp_path, batch([Record(0, 1, OFFSET_KEY, b"\0\7" + bytes(50))]))
     flags = (["--offsets-decoder"], ["--offsets-decoder", "--json"])
     whole = [dump(klog, log, flags=tuple(one)).out for one in flags]
-    monkeypatch.setattr(dump_values, "PIECE_BYTES", 9)
+    monkeypatch.setattr(dump_values, "CHUNK_BYTES", 9)
     assert [dump(klog, log, flags=tuple(one)).out for one in flags] == whole
 
 

@@ -208,7 +208,7 @@ def fails(monkeypatch: pytest.MonkeyPatch) -> Any:
     def fail(*errors: Exception, lands: bool = False) -> Failing:
         failing = Failing(list(errors), lands)
         monkeypatch.setattr(Log, "append", lambda *one, **named: failing(*one, **named))
-        monkeypatch.setattr(verifiable_producer, "_LONGEST_WAIT_SECONDS", 0.01)
+        monkeypatch.setattr(verifiable_producer, "_MAX_WAIT_SECONDS", 0.01)
         return failing
 
     return fail
@@ -251,7 +251,7 @@ def test_an_answer_is_looked_up_behind_later_commits(
     ("errors", "calls"),
     [
         ([ProducerFencedError("another has taken over")], 1),
-        ([CommitStateUnknownError("no answer")] * 20, verifiable_producer.MOST_TRIES),
+        ([CommitStateUnknownError("no answer")] * 20, verifiable_producer.MAX_TRIES),
     ],
 )
 def test_a_batch_that_cannot_be_written_ends_it(
@@ -299,7 +299,7 @@ def test_the_consumer_tells_what_is_there(klog: Klog, path: str) -> None:
     assert {one["key"] for one in records} == {str(number) for number in range(9)}
     assert spans(told) == ends(path)
     assert said.err == (
-        "klog: warning: klog writes files and asks no broker: --group-id without effect\n"
+        "klog: warning: options without effect, because klog needs no broker: --group-id\n"
     )
 
 

@@ -14,7 +14,7 @@ from klog.errors import CorruptRecordError, OptionError
 from klog.logformat.broker_files.java_properties import decode_properties
 from klog.tools.kafka_options import (
     add_client_options,
-    given_client_options,
+    client_options,
     warn_of_client_options,
     without_client_configs,
 )
@@ -107,7 +107,7 @@ def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
     """Give the options of the write, and how long a line may wait, in ms; warn of the others."""
     configs = {**_file(args.command_config), **dict(args.command_property)}
     configs, ignored = without_client_configs(configs)
-    warn_of_client_options([*ignored, *given_client_options(args)])
+    warn_of_client_options([*ignored, *client_options(args)])
     if "transactional.id" in configs:
         raise OptionError("transactional.id: give --transactional-id and --transaction-version")
     linger = configs.pop("linger.ms", None)

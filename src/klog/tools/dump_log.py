@@ -1,8 +1,8 @@
 """`klog dump` of a `.log`: a line a batch, and with deep iteration a line a record.
 
-Checked is what kafka-dump-log checks (each batch's CRC, offsets without gaps, bytes behind the last
-batch) and that the records can be read at all. Gaps are told and are no finding: compaction leaves
-them, and so do markers that are left out.
+The checks are those of kafka-dump-log (each batch's CRC, offsets without gaps, bytes after the last
+batch) and that the records can be read at all. Gaps are notices, not findings: compaction leaves
+them, and so do skipped markers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.protocol.message_schema import Fields
 from klog.tools.dump_lines import Printer
-from klog.tools.dump_records import Batch, Row, Show, rows_of, shown_records
+from klog.tools.dump_records import Batch, Row, Show, format_records, record_rows
 from klog.tools.dump_walk import Fault, Rest, walk
 
 COLUMNS = ("timestamp_ms", "key", "value", "headers")
@@ -56,7 +56,7 @@ class _Header(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log to dump: `path` as it was given, `stem` its name before the dot, its open `file`."""
+    """A log to dump: its `path`, the `stem` of its name before the dot, the open `file`."""
 
     path: str
     stem: str
@@ -65,70 +65,70 @@ class Log:
 
 def dump_log(printer: Printer, log: Log, show: Show | None, max_bytes: int | None) -> None:
     """Print the batches of a log up to `max_bytes`, and with `show` their records."""
-    _say_start(printer, log.stem)
+    _print_start(printer, log.stem)
     last_offset: int | None = None
     end = log.file.size_bytes if max_bytes is None else min(max_bytes, log.file.size_bytes)
     for part in walk(log.file, end):
         if isinstance(part, Fault):
-            _tell(printer, log.path, part.position, part.reason)
+            _report(printer, log.path, part.position, part.reason)
         elif isinstance(part, Rest):
             if max_bytes is None:
-                _tell_rest(printer, log, part)
+                _report_rest(printer, log, part)
         elif show is None:
-            printer.lines("batch", _checked(printer, log.path, part))
+            printer.lines("batch", _checked_lines(printer, log.path, part))
         else:
             last_offset = _dump_deep(printer, log.path, part, show, last_offset)
 
 
 def is_offset(stem: str) -> bool:
-    """Tell whether a file's name has a number where brokers have an offset, 20 digits at most."""
+    """Return whether the stem of a file's name is an offset: a number of at most 20 digits."""
     return _OFFSET.fullmatch(stem) is not None
 
 
-def _say_start(printer: Printer, stem: str) -> None:
+def _print_start(printer: Printer, stem: str) -> None:
     snapshot = _SNAPSHOT.fullmatch(stem)
     if snapshot:
         offset, epoch = int(snapshot["offset"]), int(snapshot["epoch"])
         text = f"Snapshot end offset: {offset}, epoch: {epoch}"
-        printer.say(text, "start", endOffset=offset, epoch=epoch)
+        printer.message(text, "start", endOffset=offset, epoch=epoch)
     elif stem == _BOOTSTRAP:
-        printer.say("KRaft bootstrap snapshot", "start")
+        printer.message("KRaft bootstrap snapshot", "start")
     elif is_offset(stem):
-        printer.say(f"Log starting offset: {int(stem)}", "start", startOffset=int(stem))
+        printer.message(f"Log starting offset: {int(stem)}", "start", startOffset=int(stem))
 
 
-def _tell(printer: Printer, path: str, position: int, reason: str) -> None:
+def _report(printer: Printer, path: str, position: int, reason: str) -> None:
     printer.finding("Corrupt batches", f"position {position}: {reason}", path, position=position)
 
 
-def _tell_rest(printer: Printer, log: Log, rest: Rest) -> None:
+def _report_rest(printer: Printer, log: Log, rest: Rest) -> None:
     name = log.path.rsplit("/", 1)[-1]
     text = f"Found {rest.size_bytes} invalid bytes at the end of {name}"
-    printer.say(text, "rest", position=rest.position, size=rest.size_bytes)
+    printer.message(text, "rest", position=rest.position, size=rest.size_bytes)
     text = f"{rest.size_bytes} from position {rest.position} on"
     printer.finding("Invalid bytes at the end", text, log.path, position=rest.position)
 
 
-def _checked(printer: Printer, path: str, chunk: Chunk) -> Iterator[Fields]:
-    """Give the line of each batch, and tell of those that are damaged."""
+def _checked_lines(printer: Printer, path: str, chunk: Chunk) -> Iterator[Fields]:
+    """Yield the line of each batch, and report damaged batches."""
     for fields in _batch_lines(chunk):
         if not fields["isvalid"]:
-            _tell(printer, path, fields["position"], "its CRC does not fit")
+            _report(printer, path, fields["position"], "its CRC does not fit")
         if fields["compresscodec"] not in CODEC_NAMES:
-            _tell(printer, path, fields["position"], "its compression codec does not exist")
+            _report(printer, path, fields["position"], "its compression codec does not exist")
         yield fields
 
 
 def _dump_deep(
     printer: Printer, path: str, chunk: Chunk, show: Show, last_offset: int | None
 ) -> int | None:
-    """Print batches with their records; give the offset of the last one."""
+    """Print batches with their records; return the offset of the last record."""
 
-    def wrong(offset: int, reason: str) -> None:
+    def report(offset: int, reason: str) -> None:
         text = f"offset {offset}: {reason}"
         printer.finding("Records that cannot be decoded", text, path, offset=offset)
 
-    lines = _checked(printer, path, chunk)
+    lines = _checked_lines(printer, path, chunk)
     headers = chunk.batches.headers.tolist()
     printed, fields = -1, Fields()
     checks: Iterator[str] = repeat("")
@@ -139,15 +139,17 @@ def _dump_deep(
             printer.line("batch", fields)
         if isinstance(rows, CorruptRecordError):
             text = f"its records cannot be read: {rows.reason}"
-            _tell(printer, path, fields["position"], text)
+            _report(printer, path, fields["position"], text)
             continue
         batch = _record_batch(_Header(*headers[number]), fields)
-        printer.records(shown_records(rows, islice(checks, len(rows)), batch, show, wrong))
-        last_offset = _tell_gaps(printer, path, rows, last_offset)
+        printer.records(format_records(rows, islice(checks, len(rows)), batch, show, report))
+        last_offset = _report_gaps(printer, path, rows, last_offset)
     return last_offset
 
 
-def _tell_gaps(printer: Printer, path: str, rows: list[Row], last_offset: int | None) -> int | None:
+def _report_gaps(
+    printer: Printer, path: str, rows: list[Row], last_offset: int | None
+) -> int | None:
     for offset, *_ in rows:
         if last_offset is not None and offset != last_offset + 1:
             text = f"{last_offset} is followed by {offset}"
@@ -158,10 +160,10 @@ def _tell_gaps(printer: Printer, path: str, rows: list[Row], last_offset: int | 
 
 
 def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
-    """Decode the batches in order: each one's number with its records, in parts, or what is wrong.
+    """Yield the number of each batch, in order, with its records in parts, or the error.
 
-    Runs of uncompressed batches are decoded together and parted again; a compressed batch may be
-    far larger than its bytes, so that each is decoded alone.
+    Runs of uncompressed batches are decoded run_rows and split again. A compressed batch may be far
+    larger than its bytes, so each is decoded alone.
     """
     headers = chunk.batches.headers
     single = (chunk.batches.attributes & v2.CODEC_MASK != 0) | (headers["magic"] < v2.MAGIC)
@@ -169,21 +171,21 @@ def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError
     begin = 0
     while begin < len(single):
         run = int(np.argmax(single[begin:])) if single[begin:].any() else len(single) - begin
-        together = _together(chunk, begin, begin + run) if run > 1 else None
-        if together is not None:
-            yield from together
+        run_rows = _decode_run(chunk, begin, begin + run) if run > 1 else None
+        if run_rows is not None:
+            yield from run_rows
             begin += run
         else:
             for number in range(begin, begin + max(run, 1)):
-                yield from _alone(chunk, number)
+                yield from _decode_single(chunk, number)
             begin += max(run, 1)
 
 
-def _together(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, list[Row]]] | None:
+def _decode_run(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, list[Row]]] | None:
     """Decode a run of batches at once; None if one of them is damaged."""
     batches = chunk.batches.slice(begin, end)
     try:
-        rows = rows_of(decode_records(chunk.data, batches, COLUMNS))
+        rows = record_rows(decode_records(chunk.data, batches, COLUMNS))
     except CorruptRecordError:
         return None
     stops = np.cumsum(batches.headers["count"].astype(np.int64)).tolist()
@@ -191,7 +193,9 @@ def _together(chunk: Chunk, begin: int, end: int) -> Iterator[tuple[int, list[Ro
     return ((begin + i, rows[start:stop]) for i, (start, stop) in enumerate(spans))
 
 
-def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
+def _decode_single(
+    chunk: Chunk, number: int
+) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
     batches = chunk.batches.slice(number, number + 1)
     count = int(batches.headers["count"][0])
     if count < 0 and int(batches.headers["magic"][0]) >= 2:
@@ -199,15 +203,15 @@ def _alone(chunk: Chunk, number: int) -> Iterator[tuple[int, list[Row] | Corrupt
         return
     try:
         for part in decode_parts(chunk.data, batches, COLUMNS):
-            yield number, rows_of(part)
+            yield number, record_rows(part)
     except CorruptRecordError as exc:
         yield number, exc
 
 
 def _checks(chunk: Chunk, number: int, fields: Fields) -> Iterator[str]:
-    """Tell of each message's own checksum in an entry of v0 or v1; records of v2 have none.
+    """Yield the text of each message's own checksum in v0 or v1; records of v2 have none.
 
-    Those in a wrapper that was opened hold.
+    Checksums of messages in a wrapper have been checked by the time the wrapper is open.
     """
     batches = chunk.batches.slice(number, number + 1)
     if fields["magic"] >= v2.MAGIC:
@@ -216,8 +220,8 @@ def _checks(chunk: Chunk, number: int, fields: Fields) -> Iterator[str]:
         valid = "true" if fields["isvalid"] else "false"
         yield f" isValid: {valid} crc: {fields['crc']}}}"
     else:
-        for found in read_messages(chunk.data, batches, len(chunk.data)):
-            yield from (f" isValid: true crc: {crc}}}" for crc in found.checksums.tolist())
+        for messages in read_messages(chunk.data, batches, len(chunk.data)):
+            yield from (f" isValid: true crc: {crc}}}" for crc in messages.checksums.tolist())
 
 
 def _record_batch(header: _Header, fields: Fields) -> Batch:
@@ -277,7 +281,7 @@ def _producer_fields(header: _Header) -> Fields:
 
 
 def _checksum(batch: bytes, magic: int) -> tuple[int, bool]:
-    """Give the stored checksum and whether it fits; a legacy message's is a CRC-32 of its own."""
+    """Return the stored checksum, which each legacy message has for itself, and whether it fits."""
     at = v2.MAGIC_AT + 1 if magic >= v2.MAGIC else v2.FRAME_BYTES
     stored = int(struct.unpack_from(">I", batch, at)[0])
     return stored, has_valid_crc(batch)

@@ -1,6 +1,6 @@
-"""How `klog dump` shows one record: its metadata, its key and its payload, or what it controls.
+"""How `klog dump` shows a record: its metadata, key and payload, or the fields of a control record.
 
-Keys and payloads are shown as text (UTF-8, what is not is replaced, as Java does it), or, by a
+Keys and payloads are shown as UTF-8 text, invalid bytes replaced as Java replaces them; with a
 decoder, as Kafka's own tool shows the records of `__consumer_offsets` and `__transaction_state`.
 """
 
@@ -25,12 +25,12 @@ from klog.logformat.internal_topics.internal_records import (
 from klog.logformat.producers import control_records
 from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.protocol.message_schema import Fields
-from klog.tools.dump_lines import Parts, text_of
-from klog.tools.dump_values import Base64, Value, is_large, values_of
+from klog.tools.dump_lines import Parts, format_row
+from klog.tools.dump_values import Base64, Value, column_values, is_large
 
 Shown: TypeAlias = "Value | str | Fields | None"
 Decoder: TypeAlias = Callable[[int, "Value | None", "Value | None"], tuple[Shown, Shown]]
-"""(offset, key, value) to what is shown of key and payload; None where nothing is."""
+"""(offset, key, value) to the shown key and payload; None for nothing to show."""
 
 Row: TypeAlias = "tuple[int, int, Value | None, Value | None, list[dict[str, Any]] | None]"
 """Offset, timestamp in ms, key, value and headers of a record."""
@@ -44,12 +44,12 @@ _CONTROL_TITLES = {
     control_records.KRAFT_VOTERS: "KRaftVoters",
 }
 _CONSUMER = "consumer"
-"""The protocol type of groups whose members' bytes are the consumer's own."""
+"""The protocol type of groups whose members' bytes Kafka's consumer wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the records of a batch take from it."""
+    """The fields of a batch that its records need."""
 
     magic: int
     base_offset: int
@@ -60,45 +60,46 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """What to show of records: their metadata, their content and by which decoder."""
+    """What to show of records: their metadata, their content, and the decoder of the content."""
 
     metadata: bool
     content: bool
     decoder: Decoder
 
 
-def rows_of(records: RecordColumns) -> list[Row]:
-    """Give decoded records, all columns of them, as rows."""
-    others = (records.timestamp_ms, records.headers)
-    stamps, headers = ([] if one is None else one.tolist() for one in others)
-    keys, values = (values_of(one) for one in (records.key, records.value))
-    return list(zip(records.offset.tolist(), stamps, keys, values, headers, strict=True))
+def record_rows(records: RecordColumns) -> list[Row]:
+    """Return decoded records, with all their columns, as rows."""
+    nested = (records.timestamp_ms, records.headers)
+    timestamps, headers = ([] if column is None else column.tolist() for column in nested)
+    keys, values = (column_values(column) for column in (records.key, records.value))
+    return list(zip(records.offset.tolist(), timestamps, keys, values, headers, strict=True))
 
 
-def shown_records(
+def format_records(
     rows: Iterable[Row],
     checks: Iterable[str],
     batch: Batch,
     show: Show,
-    wrong: Callable[[int, str], None],
+    report: Callable[[int, str], None],
 ) -> Iterator[tuple[Parts, Fields]]:
-    """Give each record of a batch as parts of a line and as values.
+    """Yield each record of a batch as parts of a line and as values.
 
-    `checks` tells of each record's own checksum, `wrong` is told of what has no meaning.
+    `checks` has the text of each record's own checksum. `report` is called with the offset of a
+    record that cannot be decoded and the reason.
     """
-    for (offset, timestamp, key, value, named), check in zip(rows, checks, strict=True):
+    for (offset, timestamp, key, value, headers), check in zip(rows, checks, strict=True):
         fields: Fields = {}
         parts: Parts = []
         if show.metadata:
-            fields = _metadata(offset, timestamp, key, value, named, batch)
-            parts.append(f" {text_of(fields)}{check}")
+            fields = _metadata(offset, timestamp, key, value, headers, batch)
+            parts.append(f" {format_row(fields)}{check}")
             if batch.is_control:
-                title, told = _control(offset, key, value, wrong)
+                title, control_fields = _control(offset, key, value, report)
                 parts.append(f" {title}")
-                fields |= told
+                fields |= control_fields
         if show.content and not batch.is_control:
             for name, part in zip(
-                ("key", "payload"), _decoded(show, offset, key, value, wrong), strict=True
+                ("key", "payload"), _decoded(show, offset, key, value, report), strict=True
             ):
                 if part is not None:
                     parts += [f" {name}: ", *_texts(part)]
@@ -107,7 +108,7 @@ def shown_records(
 
 
 def plain(offset: int, key: Value | None, value: Value | None) -> tuple[Shown, Shown]:
-    """Show key and payload as they are."""
+    """Show key and payload unchanged."""
     return key, value
 
 
@@ -151,7 +152,7 @@ def _metadata(
     }
     if batch.magic > 1:
         fields["sequence"] = increment_sequence(batch.base_sequence, offset - batch.base_offset)
-        fields["headerKeys"] = HeaderKeys(one["key"] for one in headers or ())
+        fields["headerKeys"] = HeaderKeys(header["key"] for header in headers or ())
     return fields
 
 
@@ -159,27 +160,27 @@ class HeaderKeys(list[str]):
     """Names of headers, which print as Kafka prints them."""
 
     def __str__(self) -> str:
-        """Give the names with commas, without quotes."""
+        """Return the names with commas, without quotes."""
         return f"[{','.join(self)}]"
 
 
 def _control(
-    offset: int, key: Value | None, value: Value | None, wrong: Callable[[int, str], None]
+    offset: int, key: Value | None, value: Value | None, report: Callable[[int, str], None]
 ) -> tuple[str, Fields]:
     try:
         record = control_records.decode_control_record(key or b"", value or b"")
     except CorruptRecordError as exc:
-        wrong(offset, exc.reason)
+        report(offset, exc.reason)
         return "controlType: unreadable", {"controlType": None}
-    told: Fields = {"controlType": record.name}
+    fields: Fields = {"controlType": record.name}
     if record.fields is None:
-        told["controlTypeId"] = record.type
-        return f"controlType: {record.name}({record.type})", told
+        fields["controlTypeId"] = record.type
+        return f"controlType: {record.name}({record.type})", fields
     if record.type in (control_records.ABORT, control_records.COMMIT):
-        told |= record.fields
-        return f"endTxnMarker: {record.name} {text_of(record.fields)}", told
-    told["control"] = record.fields
-    return f"{_CONTROL_TITLES[record.type]} {_json(record.fields)}", told
+        fields |= record.fields
+        return f"endTxnMarker: {record.name} {format_row(record.fields)}", fields
+    fields["control"] = record.fields
+    return f"{_CONTROL_TITLES[record.type]} {_json(record.fields)}", fields
 
 
 def _decoded(
@@ -187,12 +188,12 @@ def _decoded(
     offset: int,
     key: Value | None,
     value: Value | None,
-    wrong: Callable[[int, str], None],
+    report: Callable[[int, str], None],
 ) -> tuple[Shown, Shown]:
     try:
         return show.decoder(offset, key, value)
     except CorruptRecordError as exc:
-        wrong(offset, exc.reason)
+        report(offset, exc.reason)
         return f"Error at offset {offset}, skipping. {exc.reason}", None
 
 
@@ -211,8 +212,8 @@ def _versioned(version: int | None) -> dict[str, str]:
 
 
 def _with_members(group: Fields) -> Fields:
-    """Decode the members' bytes where they are what consumers write; else they stay bytes."""
-    members = [dict(one) for one in group["members"]]
+    """Decode the members' bytes if consumers wrote them; others stay bytes."""
+    members = [dict(member) for member in group["members"]]
     for member in members:
         for name, table in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
             try:
@@ -228,13 +229,13 @@ def _texts(part: Shown) -> Parts:
     if isinstance(part, str | bytes | memoryview):
         return [part]
     if isinstance(part, dict) and is_large(part.get("data")):
-        before, behind = _json({**part, "data": ""}).rsplit('""', 1)
-        return [f'{before}"', Base64(part["data"]), f'"{behind}']
+        before, after = _json({**part, "data": ""}).rsplit('""', 1)
+        return [f'{before}"', Base64(part["data"]), f'"{after}']
     return [_json(part)]
 
 
 def _json(value: Any) -> str:
-    """Give JSON as Kafka's tool prints it: no spaces, bytes as base64."""
+    """Return JSON as Kafka's tool prints it: no spaces, bytes as base64."""
     return json.dumps(
         value,
         ensure_ascii=False,

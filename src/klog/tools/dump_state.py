@@ -1,7 +1,7 @@
-"""`klog dump` of the small files: producer snapshots, checkpoints, `partition.metadata` and kin.
+"""`klog dump` of the small files: producer snapshots, checkpoints, `partition.metadata` and others.
 
-Snapshots read as kafka-dump-log prints them; it does not know the others. Each is read whole, which
-is refused above a size that none of them reaches.
+Snapshots read as kafka-dump-log prints them; it does not know the others. Each is read whole; a
+file above a size that no broker writes is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Rows: TypeAlias = list[Fields]
 
 
 def dump_snapshot(printer: Printer, path: str, data: bytes) -> None:
-    """Print what a producer snapshot says of each producer."""
+    """Print the entry of each producer in a producer snapshot."""
     try:
         entries = decode_snapshot(data)
     except CorruptRecordError as exc:
@@ -59,7 +59,7 @@ def _producer(entry: ProducerEntry) -> Fields:
 
 
 def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
-    """Print a checkpoint, or another of the files that have a whole name, a line for each thing."""
+    """Print a checkpoint, or another file of a fixed name, a line for each entry."""
     try:
         rows = TEXT_FILES[name](data)
     except CorruptRecordError as exc:
@@ -69,16 +69,16 @@ def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
 
 
 def _offsets(data: bytes) -> Rows:
-    found = decode_offset_checkpoint(data)
+    offsets = decode_offset_checkpoint(data)
     return [
         {"topic": topic, "partition": partition, "offset": offset}
-        for (topic, partition), offset in found.items()
+        for (topic, partition), offset in offsets.items()
     ]
 
 
 def _leader_epochs(data: bytes) -> Rows:
     entries = decode_epoch_checkpoint(data).entries
-    return [{"epoch": one.epoch, "startOffset": one.start_offset} for one in entries]
+    return [{"epoch": entry.epoch, "startOffset": entry.start_offset} for entry in entries]
 
 
 def _partition_metadata(data: bytes) -> Rows:
@@ -86,7 +86,7 @@ def _partition_metadata(data: bytes) -> Rows:
 
 
 def _clean_shutdown(data: bytes) -> Rows:
-    # Older brokers (2.8) leave an empty one: that it is there is all it says.
+    # Older brokers (2.8) leave an empty file: only its existence counts.
     return [{"brokerEpoch": decode_clean_shutdown(data)}] if data else []
 
 
@@ -105,4 +105,4 @@ TEXT_FILES: dict[str, Callable[[bytes], Rows]] = {
     "meta.properties": _properties,
     ".kafka_cleanshutdown": _clean_shutdown,
 }
-"""The decoder of each file that is known by its whole name."""
+"""The decoder of each file with a fixed name."""

@@ -1,13 +1,13 @@
-"""`klog dump` of a `.txnindex`: its entries, held to the markers of the log beside them.
+"""`klog dump` of a `.txnindex`: print its entries and check them against the markers of the log.
 
-kafka-dump-log prints a transaction index and checks nothing. Here an entry has to have an ABORT
-marker of its producer at its last offset, its first offset may not be behind the transaction's
-first data, and its last stable offset may not be behind the earliest transaction that was open at
-the marker; and an ABORT marker that ends a transaction with data in this segment has to have an
-entry, else the aborted records are shown as committed (docs/format.md, 8.3, seen 4 and 27).
-Transactions that were open at the segment's start are known where its producer snapshot lies beside
-it; a compaction may have taken their data since, so they need no entry. What a compaction takes
-away makes no entry wrong.
+kafka-dump-log prints a transaction index and checks nothing. klog requires an ABORT marker of the
+entry's producer at its last offset. The entry's first offset must not come after the transaction's
+first data, and its last stable offset must not come after the earliest transaction that was open at
+the marker. An ABORT marker that ends a transaction with data in this segment must have an entry,
+else readers take the aborted records as committed (docs/format.md, 8.3, seen 4 and 27).
+Transactions that were open at the segment's start are known if its producer snapshot lies in the
+same directory; compaction may have removed their data since, so they need no entry. Data that
+compaction removed makes no entry wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from klog.logformat.indexes.abstract_index import check_size
 from klog.logformat.indexes.transaction_index import ENTRY, VERSION, check_aborted
 from klog.logformat.producers import transaction_outcomes as tx
 from klog.logformat.producers.control_records import ABORT, COMMIT
-from klog.tools.dump_index import Index, Jobs, read_whole
+from klog.tools.dump_index import Index, IndexOptions, read_whole
 from klog.tools.dump_lines import Printer
 from klog.tools.dump_walk import walk
 
@@ -38,23 +38,23 @@ Entries: TypeAlias = npt.NDArray[np.void]
 
 
 def dump_transaction_index(
-    printer: Printer, index: Index, opened: dict[int, int], jobs: Jobs
+    printer: Printer, index: Index, open_transactions: dict[int, int], options: IndexOptions
 ) -> None:
-    """Print the entries and tell of what does not fit the log.
+    """Print the entries and report those that do not fit the log.
 
-    `opened` are the transactions open at the segment's start, producer id to first offset, as far
-    as they are known. Raises `KlogError` for a file that is too large to be read.
+    `open_transactions` are those at the segment's start, producer id to first offset, as far as
+    they are known. Raises `KlogError` for a file that is too large to be read.
     """
     data = read_whole(index.file)
     entries = np.frombuffer(data, ENTRY, len(data) // ENTRY.itemsize)
     fault = _fault(data, entries, index.base_offset)
     if fault is not None:
         printer.finding("Failed sanity check", fault, index.path)
-    elif jobs.sanity_only:
-        printer.say(f"{index.path} passed sanity check.", "sane", file=index.path)
-    if jobs.sanity_only:
+    elif options.sanity_only:
+        printer.message(f"{index.path} passed sanity check.", "sane", file=index.path)
+    if options.sanity_only:
         return
-    if not jobs.verify_only:
+    if not options.verify_only:
         for begin in range(0, len(entries), PRINTED):
             rows = entries[begin : begin + PRINTED].tolist()
             printer.lines(
@@ -63,11 +63,11 @@ def dump_transaction_index(
     if index.log is None:
         printer.finding("Missing log", "no .log of this name to compare the index with", index.path)
     else:
-        _Comparison(printer, index.path, entries, opened).run(index.log)
+        _Comparison(printer, index.path, entries, open_transactions).run(index.log)
 
 
 def _fault(data: bytes, entries: Entries, base_offset: int) -> str | None:
-    """Say what no broker writes, None if nothing."""
+    """Return what is wrong with the entries themselves; None if nothing."""
     if (entries["version"] != VERSION).any():
         return f"an entry is of another version than {VERSION}"
     try:
@@ -80,23 +80,23 @@ def _fault(data: bytes, entries: Entries, base_offset: int) -> str | None:
 
 
 class _Comparison:
-    """The transactions of a log as they open and close, against the entries of its index.
+    """Compares the transactions of a log with the entries of its index.
 
-    Entries are taken in the order of their markers, as the log is walked.
+    It walks the log and takes the entries in the order of their markers.
     """
 
     def __init__(
-        self, printer: Printer, path: str, entries: Entries, opened: dict[int, int]
+        self, printer: Printer, path: str, entries: Entries, open_transactions: dict[int, int]
     ) -> None:
         self._printer = printer
         self._path = path
         self._entries = entries[np.argsort(entries["last_offset"], kind="stable")]
         self._next = 0
-        self._opened = dict(opened)
+        self._open_transactions = dict(open_transactions)
         self._with_data: set[int] = set()
 
     def run(self, log: File) -> None:
-        """Walk the log and tell of what differs."""
+        """Walk the log and report differences."""
         for part in walk(log, log.size_bytes):
             if isinstance(part, Chunk):
                 self._follow(part)
@@ -112,41 +112,43 @@ class _Comparison:
             if control[number]:
                 self._close(offset, producer, self._kind(chunk.data, start, end, offset))
             elif header["count"] > 0:
-                self._opened.setdefault(producer, offset)
+                self._open_transactions.setdefault(producer, offset)
                 self._with_data.add(producer)
 
     def _kind(self, data: bytes, start: int, end: int, offset: int) -> int | None:
         try:
             return tx.control_type(data, start, end)
         except CorruptRecordError as exc:
-            self._tell(offset, exc.reason)
+            self._report(offset, exc.reason)
             return None
 
     def _close(self, offset: int, producer: int, kind: int | None) -> None:
         if kind not in (ABORT, COMMIT):
             return
-        first = self._opened.pop(producer, None)
+        first = self._open_transactions.pop(producer, None)
         has_data = producer in self._with_data
         self._with_data.discard(producer)
         self._take_before(offset)
-        found = self._take(offset, producer) if kind == ABORT else None
-        if found is not None:
-            self._compare(found, first)
+        entry = self._take(offset, producer) if kind == ABORT else None
+        if entry is not None:
+            self._compare(entry, first)
         elif kind == ABORT and has_data:
-            self._tell(offset, f"ABORT of producer {producer} with data from {first} has no entry")
+            self._report(
+                offset, f"ABORT of producer {producer} with data from {first} has no entry"
+            )
 
     def _take_before(self, offset: int) -> None:
-        """Step over the entries of markers below an offset: there was none for them."""
+        """Report the entries of markers below an offset: the log has no such marker."""
         while self._next < len(self._entries):
             entry = self._entries[self._next]
             if int(entry["last_offset"]) >= offset:
                 return
             text = f"producer {entry['producer_id']} has no ABORT marker there"
-            self._tell(int(entry["last_offset"]), text)
+            self._report(int(entry["last_offset"]), text)
             self._next += 1
 
     def _take(self, offset: int, producer: int) -> np.void | None:
-        """Take the next entry if it is that of a marker."""
+        """Take the next entry if it belongs to the marker at `offset`."""
         if self._next == len(self._entries):
             return None
         entry: np.void = self._entries[self._next]
@@ -158,11 +160,13 @@ class _Comparison:
     def _compare(self, entry: np.void, first: int | None) -> None:
         offset = int(entry["last_offset"])
         if first is not None and int(entry["first_offset"]) > first:
-            self._tell(offset, f"first offset {entry['first_offset']}, the data begin at {first}")
-        stable = min(self._opened.values(), default=offset + 1)
+            self._report(offset, f"first offset {entry['first_offset']}, the data begin at {first}")
+        stable = min(self._open_transactions.values(), default=offset + 1)
         if int(entry["last_stable_offset"]) > stable:
-            self._tell(offset, f"last stable offset {entry['last_stable_offset']}, it was {stable}")
+            self._report(
+                offset, f"last stable offset {entry['last_stable_offset']}, it was {stable}"
+            )
 
-    def _tell(self, offset: int, text: str) -> None:
+    def _report(self, offset: int, text: str) -> None:
         heading = "Transactions that do not fit their log"
         self._printer.finding(heading, f"marker {offset}: {text}", self._path, lastOffset=offset)

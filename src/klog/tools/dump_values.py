@@ -1,8 +1,8 @@
-"""How `klog dump` writes a record that may be as large as a batch: a piece at a time.
+"""How `klog dump` writes a record that may be as large as a batch: in chunks.
 
-A value is in memory once when it comes here, and its text may be six times as long (control
-characters in JSON). So bytes of more than `PIECE_BYTES` become text in pieces, and the pieces
-together are the same as the text of the whole. Such a value is a view of where its record lies.
+A value is in memory once, and its text may be six times as long (control characters in JSON). So
+bytes of more than `CHUNK_BYTES` become text in chunks, and the chunks joined are the text of the
+whole value. Such a value is a view of its record's batch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import pyarrow as pa
 from klog.jobs.shared.text_output import json_bytes
 
 Value: TypeAlias = "bytes | memoryview"
-"""Bytes of a record: a view where there are more of them than `PIECE_BYTES`."""
+"""Bytes of a record: a view if there are more than `CHUNK_BYTES`."""
 
-PIECE_BYTES = 3 << 18
-"""A multiple of 3, so that the base64 of pieces is that of the whole."""
+CHUNK_BYTES = 3 << 18
+"""A multiple of 3, so that the base64 of chunks joins to that of the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Base64:
     data: Value
 
 
-def values_of(column: pa.BinaryArray) -> list[Value | None]:
-    """Give the values of a column; a large one is not copied."""
-    if column.nbytes <= PIECE_BYTES:
+def column_values(column: pa.BinaryArray) -> list[Value | None]:
+    """Return the values of a column; a large value is not copied."""
+    if column.nbytes <= CHUNK_BYTES:
         values: list[Value | None] = column.to_pylist()
         return values
     _, bounds, data = column.buffers()
@@ -47,11 +47,11 @@ def values_of(column: pa.BinaryArray) -> list[Value | None]:
 
 
 def _value(data: memoryview) -> Value:
-    return data if len(data) > PIECE_BYTES else bytes(data)
+    return data if len(data) > CHUNK_BYTES else bytes(data)
 
 
-def text_pieces(parts: Iterable[str | Value | Base64]) -> Iterator[str]:
-    """Give parts of a line as text; of bytes, what is not UTF-8 is replaced."""
+def text_chunks(parts: Iterable[str | Value | Base64]) -> Iterator[str]:
+    """Yield parts of a line as text; bytes that are not UTF-8 are replaced."""
     for part in parts:
         if isinstance(part, str):
             yield part
@@ -61,10 +61,10 @@ def text_pieces(parts: Iterable[str | Value | Base64]) -> Iterator[str]:
             yield from _decoded(part, "replace")
 
 
-def json_pieces(values: Mapping[str, Any]) -> Iterator[str]:
-    """Give values as a JSON object, bytes as `json_bytes` has them.
+def json_chunks(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the text of a JSON object, with bytes as `json_bytes` encodes them.
 
-    Large ones may stand in it and in an object that it holds.
+    Large values may be in the object and in objects that it holds.
     """
     if not any(map(_has_large, values.values())):
         yield _json(values)
@@ -75,7 +75,7 @@ def json_pieces(values: Mapping[str, Any]) -> Iterator[str]:
         if is_large(value):
             yield from _json_of_large(value)
         elif _has_large(value):
-            yield from json_pieces(value)
+            yield from json_chunks(value)
         else:
             yield _json(value)
         before = ", "
@@ -83,8 +83,8 @@ def json_pieces(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def is_large(value: object) -> bool:
-    """Tell whether these are bytes that become text in pieces."""
-    return isinstance(value, bytes | memoryview) and len(value) > PIECE_BYTES
+    """Return whether `value` is bytes that become text in chunks."""
+    return isinstance(value, bytes | memoryview) and len(value) > CHUNK_BYTES
 
 
 def _has_large(value: object) -> bool:
@@ -111,15 +111,15 @@ def _json_of_large(value: Value) -> Iterator[str]:
 
 
 def _base64(data: Value) -> Iterator[str]:
-    for begin in range(0, len(data), PIECE_BYTES):
-        yield b64encode(data[begin : begin + PIECE_BYTES]).decode()
+    for begin in range(0, len(data), CHUNK_BYTES):
+        yield b64encode(data[begin : begin + CHUNK_BYTES]).decode()
 
 
 def _decoded(data: Value, errors: str) -> Iterator[str]:
-    if len(data) <= PIECE_BYTES:
+    if len(data) <= CHUNK_BYTES:
         yield bytes(data).decode(errors=errors)
         return
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
-    for begin in range(0, len(data), PIECE_BYTES):
-        end = begin + PIECE_BYTES
+    for begin in range(0, len(data), CHUNK_BYTES):
+        end = begin + CHUNK_BYTES
         yield decoder.decode(data[begin:end], final=end >= len(data))

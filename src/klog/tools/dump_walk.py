@@ -1,8 +1,8 @@
-"""Walk a segment's log to its end, past what is wrong in it.
+"""Walk a segment's log to its end, past damaged batches.
 
-A reader of records stops at the first batch that cannot be; `klog dump` is there to show it. So
-where a batch has a size that can be, it is shown as it stands and the walk goes on behind it; where
-it has not, the rest of the file is nothing that can be shown.
+A reader of records stops at the first invalid batch; `klog dump` shows it. If the batch's size is
+plausible, the walk returns the batch unchanged and goes on after it. Otherwise the rest of the file
+cannot be shown.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.segments.torn_tail import is_padding
 
 NEAR_BYTES = 512
-"""How much is read behind a fault: where one is, the next is near. From there it doubles."""
+"""Bytes read after a fault, as the next one is often near; each later read is twice as long."""
 RUN_BYTES = 64 << 10
-"""How much is read for a run of faults."""
+"""Bytes read for a run of faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong at a position of a log."""
+    """A fault at a position of a log."""
 
     position: int
     reason: str
@@ -36,26 +36,26 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Bytes behind the last batch, up to the end."""
+    """Bytes after the last batch, up to the end."""
 
     position: int
     size_bytes: int
 
 
 def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
-    """Give the batches before `end` in chunks, with what is wrong between them, and the rest."""
+    """Yield the batches before `end` in chunks, the faults between them, and the rest."""
     position = first_offset = 0
     size = CHUNK_BYTES
     while position < end:
         try:
             chunk = next(read_chunks(file, position, end, first_offset, size), None)
         except CorruptRecordError as exc:
-            chunk, reasons = _as_they_stand(file, position, end, exc.reason)
+            chunk, reasons = _invalid_batches(file, position, end, exc.reason)
             if chunk is None and _is_padded(file, position, end):
                 break
             for start, reason in reasons:
                 yield Fault(position + start, reason)
-            # What an odd batch says of its offset is no measure for those behind it.
+            # The offset of an invalid batch says nothing about the batches after it.
             size, first_offset = NEAR_BYTES, 0
         else:
             size = min(2 * size, CHUNK_BYTES)
@@ -68,23 +68,23 @@ def walk(file: File, end: int) -> Iterator[Chunk | Fault | Rest]:
         yield Rest(position, end - position)
 
 
-def _as_they_stand(
+def _invalid_batches(
     file: File, position: int, end: int, reason: str
 ) -> tuple[Chunk | None, list[tuple[int, str]]]:
-    """Give the batch at a position, whatever it says, and those behind it that cannot be either.
+    """Return the invalid batch at a position and the invalid batches that follow it, as a chunk.
 
-    All of them lie within one read of `RUN_BYTES`, so that a log full of faults is not read anew
-    for each. With the start of each in the chunk comes what is wrong there, `reason` at the first.
-    The chunk is None if the size of the first cannot be.
+    All of them lie within one read of `RUN_BYTES`, so that a log full of faults is not read again
+    for each. The list has the start of each in the chunk with its fault, `reason` for the first.
+    The chunk is None if the size of the first batch is implausible.
     """
     data = file.read(position, min(position + RUN_BYTES, end))
-    size = _believable_size(data, 0)
+    size = _plausible_size(data, 0)
     if size is None or position + size > end:
         return None, [(0, reason)]
     if size > len(data):
         data = file.read(position, position + size)
     starts, reasons, at = [0], [reason], size
-    while (size := _believable_size(data, at)) is not None and at + size <= len(data):
+    while (size := _plausible_size(data, at)) is not None and at + size <= len(data):
         try:
             scan_batches(data, at, at + size)
         except CorruptRecordError as exc:
@@ -99,8 +99,8 @@ def _as_they_stand(
     return Chunk(data[:at], position, batches), list(zip(starts, reasons, strict=True))
 
 
-def _believable_size(data: bytes, at: int) -> int | None:
-    """Give the size of the batch that begins there in `data`; None if it cannot be one."""
+def _plausible_size(data: bytes, at: int) -> int | None:
+    """Return the size of the batch at `at` in `data`; None if it cannot be one."""
     if len(data) - at < v2.HEADER_BYTES or data[at + v2.MAGIC_AT] < v2.MAGIC:
         return None
     size = v2.FRAME_BYTES + int.from_bytes(data[at + 8 : at + v2.FRAME_BYTES], "big", signed=True)
@@ -108,7 +108,7 @@ def _believable_size(data: bytes, at: int) -> int | None:
 
 
 def _is_padded(file: File, position: int, end: int) -> bool:
-    """Tell whether only the zeros of a preallocated file are left."""
+    """Return whether only the zeros of a preallocated file are left."""
     return all(
         is_padding(file.read(begin, min(begin + CHUNK_BYTES, end)))
         for begin in range(position, end, CHUNK_BYTES)

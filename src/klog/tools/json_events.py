@@ -1,7 +1,7 @@
-"""Events of the verifiable producer and consumer: JSON objects, a line each, as Kafka's tell them.
+"""Events of the verifiable producer and consumer: a JSON object a line, as in Kafka's tools.
 
-The rule: an event has its time in ms and its name first, and is flushed before what comes after it
-is done. So whoever reads the events of a process that was killed knows nothing that was not so.
+The rule: an event begins with its time in ms and its name, and is flushed before the process goes
+on. So the events of a killed process tell nothing that did not happen.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from typing import BinaryIO
 
 
 class Events:
-    """Tells events; `clock` gives milliseconds since the epoch."""
+    """Prints events; `clock` returns milliseconds since the epoch."""
 
     def __init__(self, out: BinaryIO, clock: Callable[[], int]) -> None:
-        """Take where they go."""
+        """Print to `out`."""
         self._out, self._clock = out, clock
 
-    def tell(self, name: str, **fields: object) -> None:
-        """Tell one."""
-        self.tell_all(name, [fields])
+    def emit(self, name: str, **fields: object) -> None:
+        """Print an event."""
+        self.emit_all(name, [fields])
 
-    def tell_all(self, name: str, each: Iterable[Mapping[str, object]]) -> None:
-        """Tell several of one name, of one moment."""
+    def emit_all(self, name: str, events: Iterable[Mapping[str, object]]) -> None:
+        """Print several events of one name and one timestamp."""
         common = {"timestamp": self._clock(), "name": name}
         self._out.writelines(
-            json.dumps({**common, **fields}, ensure_ascii=False).encode() + b"\n" for fields in each
+            json.dumps({**common, **fields}, ensure_ascii=False).encode() + b"\n"
+            for fields in events
         )
         self._out.flush()

@@ -1,8 +1,9 @@
-"""What only a broker's client understands: options and configs of Kafka's tools that end here.
+"""Options and configs of Kafka's tools that only a broker's client needs.
 
-The rule: a command line that worked against brokers goes on working when its tool and its place are
-changed. What says how to reach a broker, or how long to wait for one, has no effect on files: it is
-taken, and one warning names all of it. What is neither that nor klog's own is an error.
+The rule: a command line that worked against brokers still works with klog's tool and a root. An
+option that says how to reach a broker, or how long to wait for one, has no effect on files: klog
+accepts it, and one warning names all of them. An option that is neither that nor klog's own is an
+error.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ _CONFIGS = (
     "retry.", "sasl.", "security.", "send.buffer.bytes", "socket.", "ssl.",
     "transaction.timeout.ms", "transaction.two.phase.commit.enable", "value.serializer",
 )  # fmt: skip
-"""Of Kafka's producer; one that ends in a dot, or in no word, begins the names of several."""
-_BEGIN_NAMES = ("metric",)
+"""Configs of Kafka's producer; one that ends in a dot is the prefix of several."""
+_PREFIXES = ("metric",)
+"""Prefixes that do not end in a dot."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,15 +32,15 @@ _log = logging.getLogger(__name__)
 def add_client_options(
     parser: argparse.ArgumentParser, options: Iterable[str], flags: Iterable[str] = ()
 ) -> None:
-    """Take options of Kafka's tool that have a value, and flags, to no effect."""
+    """Add options of Kafka's tool, with a value, and flags; they have no effect."""
     for name in options:
         parser.add_argument(name, dest=_dest(name), help=argparse.SUPPRESS)
     for name in flags:
         parser.add_argument(name, dest=_dest(name), action="store_true", help=argparse.SUPPRESS)
 
 
-def given_client_options(args: argparse.Namespace) -> list[str]:
-    """Name those that were given."""
+def client_options(args: argparse.Namespace) -> list[str]:
+    """Return the names of the client options on the command line."""
     return [
         f"--{name.removeprefix('client ')}"
         for name, value in vars(args).items()
@@ -47,22 +49,22 @@ def given_client_options(args: argparse.Namespace) -> list[str]:
 
 
 def without_client_configs(configs: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Give a producer's configs without those of a broker's client, and the names of these."""
+    """Return a producer's configs without those of a broker's client, and the removed names."""
     ignored = [name for name in configs if _is_clients(name)]
     return {name: text for name, text in configs.items() if name not in ignored}, ignored
 
 
 def warn_of_client_options(names: Iterable[str]) -> None:
-    """Say once what had no effect."""
-    said = ", ".join(sorted(set(names)))
-    if said:
-        _log.warning("klog writes files and asks no broker: %s without effect", printable(said))
+    """Log one warning that names the options without effect."""
+    text = ", ".join(sorted(set(names)))
+    if text:
+        _log.warning("options without effect, because klog needs no broker: %s", printable(text))
 
 
 def _is_clients(name: str) -> bool:
     return any(
-        name.startswith(one) if one.endswith(".") or one in _BEGIN_NAMES else name == one
-        for one in _CONFIGS
+        name.startswith(config) if config.endswith(".") or config in _PREFIXES else name == config
+        for config in _CONFIGS
     )
 
 

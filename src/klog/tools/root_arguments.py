@@ -1,4 +1,4 @@
-"""The roots of a command: what `--root` named, opened once."""
+"""The roots of a command: `--root`, opened once."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from klog.errors import KlogError, OptionError
 
 
 def directories(roots: Iterable[str]) -> list[str]:
-    """Give the log directories of all `--root`, split at commas by the rule that `load` has."""
+    """Return the log directories of all `--root`, split at commas as `load` splits them."""
     return [path for root in roots for path in log_directories({"path": root})]
 
 
 def klog_root(roots: Iterable[str]) -> KlogRoot | None:
-    """Find the klog root that `--root` names; None for a broker's log directories.
+    """Return the klog root that `--root` names; None for a broker's log directories.
 
-    Raises `OptionError` for a klog root among others: its topics are whole there.
+    Raises `OptionError` for a klog root among several directories: its topics are complete alone.
     """
     args = directories(roots)
-    found = [root for path in args if (root := find_root(path)) is not None]
-    if found and len(args) > 1:
-        raise OptionError(f"--root: {found[0].location} is a klog root; give it alone")
-    return found[0] if found else None
+    klog_roots = [root for path in args if (root := find_root(path)) is not None]
+    if klog_roots and len(args) > 1:
+        raise OptionError(f"--root: {klog_roots[0].location} is a klog root; give it alone")
+    return klog_roots[0] if klog_roots else None
 
 
 def root_with_log(roots: Iterable[str]) -> KlogRoot:
-    """Find the klog root that `--root` names, for what only such a root has.
+    """Return the klog root that `--root` names, for commands that need one.
 
-    Raises `OptionError` that says how to make one.
+    Raises `OptionError`, which says how to create one, if it names none.
     """
-    found = klog_root(roots)
-    if found is None:
+    root = klog_root(roots)
+    if root is None:
         (path, *_) = directories(roots)
         raise OptionError(
-            f"{path} is no klog root, and klog writes nothing among a broker's files; "
-            "`klog topics create` makes a root, in a directory of its own"
+            f"{path} is not a klog root, and klog does not write to a broker's directory; "
+            "`klog topics create` creates a root in a directory of its own"
         )
-    return found
+    return root
 
 
 def states(root: KlogRoot, topics: Iterable[str]) -> dict[str, TopicState | KlogError]:
-    """Load the topics that are there; one whose log cannot be read gives its error."""
-    found: dict[str, TopicState | KlogError] = {}
+    """Return the state of each topic that exists, or the error if its log cannot be read."""
+    result: dict[str, TopicState | KlogError] = {}
     for topic in topics:
         try:
             state = root.log_to_read(topic).load()
         except KlogError as exc:
-            found[topic] = exc
+            result[topic] = exc
         else:
             if state.topic_id:
-                found[topic] = state
-    return found
+                result[topic] = state
+    return result

@@ -1,8 +1,8 @@
-"""Bytes as they arrive at a file descriptor, with a deadline, and signals that end the reading.
+"""Read bytes as they arrive at a file descriptor, with a deadline, until a signal ends the reading.
 
-The rule: while a command works with what it has read, a signal to end is only kept in mind; while
-it waits for more, the signal ends the waiting. So nothing is torn in the middle of a commit, and
-nobody waits for a line that will not come.
+The rule: while a command works on its input, a signal is only remembered; while it waits for more
+input, the signal ends the wait. So a signal never interrupts a commit, and the command never waits
+for a line that will not come.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 T = TypeVar("T")
 
 
-class _AskedToEndError(Exception):
-    """Raised by the signal's handler, to leave a call that waits."""
+class _SignalReceivedError(Exception):
+    """Raised by the signal's handler to end a blocking call."""
 
 
 class Ending:
-    """Takes SIGINT and SIGTERM while its block runs; `signal` is the one that came, 0 if none.
+    """Handles SIGINT and SIGTERM while its block runs; `signal` is the one received, 0 if none.
 
-    Signals reach the main thread alone: elsewhere the block changes nothing.
+    Only the main thread receives signals: in another thread the block changes nothing.
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin without a signal."""
         self.signal = 0
         self._waits = False
-        self._usual: dict[int, object] = {}
+        self._handlers: dict[int, object] = {}
 
     def __enter__(self) -> Ending:
         if threading.current_thread() is threading.main_thread():
-            self._usual = {one: signal.signal(one, self._take) for one in _SIGNALS}
+            self._handlers = {number: signal.signal(number, self._take) for number in _SIGNALS}
         return self
 
     def __exit__(
@@ -54,41 +54,41 @@ class Ending:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for one, handler in self._usual.items():
-            signal.signal(one, handler)  # type: ignore[arg-type]
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _take(self, number: int, _: FrameType | None) -> None:
         self.signal = number
         if self._waits:
             self._waits = False
-            raise _AskedToEndError
+            raise _SignalReceivedError
 
     def wait_for(self, descriptor: int, seconds: float | None) -> bool:
-        """Wait until there is something to read; False if the time passed or a signal came."""
-        return self._unless_asked(
-            lambda: bool(select.select([descriptor], [], [], seconds)[0]), asked=False
+        """Wait until there is input; return False after `seconds` or at a signal."""
+        return self._unless_signalled(
+            lambda: bool(select.select([descriptor], [], [], seconds)[0]), default=False
         )
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, until a signal comes."""
-        self._unless_asked(lambda: time.sleep(max(0.0, seconds)), asked=None)
+        """Sleep for `seconds`, or until a signal."""
+        self._unless_signalled(lambda: time.sleep(max(0.0, seconds)), default=None)
 
-    def _unless_asked(self, wait: Callable[[], T], asked: T) -> T:
-        """Wait; gives `asked` at once when a signal comes, or if one has come."""
+    def _unless_signalled(self, wait: Callable[[], T], default: T) -> T:
+        """Return the result of `wait`, or `default` as soon as there is a signal."""
         try:
-            # In this order: a signal that comes between the two ends what it would have missed.
+            # In this order, a signal between the two statements ends the wait too.
             self._waits = True
-            found = asked if self.signal else wait()
+            result = default if self.signal else wait()
             self._waits = False
-        except _AskedToEndError:
-            return asked
-        return found
+        except _SignalReceivedError:
+            return default
+        return result
 
 
 def read_input(path: Path, max_bytes: int) -> bytes:
-    """Read a file that a command was given, which may be a pipe and say nothing of its size.
+    """Read a file named on the command line, which may be a pipe of unknown size.
 
-    Raises `OptionError` for one of more than `max_bytes`.
+    Raises `OptionError` for a file of more than `max_bytes`.
     """
     with path.open("rb") as file:
         data = file.read(max_bytes + 1)
@@ -98,7 +98,7 @@ def read_input(path: Path, max_bytes: int) -> bytes:
 
 
 class Input:
-    """What arrives at a file descriptor. `is_file`: all of it is there and nobody waits."""
+    """The input of a file descriptor; `is_file` if it is a regular file, which needs no waiting."""
 
     def __init__(self, descriptor: int, ending: Ending) -> None:
         """Take a descriptor that is open for reading."""
@@ -106,7 +106,7 @@ class Input:
         self.is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
 
     def read(self, seconds: float | None) -> bytes | None:
-        """Read some bytes, none at the end; None if none came in time or a signal did."""
+        """Return the next bytes, empty at the end; None after `seconds` or at a signal."""
         if not self.is_file and not self._ending.wait_for(self._descriptor, seconds):
             return None
         if self._ending.signal:

@@ -1,8 +1,8 @@
-"""`klog verifiable-consumer`: follows a topic and tells what it reads, as Kafka's tool does.
+"""`klog verifiable-consumer`: follow a topic and print what is read, as Kafka's tool does.
 
-The rule: what is told was read, in the order of offsets in each partition, each offset once a run.
-klog keeps no positions for it: a consumer begins where it is told to, and who started it knows from
-its events how far it came.
+The rule: an event is printed after its records were read, in the order of offsets in each
+partition, each offset once a run. klog stores no positions: a consumer starts at the offsets of its
+command line, and its events show how far it came.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from klog.errors import OptionError
 from klog.tools.json_events import Events
 from klog.tools.kafka_options import (
     add_client_options,
-    given_client_options,
+    client_options,
     warn_of_client_options,
 )
 from klog.tools.root_arguments import directories
@@ -35,10 +35,10 @@ _CLIENT_OPTIONS = (
 )  # fmt: skip
 _HELP = """\
 Prints JSON, an object a line, as kafka-verifiable-consumer does: startup_complete, records_consumed
-(count, and for each partition count, minOffset, maxOffset) for what each look at the topic brought,
-before it with --verbose record_data (key, value, topic, partition, offset), shutdown_complete.
+(count, and for each partition count, minOffset, maxOffset) for each read of the topic, before it
+with --verbose record_data (key, value, topic, partition, offset), shutdown_complete.
 
-There is no group: partitions are not shared out, and positions are not kept."""
+There is no group: partitions are not assigned to members, and positions are not stored."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -46,78 +46,78 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser = verbs.add_parser(
         "verifiable-consumer",
         parents=[common],
-        help="follow a topic and tell what is read",
+        help="follow a topic and print what is read",
         epilog=_HELP,
     )
     parser.set_defaults(run=verifiable_consumer, parser=parser)
     parser.add_argument("--topic", required=True, metavar="T")
     parser.add_argument(
-        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is without end"
+        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
     )
-    parser.add_argument("--verbose", action="store_true", help="tell each record")
+    parser.add_argument("--verbose", action="store_true", help="print each record")
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--reset-policy",
         choices=("earliest", "latest"),
         default="earliest",
-        help="where to begin: %(default)s",
+        help="where to start: %(default)s",
     )
     start.add_argument(
         "--start",
         type=_start,
         metavar="P:OFFSET,...",
-        help="where to begin by partition; others from their beginning",
+        help="where to start, by partition; other partitions start at their beginning",
     )
     add_client_options(parser, _CLIENT_OPTIONS, flags=["--enable-autocommit"])
 
 
 def verifiable_consumer(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Read until so many records were read, or a signal comes."""
-    warn_of_client_options(given_client_options(args))
+    """Read until `--max-messages` were read, or a signal comes."""
+    warn_of_client_options(client_options(args))
     paths = directories(args.root)
     if len(paths) > 1:
         raise OptionError(f"--root: give one, not {len(paths)}")
     log = open_log(paths[0], {})
     events = Events(out, system_clock.now_ms)
     positions: dict[int, int] = dict(args.start or {})
-    left = args.max_messages if args.max_messages >= 0 else None
+    remaining = args.max_messages if args.max_messages >= 0 else None
     with Ending() as ending:
         if args.reset_policy == "latest":
-            described = log.describe(args.topic)
-            positions = {one.partition: one.log_end for one in described.partitions}
-        events.tell("startup_complete")
-        while not ending.signal and left != 0:
+            partitions = log.describe(args.topic).partitions
+            positions = {partition.partition: partition.log_end for partition in partitions}
+        events.emit("startup_complete")
+        while not ending.signal and remaining != 0:
             count = 0
-            for batch in _polled(log, args.topic, positions):
-                found = batch if left is None else batch.slice(0, left - count)
-                count += _tell(events, args.topic, found, args.verbose, positions)
-                if ending.signal or count == left:
+            for batch in _poll(log, args.topic, positions):
+                records = batch if remaining is None else batch.slice(0, remaining - count)
+                count += _emit(events, args.topic, records, args.verbose, positions)
+                if ending.signal or count == remaining:
                     break
-            if left is not None:
-                left -= count
+            if remaining is not None:
+                remaining -= count
             if not count:
                 ending.sleep(_POLL_SECONDS)
-        events.tell("shutdown_complete")
+        events.emit("shutdown_complete")
     return 0
 
 
-def _polled(log: Log, topic: str, positions: dict[int, int]) -> Iterator[pa.RecordBatch]:
-    """Give what is behind the positions as of now, which are those of the moment it is asked."""
+def _poll(log: Log, topic: str, positions: dict[int, int]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches after the positions; later changes of the positions have no effect."""
     for batch in log.scan(topic, start=dict(positions) or None, columns=list(COLUMNS)):
         if len(batch):
             yield batch
 
 
-def _tell(
+def _emit(
     events: Events, topic: str, batch: pa.RecordBatch, verbose: bool, positions: dict[int, int]
 ) -> int:
-    """Tell what a batch has, all of one partition, and move the position behind it."""
+    """Print the events of a batch, all of one partition, and move the position after it."""
     partition, count = batch.column("partition")[0].as_py(), len(batch)
     offsets = batch.column("offset")
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     if verbose:
         keys, values = (_texts(batch.column(name)) for name in ("key", "value"))
-        events.tell_all(
+        events.emit_all(
             "record_data",
             (
                 {"key": key, "value": value, "topic": topic, "partition": partition, "offset": at}
@@ -125,7 +125,7 @@ def _tell(
             ),
         )
     span = {"count": count, "minOffset": first, "maxOffset": last}
-    events.tell(
+    events.emit(
         "records_consumed",
         count=count,
         partitions=[{"topic": topic, "partition": partition, **span}],
@@ -135,15 +135,17 @@ def _tell(
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    """Give keys or values as text; what is no UTF-8 shows as U+FFFD, as with Kafka's tool."""
-    return [None if one is None else one.decode("utf-8", "replace") for one in column.to_pylist()]
+    """Return keys or values as text; invalid UTF-8 becomes U+FFFD, as in Kafka's tool."""
+    return [
+        None if data is None else data.decode("utf-8", "replace") for data in column.to_pylist()
+    ]
 
 
 def _start(text: str) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for one in text.split(","):
-        matched = _START.fullmatch(one.strip())
+    offsets: dict[int, int] = {}
+    for item in text.split(","):
+        matched = _START.fullmatch(item.strip())
         if matched is None:
-            raise argparse.ArgumentTypeError(f"{one!r} is not PARTITION:OFFSET")
-        found[int(matched[1])] = int(matched[2])
-    return found
+            raise argparse.ArgumentTypeError(f"{item!r} is not PARTITION:OFFSET")
+        offsets[int(matched[1])] = int(matched[2])
+    return offsets

@@ -1,10 +1,10 @@
-"""`klog verifiable-producer`: increasing numbers to a topic, and which of them are acknowledged.
+"""`klog verifiable-producer`: write increasing numbers and print which are acknowledged.
 
-The rule: the numbers 0, 1, 2, ... of a transactional id are written once each, whoever is killed
-and whichever answer is lost. They are cut into batches at multiples of `--batch-messages`, and a
-batch has the version of its last number: so the log itself says which number is next, and a second
-process under the same id makes the same batches. A batch is tried again under its version until the
-log says that it is there, and only then are its records told as acknowledged.
+The rule: the numbers 0, 1, 2, ... of a transactional id are written once each, even if a process is
+killed or a response is lost. They are split into batches at multiples of `--batch-messages`, and
+the version of a batch is its last number. So the log itself has the next number, and a second
+process with the same id builds the same batches. A batch is retried under its version until the log
+has it; only then are its records printed as acknowledged.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from klog.logformat.partitioner import key_partitions
 from klog.tools.json_events import Events
 from klog.tools.kafka_options import (
     add_client_options,
-    given_client_options,
+    client_options,
     warn_of_client_options,
 )
 from klog.tools.root_arguments import root_with_log
 from klog.tools.stdin_reader import Ending
 
-MOST_TRIES = 10
-_LONGEST_WAIT_SECONDS = 5.0
-_LONGEST_SLEEP_SECONDS = 3600.0
-_AGAIN = (CommitConflictError, CommitStateUnknownError, OSError)
-"""After these a batch may be in the log or not, and the same version settles it."""
+MAX_TRIES = 10
+_MAX_WAIT_SECONDS = 5.0
+_MAX_SLEEP_SECONDS = 3600.0
+_RETRYABLE = (CommitConflictError, CommitStateUnknownError, OSError)
+"""After these a batch may be in the log or not; a retry under the same version settles it."""
 _BATCH_MESSAGES = 100
 _BATCHES_A_SECOND = 10
-"""With a throughput: messages are acknowledged by their commit, and so at that rate."""
+"""With `--throughput`: a commit acknowledges its messages, so commits come at this rate."""
 _CLIENT_OPTIONS = ("--bootstrap-server", "--acks")
 _HELP = """\
 Prints JSON, an object a line, as kafka-verifiable-producer does: startup_complete, a
 producer_send_success (key, value, topic, partition, offset) or producer_send_error for each record,
 shutdown_complete, tool_data.
 
-The numbers go on where those of the transactional id end in the topic. So a producer that was
-killed is started again with the same words, and --max-messages counts those of all its lives."""
+The numbers continue after the last one of the transactional id in the topic. So start a killed
+producer again with the same arguments; --max-messages counts the messages of all its runs."""
 
 Spans: TypeAlias = Mapping[int, tuple[int, int]]
 """First and next offset by partition."""
@@ -59,21 +59,21 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser = verbs.add_parser(
         "verifiable-producer",
         parents=[common],
-        help="write increasing numbers and tell which are acknowledged",
+        help="write increasing numbers and print which are acknowledged",
         epilog=_HELP,
     )
     parser.set_defaults(run=verifiable_producer, parser=parser)
     parser.add_argument("--topic", required=True, metavar="T")
     parser.add_argument(
-        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is without end"
+        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
     )
     parser.add_argument(
         "--throughput",
         type=_throughput,
         default=-1,
         metavar="N",
-        help="messages a second, at most, if >= 0, such as 0.5; 0 sends one commit and waits for a "
-        "signal",
+        help="at most N messages a second, such as 0.5; 0 sends one commit and waits for a signal; "
+        "negative is unlimited",
     )
     parser.add_argument(
         "--value-prefix",
@@ -89,30 +89,29 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         type=_time,
         default=-1,
         metavar="MS",
-        help="the time of the first record; others by the time that has passed since the start",
+        help="the time of the first record; others add the time since the start",
     )
     parser.add_argument(
         "--transactional-id",
         metavar="ID",
-        help="whose numbers these are: by default verifiable-producer, and the prefix if there is "
-        "one",
+        help="the id of the numbers: by default verifiable-producer, with -P if there is a prefix",
     )
     parser.add_argument(
         "--batch-messages",
         type=_positive,
         metavar="N",
-        help=f"in one commit, the same in all lives of a producer: {_BATCH_MESSAGES}, or with "
-        "--throughput those of a tenth of a second, if these are fewer",
+        help=f"messages in a commit, the same in all runs of a producer: {_BATCH_MESSAGES}, or "
+        "with --throughput those of a tenth of a second, if fewer",
     )
     add_client_options(parser, _CLIENT_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Numbers from `first` until before `behind`, as records."""
+    """Numbers from `first` to `end`, exclusive, as records."""
 
     first: int
-    behind: int
+    end: int
     keys: list[str | None]
     values: list[str]
     partitions: list[int]
@@ -120,7 +119,7 @@ class _Batch:
 
     @property
     def version(self) -> int:
-        return self.behind - 1
+        return self.end - 1
 
     def table(self) -> pa.RecordBatch:
         times = pa.repeat(pa.scalar(self.timestamp_ms, pa.timestamp("ms", "UTC")), len(self.values))
@@ -135,21 +134,21 @@ class _Batch:
 
 
 def verifiable_producer(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Write until so many numbers are there, or a signal comes; 1 if a batch cannot be written."""
-    warn_of_client_options(given_client_options(args))
+    """Write until `--max-messages` or a signal; return 1 if a batch cannot be written."""
+    warn_of_client_options(client_options(args))
     root = root_with_log(args.root)
     name = args.transactional_id or "-".join(
         ["verifiable-producer", *([] if args.value_prefix is None else [str(args.value_prefix)])]
     )
     state = root.load(root.log_to_write(args.topic))
-    progress = state.writer_transactions.get(name)
-    begin = 0 if progress is None else progress.batch_id + 1
+    transaction = state.writer_transactions.get(name)
+    begin = 0 if transaction is None else transaction.batch_id + 1
     with Ending() as ending:
         producer = _Producer(args, name, state.partitions, root, ending, out)
-        producer.events.tell("startup_complete")
-        is_whole = producer.run(begin)
+        producer.events.emit("startup_complete")
+        is_complete = producer.run(begin)
         producer.summarise()
-    return int(not is_whole)
+    return int(not is_complete)
 
 
 class _Producer:
@@ -162,7 +161,7 @@ class _Producer:
         ending: Ending,
         out: BinaryIO,
     ) -> None:
-        self._given, self._name, self._partitions = args, name, partitions
+        self._args, self._name, self._partitions = args, name, partitions
         self._root, self._ending = root, ending
         self._log: Log = open_log(root.location, {})
         self._batch_messages = args.batch_messages or _batch_messages(args.throughput)
@@ -171,9 +170,9 @@ class _Producer:
         self.events = Events(out, system_clock.now_ms)
 
     def run(self, begin: int) -> bool:
-        """Write batch after batch from a number on; False if one cannot be written."""
-        most = self._given.max_messages
-        while most < 0 or begin < most:
+        """Write batch after batch from the number `begin`; return False if a write fails."""
+        max_messages = self._args.max_messages
+        while max_messages < 0 or begin < max_messages:
             self._throttle()
             if self._ending.signal:
                 break
@@ -182,30 +181,30 @@ class _Producer:
             try:
                 spans = self._append(batch)
             except (KlogError, OSError) as exc:
-                self._tell_error(batch, exc)
+                self._emit_error(batch, exc)
                 return False
-            self._tell_success(batch, spans)
-            begin = batch.behind
+            self._emit_success(batch, spans)
+            begin = batch.end
         return True
 
     def summarise(self) -> None:
-        """Tell that it is over, and what it came to."""
+        """Print the end and the totals."""
         seconds = max(1, system_clock.now_ms() - self._start_ms) / 1000
-        self.events.tell("shutdown_complete")
-        self.events.tell(
+        self.events.emit("shutdown_complete")
+        self.events.emit(
             "tool_data",
             sent=self._sent,
             acked=self._acked,
-            target_throughput=self._given.throughput,
+            target_throughput=self._args.throughput,
             avg_throughput=self._acked / seconds,
         )
 
     def _batch(self, first: int) -> _Batch:
-        args = self._given
-        behind = (first // self._batch_messages + 1) * self._batch_messages
+        args = self._args
+        end = (first // self._batch_messages + 1) * self._batch_messages
         if args.max_messages >= 0:
-            behind = min(behind, args.max_messages)
-        numbers = range(first, behind)
+            end = min(end, args.max_messages)
+        numbers = range(first, end)
         prefix = "" if args.value_prefix is None else f"{args.value_prefix}."
         keys: list[str | None] = [None] * len(numbers)
         partitions = [number % self._partitions for number in numbers]
@@ -217,35 +216,35 @@ class _Producer:
             None if created_ms < 0 else created_ms + system_clock.now_ms() - self._start_ms
         )
         values = [f"{prefix}{number}" for number in numbers]
-        return _Batch(first, behind, keys, values, partitions, timestamp_ms)
+        return _Batch(first, end, keys, values, partitions, timestamp_ms)
 
     def _append(self, batch: _Batch) -> Spans | None:
-        """Write a batch once; gives where it is, None if the log no longer tells."""
-        for tries in range(MOST_TRIES):
+        """Write a batch once; return its offsets, None if the log no longer has its commit."""
+        for tries in range(MAX_TRIES):
             try:
-                done = self._log.append(
-                    self._given.topic,
+                result = self._log.append(
+                    self._args.topic,
                     batch.table(),
                     transactional_id=self._name,
                     transaction_version=batch.version,
                 )
-            except _AGAIN:
-                if tries + 1 == MOST_TRIES or self._ending.signal:
+            except _RETRYABLE:
+                if tries + 1 == MAX_TRIES or self._ending.signal:
                     raise
-                self._ending.sleep(min(_LONGEST_WAIT_SECONDS, 0.1 * 2**tries))
+                self._ending.sleep(min(_MAX_WAIT_SECONDS, 0.1 * 2**tries))
             else:
-                return done.offsets if done.is_new else self._landed(batch)
+                return result.offsets if result.is_new else self._committed_offsets(batch)
         raise AssertionError("the last try returns or raises")
 
-    def _landed(self, batch: _Batch) -> Spans | None:
-        """Look up where a batch is that was in the log already, by its commit."""
-        for commit in TopicAdmin(self._root).history(self._given.topic):
-            progress = commit.actions.writer_transaction
-            if progress is None or progress.name != self._name:
+    def _committed_offsets(self, batch: _Batch) -> Spans | None:
+        """Return the offsets of a batch that was in the log already, from its commit."""
+        for commit in TopicAdmin(self._root).history(self._args.topic):
+            transaction = commit.actions.writer_transaction
+            if transaction is None or transaction.name != self._name:
                 continue
-            if progress.batch_id > batch.version:
+            if transaction.batch_id > batch.version:
                 continue
-            if progress.batch_id < batch.version:
+            if transaction.batch_id < batch.version:
                 return None
             spans: dict[int, tuple[int, int]] = {}
             for entry in commit.actions.add:
@@ -254,51 +253,51 @@ class _Producer:
             return spans
         return None
 
-    def _tell_success(self, batch: _Batch, spans: Spans | None) -> None:
+    def _emit_success(self, batch: _Batch, spans: Spans | None) -> None:
         self._acked += len(batch.values)
         nexts = {} if spans is None else {partition: span[0] for partition, span in spans.items()}
-        told = []
+        events = []
         for key, value, partition in zip(batch.keys, batch.values, batch.partitions, strict=True):
             offset = nexts.get(partition)
             if offset is not None:
                 nexts[partition] = offset + 1
-            place = {"topic": self._given.topic, "partition": partition, "offset": offset}
-            told.append({"key": key, "value": value, **place})
-        self.events.tell_all("producer_send_success", told)
+            place = {"topic": self._args.topic, "partition": partition, "offset": offset}
+            events.append({"key": key, "value": value, **place})
+        self.events.emit_all("producer_send_success", events)
 
-    def _tell_error(self, batch: _Batch, error: Exception) -> None:
+    def _emit_error(self, batch: _Batch, error: Exception) -> None:
         why = {"exception": type(error).__name__, "message": printable(str(error))}
-        self.events.tell_all(
+        self.events.emit_all(
             "producer_send_error",
             (
-                {"key": key, "value": value, "topic": self._given.topic, **why}
+                {"key": key, "value": value, "topic": self._args.topic, **why}
                 for key, value in zip(batch.keys, batch.values, strict=True)
             ),
         )
 
     def _throttle(self) -> None:
-        """Wait until the next message is due; with a throughput of 0 only the first ones are."""
-        throughput = self._given.throughput
+        """Wait until the next message is due; with a throughput of 0 only the first batch is."""
+        throughput = self._args.throughput
         if throughput < 0 or not self._sent:
             return
         if not throughput:
             while not self._ending.signal:
-                self._ending.sleep(_LONGEST_SLEEP_SECONDS)
+                self._ending.sleep(_MAX_SLEEP_SECONDS)
             return
         due_ms = self._start_ms + math.ceil(1000 * self._sent / throughput)
         while not self._ending.signal and (left_ms := due_ms - system_clock.now_ms()) > 0:
-            self._ending.sleep(min(left_ms / 1000, _LONGEST_SLEEP_SECONDS))
+            self._ending.sleep(min(left_ms / 1000, _MAX_SLEEP_SECONDS))
 
 
 def _batch_messages(throughput: float) -> int:
-    """Give how many messages a commit has, by what may be sent in a second; -1 is no bound."""
+    """Return how many messages a commit has at a throughput; a negative one is unlimited."""
     if throughput < 0:
         return _BATCH_MESSAGES
     return max(1, min(_BATCH_MESSAGES, int(throughput / _BATCHES_A_SECOND)))
 
 
 def _throughput(text: str) -> float:
-    """Read messages a second; a whole number stays one, as it is printed again."""
+    """Parse messages a second; an integer stays one, because it is printed unchanged."""
     try:
         return int(text)
     except ValueError:
@@ -319,7 +318,7 @@ def _positive(text: str) -> int:
 
 
 def _time(text: str) -> int:
-    """Read milliseconds since the epoch, or -1."""
+    """Parse milliseconds since the epoch, or -1."""
     if text != "-1" and not (text.isascii() and text.isdecimal() and len(text) <= 15):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time in milliseconds since 1970")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in milliseconds since 1970")
     return int(text)
