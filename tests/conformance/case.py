@@ -1,4 +1,4 @@
-"""What a row of a table is: a case with its input and answer, or the reason why there is none."""
+"""A row of a table: a case with its input and answer, or the reason why klog has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The answer of a case that Kafka refuses: klog's error, and words that its message holds."""
+    """The answer of a case that Kafka refuses: klog's error, and a part of its message."""
 
     error: type[Exception]
     words: str = ""
@@ -17,14 +17,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`run(*given)` equals `expect`, or raises what a `Refused` says.
+    """`run(*args)` equals `expect`, or raises the error of a `Refused`.
 
     `id` is a line of `ids.txt`; several rows may share one, then `label` tells them apart.
     """
 
     id: str
     run: Callable[..., Any]
-    given: tuple[Any, ...]
+    args: tuple[Any, ...]
     expect: Any
     label: str = ""
 

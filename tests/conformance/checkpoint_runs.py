@@ -22,14 +22,14 @@ from klog.logformat.broker_files.metadata_files import (
 
 def epoch_checkpoint_round_trip(*entries: tuple[int, int]) -> list[tuple[int, int]]:
     """Write (epoch, start offset) pairs and read them."""
-    return epoch_checkpoint(encode_epoch_checkpoint(EpochEntry(*one) for one in entries))
+    return epoch_checkpoint(encode_epoch_checkpoint(EpochEntry(*entry) for entry in entries))
 
 
 def epoch_checkpoint(data: bytes) -> list[tuple[int, int]]:
     """Read a leader epoch checkpoint, and hold that the same bytes are written."""
-    found = decode_epoch_checkpoint(data)
-    assert encode_epoch_checkpoint(found.entries) == data
-    return [(entry.epoch, entry.start_offset) for entry in found.entries]
+    checkpoint = decode_epoch_checkpoint(data)
+    assert encode_epoch_checkpoint(checkpoint.entries) == data
+    return [(entry.epoch, entry.start_offset) for entry in checkpoint.entries]
 
 
 def offset_checkpoint_round_trip(
@@ -41,16 +41,16 @@ def offset_checkpoint_round_trip(
 
 def offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
     """Read an offset checkpoint, and hold that the same bytes are written."""
-    found = decode_offset_checkpoint(data)
-    assert not data or encode_offset_checkpoint(found) == data
-    return found
+    offsets = decode_offset_checkpoint(data)
+    assert not data or encode_offset_checkpoint(offsets) == data
+    return offsets
 
 
 def partition_metadata(data: bytes) -> str:
     """Read a topic id, and hold that the same bytes are written."""
-    found = decode_partition_metadata(data)
-    assert encode_partition_metadata(found) == data
-    return found
+    topic_id = decode_partition_metadata(data)
+    assert encode_partition_metadata(topic_id) == data
+    return topic_id
 
 
 def clean_shutdown(data: bytes) -> int:
@@ -65,9 +65,9 @@ def clean_shutdown_written(epoch: int) -> bytes:
 
 def meta_properties(text: str) -> tuple[int, int | None, str | None, str | None]:
     """Read a `meta.properties`, and hold that it is the same once written."""
-    found = decode_meta_properties(text.encode())
-    assert decode_meta_properties(encode_meta_properties(found, "Sat Nov 21")) == found
-    return found.version, found.node_id, found.cluster_id, found.directory_id
+    properties = decode_meta_properties(text.encode())
+    assert decode_meta_properties(encode_meta_properties(properties, "Sat Nov 21")) == properties
+    return properties.version, properties.node_id, properties.cluster_id, properties.directory_id
 
 
 def meta_properties_written(*fields: object) -> bytes:

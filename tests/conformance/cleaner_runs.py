@@ -1,7 +1,7 @@
 """Run scripts on a log that is cleaned: steps in, what is left after each cleaning out.
 
-A step appends a batch behind the log's end, begins a segment, or cleans all segments that are
-closed. What a cleaning is asked for is given by name; times are ms.
+A step appends a batch at the log's end, begins a segment, or cleans all closed segments. It names
+the answers that a cleaning returns (`ANSWERS`); times are ms.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Step = tuple[Any, ...]
 DAY_MS = 86_400_000
 LONG_MAX = (1 << 63) - 1
 LARGE = LONG_MAX - DAY_MS - 1
-"""A time that a delete horizon of a day fits behind."""
+"""A time that leaves room for a delete horizon a day later."""
 
 
 class _Script:
@@ -74,32 +74,32 @@ class _Script:
         self.put(marker(self.end, producer, ABORT))
 
     def raw(self, make: Callable[[int], bytes]) -> None:
-        """Append what a function makes for an offset."""
+        """Append the bytes that a function makes for an offset."""
         self.put(make(self.end))
 
-    def clean(self, *asked: str, now: int = LARGE, dirty_from: int | None = None) -> Any:
-        """Clean what is closed, from where the last cleaning ended."""
+    def clean(self, *questions: str, now: int = LARGE, dirty_from: int | None = None) -> Any:
+        """Clean the closed segments from where the last cleaning ended."""
         begin = self._clean_to if dirty_from is None else dirty_from
         count = len(self.segments) - 1
-        one = Round(begin, count, now, DAY_MS, expiration_ms=1 << 64)
+        cleaning = Round(begin, count, now, DAY_MS, expiration_ms=1 << 64)
         ends = [next_offset(segment) for segment in self.segments[:count] if segment]
-        self.segments = cleaned(self.segments, one)
+        self.segments = cleaned(self.segments, cleaning)
         self._clean_to = max([begin, *ends])
-        found = [ANSWERS[name](self) for name in asked]
-        return found[0] if len(found) == 1 else found
+        answers = [ANSWERS[name](self) for name in questions]
+        return answers[0] if len(answers) == 1 else answers
 
-    def two_pass(self, *asked: str, now: int = LARGE) -> Any:
-        """Clean, and again when what the first one dated may go."""
+    def two_pass(self, *questions: str, now: int = LARGE) -> Any:
+        """Clean, and clean again after the delete horizons of the first cleaning."""
         self.clean(now=now)
-        return self.clean(*asked, now=now + DAY_MS + 1)
+        return self.clean(*questions, now=now + DAY_MS + 1)
 
     def duplicate(self, producer: int, first: int, last: int) -> Any:
-        """Say where a batch lies already, to a broker that loads the log."""
+        """Return the offsets of a batch that a broker takes for a duplicate, or None."""
         state = ProducerStateManager()
         log = b"".join(self.segments)
         state.replay(log, scan(log))
-        found = state.duplicate_of(ProducerBatch(producer, 0, first, 0, last - first, 0))
-        return None if found is None else (found.first_offset, found.last_offset)
+        same_batch = state.duplicate_of(ProducerBatch(producer, 0, first, 0, last - first, 0))
+        return None if same_batch is None else (same_batch.first_offset, same_batch.last_offset)
 
     def _append(self, producer: int, keys: tuple[int, ...], flags: int, more: Any) -> None:
         sequence = more.pop("sequence", self._sequences.get(producer, 0))
@@ -128,62 +128,64 @@ class _Script:
         ]
 
 
-def _is_control(one: v2.Batches) -> bool:
-    return bool(one.attributes[0] & v2.CONTROL)
+def _is_control(batches: v2.Batches) -> bool:
+    return bool(batches.attributes[0] & v2.CONTROL)
 
 
 def _offsets(script: _Script) -> list[int]:
-    found: list[int] = []
-    for data, one in script.batches():
-        found += decode_records(data, one, ()).offset.tolist() if one.headers["count"][0] else []
-    return found
+    offsets: list[int] = []
+    for data, batches in script.batches():
+        offsets += (
+            decode_records(data, batches, ()).offset.tolist() if batches.headers["count"][0] else []
+        )
+    return offsets
 
 
 def _keys(script: _Script) -> list[int]:
-    found: list[int] = []
-    for data, one in script.batches():
-        if one.headers["count"][0] and not _is_control(one):
-            column = decode_records(data, one, ("key",)).key
+    keys: list[int] = []
+    for data, batches in script.batches():
+        if batches.headers["count"][0] and not _is_control(batches):
+            column = decode_records(data, batches, ("key",)).key
             assert column is not None
-            found += [int(key) for key in column.to_pylist()]
-    return found
+            keys += [int(key) for key in column.to_pylist()]
+    return keys
 
 
 def _sequences(script: _Script) -> dict[int, int]:
     log = b"".join(script.segments)
     state = ProducerStateManager()
     state.replay(log, scan(log))
-    return {one: known.last_sequence for one, known in state.producers.items()}
+    return {producer_id: known.last_sequence for producer_id, known in state.producers.items()}
 
 
 ANSWERS: dict[str, Callable[[_Script], Any]] = {
     "offsets": _offsets,
     "keys": _keys,
-    "lasts": lambda script: [int(one.next_offsets[0]) - 1 for _, one in script.batches()],
+    "lasts": lambda script: [int(batches.next_offsets[0]) - 1 for _, batches in script.batches()],
     "sequences": _sequences,
     "per segment": lambda script: [len(scan(segment)) for segment in script.segments],
     "count": lambda script: len(_offsets(script)),
-    "magics": lambda script: [int(one.headers["magic"][0]) for _, one in script.batches()],
+    "magics": lambda script: [int(batches.headers["magic"][0]) for _, batches in script.batches()],
 }
 
 
 def log(*steps: Step) -> list[Any]:
-    """Give what each cleaning, and each question, answers."""
-    script, found = _Script(), []
+    """Return the answers to each cleaning and each question."""
+    script, answers = _Script(), []
     for step in steps:
         *words, more = step if isinstance(step[-1], dict) else (*step, {})
         answer = getattr(script, words[0])(*words[1:], **more)
         if step[0] == "duplicate" or (answer is not None and answer != []):
-            found.append(answer)
-    return found
+            answers.append(answer)
+    return answers
 
 
 def kept_of(dirty_from: int, *keys: int | None) -> tuple[int, int]:
-    """Give how many records a cleaning reads and how many stay; one batch each."""
+    """Return how many records a cleaning reads and retains; each record is a batch."""
     records = [
         Record(n, 0, None if key is None else b"%d" % key, b"v") for n, key in enumerate(keys)
     ]
-    segment = b"".join(batch([one]) for one in records)
+    segment = b"".join(batch([row]) for row in records)
     (marks,), _ = marked([segment], (), Round(dirty_from))
     return marks.count, marks.retained_count
 
@@ -195,9 +197,10 @@ def filtered(
     needed: tuple[int, ...] = (),
     horizon_ms: int = DAY_MS,
 ) -> list[tuple[Any, ...]]:
-    """Rewrite batches, `x` and `t` a value and a tombstone that stay; gives fields of what is left.
+    """Rewrite batches, retaining the records marked `x` (value) and `t` (tombstone).
 
-    A batch whose last offset is `needed` stays if none of its records does.
+    Return the fields of each batch that remains. A batch whose last offset is in `needed` stays
+    even without records.
     """
     stay, tombstones = (
         np.packbits(np.array([sign in signs for sign in kept], np.bool_)).tobytes()
@@ -212,45 +215,45 @@ def filtered(
         return data_left
 
     left = with_legacy_kernels_too(rewritten)
-    found = scan(left)
+    batches = scan(left)
     return [
-        tuple(_FIELDS[name](left, found.slice(n, n + 1)) for name in fields)
-        for n in range(len(found))
+        tuple(_FIELDS[name](left, batches.slice(n, n + 1)) for name in fields)
+        for n in range(len(batches))
     ]
 
 
 def _header(name: str) -> Callable[[bytes, v2.Batches], int]:
-    return lambda _, one: int(one.headers[name][0])
+    return lambda _, batches: int(batches.headers[name][0])
 
 
-def _times(data: bytes, one: v2.Batches) -> list[int]:
-    column = decode_records(data, one, ("timestamp_ms",)).timestamp_ms
+def _times(data: bytes, batches: v2.Batches) -> list[int]:
+    column = decode_records(data, batches, ("timestamp_ms",)).timestamp_ms
     assert column is not None
     return [int(time) for time in column]
 
 
 _FIELDS: dict[str, Callable[[bytes, v2.Batches], Any]] = {
     **{name: _header(name) for name in v2.HEADER.names or ()},
-    "last": lambda _, one: int(one.next_offsets[0]) - 1,
-    "size": lambda _, one: int(one.ends[0] - one.starts[0]),
-    "offsets": lambda data, one: decode_records(data, one, ()).offset.tolist(),
+    "last": lambda _, batches: int(batches.next_offsets[0]) - 1,
+    "size": lambda _, batches: int(batches.ends[0] - batches.starts[0]),
+    "offsets": lambda data, batches: decode_records(data, batches, ()).offset.tolist(),
     "times": _times,
-    "horizon": lambda _, one: bool(one.attributes[0] & v2.DELETE_HORIZON),
+    "horizon": lambda _, batches: bool(batches.attributes[0] & v2.DELETE_HORIZON),
 }
 
 
-def placed(keys: int, records: int, most_bytes: int) -> tuple[int, bool]:
-    """Put records of so many keys into a map; gives how many it has, and whether each is right."""
+def placed(keys: int, records: int, max_bytes: int) -> tuple[int, bool]:
+    """Put records into a map; return its size, and whether each offset is right."""
     rng = np.random.default_rng(0)
     first, second = rng.integers(1, 1 << 64, (2, keys + 1), np.uint64, endpoint=False)
     numbers = np.append(np.arange(keys), rng.integers(0, keys, records - keys))
-    found = OffsetMap(most_bytes)
-    found.put(first[numbers], second[numbers], np.arange(records))
-    said = dict(zip(numbers.tolist(), range(records), strict=True))
-    inside = found.keys.contains(first)
+    offset_map = OffsetMap(max_bytes)
+    offset_map.put(first[numbers], second[numbers], np.arange(records))
+    last_numbers = dict(zip(numbers.tolist(), range(records), strict=True))
+    inside = offset_map.keys.contains(first)
     known = np.ones(keys + 1, np.bool_) if inside is None else inside
-    expected = [said.get(n, -1) if known[n] else -1 for n in range(keys + 1)]
-    return len(found), found.find(first, second).tolist() == expected
+    expected = [last_numbers.get(n, -1) if known[n] else -1 for n in range(keys + 1)]
+    return len(offset_map), offset_map.find(first, second).tolist() == expected
 
 
 def table(segments: list[tuple[int, int, int]]) -> pa.Table:
@@ -278,23 +281,23 @@ def bounds(
     min_lag_ms: int = 0,
     now_ms: int = 0,
 ) -> tuple[int, int]:
-    """Give the first dirty offset, and that up to which is cleaned."""
+    """Return the first dirty offset and the end of the range to clean."""
     lags = CleaningLimits(0.5, min_lag_ms, LONG_MAX)
-    found = cleanable_range(table(segments), log_start, last_stable, cleaned_to, lags, now_ms)
-    return found.first_dirty_offset, found.end_offset
+    cleanable = cleanable_range(table(segments), log_start, last_stable, cleaned_to, lags, now_ms)
+    return cleanable.first_dirty_offset, cleanable.end_offset
 
 
 def shares(
     segments: list[tuple[int, int, int]], last_stable: int, cleaned_to: int
 ) -> tuple[int, int, float]:
-    """Give clean bytes, dirty bytes and their ratio."""
+    """Return clean bytes, dirty bytes and their ratio."""
     lags = CleaningLimits(0.5, 0, LONG_MAX)
-    found = cleanable_range(table(segments), 0, last_stable, cleaned_to, lags, 0)
-    return found.clean_bytes, found.dirty_bytes, found.dirty_ratio
+    cleanable = cleanable_range(table(segments), 0, last_stable, cleaned_to, lags, 0)
+    return cleanable.clean_bytes, cleanable.dirty_bytes, cleanable.dirty_ratio
 
 
 def stable_end(*steps: Step) -> int:
-    """Give the last stable offset of a log, which is where klog lets it end."""
+    """Return the last stable offset of a log, which is its end for klog."""
     script = _Script()
     for step in steps:
         getattr(script, step[0])(*step[1:])
@@ -305,8 +308,8 @@ def stable_end(*steps: Step) -> int:
 
 
 def groups(segments: list[tuple[int, int, int]], segment_bytes: int) -> list[tuple[int, int]]:
-    """Group segments of (base offset, next offset, size in bytes), none of which stays whole."""
-    given = [
+    """Group segments of (base offset, next offset, size in bytes) that all lose records."""
+    entries = [
         {
             "base_offset": base,
             "next_offset": end,
@@ -321,12 +324,14 @@ def groups(segments: list[tuple[int, int, int]], segment_bytes: int) -> list[tup
     ]
     marks = [RetainedBitmap(2, b"\x80") for _ in segments]
     return [
-        (one.start, one.stop)
-        for one in rewrite_segments.groups_to_rewrite(given, marks, SegmentLimits(segment_bytes, 0))
+        (group.start, group.stop)
+        for group in rewrite_segments.groups_to_rewrite(
+            entries, marks, SegmentLimits(segment_bytes, 0)
+        )
     ]
 
 
 def policies(policy: str) -> tuple[bool, bool]:
-    """Tell whether a topic is compacted, and whether its old segments go."""
+    """Return whether a policy compacts and whether it deletes."""
     config = parse_topic_config({"cleanup.policy": policy})
     return config.has_compact_policy, config.has_delete_policy

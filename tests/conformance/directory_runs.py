@@ -1,4 +1,4 @@
-"""Cases of a log directory's listing: which of the directories in it are partitions."""
+"""Cases of a log directory's listing: which directories are partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def partitions_found(*names: str) -> list[tuple[str, int]]:
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
         for name in names:
             write_log(Path(root), {0: many(1)}, name)
-        return [(found.topic, found.partition) for found in RawRoot([root]).partitions()]
+        return [
+            (partition.topic, partition.partition) for partition in RawRoot([root]).partitions()
+        ]
 
 
 def offsets_found(topic: str, logs: Sequence[tuple[str, int, int]]) -> list[int]:

@@ -1,7 +1,7 @@
-"""What the cases about writing and reading batches are put to: a few questions to klog.
+"""Write and read batches for the cases on encoding and decoding.
 
-Rows are tuples (offset, timestamp, key, value) or (..., headers); a form is keywords of
-`BatchAttributes`.
+Rows are tuples (offset, timestamp, key, value) or (..., headers); `form` holds keyword
+arguments of `BatchAttributes`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,16 @@ Form_ = dict[str, Any]
 def write(
     rows: Sequence[Row], form: Form_, base: int | None = None, delta: int | None = None
 ) -> bytes:
-    """Encode rows as one batch; by loops it is the same one, where it is that of its rows."""
-    given, of_form = to_columns([Record(*row) for row in rows], gaps=True), BatchAttributes(**form)
-    made = encode_batch(given, of_form, base, delta)
+    """Encode rows as one batch; the compiled encoder must write the same bytes."""
+    records, attributes = (
+        to_columns([Record(*row) for row in rows], gaps=True),
+        BatchAttributes(**form),
+    )
+    data = encode_batch(records, attributes, base, delta)
     if base is None and delta is None:
-        limited = replace(of_form, batch_bytes=batch_size_bytes(given, of_form))
-        assert list(encode_batches(given, limited, encode_kernels)) == [made]
-    return made
+        limited = replace(attributes, batch_bytes=batch_size_bytes(records, attributes))
+        assert list(encode_batches(records, limited, encode_kernels)) == [data]
+    return data
 
 
 def written(
@@ -70,23 +73,25 @@ def written_empty(form: Form_, base: int, delta: int, latest: int) -> str:
 
 def written_control(name: str, at: tuple[int, int, int], *fields: Any) -> str:
     """Make a control batch by the name of its function, in hex."""
-    made: bytes = getattr(control_batches, name)(AppendInfo(*at), *fields)
-    return made.hex()
+    data: bytes = getattr(control_batches, name)(AppendInfo(*at), *fields)
+    return data.hex()
 
 
-def told(
+def written_fields(
     rows: Sequence[Row], form: Form_, fields: str, base: int | None = None, delta: int | None = None
 ) -> tuple[Any, ...]:
-    """Encode rows as one batch, check its CRC, and give what is asked of it."""
-    return _tell(write(rows, form, base, delta), fields)
+    """Encode rows as one batch, check its CRC, and return the named fields."""
+    return _batch_fields(write(rows, form, base, delta), fields)
 
 
-def told_empty(form: Form_, base: int, delta: int, latest: int, fields: str) -> tuple[Any, ...]:
-    """Make a batch without records, check its CRC, and give what is asked of it."""
-    return _tell(empty_batch(BatchAttributes(**form), base, delta, latest), fields)
+def written_empty_fields(
+    form: Form_, base: int, delta: int, latest: int, fields: str
+) -> tuple[Any, ...]:
+    """Make a batch without records, check its CRC, and return the named fields."""
+    return _batch_fields(empty_batch(BatchAttributes(**form), base, delta, latest), fields)
 
 
-def _tell(data: bytes, names: str) -> tuple[Any, ...]:
+def _batch_fields(data: bytes, names: str) -> tuple[Any, ...]:
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
     (header,) = batches.headers
@@ -110,35 +115,40 @@ def _tell(data: bytes, names: str) -> tuple[Any, ...]:
 
 
 def counts(rows: Sequence[Row], batch_bytes: int) -> list[int]:
-    """Encode rows with a limit, and give the records of each batch, which are the same by loops."""
-    given, form = (
+    """Return the number of records of each batch that rows are cut into."""
+    records, attributes = (
         to_columns([Record(*row) for row in rows]),
         BatchAttributes(batch_bytes=batch_bytes),
     )
-    found = list(encode_batches(given, form))
-    assert list(encode_batches(given, form, encode_kernels)) == found
-    return [int.from_bytes(one[57:61], "big") for one in found]
+    batches = list(encode_batches(records, attributes))
+    assert list(encode_batches(records, attributes, encode_kernels)) == batches
+    return [int.from_bytes(data[57:61], "big") for data in batches]
 
 
 def round_trip(rows: Sequence[Row], form: Form_) -> list[Row]:
-    """Encode rows and read them back, all in one piece and record by record."""
+    """Encode rows and read them back, all at once and record by record."""
     data = write(rows, form)
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
     whole = to_records(decode_records(data, batches, ALL))
-    single = [one for part in decode_parts(data, batches, ALL, 1, 1) for one in to_records(part)]
+    single = [
+        record for part in decode_parts(data, batches, ALL, 1, 1) for record in to_records(part)
+    ]
     assert whole == single
-    return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in whole]
+    return [
+        (record.offset, record.timestamp, record.key, record.value, record.headers)
+        for record in whole
+    ]
 
 
 def size_difference(rows: Sequence[Row]) -> int:
-    """Give the bytes that the size told before lacks of the bytes written."""
+    """Return the size of the encoded batch minus the size computed before encoding."""
     whole = to_columns([Record(*row) for row in rows])
     return len(encode_batch(whole, BatchAttributes())) - batch_size_bytes(whole, BatchAttributes())
 
 
 def record_sizes(rows: Sequence[Row]) -> list[int]:
-    """Give the bytes that each record takes in one batch."""
+    """Return the size of each record in one batch, in bytes."""
     rows_of = measure_records(to_columns([Record(*row) for row in rows]), 0, len(rows))
     base = int(rows_of.offsets[0])
     sizes: list[int] = lay_out_batch(
@@ -150,20 +160,23 @@ def record_sizes(rows: Sequence[Row]) -> list[int]:
 def restamped(
     rows: Sequence[Row], form: Form_, offset: int | None, epoch: int | None, fields: str
 ) -> tuple[Any, ...]:
-    """Stamp a batch in place; nothing from the CRC on may change."""
+    """Rewrite offset and epoch of a batch in place; nothing from the CRC on may change."""
     before = write(rows, form)
     data = bytearray(before)
     offsets = None if offset is None else np.array([offset], np.int64)
     rewrite_offsets(data, scan_batches(before, 0, len(before)), offsets, epoch)
     assert data[16:] == before[16:]
-    return _tell(bytes(data), fields)
+    return _batch_fields(bytes(data), fields)
 
 
 def recoded(rows: Sequence[Row], form: Form_, codec: int) -> tuple[int, list[Row]]:
     """Read a batch and write its records with another codec: (codec, rows)."""
     plain = decode_with_klog(write(rows, form))
     data = encode_batch(to_columns(plain), BatchAttributes(codec=codec))
-    back = [(one.offset, one.timestamp, one.key, one.value) for one in decode_with_klog(data)]
+    back = [
+        (record.offset, record.timestamp, record.key, record.value)
+        for record in decode_with_klog(data)
+    ]
     return int(scan_batches(data, 0, len(data)).attributes[0]) & v2.CODEC_MASK, back
 
 
@@ -173,8 +186,8 @@ def marker_read(kind: int, coordinator_epoch: int) -> tuple[Any, ...]:
     batches = scan_batches(data, 0, len(data))
     (record,) = decode_with_klog(data)
     assert record.value is not None
-    found = transaction_markers(data, batches)
-    return found, int(batches.attributes[0]), struct.unpack(">hi", record.value)[1]
+    markers = transaction_markers(data, batches)
+    return markers, int(batches.attributes[0]), struct.unpack(">hi", record.value)[1]
 
 
 def control_value(name: str, at: tuple[int, int, int], *fields: Any) -> str:
@@ -184,40 +197,40 @@ def control_value(name: str, at: tuple[int, int, int], *fields: Any) -> str:
 
 
 def read(data: bytes) -> list[int]:
-    """Check and decode batches; give the offsets."""
-    return [one.offset for one in decode_with_klog(data)]
+    """Check and decode batches; return the offsets."""
+    return [record.offset for record in decode_with_klog(data)]
 
 
 def read_unchecked(data: bytes) -> list[int]:
-    """Decode batches whatever their CRC says; give the offsets."""
-    found: list[int] = decode_records(data, scan_batches(data, 0, len(data)), ALL).offset.tolist()
-    return found
+    """Decode batches without checking their CRC; return the offsets."""
+    offsets: list[int] = decode_records(data, scan_batches(data, 0, len(data)), ALL).offset.tolist()
+    return offsets
 
 
 def read_record(
     body: bytes,
     length: int | None = None,
     columns: Collection[str] = ALL,
-    behind: bytes = b"",
+    next_record: bytes = b"",
 ) -> list[int]:
-    """Decode columns of a batch of a record that has this body; `length` may lie.
+    """Decode columns of a batch with one record of this body; `length` may be wrong.
 
-    Behind it may come the bytes of a second record. The batch leaves room for offset deltas up to
-    10, so that no record is refused for its offset.
+    `next_record` are the bytes of a second record. The last offset delta of the batch is 10, so
+    that no record is rejected for its offset.
     """
-    payload = varint(len(body) if length is None else length) + body + behind
-    data = batch(payload=payload, count=2 if behind else 1, last_offset_delta=10)
+    payload = varint(len(body) if length is None else length) + body + next_record
+    data = batch(payload=payload, count=2 if next_record else 1, last_offset_delta=10)
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
-    found: list[int] = decode_records(data, batches, columns).offset.tolist()
-    return found
+    offsets: list[int] = decode_records(data, batches, columns).offset.tolist()
+    return offsets
 
 
-def level(codec: int, asked: int | None) -> int:
-    """Give the level that is used."""
-    return check_level(codec, asked)
+def level(codec: int, config_level: int | None) -> int:
+    """Return the compression level used for a level of a config."""
+    return check_level(codec, config_level)
 
 
-def compressed_and_back(codec: int, asked: int | None, data: bytes) -> bytes:
+def compressed_and_back(codec: int, level: int | None, data: bytes) -> bytes:
     """Compress and decompress."""
-    return decompress(codec, b"".join(compress(codec, [memoryview(data)], asked)))
+    return decompress(codec, b"".join(compress(codec, [memoryview(data)], level)))

@@ -1,8 +1,8 @@
 """Run scripts on a partition that a broker holds: what is read ends at its high watermark.
 
 A script is a list of steps as `log_runs` has them. `watermark` writes what a broker writes into
-`replication-offset-checkpoint`; before the first there is no such file. The questions here are put
-to the connector, which finds the lock of a living process on the directory.
+`replication-offset-checkpoint`; before the first one the file does not exist. The connector
+answers the questions, and finds the directory locked by a running process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.connector.log_dirs import offsets, open_log, read, set_checkpoint
 
 
 def held(*steps: Step) -> list[Any]:
-    """Give the answers to a script's questions."""
+    """Return the answers to a script's questions."""
     files, answers = LogFiles(), []
     with tempfile.TemporaryDirectory(prefix="klog-") as directory, holding(Path(directory)) as root:
         for name, *args in steps:
@@ -46,25 +46,25 @@ def _put(files: LogFiles, partition: Path) -> None:
 
 
 def _bounds(root: Path) -> tuple[int, int, int]:
-    """Give log start, high watermark, and the offset behind the last record."""
+    """Return log start, high watermark and log end."""
     log = open_log(root)
     return log.log_start, log.log_end, log.active_end.next_offset
 
 
 def _stable(root: Path) -> int:
-    """Give the last stable offset."""
+    """Return the last stable offset."""
     name = TopicPartition("t", 0)
     raw = RawRoot([str(root)])
     return raw.last_stable_offset(raw.open([name])[name])
 
 
 def _read(root: Path, start: int, level: str = "read_uncommitted") -> list[int] | str:
-    """Read from an offset to wherever the log ends; the error's name if it lies behind that."""
+    """Read from an offset to the log's end; return the error's name if it is after the end."""
     try:
-        found = read(root, startingOffsets=json.dumps({"t": {"0": start}}), isolationLevel=level)
+        rows = read(root, startingOffsets=json.dumps({"t": {"0": start}}), isolationLevel=level)
     except OffsetOutOfRangeError as exc:
         return type(exc).__name__
-    return offsets(found)
+    return offsets(rows)
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {"bounds": _bounds, "stable": _stable, "read": _read}

@@ -1,4 +1,4 @@
-"""Cases of the three index files: entries go in, through the file's bytes, and are asked."""
+"""Cases of the three index files: write entries, read the file, look entries up."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def offset_entries(base: int, entries: Pairs, numbers: Sequence[int]) -> Pairs:
 
 
 def append_offsets(base: int, entries: Pairs, more: Pairs, index_bytes: int) -> Pairs:
-    """Append to an index that was opened with so many bytes."""
+    """Append to an index that was opened with a size of `index_bytes`."""
     index = index_updates.append_offsets(offset_index(base, entries), more, index_bytes)
     return [index.entry(number) for number in range(len(index))]
 
 
 def upper_bounds(base: int, entries: Pairs, fetches: Pairs) -> list[int | None]:
-    """Give the offset of the bound of each (position, size) of a fetch."""
+    """Return the offset of the bound of each (position, size) of a fetch."""
     index = offset_index(base, entries)
     bounds = [index_updates.fetch_upper_bound(index, position, size) for position, size in fetches]
     return [bound if bound is None else bound.offset for bound in bounds]
@@ -71,7 +71,7 @@ def reopen_offsets(base: int, entries: Pairs) -> tuple[int, int]:
 
 
 def truncate_offsets(base: int, entries: Pairs, offsets: Sequence[int]) -> Pairs:
-    """Truncate one time after the other; give (last offset, entries) after each."""
+    """Truncate one time after the other; return (last offset, entries) after each."""
     index = offset_index(base, entries)
     seen = []
     for offset in offsets:
@@ -85,7 +85,7 @@ def check_offsets(base: int, data: bytes) -> None:
 
 
 def write_offsets(base: int, entries: Pairs, index_bytes: int) -> tuple[str, int, int]:
-    """Give the bytes, and how many bytes and entries the preallocated file has."""
+    """Return the bytes, and how many bytes and entries the preallocated file has."""
     room = max_entries(index_bytes, OFFSET_ENTRY.itemsize)
     written = encode_offset_index(
         index_updates.append_offsets(empty_offset_index(base), entries, index_bytes)
@@ -95,10 +95,10 @@ def write_offsets(base: int, entries: Pairs, index_bytes: int) -> tuple[str, int
 
 def time_index(base: int, entries: Pairs, index_bytes: int = 360, reserved: int = 1) -> TimeIndex:
     """Append to a new index, write it, open it again."""
-    made = index_updates.append_times(
+    index = index_updates.append_times(
         empty_time_index(base), entries, index_bytes, reserved=reserved
     )
-    return decode_time_index(encode_time_index(made), base)
+    return decode_time_index(encode_time_index(index), base)
 
 
 def time_lookups(base: int, entries: Pairs, timestamps: Sequence[int]) -> Pairs:
@@ -118,7 +118,7 @@ def truncate_times(base: int, entries: Pairs, offset: int) -> int:
 def append_times(
     base: int, entries: Pairs, more: Pairs, index_bytes: int, reserved: int
 ) -> tuple[int, int]:
-    """Append to a full index; give the last entry."""
+    """Append to a full index; return the last entry."""
     index = time_index(base, entries, index_bytes)
     return index_updates.append_times(index, more, index_bytes, reserved=reserved).last_entry
 
@@ -136,7 +136,7 @@ def last_time(base: int, entries: Pairs) -> tuple[int, int]:
 
 
 def resized(before_bytes: int, after_bytes: int) -> bool:
-    """Tell whether another `segment.index.bytes` is another number of entries."""
+    """Return whether another `segment.index.bytes` is another number of entries."""
     entry = TIME_ENTRY.itemsize
     return max_entries(before_bytes, entry) != max_entries(after_bytes, entry)
 
@@ -150,7 +150,7 @@ def write_times(base: int, entries: Pairs) -> str:
 
 
 def transactions(rows: Transactions, more: Transactions = ()) -> Transactions:
-    """Append to a new index, write it, open it again, append more; give all."""
+    """Append to a new index, write it, open it again, append more; return all."""
     first = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(*row) for row in rows])
     index = decode_aborted(encode_aborted(first))
     return aborted_entries(index.with_entries([AbortedTransaction(*row) for row in more]))

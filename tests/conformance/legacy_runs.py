@@ -1,4 +1,4 @@
-"""What the cases of message formats v0 and v1 run: bytes in, what klog's reader says out."""
+"""Read and write bytes for the cases of message formats v0 and v1."""
 
 from __future__ import annotations
 
@@ -34,38 +34,39 @@ def read(data: bytes) -> list[Row]:
 
 
 def offsets(data: bytes) -> list[int]:
-    """Give the offsets of the records."""
+    """Return the offsets of the records."""
     return [row[0] for row in read(data)]
 
 
 def times(data: bytes) -> list[tuple[int, int]]:
-    """Give the (timestamp, type) of the records."""
+    """Return the (timestamp, type) of the records."""
     return [(row[1], row[2]) for row in read(data)]
 
 
 def headers(data: bytes, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Give fields of every batch's header; `last_offset` and `codec` follow from others."""
+    """Return fields of every batch's header; `last_offset` and `codec` follow from others."""
     batches = scan_batches(data, 0, len(data))
     check_crcs(data, batches)
-    made = {
+    derived = {
         "last_offset": (batches.next_offsets - 1).tolist(),
         "codec": (batches.attributes & v2.CODEC_MASK).tolist(),
     }
     columns = [
-        made[name] if name in made else batches.headers[name].astype(int).tolist() for name in names
+        derived[name] if name in derived else batches.headers[name].astype(int).tolist()
+        for name in names
     ]
     return list(zip(*columns, strict=True))
 
 
 def first_checksum(magic: int, codec: int, records: Sequence[Record]) -> int:
-    """Give the CRC of the first batch, once klog finds that it holds."""
+    """Return the CRC of the first batch after klog has verified it."""
     data = written(magic, codec, records)
     ((checksum,), *_) = headers(data, ("crc",))
     return int(checksum)
 
 
 def written(magic: int, codec: int, records: Sequence[Record], **fields: Any) -> bytes:
-    """Write records in a format: v0 and v1 plain, a record each, where there is no codec."""
+    """Write records in a format: v0 and v1 without a codec as one message a record."""
     if magic == 2:
         return batch_bytes.batch(records, attributes=codec, **fields)
     if codec:
@@ -79,8 +80,8 @@ def iterated(magic: int, codec: int, records: Sequence[Record], **fields: Any) -
 
 
 def accepted_changes(data: bytes, first: int, byte: int) -> list[int]:
-    """List the positions from `first` on where a changed byte is not noticed."""
-    found = []
+    """List the positions from `first` at which a changed byte goes unnoticed."""
+    accepted = []
     for at in range(first, len(data)):
         changed = data[:at] + bytes([byte]) + data[at + 1 :]
         try:
@@ -88,17 +89,17 @@ def accepted_changes(data: bytes, first: int, byte: int) -> list[int]:
         except CorruptRecordError:
             continue
         if changed != data and len(scan_batches(changed, 0, len(changed))):
-            found.append(at)
-    return found
+            accepted.append(at)
+    return accepted
 
 
 def moved(data: bytes, last_offset: int) -> list[int]:
-    """Give a wrapper another last offset, which its CRC does not cover, and read it."""
+    """Set another last offset of a wrapper, which its CRC does not cover, and read it."""
     return offsets(last_offset.to_bytes(8, "big") + data[8:])
 
 
 def controls(data: bytes) -> list[tuple[int, int | None]]:
-    """Give (base offset, control type) of each control batch."""
+    """Return (base offset, control type) of each control batch."""
     batches = scan_batches(data, 0, len(data))
     check_crcs(data, batches)
     control = batches.where(transaction_outcomes.is_control(batches))

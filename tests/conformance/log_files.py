@@ -1,4 +1,4 @@
-"""A partition's files, made and changed by the steps of a script (`log_runs` says which)."""
+"""A partition's files, made and changed by the steps of a script (see `log_runs`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Writer:
         self.sequences: dict[int, int] = {}
 
     def write(self, *steps: Step) -> list[bytes]:
-        return [made for step in steps for made in self._one(*step)]
+        return [data for step in steps for data in self._one(*step)]
 
     def _one(self, kind: str, *words: Any) -> list[bytes]:
         *args, more = words if words and isinstance(words[-1], dict) else (*words, {})
@@ -59,12 +59,12 @@ class Writer:
         kept = more.get("kept", range(count))
         value = b"v" * more.get("value", 1)
         records = [Record(base + i, times[i], b"k%d" % (base + i), value) for i in kept]
-        made: dict[str, Any] = {
+        header: dict[str, Any] = {
             "base_offset": base,
             "last_offset_delta": count - 1,
             "leader_epoch": self.leader_epoch,
         }
-        return batch(records, **made, **fields, **more.get("fields", {}))
+        return batch(records, **header, **fields, **more.get("fields", {}))
 
     def _marker(self, kind: str, pid: int, more: dict[str, Any]) -> bytes:
         offset = self.offset
@@ -81,7 +81,7 @@ class Writer:
 
 
 class LogFiles:
-    """A partition's files, and what loading them gave last."""
+    """A partition's files and the partition last loaded from them."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -101,7 +101,7 @@ class LogFiles:
         self.files[name] = self.files.get(name, b"") + data
 
     def spoil(self, base: int, number: int) -> None:
-        """Fill a segment's log with garbage from inside a batch on."""
+        """Overwrite a segment's log from inside a batch on."""
         name = segment_file_name(base, "log")
         log = self.files[name]
         inside = int(scan_batches(log, 0, len(log)).starts[number]) + 30
@@ -122,7 +122,7 @@ class LogFiles:
         self.writer.offset = offset
 
     def start_at(self, offset: int) -> None:
-        """Empty the partition; it begins anew at an offset."""
+        """Empty the partition and let it begin at an offset."""
         self._now(empty_partition(offset))
         self.writer.offset = offset
 
@@ -139,7 +139,7 @@ class LogFiles:
 
 
 def encoded(partition: Partition) -> dict[str, bytes]:
-    """Give the files of a partition."""
+    """Return the files of a partition."""
     files = {
         segment_file_name(base, suffix): data
         for base, segment in partition.segments.items()

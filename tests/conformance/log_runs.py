@@ -1,9 +1,9 @@
 """Run scripts on a partition's directory: write batches, load it as a broker does, ask.
 
 A script is a list of steps. `write` puts a segment there, its batches made of steps of their own;
-`load`, `truncate` and those that change a file act on the directory; all others are questions, and
-their answers are what comes back. One record a batch, or as many as a step says; record n of the
-log has timestamp 1000 + n unless stated.
+`load`, `truncate` and steps that change a file act on the directory; all others are questions,
+and a script returns their answers. A batch has one record unless a step has a count; record n of
+the log has timestamp 1000 + n unless stated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ABORTED, OFFSET_ENTRY, TIME_ENTRY = (
 
 
 def script(*steps: Step) -> list[Any]:
-    """Give the answers to a script's questions."""
+    """Return the answers to a script's questions."""
     directory = LogFiles()
     answers = []
     for name, *args in steps:
@@ -67,12 +67,12 @@ def _producers(partition: Partition) -> dict[int, tuple[int, int, int]]:
 
 
 def _unstable(partition: Partition) -> int | None:
-    """Give the first unstable offset as loaded, all that is complete being below the watermark."""
+    """Return the first unstable offset, with the high watermark at the log's end."""
     return partition.producers.first_unstable_offset(partition.log_start)
 
 
 def _running(partition: Partition, high_watermark: int) -> ProducerStateManager:
-    """Follow the log as a running broker did, up to a high watermark below its end."""
+    """Replay the log as a running broker does, with a high watermark below its end."""
     state = ProducerStateManager(partition.log_start)
     for log in partition.logs.values():
         state.replay(log, scan_batches(log, 0, len(log)))
@@ -81,13 +81,13 @@ def _running(partition: Partition, high_watermark: int) -> ProducerStateManager:
 
 
 def _kept(partition: Partition) -> list[int]:
-    """List the offsets of the batches kept."""
-    found = []
+    """List the offsets of the retained batches."""
+    retained = []
     for log in partition.logs.values():
         batches = scan_batches(log, 0, len(log))
         spans = zip(batches.base_offsets.tolist(), batches.next_offsets.tolist(), strict=True)
-        found += [offset for begin, end in spans for offset in range(begin, end)]
-    return found
+        retained += [offset for begin, end in spans for offset in range(begin, end)]
+    return retained
 
 
 def _read(
@@ -119,11 +119,11 @@ def _segments_read(partition: Partition, start: int, end: int) -> list[int] | st
 
 
 def _at_time(partition: Partition, timestamp_ms: int) -> tuple[int, int] | None:
-    """Give the offset at a time and the leader epoch it was written in."""
+    """Return the offset at a time and the leader epoch it was written in."""
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
         _put(partition, Path(root))
-        found = offset_for_time(open_log(Path(root)), timestamp_ms, ENDLESS)
-    return None if found is None else (found, epoch_for(partition.epochs, found))
+        offset = offset_for_time(open_log(Path(root)), timestamp_ms, ENDLESS)
+    return None if offset is None else (offset, epoch_for(partition.epochs, offset))
 
 
 def _put(partition: Partition, root: Path) -> None:
@@ -134,7 +134,7 @@ def _put(partition: Partition, root: Path) -> None:
 
 
 def _position(partition: Partition, base: int, offset: int) -> int:
-    """Give the position from which klog reads on towards an offset."""
+    """Return the position at which klog begins to read for an offset."""
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
         _put(partition, Path(root))
         reader = open_segment(Path(root) / "t-0", base)
@@ -158,7 +158,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "times": lambda p: [(ts, b + o) for b, ts, o in _segments(p, "timeindex", TIME_ENTRY)],
     "producers": _producers,
     "coordinators": lambda p: {
-        pid: one.coordinator_epoch for pid, one in p.producers.producers.items()
+        pid: entry.coordinator_epoch for pid, entry in p.producers.producers.items()
     },
     "map end": lambda p: p.producers.end_offset,
     "unstable": _unstable,
@@ -174,9 +174,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 def parts(base_offset: int, *steps: Step) -> list[tuple[int, list[int]]]:
     """Split a segment whose offsets overflow: base offset and first offsets of each part."""
-    made = Writer().write(*steps)
-    log = b"".join(made)
-    starts = [0, *accumulate(map(len, made))][:-1]
+    batches = Writer().write(*steps)
+    log = b"".join(batches)
+    starts = [0, *accumulate(map(len, batches))][:-1]
     bases = scan_batches(log, 0, len(log)).base_offsets.tolist()
     return [
         (
@@ -188,6 +188,6 @@ def parts(base_offset: int, *steps: Step) -> list[tuple[int, list[int]]]:
 
 
 def scanned(*steps: Step) -> list[int]:
-    """Find batches: their base offsets. Raises `CorruptRecordError` where offsets do not rise."""
+    """Return the base offsets of batches; CorruptRecordError if offsets do not increase."""
     log = b"".join(Writer().write(*steps))
     return list(scan_batches(log, 0, len(log)).base_offsets.tolist())

@@ -22,18 +22,18 @@ from klog.logformat.partitioner import (
 
 
 def hashes(keys: Sequence[bytes]) -> list[int]:
-    found: list[int] = murmur2(pa.array(keys, pa.binary())).to_pylist()
-    return found
+    result: list[int] = murmur2(pa.array(keys, pa.binary())).to_pylist()
+    return result
 
 
 def positives(hashed: Sequence[int]) -> list[int]:
-    found: list[int] = to_positive(np.array(hashed, np.int32)).tolist()
-    return found
+    result: list[int] = to_positive(np.array(hashed, np.int32)).tolist()
+    return result
 
 
 def partitions(keys: Sequence[bytes], count: int) -> list[int]:
-    found: list[int] = key_partitions(pa.array(keys, pa.binary()), count).to_pylist()
-    return found
+    result: list[int] = key_partitions(pa.array(keys, pa.binary()), count).to_pylist()
+    return result
 
 
 def coordinator(name: str, count: int) -> tuple[int, int]:
@@ -41,18 +41,18 @@ def coordinator(name: str, count: int) -> tuple[int, int]:
 
 
 def runs_of(sizes: Sequence[int], batch_bytes: int) -> list[int]:
-    found: list[int] = sticky_runs(np.array(sizes, np.int64), batch_bytes).tolist()
-    return found
+    result: list[int] = sticky_runs(np.array(sizes, np.int64), batch_bytes).tolist()
+    return result
 
 
 def holds_crc(checked: bytes, crc: int) -> bool:
-    """Tell whether klog finds this CRC-32C right for what a batch holds behind it."""
+    """Return whether klog accepts this CRC-32C for the bytes that follow it in a batch."""
     return has_valid_crc32c(bytes(v2.MAGIC_AT + 1) + struct.pack(">I", crc) + checked)
 
 
-def checks_inside(before: bytes, batch: bytes, behind: bytes) -> int:
-    """Check the CRC of a batch that lies inside a buffer; give where it ends."""
-    data = before + batch + behind
+def checks_inside(before: bytes, batch: bytes, after: bytes) -> int:
+    """Check the CRC of a batch that lies inside a buffer; return where it ends."""
+    data = before + batch + after
     batches = scan_batches(data, len(before), len(before) + len(batch))
     check_batch_crcs(data, batches)
     return int(batches.ends[-1])

@@ -1,4 +1,4 @@
-"""What the tables of control records, internal topics and read_committed are run by."""
+"""Run the tables of control records, internal topics and read_committed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from klog.logformat.protocol.message_schema import Fields, Schema
 from klog.logformat.protocol.primitive_types import Reader, unsigned_varint
 
 
-def read_varint(data: bytes, most_bytes: int) -> tuple[int, int]:
+def read_varint(data: bytes, max_bytes: int) -> tuple[int, int]:
     """Decode a zig-zag number: (value, bytes taken)."""
     padded = np.frombuffer(data + bytes(PADDING), np.uint8)
-    values, behind = read_varints(padded, np.zeros(1, np.int64), most_bytes)
-    return int(values[0]), int(behind[0])
+    values, ends = read_varints(padded, np.zeros(1, np.int64), max_bytes)
+    return int(values[0]), int(ends[0])
 
 
 def unsigned_both_ways(data: bytes) -> tuple[int, bytes]:
@@ -40,7 +40,7 @@ def header_crc(data: bytes) -> int:
 
 
 def control_name(key: bytes) -> str:
-    """Name the type that a control record's key says."""
+    """Return the name of the type in a control record's key."""
     return control_records.control_type_name(control_records.decode_control_type(key))
 
 
@@ -56,7 +56,7 @@ def marker_again(kind: int, coordinator_epoch: int) -> tuple[int, int]:
 
 
 def both_ways(table: Schema, data: bytes) -> tuple[Fields | None, bytes]:
-    """Decode what begins with its version, and write it again in that version."""
+    """Decode a versioned value and encode it again in the same version."""
     fields = topics.decode_versioned(table, data)
     version = topics.decode_version(data)
     return fields, topics.encode_versioned(table, version, fields or {})
@@ -75,19 +75,19 @@ def transaction_record(key: bytes, value: bytes | None) -> tuple[str, Fields | N
 
 
 def scanned(log: bytes) -> list[int]:
-    """Give the base offset of each whole batch."""
+    """Return the base offset of each complete batch."""
     offsets: list[int] = scan_batches(log, 0, len(log)).base_offsets.tolist()
     return offsets
 
 
 def read_uncommitted(log: bytes) -> tuple[list[int], int]:
-    """Give the offsets of all records, and where a consumer stands behind them."""
+    """Return the offsets of all records, and a consumer's position after them."""
     batches = scan_batches(log, 0, len(log))
     return _offsets(log, batches, ~tx.is_control(batches))
 
 
 def read_committed(log: bytes) -> tuple[list[int], int]:
-    """Give the offsets of committed records by the markers in the log, and where a consumer is."""
+    """Return the offsets of committed records by the log's markers, and a consumer's position."""
     batches = scan_batches(log, 0, len(log))
     hidden = tx.is_control(batches) | tx.is_aborted(
         batches, tx.transaction_markers(log, batches), {}
@@ -96,12 +96,12 @@ def read_committed(log: bytes) -> tuple[list[int], int]:
 
 
 def read_committed_by_index(log: bytes, entries: Any) -> tuple[list[int], int]:
-    """Do the same by aborted transactions (producer id, first offset, marker's offset)."""
+    """Read by aborted transactions (producer id, first offset, marker's offset)."""
     batches = scan_batches(log, 0, len(log))
     hidden = tx.is_control(batches) | tx.is_aborted_by_index(batches, entries)
     return _offsets(log, batches, ~hidden)
 
 
-def _offsets(log: bytes, batches: v2.Batches, wanted: Mask) -> tuple[list[int], int]:
-    records = decode_records(log, batches.where(wanted), ())
+def _offsets(log: bytes, batches: v2.Batches, mask: Mask) -> tuple[list[int], int]:
+    records = decode_records(log, batches.where(mask), ())
     return records.offset.tolist(), int(batches.next_offsets[-1])

@@ -1,4 +1,4 @@
-"""What the cases of Kafka's readers run: a file as it is read in pieces, and a log on disk."""
+"""Read files in chunks and logs on disk for the cases of Kafka's readers."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ def batches_of(
 ) -> list[tuple[int, int]]:
     """Read a file between two positions: (last offset, max timestamp) of each batch."""
     file = Bytes(data, len(data))
-    found = []
+    result = []
     for chunk in read_chunks(
         file, begin, len(data) if end is None else end, chunk_bytes=chunk_bytes
     ):
         check_crcs(chunk.data, chunk.batches)
         lasts = (chunk.batches.next_offsets - 1).tolist()
         times = chunk.batches.headers["max_timestamp"].tolist()
-        found += list(zip(lasts, times, strict=True))
-    return found
+        result += list(zip(lasts, times, strict=True))
+    return result
 
 
 def lasts(data: bytes, begin: int = 0, end: int | None = None) -> list[int]:
-    """Give the last offsets of the batches between two positions."""
+    """Return the last offsets of the batches between two positions."""
     return [last for last, _ in batches_of(data, begin, end)]
 
 
 def lasts_before_damage(data: bytes) -> tuple[list[int], bool]:
-    """Give the last offsets up to where the reader stops, and whether by an error."""
-    found: list[int] = []
+    """Return the last offsets before the reader stops, and whether an error stopped it."""
+    offsets: list[int] = []
     try:
         for chunk in read_chunks(Bytes(data, len(data)), 0, len(data)):
-            found += (chunk.batches.next_offsets - 1).tolist()
+            offsets += (chunk.batches.next_offsets - 1).tolist()
     except CorruptRecordError:
-        return found, True
-    return found, False
+        return offsets, True
+    return offsets, False
 
 
 def first_of(data: bytes, size_bytes: int) -> int:
-    """Give the last offset of the first batch of a file of this size."""
+    """Return the last offset of the first batch of a file of this size."""
     chunk = next(read_chunks(Bytes(data, size_bytes), 0, size_bytes))
     return int(chunk.batches.next_offsets[0]) - 1
 
 
 def end_on_disk(data: bytes) -> tuple[int, int]:
-    """Find where a log ends that was not shut down cleanly: (next offset, position)."""
+    """Find the end of a log after an unclean shutdown: (next offset, position)."""
     with TemporaryDirectory() as root:
         reader = open_segment(write_log(Path(root), {0: [data]}, clean=False))
         try:

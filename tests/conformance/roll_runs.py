@@ -1,4 +1,4 @@
-"""Cases of where a log rolls: appends in, the segments that they go to out."""
+"""Cases of log rolling: which segment each append goes to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conformance.segment_runs import Batch, encode_all
 
 
 def rolls_when_empty(base: int, appended: Sequence[tuple[int, int, int]]) -> list[bool]:
-    """Tell for (last offset, timestamp, now) whether an empty segment rolls before it."""
+    """Return for (last offset, timestamp, now) whether an empty segment rolls before it."""
     segment = OpenSegment(base, base)
     limits = RollLimits(segment_bytes=1000, segment_ms=10_000)
     return [segment.should_roll(100, last, ts, limits, now) for last, ts, now in appended]
@@ -41,7 +41,7 @@ def one_record_appends(offsets: Sequence[int]) -> Appends:
 def rolled(
     segment: tuple[int, int, int], offsets: Sequence[int], index_bytes: int = 1 << 20
 ) -> list[tuple[int, int]]:
-    """Roll a segment (base, end offset, size) over appends; give (append, base offset) of each."""
+    """Roll a segment (base, end offset, size); return (append, base offset) of each."""
     base, end, size = segment
     limits = RollLimits(segment_bytes=150, segment_index_bytes=index_bytes)
     plan = plan_rolls(one_record_appends(offsets), OpenSegment(base, end, size_bytes=size), limits)
@@ -49,7 +49,7 @@ def rolled(
 
 
 def segments_of_offsets(offsets: Sequence[int]) -> list[int]:
-    """Give the number of the first append of each segment, rolled for offsets alone."""
+    """Return the number of the first append of each segment, rolled for offsets alone."""
     plan = plan_rolls(one_record_appends(offsets), OpenSegment(0, 0), RollLimits())
     return plan.starts.tolist()  # type: ignore[no-any-return]
 
@@ -57,36 +57,36 @@ def segments_of_offsets(offsets: Sequence[int]) -> list[int]:
 def rolled_by_time(
     appended: Sequence[tuple[int, int]], segment_ms: int, jitter_ms: int = 0
 ) -> list[int]:
-    """Append a record for each (timestamp, clock) to an empty log; give its segments' bases."""
+    """Append a record for each (timestamp, clock) to an empty log; return its segments' bases."""
     rows: Longs = np.array(appended, np.int64)
     at = np.arange(len(rows))
-    made = Appends(np.full(len(rows), 100), at, at, rows[:, 0], at)
+    appends = Appends(np.full(len(rows), 100), at, at, rows[:, 0], at)
     limits = RollLimits(
         segment_ms=max_segment_ms(segment_ms, 0, compacts=False, jitter_ms=jitter_ms)
     )
-    return _bases(plan_rolls(made, OpenSegment(0, 0), limits, rows[:, 1]))
+    return _bases(plan_rolls(appends, OpenSegment(0, 0), limits, rows[:, 1]))
 
 
 def rolled_by_size(sizes: Sequence[int], segment_bytes: int) -> list[int]:
     at = np.arange(len(sizes))
-    made = Appends(np.array(sizes), at, at, np.full(len(sizes), -1), at)
-    return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits(segment_bytes=segment_bytes)))
+    appends = Appends(np.array(sizes), at, at, np.full(len(sizes), -1), at)
+    return _bases(plan_rolls(appends, OpenSegment(0, 0), RollLimits(segment_bytes=segment_bytes)))
 
 
 def rolled_by_offsets(data: bytes) -> list[int]:
-    """Take each batch for an append of a follower, whose offsets are as they stand."""
-    made = batches_as_appends(scan_batches(data, 0, len(data)))
-    return _bases(plan_rolls(made, OpenSegment(0, 0), RollLimits()))
+    """Roll with each batch as an append of a follower, which keeps its offsets."""
+    appends = batches_as_appends(scan_batches(data, 0, len(data)))
+    return _bases(plan_rolls(appends, OpenSegment(0, 0), RollLimits()))
 
 
 def first_offsets(batches: Sequence[Batch], segment_batches: int) -> list[tuple[int, int]]:
-    """Append batches of one size, some to a segment: (first offset, segment's base) of each."""
+    """Append batches of one size: (first offset, base offset of its segment) of each."""
     data = encode_all(batches)
-    made = batches_as_appends(scan_batches(data, 0, len(data)))
+    appends = batches_as_appends(scan_batches(data, 0, len(data)))
     limits = RollLimits(segment_bytes=segment_batches * len(data) // len(batches))
-    plan = plan_rolls(made, OpenSegment(0, 0), limits)
-    number = np.searchsorted(plan.starts, np.arange(len(made)), "right") - 1
-    rows = zip(made.first_offsets.tolist(), plan.base_offsets[number].tolist(), strict=True)
+    plan = plan_rolls(appends, OpenSegment(0, 0), limits)
+    number = np.searchsorted(plan.starts, np.arange(len(appends)), "right") - 1
+    rows = zip(appends.first_offsets.tolist(), plan.base_offsets[number].tolist(), strict=True)
     return list(rows)
 
 

@@ -1,6 +1,6 @@
 """Cases of segments: written to a directory and read by klog, or planned as appends.
 
-A segment is given as its batches, each a list of (offset, timestamp) of its records.
+A segment is a list of batches, each a list of (offset, timestamp) of its records.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def scanned(batches: Sequence[Batch]) -> v2.Batches:
 
 @contextmanager
 def written(segments: Segments, tail: bytes = b"") -> Iterator[Path]:
-    """Write a partition t-0 whose active segment has some bytes behind its batches."""
+    """Write a partition t-0 whose active segment ends in the bytes of `tail`."""
     last = max(segments)
     with tempfile.TemporaryDirectory() as root:
         write_log(
@@ -85,20 +85,20 @@ def between(start: int, end: int) -> dict[str, str]:
 
 
 def read_offsets(segments: Segments, start: int, end: int, tail: bytes = b"") -> list[int]:
-    """Read a range; give the offsets of what comes."""
+    """Read a range; return the offsets."""
     with written(segments, tail) as root:
         return [row["offset"] for row in read(root, **between(start, end))]
 
 
 def segments_read(segments: Segments, start: int, end: int) -> list[int]:
-    """Give the base offsets of the segments that a range is read from."""
+    """Return the base offsets of the segments that a range is read from."""
     with written(segments) as root:
         tasks = plan_tasks([str(root)], **between(start, end))
         return sorted({slice_.base_offset for task in tasks for slice_ in expand_task(task)})
 
 
 def log_bounds(segments: Segments) -> tuple[int, int]:
-    """Give log start and log end."""
+    """Return log start and log end."""
     with written(segments) as root:
         log = open_log(root)
         return log.log_start, log.active_end.next_offset
@@ -124,17 +124,17 @@ def offsets_for_times(
 def batches_reaching(
     base: int, batches: Sequence[Batch], offsets: Sequence[int]
 ) -> list[int | None]:
-    """Give the number of the batch at which a read of each offset begins; None behind all."""
+    """Return the number of the batch at which a read of each offset begins; None after the end."""
     starts = scanned(batches).starts.tolist()
-    found = searched(base, encode_all(batches), offsets)
-    return [None if one is None else starts.index(one[1]) for one in found]
+    results = searched(base, encode_all(batches), offsets)
+    return [None if result is None else starts.index(result[1]) for result in results]
 
 
 def searched(base: int, data: bytes, offsets: Sequence[int]) -> list[tuple[int, int, int] | None]:
-    """Look offsets up in a segment with a whole index, by the reader; None where nothing reaches.
+    """Look offsets up with the reader, in a segment with a complete index; None if after the end.
 
-    Gives the position that the reader begins at, and from the batches that it reads on from there
-    the first that reaches the offset: its position and last offset.
+    Return the position at which the reader begins, then position and last offset of the first
+    batch that reaches the offset.
     """
     index, _ = index_batches(scan_batches(data, 0, len(data)), base, 0)
     with tempfile.TemporaryDirectory(prefix="klog-") as root:
@@ -162,21 +162,21 @@ def relative(base: int, offset: int) -> int:
 
 
 def index_hex(base: int, batches: Sequence[Batch], interval: int) -> tuple[str, str]:
-    """Give the `.index` and `.timeindex` of a segment."""
+    """Return the `.index` and `.timeindex` of a segment."""
     offset_index, time_index = index_batches(scanned(batches), base, interval)
     return encode_offset_index(offset_index).hex(), encode_time_index(time_index).hex()
 
 
 def index_sizes(base: int, batches: Sequence[Batch], interval: int) -> tuple[int, ...]:
-    """Give the size of each batch, then the offsets and positions of the offset index."""
-    found = scanned(batches)
-    index = index_batches(found, base, interval)[0]
-    sizes = set((found.ends - found.starts).tolist())
+    """Return the size of each batch, then the offsets and positions of the offset index."""
+    scan = scanned(batches)
+    index = index_batches(scan, base, interval)[0]
+    sizes = set((scan.ends - scan.starts).tolist())
     return (*sizes, *index.offsets.tolist(), *index.positions.tolist())
 
 
 def cut(indexes: OpenIndexes, batches: v2.Batches, offset: int) -> OpenIndexes:
-    """Cut indexes and log at an offset, and look again for the largest timestamp there is."""
+    """Truncate indexes and log to an offset, and find the largest timestamp again."""
     kept = batches_as_appends(batches.where(batches.next_offsets <= offset))
     again = empty_indexes(indexes.offset_index.base_offset).with_appends(kept)
     return OpenIndexes(
@@ -192,9 +192,9 @@ def truncate(
     base: int, batches: Sequence[Batch], interval: int, offset: int
 ) -> tuple[int, int, int, int]:
     """Append and truncate: time entries before and after, largest timestamp, offset entries."""
-    found = scanned(batches)
-    before = empty_indexes(base).with_appends(batches_as_appends(found), interval)
-    after = cut(before, found, offset)
+    scan = scanned(batches)
+    before = empty_indexes(base).with_appends(batches_as_appends(scan), interval)
+    after = cut(before, scan, offset)
     return (
         len(before.time_index),
         len(after.time_index),
@@ -204,7 +204,7 @@ def truncate(
 
 
 def append_and_truncate(first: int, times: int) -> list[int]:
-    """Append two records and cut the second, again and again; give the last record after each cut.
+    """Append two records and truncate the second, repeatedly; return the last offset after each.
 
     Timestamps are the offsets, so the largest one is the last record's.
     """
@@ -220,10 +220,10 @@ def append_and_truncate(first: int, times: int) -> list[int]:
 
 
 def reuse(base: int, batches: Sequence[Batch]) -> bool:
-    """Cut at 0 and append the same again; tell whether the segment's indexes are as they were."""
-    found = scanned(batches)
-    once = empty_indexes(base).with_appends(batches_as_appends(found), 0)
-    again = cut(once, found, 0).with_appends(batches_as_appends(found), 0)
+    """Truncate to 0 and append the same again; return whether the indexes are unchanged."""
+    scan = scanned(batches)
+    once = empty_indexes(base).with_appends(batches_as_appends(scan), 0)
+    again = cut(once, scan, 0).with_appends(batches_as_appends(scan), 0)
     return _bytes_of(once) == _bytes_of(again) != (b"", b"")
 
 

@@ -1,4 +1,4 @@
-"""Run scripts on producer state and on epochs: a list of steps in, what each answered out."""
+"""Run scripts on producer state and on epochs: a list of steps in, their answers out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Script:
         return "ok"
 
     def marker(self, kind: str, pid: int, epoch: int, offset: int, **more: Any) -> Any:
-        one = ProducerBatch(
+        batch = ProducerBatch(
             pid,
             epoch,
             -1,
@@ -63,24 +63,24 @@ class _Script:
             is_control=True,
             marker=EndTransactionMarker(kind == "abort", more.get("coordinator", 0)),
         )
-        done = self.state.append(one, ORIGINS[more.get("origin", "coordinator")])
+        done = self.state.append(batch, ORIGINS[more.get("origin", "coordinator")])
         if done is None:
             return "ok"
         return done.first_offset, done.last_offset, done.is_aborted, done.last_stable_offset
 
     def emptied(self, pid: int, epoch: int, offset: int) -> Any:
-        one = ProducerBatch(
+        batch = ProducerBatch(
             pid, epoch, -1, offset, offset, 0, is_transactional=True, is_control=True
         )
-        self.state.append(one, AppendOrigin.COORDINATOR)
+        self.state.append(batch, AppendOrigin.COORDINATOR)
         return "ok"
 
     def duplicate(self, pid: int, epoch: int, first: int, last: int) -> Any:
-        found = self.state.duplicate_of(ProducerBatch(pid, epoch, first, 0, last - first, 0))
-        return None if found is None else (found.first_offset, found.last_offset)
+        batch = self.state.duplicate_of(ProducerBatch(pid, epoch, first, 0, last - first, 0))
+        return None if batch is None else (batch.first_offset, batch.last_offset)
 
-    def ask(self, what: str, *of: Any) -> Any:
-        return ANSWERS[what](self.state, *of)
+    def ask(self, question: str, *args: Any) -> Any:
+        return ANSWERS[question](self.state, *args)
 
     def watermark(self, offset: int) -> Any:
         self.state.raise_high_watermark(offset)
@@ -142,7 +142,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def producers(*steps: Step) -> list[Any]:
-    """Give what each step answers: `ok`, a value, a completed transaction, or an error's name."""
+    """Return each step's answer: `ok`, a value, a completed transaction, or an error's name."""
     script = _Script()
     return [script.run(step) for step in steps]
 
@@ -155,26 +155,26 @@ def snapshot_round_trip(*entries: tuple[int, ...]) -> list[tuple[Any, ...]]:
 
 def snapshot(data: bytes) -> list[tuple[Any, ...]]:
     """Read a snapshot, and hold that the same bytes are written from what was read."""
-    found = decode_snapshot(data)
-    assert encode_snapshot(found) == data
-    return [_fields(entry) for entry in found]
+    entries = decode_snapshot(data)
+    assert encode_snapshot(entries) == data
+    return [_fields(entry) for entry in entries]
 
 
 def _fields(entry: ProducerEntry) -> tuple[int, ...]:
     return tuple(getattr(entry, name) for name in ProducerEntry.__slots__)
 
 
-def snapshots_kept(rule: str, *given: Any) -> list[int]:
-    """Give the offsets of the snapshots that a rule keeps."""
+def snapshots_kept(rule: str, *args: Any) -> list[int]:
+    """Return the offsets of the snapshots that a rule keeps."""
     if rule == "in range":
-        return sorted(usable_snapshots(*given))
+        return sorted(usable_snapshots(*args))
     if rule == "stray":
-        offsets, bases = given
+        offsets, bases = args
         return sorted(set(offsets) - stray_snapshots(offsets, bases))
     if rule == "listed":
-        return sorted(resolve_files(given, lambda name: 0).snapshots)
+        return sorted(resolve_files(args, lambda name: 0).snapshots)
     if rule == "emptied":
-        return sorted(empty_partition(*given).snapshots)
+        return sorted(empty_partition(*args).snapshots)
     raise ValueError(rule)
 
 
@@ -183,23 +183,27 @@ def reloaded(snapshots: dict[int, Any], log_end: int, pid: int) -> tuple[list[in
 
     A snapshot is bytes, or the sequence and offset of the producer's last batch.
     """
-    data = {offset: _saved(pid, one) for offset, one in snapshots.items()}
-    found = reload_producers({}, data, 0, log_end)
-    same = [offset for offset, one in found.snapshots.items() if data.get(offset) == one]
-    return sorted(same), found.producers.producers[pid].last_offset
+    data = {offset: _saved(pid, saved) for offset, saved in snapshots.items()}
+    reloaded_state = reload_producers({}, data, 0, log_end)
+    same = [
+        offset
+        for offset, content in reloaded_state.snapshots.items()
+        if data.get(offset) == content
+    ]
+    return sorted(same), reloaded_state.producers.producers[pid].last_offset
 
 
-def _saved(pid: int, one: Any) -> bytes:
-    if isinstance(one, bytes):
-        return one
-    sequence, offset = one
+def _saved(pid: int, saved: Any) -> bytes:
+    if isinstance(saved, bytes):
+        return saved
+    sequence, offset = saved
     return encode_snapshot([ProducerEntry(pid, 0, sequence, offset, 0, 0, -1, -1)])
 
 
 def epochs(*steps: Step) -> list[Any]:
-    """Run steps on leader epochs; those that ask give an answer.
+    """Run steps on leader epochs; return the answers of those that ask.
 
-    An epoch entry is (epoch, start offset); the log end of `end` is given with it.
+    An epoch entry is (epoch, start offset); `end` takes the log end as well.
     """
     cache = LeaderEpochs()
     answers: list[Any] = []

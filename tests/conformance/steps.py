@@ -22,7 +22,7 @@ def case(name: str, steps: tuple[Step, ...], expect: list[object], label: str = 
 
 
 def segments(*counts: int) -> tuple[Step, ...]:
-    """Write segments of so many one-record batches, one behind the other."""
+    """Write segments of so many one-record batches, one after the other."""
     bases = [sum(counts[:number]) for number in range(len(counts))]
     return tuple(
         ("write", base, *[("plain", 1)] * count) for base, count in zip(bases, counts, strict=True)

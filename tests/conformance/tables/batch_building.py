@@ -16,9 +16,9 @@ from tests.conformance.encode_runs import (
     level,
     marker_read,
     size_difference,
-    told,
     written,
     written_control,
+    written_fields,
 )
 from tests.support.batch_bytes import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD
 
@@ -34,7 +34,7 @@ def three(*timestamps: int) -> list[tuple[int, int, bytes, bytes]]:
 PRODUCERS = [
     Case(
         "6 testWriteTransactionalRecordSet",
-        told,
+        written_fields,
         ([ROW], {**TRANSACTION, "is_transactional": True}, "attributes producer_id"),
         (0x10, 9809),
     ),
@@ -90,7 +90,7 @@ BUILT = [
     *[
         Case(
             "6 buildUsingLogAppendTime",
-            told,
+            written_fields,
             (
                 three(0, 2, 1),
                 {"append_time_ms": 777, "codec": codec},
@@ -104,7 +104,7 @@ BUILT = [
     *[
         Case(
             "6 buildUsingCreateTime",
-            told,
+            written_fields,
             (three(0, 2, 1), {"codec": codec}, "timestamps types max_timestamp last_offset"),
             ([0, 2, 1], [0] * 3, 2, 2),
             label=f"codec {codec}",
@@ -115,7 +115,7 @@ BUILT = [
     # A limit says where a batch ends in a run of them; who asks for one batch gets one.
     Case(
         "6 writePastLimit",
-        told,
+        written_fields,
         (three(0, 1, 2), {"batch_bytes": 64}, "count max_timestamp last_offset"),
         (3, 2, 2),
     ),
@@ -128,7 +128,7 @@ BUILT = [
     *[
         Case(
             "6 testRecordTimestampsWithDeleteHorizon",
-            told,
+            written_fields,
             (
                 three(50, 100, 150),
                 {"delete_horizon_ms": 100, "codec": codec},
@@ -172,11 +172,11 @@ LEVELS = [
         Case(
             "10 testCompressionDecompression (all)",
             compressed_and_back,
-            (codec, asked, b"data" * 256),
+            (codec, level, b"data" * 256),
             b"data" * 256,
-            label=f"codec {codec}, level {asked}",
+            label=f"codec {codec}, level {level}",
         )
-        for codec, asked in (
+        for codec, level in (
             *[(codec, None) for codec in (NONE, GZIP, SNAPPY, LZ4, ZSTD)],
             *LOWEST.items(),
             *HIGHEST.items(),

@@ -243,7 +243,7 @@ _TRANSACTIONS = [
         _ROLL,
         ("clean", "keys", "offsets"),
     ),
-    # The markers lie behind what is cleaned first, and say all the same what was aborted.
+    # The markers follow the range cleaned first, and still decide what was aborted.
     _case(
         "testCleanWithTransactionsSpanningSegments",
         [[2, 3, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10], [2, 3, 6, 7, 8, 9, 11, 12]],
@@ -446,7 +446,7 @@ _CHOICE = [
         (_SEGMENTS, 10, 60, 0),
         (10, 60),
     ),
-    # klog has no active segment: what is dirty lies behind the clean part, or nothing is.
+    # klog has no active segment: the dirty range follows the clean one, or is empty.
     Case(
         "22 testLogStartOffsetLargerThanActiveSegmentBaseOffset / "
         "testDirtyOffsetLargerThanActiveSegmentBaseOffset",
@@ -480,8 +480,8 @@ _CHOICE = [
         "after",
     ),
     *(
-        Case("22 testCleanableOffsetsNeedsCheckpointReset", cleaner.bounds, given, expect, label)
-        for label, given, expect in (
+        Case("22 testCleanableOffsetsNeedsCheckpointReset", cleaner.bounds, args, expect, label)
+        for label, args, expect in (
             ("within", (_SEGMENTS[:2], 10, 20, 15), (15, 20)),
             ("below", (_SEGMENTS, 20, 60, 15), (20, 60)),
             ("beyond", (_SEGMENTS[:2], 10, 20, 25), (10, 20)),

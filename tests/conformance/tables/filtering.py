@@ -15,9 +15,9 @@ from tests.support.legacy_bytes import plain, wrapper
 _BOUNDS = ("base_offset", "last", "max_timestamp", "count")
 
 
-def _records(*given: tuple[int, int, bytes | None]) -> list[Record]:
+def _records(*rows: tuple[int, int, bytes | None]) -> list[Record]:
     """Make records of offset, time and key."""
-    return [Record(offset, time, key, b"v") for offset, time, key in given]
+    return [Record(offset, time, key, b"v") for offset, time, key in rows]
 
 
 _TWO = _records((3, 10, None), (4, 12, None))
@@ -91,17 +91,17 @@ CASES = [
             "5 testFilterToBatchDiscard",
             runs.filtered,
             (
-                made(_records((0, 10, b"1")))
-                + made(_records((1, 11, None), (2, 12, b"2")))
-                + made(_records((3, 20, b"4"), (4, 15, None), (5, 15, b"5")))
-                + made(_records((6, 16, b"6"))),
+                encode(_records((0, 10, b"1")))
+                + encode(_records((1, 11, None), (2, 12, b"2")))
+                + encode(_records((3, 20, b"4"), (4, 15, None), (5, 15, b"5")))
+                + encode(_records((6, 16, b"6"))),
                 signs,
                 ("last",),
             ),
             [(last,) for last in lasts],
             label,
         )
-        for label, made, signs, lasts in (
+        for label, encode, signs, lasts in (
             ("v2", batch, "x..xxx.", (0, 5)),
             ("wrappers", lambda own: wrapper(own, 1, GZIP), "x..xxx.", (0, 5)),
             ("plain", lambda own: plain(own, 1), "xx.xxx.", (0, 1, 3, 4, 5)),
@@ -139,7 +139,7 @@ CASES = [
         [(1, 2, 11, 1), (3, 5, 20, 2), (6, 6, 16, 1)],
         "v2",
     ),
-    # As with v2, and unlike Kafka's wrappers, what is made anew ends where it ended.
+    # As with v2, and unlike Kafka's wrappers, a rewritten batch keeps its last offset.
     Case(
         "5 testFilterTo",
         runs.filtered,

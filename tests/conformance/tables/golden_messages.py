@@ -22,7 +22,7 @@ _LEGACY = [
         "13.3 v1 gzip (LogAppendTime 777)",
         read,
         (LEGACY["v1 gzip (LogAppendTime 777)"],),
-        [(one.offset, 777, 1, one.key, one.value) for one in THREE],
+        [(record.offset, 777, 1, record.key, record.value) for record in THREE],
     ),
     Case("13.3 v1 snappy", read, (LEGACY["v1 snappy"],), as_read(THREE, 1)),
     Case("13.3 v1 lz4", read, (LEGACY["v1 lz4"],), as_read(THREE, 1)),
@@ -47,7 +47,7 @@ _LEGACY = [
         read,
         (wrapper(THREE, 0, LZ4),),
         as_read(THREE, 0),
-        "written anew",
+        "rewritten",
     ),
     Case(
         "13.4 v0 offsets 5..7: k1/v1, null/v2, k3/null",

@@ -44,9 +44,12 @@ def _six(first: int) -> list[Record]:
 
 
 def as_read(records: list[Record], magic: int) -> list[tuple[object, ...]]:
-    """Say what a reader sees: v0 has no timestamps."""
-    time = [(-1, -1) if magic == 0 else (one.timestamp, 0) for one in records]
-    return [(one.offset, *t, one.key, one.value) for one, t in zip(records, time, strict=True)]
+    """Return what a reader sees: v0 has no timestamps."""
+    time = [(-1, -1) if magic == 0 else (record.timestamp, 0) for record in records]
+    return [
+        (record.offset, *t, record.key, record.value)
+        for record, t in zip(records, time, strict=True)
+    ]
 
 
 def _iterator(magic: int, codec: int, first: int) -> list[Case]:
@@ -60,15 +63,15 @@ def _iterator(magic: int, codec: int, first: int) -> list[Case]:
     data = written(magic, codec, records, **fields)
     none = (-1, -1, -1, -1)
     if magic == 2:
-        said = [(first + 5, 6, 998, 134234, 28, 777 + first, 6)]
+        expected = [(first + 5, 6, 998, 134234, 28, 777 + first, 6)]
     elif codec:
         # Kafka has no count of a wrapper either: klog says -1, for only opening it tells.
-        said = [(first + 5, 6 if magic else -1, *none, -1)]
+        expected = [(first + 5, 6 if magic else -1, *none, -1)]
     else:
-        said = [(first + n, n + 1 if magic else -1, *none, 1) for n in range(6)]
+        expected = [(first + n, n + 1 if magic else -1, *none, 1) for n in range(6)]
     return [
         Case("5 testIterator", read, (data,), as_read(records, magic), f"{label}, records"),
-        Case("5 testIterator", headers, (data, names), said, f"{label}, headers"),
+        Case("5 testIterator", headers, (data, names), expected, f"{label}, headers"),
     ]
 
 
@@ -93,7 +96,7 @@ _FIELDS = [
         (magic, codec, [Record(7, timestamp, key, value)]),
         as_read([Record(7, timestamp, key, value)], magic),
         f"v{magic} {NAMES[codec]} time {timestamp} "
-        + " ".join("null" if one is None else f"{len(one)} B" for one in (key, value)),
+        + " ".join("null" if content is None else f"{len(content)} B" for content in (key, value)),
     )
     for magic, codec, timestamp, key, value in product(
         (0, 1),

@@ -108,13 +108,13 @@ CASES: list[Case] = [
         (
             *segments(4),
             LOAD,
-            ("put", n(0, "index"), b"as it is"),
+            ("put", n(0, "index"), b"unchanged"),
             LOAD_CLEAN,
             ("file", n(0, "index")),
             LOAD,
             ("file", n(0, "index")),
         ),
-        [b"as it is", b""],
+        [b"unchanged", b""],
     ),
     case(
         "19 testLogEndLessThanStartAfterReopen",

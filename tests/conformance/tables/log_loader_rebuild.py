@@ -1,4 +1,4 @@
-"""Section 19, LogLoaderTest: indexes, epochs and aborted transactions made anew from the log."""
+"""Section 19, LogLoaderTest: indexes, epochs and aborted transactions rebuilt from the log."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ CASES = [
     # Kafka's `values(from, to)` is what a read of these offsets touches. klog names the end, which
     # Kafka's segments 1 to 4 have at 5.
     *(
-        Case("17 testSegmentAccess", runs.segments_read, (FOUR, *given), expect, str(given))
-        for given, expect in (
+        Case("17 testSegmentAccess", runs.segments_read, (FOUR, *args), expect, str(args))
+        for args, expect in (
             ((1, 1), []),
             ((1, 2), [1]),
             ((1, 3), [1, 2]),
@@ -77,8 +77,8 @@ CASES = [
         ("test_topic", 143),
         "legal",
     ),
-    # Kafka throws where klog answers that the directory is no partition's. A deleted one is none
-    # either: a broker parses its name to delete it.
+    # Kafka throws; klog answers that the directory is not a partition. Nor is a deleted one:
+    # a broker parses its name to delete it.
     *(
         Case("17 testParseTopicPartitionName…", runs.directory, (name,), None, name or "nothing")
         for name in (
@@ -92,8 +92,8 @@ CASES = [
             "non_kafka_dir-delete",
         )
     ),
-    # klog deletes no log; it leaves out what a broker is about to delete, and finds what is beside
-    # it. Misread, the deleted replica would be the same partition as the one that lives.
+    # klog deletes no log; it skips replicas that a broker is about to delete and lists the others.
+    # A deleted replica must not be taken for the live one of the same partition.
     Case(
         "17 testLogDeleteDirName",
         offsets_found,
@@ -115,7 +115,7 @@ CASES = [
         roll_runs.rolled,
         ((0, 0, 0), [0, 1], 12),
         [(0, 0), (1, 1)],
-        "an empty segment is made anew",
+        "an empty segment is re-created",
     ),
     Case(
         "17 testRollSegmentThatAlreadyExists / testNewSegmentsAfterRoll",

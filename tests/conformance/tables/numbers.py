@@ -30,12 +30,12 @@ _LONGER = {
 }  # fmt: skip
 
 
-def _varints(id_: str, table: dict[int, str], most_bytes: int) -> list[Case]:
+def _varints(id_: str, table: dict[int, str], max_bytes: int) -> list[Case]:
     return [
         Case(
             id_,
             runs.read_varint,
-            (bytes.fromhex(hex_), most_bytes),
+            (bytes.fromhex(hex_), max_bytes),
             (value, len(hex_) // 2),
             f"{value}",
         )

@@ -111,20 +111,20 @@ CASES = [
     Case(
         "2 ChecksumsTest.testUpdateByteBufferWithOffsetPosition",
         runs.checks_inside,
-        (b"before", ONE, b"behind"),
+        (b"before", ONE, b"after"),
         6 + len(ONE),
     ),
     Case(
         "2 ChecksumsTest.testUpdateByteBufferWithOffsetPosition",
         runs.checks_inside,
-        (b"before", ONE[:-1] + b"\1", b"behind"),
+        (b"before", ONE[:-1] + b"\1", b"after"),
         Refused(CorruptRecordError, "(position 6)"),
         "of other bytes",
     ),
     *(
-        Case(f"13.9 {name}", run, given, expect, label)
+        Case(f"13.9 {name}", run, args, expect, label)
         for name, key, hashed, positive, of_3, of_10, of_12 in KEYS
-        for run, given, expect, label in (
+        for run, args, expect, label in (
             (runs.hashes, ([key],), [hashed], "murmur2"),
             (runs.positives, ([hashed],), [positive], "positive"),
             (runs.partitions, ([key], 3), [of_3], "of 3"),

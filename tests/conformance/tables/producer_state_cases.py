@@ -25,7 +25,7 @@ def case(name: str, *rows: tuple[tuple[object, ...], object], label: str = "") -
         f"15 {name}",
         producers,
         tuple(step for step, _ in rows),
-        [given for _, given in rows],
+        [answer for _, answer in rows],
         label,
     )
 

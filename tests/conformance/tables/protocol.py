@@ -109,11 +109,11 @@ CASES = [
             "9 EndTransactionMarker testUnknownControlTypeNotAllowed / "
             "testCannotDeserializeUnknownControlType",
             run,
-            given,
+            args,
             Refused(ValueError, words),
             label,
         )
-        for label, run, given, words in (
+        for label, run, args, words in (
             (
                 "write",
                 control_records.encode_control_key,

@@ -122,7 +122,7 @@ _PER_BATCH = [
         "8 testBatchIterationWithMultipleRecordsPerBatch",
         batches_of,
         (written(magic, codec, _SEVERAL[:2]) + written(magic, codec, _SEVERAL[2:]),),
-        [(one.offset, one.timestamp if magic else -1) for one in _SEVERAL]
+        [(record.offset, record.timestamp if magic else -1) for record in _SEVERAL]
         if magic < 2 and codec == NONE
         else [(1, 3241324 if magic else -1), (4, 238423489 if magic else -1)],
         f"v{magic} {NAMES[codec]}",
@@ -211,8 +211,8 @@ _FILES = [
             None,
         ],
     ),
-    # A log is cut where a batch begins. One that does not reach the target is left as it is, where
-    # Kafka's file refuses and its log does the same.
+    # A log is truncated where a batch begins. A log that ends before the target is unchanged;
+    # Kafka's file refuses, and Kafka's log does as klog.
     *(
         case(
             TRUNCATE,
@@ -261,11 +261,11 @@ _CONVERSION = [
         offsets,
         (
             b"".join(
-                written(magic, codec, [Record(n, n, b"k%d" % n, b"hello %d" % n) for n in some])
-                for magic, some in _MIXED
+                written(magic, codec, [Record(n, n, b"k%d" % n, b"hello %d" % n) for n in offsets])
+                for magic, offsets in _MIXED
             ),
         ),
-        [n for _, some in _MIXED for n in some],
+        [n for _, offsets in _MIXED for n in offsets],
         # klog converts nothing down: it gives the records of a mixed log, gaps and all.
         f"read, {NAMES[codec]}",
     )

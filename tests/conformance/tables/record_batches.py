@@ -17,9 +17,9 @@ from tests.conformance.encode_runs import (
     restamped,
     round_trip,
     size_difference,
-    told,
-    told_empty,
     written,
+    written_empty_fields,
+    written_fields,
 )
 from tests.support.batch_bytes import CODECS, GZIP, NONE, Record, batch, plain
 
@@ -32,14 +32,14 @@ THREE_RECORDS = [Record(*row) for row in THREE]
 
 
 def overwritten(data: bytes, at: int, new: bytes) -> bytes:
-    """Put other bytes into a batch, and leave its CRC as it is."""
+    """Put other bytes into a batch, and leave its CRC unchanged."""
     return data[:at] + new + data[at + len(new) :]
 
 
 WRITTEN_EMPTY = [
     Case(
         "3 testWriteEmptyHeader",
-        told_empty,
+        written_empty_fields,
         (
             {
                 **PRODUCER,
@@ -64,20 +64,20 @@ WRITTEN_EMPTY = [
 BUILT = [
     Case(
         "3 buildDefaultRecordBatch",
-        told,
+        written_fields,
         (TWO, {}, "base_offset last_offset max_timestamp producer_id producer_epoch base_sequence"
          " last_sequence count"),
         (BATCH, BATCH + 1, 2, -1, -1, -1, -1, 2),
     ),
     Case(
         "3 buildDefaultRecordBatchWithProducerId",
-        told,
+        written_fields,
         (TWO, PRODUCER, "producer_id producer_epoch base_sequence last_sequence"),
         (23423, 145, 983, 984),
     ),
     Case(
         "3 buildDefaultRecordBatchWithSequenceWrapAround",
-        told,
+        written_fields,
         (THREE, {**PRODUCER, "base_sequence": MAX - 1}, "sequences last_sequence"),
         ([MAX - 1, MAX, 0], 0),
     ),
@@ -154,7 +154,7 @@ CHANGED = [
     # klog knows the append time when it writes, and changes nobody's batch to it.
     Case(
         "3 testSetLogAppendTime",
-        told,
+        written_fields,
         (THREE, {"append_time_ms": 15}, "max_timestamp timestamps types"),
         (15, [15] * 3, [1] * 3),
     ),

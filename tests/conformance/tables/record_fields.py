@@ -9,7 +9,7 @@ from typing import Any
 
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
-from tests.conformance.encode_runs import read_record, round_trip, size_difference, told
+from tests.conformance.encode_runs import read_record, round_trip, size_difference, written_fields
 from tests.logformat.reference_decoder import ALL
 from tests.support.batch_bytes import Record, nullable, record, varint
 
@@ -31,16 +31,16 @@ def refused(words: str) -> Refused:
 
 
 def with_header_count(count: int) -> bytes:
-    """Write the body of a record with three headers that says it has another number of them."""
+    """Write the body of a record with three headers and a wrong header count."""
     whole = record(Record(*SERDE["headers"]), 37, 1000)
     assert whole[HEADER_COUNT_AT : HEADER_COUNT_AT + 1] == varint(3)
     length_bytes = 1
-    behind = HEADER_COUNT_AT + 1
-    return whole[length_bytes:HEADER_COUNT_AT] + varint(count) + whole[behind:]
+    after = HEADER_COUNT_AT + 1
+    return whole[length_bytes:HEADER_COUNT_AT] + varint(count) + whole[after:]
 
 
 def body(*fields: bytes, size: int = 100) -> bytes:
-    """Write the body of a record: attributes and two deltas of 0, what is given, and zeros."""
+    """Write the body of a record: attributes and two deltas of 0, the fields, and zeros."""
     return (b"\0\0\0" + b"".join(fields)).ljust(size, b"\0")
 
 
@@ -55,7 +55,7 @@ WRITTEN = [
             Case("4 testBasicSerde", round_trip, ([FIRST, row], {}), [FIRST, row], name),
             Case(
                 "4 testBasicSerde",
-                told,
+                written_fields,
                 ([FIRST, row], PRODUCER, "offsets timestamps sequences"),
                 ([37, 47], [1000, 1323], [723, 733]),
                 f"{name}, numbers",
@@ -63,12 +63,12 @@ WRITTEN = [
             Case("4 testBasicSerde", size_difference, ([row],), 0, f"{name}, size"),
         )
     ],
-    Case("4 testSerdeNoSequence", told, ([FIRST], {}, "sequences"), ([-1],)),
+    Case("4 testSerdeNoSequence", written_fields, ([FIRST], {}, "sequences"), ([-1],)),
 ]
 
 SIZES = [
-    Case(f"4 {name}(+Partial)", read_record, (given, None, columns), refused(words), label)
-    for name, given, words, count in (
+    Case(f"4 {name}(+Partial)", read_record, (content, None, columns), refused(words), label)
+    for name, content, words, count in (
         ("testInvalidKeySize", body(varint(105)), "key of 105 bytes reaches past", ""),
         (
             "testInvalidValueSize",
@@ -135,18 +135,18 @@ CUT = [
         read_record,
         (with_header_count(3),),
         [10],
-        "as it is",
+        "unchanged",
     ),
     # No record is as short as these: that is what is noticed if it is all that there is.
     *[
         Case(
             f"4 {name}",
             read_record,
-            (given,),
-            refused(f"1 records in {len(given) + 1} bytes"),
+            (content,),
+            refused(f"1 records in {len(content) + 1} bytes"),
             "alone",
         )
-        for name, given in (
+        for name, content in (
             ("testUnderflowReadingTimestamp", b"\0"),
             ("testUnderflowReadingVarlong", b"\0\x80"),
         )
@@ -155,11 +155,11 @@ CUT = [
         Case(
             f"4 {name}",
             read_record,
-            (given, None, ALL, WHOLE),
+            (content, None, ALL, WHOLE),
             refused("reaches past its record"),
             "before a record",
         )
-        for name, given in (
+        for name, content in (
             ("testUnderflowReadingTimestamp", b"\0"),
             ("testUnderflowReadingVarlong", b"\0\x80"),
         )

@@ -53,12 +53,12 @@ REFUSED = NAMED | {name: ["not_a_number", "-1"] for name in OTHERS}
 THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
-def read(given: Mapping[str, str], name: str) -> object:
-    return parse_topic_config(given).values[name]
+def read(options: Mapping[str, str], name: str) -> object:
+    return parse_topic_config(options).values[name]
 
 
-def local_retention(given: Mapping[str, str]) -> tuple[int, int]:
-    config = parse_topic_config(given)
+def local_retention(options: Mapping[str, str]) -> tuple[int, int]:
+    config = parse_topic_config(options)
     return config.local_retention_ms, config.local_retention_bytes
 
 

@@ -41,10 +41,10 @@ CASES = [
             "13 testCollectAbortedTransactions",
             runs.collect,
             (ROWS, fetch_offset, upper_bound),
-            (found, complete),
+            (expected, complete),
             f"({fetch_offset},{upper_bound})",
         )
-        for fetch_offset, upper_bound, found, complete in (
+        for fetch_offset, upper_bound, expected, complete in (
             (0, 100, [A, B, C, D], False),
             (0, 32, [A, B, C], True),
             (0, 35, [A, B, C, D], True),

@@ -166,7 +166,7 @@ CASES: list[Case] = [
         Case(
             f"20 {DELETING}",
             epochs,
-            (*[("assign", *one) for one in entries], ("truncate_from_start", 5), ("entries",)),
+            (*[("assign", *entry) for entry in entries], ("truncate_from_start", 5), ("entries",)),
             [left],
             label,
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from klog.errors import CorruptRecordError
 from tests.conformance.case import Case, NotApplicable, Refused
-from tests.conformance.encode_runs import read, recoded, restamped, told, written
+from tests.conformance.encode_runs import read, recoded, restamped, written, written_fields
 from tests.conformance.legacy_runs import read as read_legacy
 from tests.support.batch_bytes import CODECS, GZIP, LZ4, NONE, SNAPPY, Record, batch, compress
 from tests.support.batch_bytes import record as record_bytes
@@ -60,7 +60,7 @@ OFFSETS = [
     *[
         Case(
             "18 testAbsoluteOffsetAssignment / testRelativeOffsetAssignment (all)",
-            told,
+            written_fields,
             (rows(5, 6, 7, first=BASE), {"codec": codec}, "base_offset last_offset offsets"),
             (BASE, BASE + 2, [BASE, BASE + 1, BASE + 2]),
             label=f"codec {codec}, written",
@@ -140,7 +140,7 @@ TIMES = [
     *[
         Case(
             f"18 {name} (v1, v2)",
-            told,
+            written_fields,
             (AROUND_NOW, {"codec": codec}, "count base_timestamp max_timestamp last_offset"),
             (3, NOW - 1, NOW + 1, 2),
             label=f"codec {codec}",
@@ -150,7 +150,7 @@ TIMES = [
     *[
         Case(
             f"18 {name} (v1, v2)",
-            told,
+            written_fields,
             (AROUND_NOW, {**PRODUCER, "codec": codec}, KEPT),
             (1324, 10, 984, 40, NOW - 1, NOW + 1),
             label=f"codec {codec}, producer",
@@ -160,14 +160,14 @@ TIMES = [
     # Rows that were read from format v1 have timestamps, those of v0 have none.
     Case(
         "18 testCreateTimeUpConversionV1ToV2 / FromV0",
-        told,
+        written_fields,
         (rows(NOW - 1, NOW + 1, NOW), {"codec": GZIP}, "max_timestamp last_offset count"),
         (NOW + 1, 2, 3),
         label="v1",
     ),
     Case(
         "18 testCreateTimeUpConversionV1ToV2 / FromV0",
-        told,
+        written_fields,
         (rows(-1, -1, -1), {"codec": GZIP}, "base_timestamp max_timestamp count timestamps"),
         (-1, -1, 3, [-1, -1, -1]),
         label="v0",
@@ -175,7 +175,7 @@ TIMES = [
     *[
         Case(
             f"18 {name}",
-            told,
+            written_fields,
             (
                 rows(*times),
                 {"codec": codec, "append_time_ms": NOW},
