@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from klog.errors import OptionError
-from klog.logformat.codecs.codec_names import (
-    CODEC_LEVELS,
-    CODEC_NAMES,
-    ZSTD,
-    check_level,
-    codec_number,
-)
+from klog.logformat.codecs.codec_names import CODEC_LEVELS, CODEC_NAMES, ZSTD, codec_number
 from klog.logformat.topic_config import TopicConfig
 
 DEFAULT_CODEC = ZSTD
@@ -28,23 +21,13 @@ def choose_compression(config: TopicConfig, options: Mapping[str, str]) -> tuple
 
     Args:
         config: The topic's configs, with the write's options `compression.<codec>.level` over them.
-        options: The options of the write.
+        options: The options of the write, checked by the table of options.
 
     Returns:
         The level is None for a codec that has no levels.
-
-    Raises:
-        OptionError: The codec is unknown, or the level is out of its range.
     """
     name = str(options.get("compression.type", config.values["compression.type"]))
-    try:
-        codec = DEFAULT_CODEC if name == "producer" else codec_number(name)
-        level = (
-            config.number(f"compression.{CODEC_NAMES[codec]}.level")
-            if codec in CODEC_LEVELS
-            else None
-        )
-        check_level(codec, level)
-    except ValueError as exc:
-        raise OptionError(f"compression.type is {name!r}: {exc}") from exc
-    return codec, level
+    codec = DEFAULT_CODEC if name == "producer" else codec_number(name)
+    if codec not in CODEC_LEVELS:
+        return codec, None
+    return codec, config.number(f"compression.{CODEC_NAMES[codec]}.level")
