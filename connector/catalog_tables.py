@@ -23,13 +23,27 @@ _USE_A_VIEW = (
 
 
 def refuse_new_table(options: Mapping[str, str]) -> None:
-    """Raise `OptionError` if Spark asks for the columns of a table that it creates."""
+    """Refuse a table that Spark creates in its catalog.
+
+    Args:
+        options: The options as Spark hands them over.
+
+    Raises:
+        OptionError: Spark asks for the columns of a table that it creates.
+    """
     if _CREATION_OPTION in {name.lower() for name in options}:
         raise OptionError(f"klog cannot be a table of Spark's catalog: {_USE_A_VIEW}")
 
 
 def refuse_table_read(options: Mapping[str, str]) -> None:
-    """Raise `OptionError` if Spark reads a catalog table: no option is left then."""
+    """Refuse to read a catalog table: Spark passes no options for one.
+
+    Args:
+        options: The options as Spark hands them over.
+
+    Raises:
+        OptionError: There are no options.
+    """
     if not options:
         raise OptionError(
             "path: klog got no options. Give them to spark.read, with the root to load(). If "
@@ -38,7 +52,14 @@ def refuse_table_read(options: Mapping[str, str]) -> None:
 
 
 def refuse_table_write(options: Mapping[str, str]) -> None:
-    """Raise `OptionError` if Spark writes a catalog table: no option is left then."""
+    """Refuse to write a catalog table: Spark passes no options for one.
+
+    Args:
+        options: The options as Spark hands them over.
+
+    Raises:
+        OptionError: There are no options.
+    """
     if not options:
         raise OptionError(
             "path: klog got no options. Give them to df.write, with the root to save() or "

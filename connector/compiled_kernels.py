@@ -134,7 +134,16 @@ CLEANING = LazyKernel(load_cleaning_kernels, LOADING_COST_RECORDS)
 
 
 def encode_kernels(records: Records) -> EncodeKernels | None:
-    """Return the kernels to encode records with, and count the records that they support."""
+    """Return the kernels to encode records with, and count these records.
+
+    Records that the kernels do not support are not counted.
+
+    Args:
+        records: The records to encode next.
+
+    Returns:
+        None if the kernels do not support the records, are not worth it yet, or there are none.
+    """
     return ENCODING.get(len(records)) if supports_compiled(records) else None
 
 

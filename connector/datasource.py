@@ -57,7 +57,7 @@ class KlogDataSource(DataSource):
         return ", ".join(f"{name} {_TYPES[name]}" for name in shared_options.columns)
 
     def reader(self, schema: StructType) -> KlogBatchReader:
-        """Return the batch reader."""
+        """See `DataSource.reader`."""
         from klog.connector.catalog_tables import refuse_table_read
         from klog.connector.source.batch_reader import KlogBatchReader
 
@@ -65,7 +65,7 @@ class KlogDataSource(DataSource):
         return KlogBatchReader(dict(self.options), self._resolved)
 
     def streamReader(self, schema: StructType) -> KlogStreamReader:
-        """Return the stream reader."""
+        """See `DataSource.streamReader`."""
         from klog.connector.catalog_tables import refuse_table_read
         from klog.connector.source.stream_reader import KlogStreamReader
 
@@ -73,7 +73,7 @@ class KlogDataSource(DataSource):
         return KlogStreamReader(dict(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> KlogBatchWriter:
-        """Return the batch writer."""
+        """See `DataSource.writer`."""
         from klog.connector.catalog_tables import refuse_table_write
         from klog.connector.sink.spark_writers import KlogBatchWriter
 
@@ -81,7 +81,7 @@ class KlogDataSource(DataSource):
         return KlogBatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KlogStreamWriter:
-        """Return the stream writer."""
+        """See `DataSource.streamWriter`."""
         from klog.connector.catalog_tables import refuse_table_write
         from klog.connector.sink.spark_writers import KlogStreamWriter
 

@@ -45,7 +45,7 @@ from klog.connector.source import scan_planner
 from klog.connector.source.row_schema import arrow_schema
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.subscription import topic_exists
-from klog.connector.store.store_for_url import scheme_of
+from klog.connector.store.store_for_url import url_scheme
 from klog.errors import OptionError
 
 
@@ -70,6 +70,9 @@ class Log:
 
     def describe(self, topic: str) -> TopicDescription:
         """Return a topic's id, configs and partitions.
+
+        Args:
+            topic: The name of the topic.
 
         Raises:
             OptionError: There is no such topic.
@@ -128,6 +131,9 @@ class Log:
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic; vacuum removes its files later.
+
+        Args:
+            topic: The name of the topic.
 
         Raises:
             OptionError: There is no such topic.
@@ -299,7 +305,7 @@ def _absolute(root: str | PathLike[str]) -> str:
         path = ""
     if not isinstance(path, str) or not path:
         raise OptionError(f"root is {root!r}; give a path or a URL, such as s3://bucket/path")
-    return path if scheme_of(path) else str(Path(path).absolute())
+    return path if url_scheme(path) else str(Path(path).absolute())
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:

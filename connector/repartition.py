@@ -62,9 +62,9 @@ def repartition(
 def _partition_of_key(partitions: int, key: Column) -> Column:
     """Return the partition of each key; null for a null key."""
 
-    def of_keys(keys: pa.Array) -> pa.Array:
+    def hash_keys(keys: pa.Array) -> pa.Array:
         return key_partitions(as_bytes(keys).cast(pa.binary()), partitions).cast(pa.int32())
 
     # PySpark has no overload for a plain function over arrays.
-    column: Column = arrow_udf(of_keys, "int")(key)  # type: ignore[call-overload]
+    column: Column = arrow_udf(hash_keys, "int")(key)  # type: ignore[call-overload]
     return column

@@ -11,6 +11,9 @@ def roll_limits(config: TopicConfig) -> RollLimits:
 
     A compacted topic also bounds the age by `max.compaction.lag.ms`, as Kafka's
     `LogConfig.maxSegmentMs` does.
+
+    Args:
+        config: The configs of the topic.
     """
     return RollLimits(
         segment_bytes=config.number("segment.bytes"),

@@ -99,6 +99,9 @@ def read_chunks(
 def first_offset_of_message(message: bytes) -> int:
     """Return the first offset of one complete message of format v0 or v1.
 
+    Args:
+        message: The bytes of the message; nothing follows them.
+
     Raises:
         CorruptRecordError: If its CRC or its content is wrong.
     """

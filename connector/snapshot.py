@@ -50,7 +50,12 @@ class PartitionSnapshot(Protocol):
         """Return the first offset of the earliest open transaction, else the log end."""
 
     def offset_for_time(self, timestamp_ms: int, end_offset: int) -> int | None:
-        """Return the first offset of at least this time below `end_offset`; None if none has it."""
+        """Return the offset of the first record at or after a time; None if there is none.
+
+        Args:
+            timestamp_ms: The time, in ms since the epoch.
+            end_offset: Records at or above this offset do not count.
+        """
 
 
 class Snapshot(Protocol):
@@ -68,16 +73,31 @@ class Snapshot(Protocol):
         """Return, for an error, that there are no topics, and what to do."""
 
     def missing_topic_reason(self, topic: str) -> str:
-        """Return, for an error, that a topic does not exist, and why."""
+        """Return, for an error, that a topic does not exist, and why.
+
+        Args:
+            topic: The topic that is not in `topics`.
+        """
 
     def __contains__(self, name: object) -> bool:
         """Return whether it has a `TopicPartition`."""
 
     def open(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionSnapshot]:
-        """Open partitions. Raises `FileNotFoundError` for one that has gone."""
+        """Open partitions.
+
+        Args:
+            names: The partitions.
+
+        Raises:
+            FileNotFoundError: A partition has gone.
+        """
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return the id of each of these topics that has one."""
+        """Return the ids of topics, without those that have none.
+
+        Args:
+            topics: The names of the topics.
+        """
 
 
 class Root(Protocol):

@@ -18,6 +18,11 @@ def read_aborted_transactions(
 ) -> list[list[int]]:
     """Return the aborted transactions that reach into a range of offsets.
 
+    Args:
+        log: The partition.
+        start_offset: The first offset of the range.
+        end_offset: The offset after the last one.
+
     Returns:
         A list each: producer id, first offset, offset of the marker.
     """

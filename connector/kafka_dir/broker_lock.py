@@ -23,6 +23,9 @@ def is_locked_by_broker(directory: str) -> bool:
 
     A lock file that this user may not read is not locked.
 
+    Args:
+        directory: The path of the log directory on local disk.
+
     Raises:
         OSError: If there is no answer, as when this process has too many files open. A log of a
             running broker would end elsewhere if it were read as one that a broker left.

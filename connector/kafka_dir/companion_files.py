@@ -30,14 +30,26 @@ _MAX_BYTES = {
 }
 
 
-def max_bytes_of(name: str) -> int:
-    """Return how large a file of this name may be."""
+def max_companion_bytes(name: str) -> int:
+    """Return how large a companion file of this name may be.
+
+    Args:
+        name: The name of the file, without its directory.
+    """
     return _MAX_BYTES.get(name, MAX_INDEX_BYTES)
 
 
 def read_companion_file(store: ReadableStore, path: str) -> bytes | None:
-    """Read such a file; return None if it is missing or cannot be one."""
+    """Read a companion file.
+
+    Args:
+        store: The store of the file.
+        path: The path of the file.
+
+    Returns:
+        The bytes; None if the file is missing, is not a regular file or is too large.
+    """
     try:
-        return store.read(path, max_bytes_of(path.rpartition("/")[2]))
+        return store.read(path, max_companion_bytes(path.rpartition("/")[2]))
     except (FileNotFoundError, InvalidFileError):
         return None

@@ -49,7 +49,11 @@ class KafkaLogDir:
     is_locked_by_broker: bool
 
     def recovery_point(self, name: TopicPartition) -> RecoveryPoint:
-        """Return what the broker promises of one partition."""
+        """Return what the broker promises of one partition.
+
+        Args:
+            name: The partition.
+        """
         offsets = self.high_watermarks if self.is_locked_by_broker else self.recovery_points
         return RecoveryPoint(
             offsets.get(name, 0), self.is_cleanly_shut_down, self.is_locked_by_broker

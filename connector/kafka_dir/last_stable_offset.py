@@ -49,7 +49,16 @@ class OpenTransactions:
 def read_newest_snapshot(
     store: ReadableStore, directory: PartitionDirectory, end_offset: int
 ) -> OpenTransactions | None:
-    """Read the newest well-formed producer snapshot at or below an offset, if there is one."""
+    """Read the newest well-formed producer snapshot at or below an offset.
+
+    Args:
+        store: The store of the partition.
+        directory: The files of the partition.
+        end_offset: The offset.
+
+    Returns:
+        The transactions that are open at the snapshot's offset; None if there is no such snapshot.
+    """
     first_offset = directory.segments[0].base_offset if directory.segments else 0
     for offset in sorted(directory.snapshots, reverse=True):
         if first_offset <= offset <= end_offset:

@@ -36,20 +36,20 @@ _log = logging.getLogger(__name__)
 def find_log_end(
     segments: Sequence[Segment],
     recovery_point: RecoveryPoint,
-    end_of: Callable[[Segment], LogEnd],
+    find_end: Callable[[Segment], LogEnd],
 ) -> tuple[int, LogEnd]:
     """Return how many segments a broker's recovery would leave, and the end of the last of them.
 
     Args:
         segments: All segments, at least one.
         recovery_point: What the broker promises.
-        end_of: Finds the end of a segment as `find_segment_end` does.
+        find_end: Finds the end of a segment as `find_segment_end` does.
 
     Raises:
         CorruptRecordError: If the end of the last segment is damaged. Damage in a segment before it
             is an error for who reads there.
     """
-    count, end = len(segments), end_of(segments[-1])
+    count, end = len(segments), find_end(segments[-1])
     if recovery_point.is_cleanly_shut_down or recovery_point.is_locked_by_broker:
         return count, end
     bases = [segment.base_offset for segment in segments]
@@ -59,7 +59,7 @@ def find_log_end(
         if not is_void:
             break
         try:
-            earlier_end = end_of(segments[number])
+            earlier_end = find_end(segments[number])
         except CorruptRecordError:
             break
         is_void = not earlier_end.position

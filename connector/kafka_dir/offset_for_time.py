@@ -20,9 +20,14 @@ _ENTRY_SEARCH_BYTES = 64 << 10
 
 
 def offset_for_time(log: RawPartition, timestamp_ms: int, end_offset: int) -> int | None:
-    """Return the first offset of at least a time below `end_offset`; None if none has it.
+    """Return the offset of the first record at or after a time; None if there is none.
 
     Control batches and aborted records count, as they do for a broker.
+
+    Args:
+        log: The partition.
+        timestamp_ms: The time, in ms since the epoch.
+        end_offset: Records at or above this offset do not count.
 
     Raises:
         CorruptFileError: If a batch that has to be read is damaged.

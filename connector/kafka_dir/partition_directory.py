@@ -56,6 +56,10 @@ class PartitionDirectory:
 def list_consistently(store: ReadableStore, path: str) -> list[DirectoryEntry]:
     """Return a listing that does not miss a log because it was renamed meanwhile.
 
+    Args:
+        store: The store of the directory.
+        path: The directory of a partition.
+
     Raises:
         FileNotFoundError: If there is no directory, or no two listings in a row agree.
     """
@@ -106,7 +110,12 @@ def read_directory(
     return PartitionDirectory(path, tuple(segments), snapshots)
 
 
-def read_topic_id_of(store: ReadableStore, directory: str) -> str:
-    """Read the topic's id from a partition's directory; empty if it names none."""
+def read_partition_topic_id(store: ReadableStore, directory: str) -> str:
+    """Read the topic's id from a partition's directory; empty if there is none.
+
+    Args:
+        store: The store of the directory.
+        directory: The directory of the partition.
+    """
     data = read_companion_file(store, f"{directory}/partition.metadata")
     return "" if data is None else read_topic_id(data) or ""

@@ -27,13 +27,30 @@ class RawPartitionReader(Protocol):
     """Answers questions about a raw partition from its bytes."""
 
     def last_stable_offset(self, log: RawPartition) -> int:
-        """Return the last stable offset."""
+        """Return the last stable offset.
+
+        Args:
+            log: The partition.
+        """
 
     def offset_for_time(self, log: RawPartition, timestamp_ms: int, end_offset: int) -> int | None:
-        """Return the first offset of at least this time below `end_offset`, if any."""
+        """Return the offset of the first record at or after a time; None if there is none.
+
+        Args:
+            log: The partition.
+            timestamp_ms: The time, in ms since the epoch.
+            end_offset: Records at or above this offset do not count.
+        """
 
     def relist(self, log: RawPartition) -> RawPartition:
-        """Return the partition with its files listed again and the same log end."""
+        """Return the partition with its files listed again and the same log end.
+
+        Args:
+            log: The partition as of an earlier listing.
+
+        Raises:
+            FileNotFoundError: The partition belongs to another topic now, or ends earlier.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +85,7 @@ class RawPartition:
         return self._reader.last_stable_offset(self)
 
     def offset_for_time(self, timestamp_ms: int, end_offset: int) -> int | None:
-        """Return the first offset of at least this time below `end_offset`; None if none has it."""
+        """See `PartitionSnapshot.offset_for_time`."""
         return self._reader.offset_for_time(self, timestamp_ms, end_offset)
 
     @property
@@ -95,7 +112,11 @@ class RawPartition:
         return self.directory.segments
 
     def is_active(self, segment: Segment) -> bool:
-        """Return whether a segment is the one that a broker appends to."""
+        """Return whether a segment is the one that a broker appends to.
+
+        Args:
+            segment: One of `segments`.
+        """
         return segment is self.directory.segments[-1]
 
     def segments_with_ends(self) -> list[tuple[Segment, int]]:
@@ -107,12 +128,22 @@ class RawPartition:
         """Return how many bytes of an open segment may be read.
 
         A segment may have grown since it was listed, if it was rolled meanwhile.
+
+        Args:
+            reader: One of the segments, open.
         """
         size = reader.file.size_bytes
         return min(self.active_end.position, size) if self.is_active(reader.segment) else size
 
     def open(self, segment: Segment) -> SegmentReader:
-        """Open one of the segments. Raises `FileNotFoundError` as `SegmentReader` does."""
+        """Open one of the segments.
+
+        Args:
+            segment: The segment.
+
+        Raises:
+            FileNotFoundError: As `SegmentReader`.
+        """
         return SegmentReader(self.store, segment)
 
     def retry_if_replaced(self, read: Callable[[RawPartition], T]) -> T:

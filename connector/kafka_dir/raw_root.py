@@ -27,7 +27,7 @@ from klog.connector.kafka_dir.partition_directory import (
     Segment,
     list_consistently,
     read_directory,
-    read_topic_id_of,
+    read_partition_topic_id,
 )
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.segment_reader import SegmentReader
@@ -114,25 +114,25 @@ class RawRoot:
         return logs
 
     def offset_for_time(self, log: RawPartition, timestamp_ms: int, end_offset: int) -> int | None:
-        """Return the first offset of at least this time below `end_offset`; None if none has it."""
+        """See `RawPartitionReader.offset_for_time`."""
         return log.retry_if_replaced(
             lambda now: offset_for_time.offset_for_time(now, timestamp_ms, end_offset)
         )
 
     def last_stable_offset(self, log: RawPartition) -> int:
-        """Return the last stable offset of a partition: its log end if no transaction is open."""
+        """See `RawPartitionReader.last_stable_offset`."""
         return max(self.open_transactions(log).last_stable_offset, log.log_start)
 
     def open_transactions(self, log: RawPartition) -> OpenTransactions:
-        """Return the transactions of a partition that are open at its log end."""
+        """Return the transactions of a partition that are open at its log end.
+
+        Args:
+            log: The partition.
+        """
         return log.retry_if_replaced(self._open_transactions)
 
     def relist(self, log: RawPartition) -> RawPartition:
-        """Return a partition with its files listed again and the same log end.
-
-        Raises:
-            FileNotFoundError: If it belongs to another topic by now, or ends before that.
-        """
+        """See `RawPartitionReader.relist`."""
         now = self.open([log.name])[log.name]
         if now.topic_id != log.topic_id or now.readable_end < log.log_end:
             raise FileNotFoundError(f"partition {log.name} was deleted and created again, or cut")
@@ -162,7 +162,7 @@ class RawRoot:
         store, is_locked = log_dir.store, log_dir.is_locked_by_broker
         entries = list_consistently(store, entry.path) if is_locked else store.entries(entry.path)
         directory = read_directory(entry.path, entries, lambda swap: _next_offset(store, swap))
-        topic_id = read_topic_id_of(store, entry.path)
+        topic_id = read_partition_topic_id(store, entry.path)
         log_start = log_dir.log_start_offsets.get(name, 0)
         active_end = LogEnd(log_start, 0)
         if directory.segments:
@@ -210,10 +210,10 @@ class RawRoot:
         reader = SegmentReader(store, segment)
         file = reader.file
         try:
-            of_file = memory if memory is not None and memory.identity == file.identity else None
-            if of_file is not None and of_file.is_unchanged(file.stamp, is_locked=is_locked):
-                return of_file.end
-            hint = None if of_file is None else of_file.end
+            previous = memory if memory is not None and memory.identity == file.identity else None
+            if previous is not None and previous.is_unchanged(file.stamp, is_locked=is_locked):
+                return previous.end
+            hint = None if previous is None else previous.end
             end = find_segment_end(reader, recovery_point, hint)
         except CorruptRecordError as exc:
             raise exc.in_file(segment.log.path, str(name)) from exc
@@ -275,7 +275,7 @@ class RawSnapshot:
         )
 
     def missing_topic_reason(self, topic: str) -> str:
-        """Return, for an error, that a topic does not exist."""
+        """See `Snapshot.missing_topic_reason`."""
         return f"there is no topic {topic}"
 
     @property
@@ -287,18 +287,18 @@ class RawSnapshot:
         return numbers
 
     def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, RawPartition]:
-        """Read the bounds of partitions, of each once. Raises as `RawRoot.open`."""
+        """See `Snapshot.open`. Each partition's bounds are read once."""
         names = list(names)
         missing = [name for name in names if name not in self._opened]
         self._opened.update(self.root.open(missing, self.listed_partitions))
         return {name: self._opened[name] for name in names}
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Read the id of each topic that has one, from its first partition."""
+        """See `Snapshot.topic_ids`. The id is that of the topic's first partition."""
         topics, ids = set(topics), dict[str, str]()
         for name, (log_dir, entry) in self.listed_partitions.items():
             if name.topic in topics and name.topic not in ids:
-                ids[name.topic] = read_topic_id_of(log_dir.store, entry.path)
+                ids[name.topic] = read_partition_topic_id(log_dir.store, entry.path)
         return {topic: topic_id for topic, topic_id in ids.items() if topic_id}
 
 

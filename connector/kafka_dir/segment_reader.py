@@ -35,12 +35,17 @@ class SegmentHeaders:
         self._window_start = 0
 
     def load(self, start_position: int, end_position: int) -> None:
-        """Read the bytes between two headers, and these, at once if they are few."""
+        """Read the bytes from one header to the end of another at once, if they are few.
+
+        Args:
+            start_position: Where the first header begins.
+            end_position: Where the last header begins.
+        """
         if 0 <= end_position - start_position <= _MAX_WINDOW_BYTES:
             self._window_start = start_position
             self._window = self.file.read(start_position, end_position + v2.HEADER_BYTES)
 
-    def header_at(self, position: int) -> v2.Headers | None:
+    def _header_at(self, position: int) -> v2.Headers | None:
         """Return the header of the batch of this segment that begins at `position`, if any."""
         data = self._read(position, position + v2.HEADER_BYTES)
         header = read_batch_header(data)
@@ -53,16 +58,27 @@ class SegmentHeaders:
         return header
 
     def has_batch_at(self, position: int, max_offset: int) -> bool:
-        """Return whether a batch begins at `position` whose offset is at most `max_offset`."""
-        header = self.header_at(position)
+        """Return whether a batch of this segment begins at a position.
+
+        Args:
+            position: The position.
+            max_offset: The largest base offset that the batch may have.
+        """
+        header = self._header_at(position)
         return header is not None and int(header["base_offset"]) <= max_offset
 
     def first_offset_at(self, position: int) -> int | None:
-        """Return the first offset of the batch that begins at `position`; None if none does.
+        """Return the first offset of the batch that begins at a position.
 
         A message of format v0 or v1 is read for it: a wrapper's offset is that of its last message.
+
+        Args:
+            position: The position.
+
+        Returns:
+            None if no batch of this segment begins there.
         """
-        header = self.header_at(position)
+        header = self._header_at(position)
         if header is None:
             return None
         if int(header["magic"]) == v2.MAGIC:
@@ -76,8 +92,15 @@ class SegmentHeaders:
             return None
 
     def batch_end(self, position: int) -> tuple[int, int] | None:
-        """Return the next offset and the position after the v2 batch at `position`; else None."""
-        header = self.header_at(position)
+        """Return the next offset and the position after the batch that begins at a position.
+
+        Args:
+            position: The position.
+
+        Returns:
+            None if no batch of format v2 begins there.
+        """
+        header = self._header_at(position)
         if header is None or int(header["magic"]) != v2.MAGIC:
             return None
         next_offset = int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
@@ -115,7 +138,11 @@ class SegmentReader(SegmentHeaders):
         self.file.close()
 
     def position_before(self, offset: int) -> int:
-        """Return a position from which a scan meets every batch that reaches `offset` or beyond."""
+        """Return a position from which a scan meets every batch that reaches an offset.
+
+        Args:
+            offset: The offset; batches after it are met too.
+        """
         if offset <= self.base_offset:
             return 0
         position = self.index().position_before(offset)

@@ -107,6 +107,9 @@ class Option(Generic[T]):
     def parse(self, text: str) -> T:
         """Return the value of a text.
 
+        Args:
+            text: The text.
+
         Raises:
             OptionError: The text has no value.
         """

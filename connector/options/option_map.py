@@ -73,7 +73,11 @@ class OptionMap:
         return option.parse(text)
 
     def get(self, option: Option[T]) -> T | None:
-        """Return the value of an option; None if it is not set and has no default."""
+        """Return the value of an option; None if it is not set and has no default.
+
+        Args:
+            option: The option.
+        """
         if option.default is None and option not in self:
             return None
         return self[option]
@@ -89,7 +93,14 @@ class OptionMap:
                 option.parse(self.texts[option.name])
 
     def check_mode(self, use: Use) -> None:
-        """Raise `OptionError` for an option of a batch on a stream, or of a stream on a batch."""
+        """Refuse an option of a batch on a stream, or of a stream on a batch.
+
+        Args:
+            use: Whether the options are of a read or of a write.
+
+        Raises:
+            OptionError: Such an option is set.
+        """
         wrong_mode = Mode.BATCH if self.is_streaming else Mode.STREAM
         for option in OPTION_TABLE:
             if option.use is use and option.mode is wrong_mode and option in self:

@@ -48,7 +48,12 @@ def choice(*words: str, any_case: bool = False) -> ValueParser[str]:
 
 
 def whole_number(min_value: int | None = None, max_value: int | None = None) -> ValueParser[int]:
-    """Return a parser of a whole number between two bounds, both inclusive."""
+    """Return a parser of a whole number.
+
+    Args:
+        min_value: The smallest number; None for no bound.
+        max_value: The largest number; None for no bound.
+    """
 
     def parse(text: str) -> int:
         try:
@@ -67,7 +72,11 @@ def whole_number(min_value: int | None = None, max_value: int | None = None) -> 
 
 
 def byte_count(max_bytes: int) -> ValueParser[int]:
-    """Return a parser of a number of bytes, written in digits."""
+    """Return a parser of a number of bytes, written in digits.
+
+    Args:
+        max_bytes: The largest number.
+    """
 
     def parse(text: str) -> int:
         digits = text.strip()
@@ -79,7 +88,11 @@ def byte_count(max_bytes: int) -> ValueParser[int]:
 
 
 def topic_config(name: str) -> ValueParser[object]:
-    """Return a parser of a value of the topic config of this name, whose error names it too."""
+    """Return a parser of a value of a topic config, whose error names the config too.
+
+    Args:
+        name: The name of the topic config.
+    """
 
     def parse(text: str) -> object:
         return parse_topic_config({name: text}).values[name]

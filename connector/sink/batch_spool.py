@@ -41,7 +41,14 @@ class BatchSpool:
         self._in_memory: dict[int, SpooledBatch] = {}
 
     def add(self, data: bytes) -> SpooledBatch:
-        """Keep a batch in memory."""
+        """Keep a batch in memory.
+
+        Args:
+            data: The encoded batch.
+
+        Returns:
+            The batch, to be passed to `take`.
+        """
         batch = SpooledBatch(data, 0, len(data))
         self._in_memory[id(batch)] = batch
         self.memory_bytes += len(data)
@@ -71,6 +78,9 @@ class BatchSpool:
 
     def take(self, batches: Iterable[SpooledBatch]) -> Iterator[bytes]:
         """Yield batches and remove each from the spool.
+
+        Args:
+            batches: Batches that `add` returned, each of them once.
 
         Raises:
             KlogError: The file cannot be read.

@@ -33,8 +33,12 @@ class Partitioning:
     partitioner: str
     sticky_partition: int
 
-    def of(self, rows: Rows) -> Longs:
-        """Return the partition of each row."""
+    def assign(self, rows: Rows) -> Longs:
+        """Return the partition of each row.
+
+        Args:
+            rows: The rows of the task, or some of them in order.
+        """
         if rows.partition is None:
             return self._by_partitioner(rows)
         if not rows.partition.null_count:

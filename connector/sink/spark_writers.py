@@ -78,7 +78,7 @@ class KlogBatchWriter(DataSourceArrowWriter):
         self._plan = plan_to_dict(write_plan.plan_write(self._options))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
-        """Stage a task's rows."""
+        """See `DataSourceArrowWriter.write`."""
         context = _task_context()
         plan = plan_from_dict(self._plan, self._options.storage)
         options, writer = plan.options, None
@@ -93,11 +93,11 @@ class KlogBatchWriter(DataSourceArrowWriter):
         return _write_task(plan, writer, context, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit what the tasks staged."""
+        """See `DataSourceArrowWriter.commit`."""
         write_commit.commit(self._options, _task_messages(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leave the staged files to vacuum."""
+        """See `DataSourceArrowWriter.abort`. The staged files are left to vacuum."""
 
 
 class KlogStreamWriter(DataSourceStreamArrowWriter):
@@ -119,10 +119,10 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         _check_schema(schema, self._options)
         self._plan: WritePlanDict | None = None
         if _COMMIT_RUNNER not in sys.modules:
-            self._plan = plan_to_dict(write_plan.plan_write(self._options, streaming=True))
+            self._plan = plan_to_dict(write_plan.plan_write(self._options, is_streaming=True))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
-        """Stage a task's rows."""
+        """See `DataSourceStreamArrowWriter.write`."""
         assert self._plan is not None
         context = _task_context()
         plan = plan_from_dict(self._plan, self._options.storage)
@@ -137,7 +137,7 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         return _write_task(plan, writer, context, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit a micro-batch."""
+        """See `DataSourceStreamArrowWriter.commit`."""
         task_messages = _task_messages(messages)
         for message in task_messages:
             if message.writer is None or message.writer.batch_id != batchId:
@@ -148,7 +148,7 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         write_commit.commit(self._options, task_messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Leave the staged files to vacuum."""
+        """See `DataSourceStreamArrowWriter.abort`. The staged files are left to vacuum."""
 
 
 def _write_task(

@@ -35,6 +35,9 @@ class CachedTopic:
 def find_or_make_root(options: WriteOptions) -> KlogRoot:
     """Return the root of a write; create it if the write may create topics.
 
+    Args:
+        options: The options of the write.
+
     Raises:
         OptionError: There is no klog root, and the write must not create one.
     """
@@ -58,6 +61,10 @@ class TopicStateCache:
 
     def load(self, options: WriteOptions, topic: str) -> CachedTopic:
         """Load a topic of a write's root, starting from the cached state.
+
+        Args:
+            options: The options of the write.
+            topic: The topic.
 
         Raises:
             LostCommitError: The log does not have the commit of the cached state.
@@ -97,7 +104,12 @@ class TopicStateCache:
         return self.load(options, topic)
 
     def keep(self, options: WriteOptions, topic: CachedTopic) -> CachedTopic:
-        """Put a topic into the cache, in place of the one that was used longest ago if needed."""
+        """Put a topic into the cache; if it is full, the topic that was used longest ago leaves it.
+
+        Args:
+            options: The options of the write.
+            topic: The topic and its state.
+        """
         # By the next load `topic.json` may be lost.
         topic = replace(topic, log=replace(topic.log, has_description=False))
         key = (options.path, options.storage, topic.log.paths.topic)

@@ -148,7 +148,7 @@ class TopicWriter:
     def _add(self, rows: Rows) -> None:
         enough_bytes = max(2 * self._plan.settings.batch_bytes, GROUP_BYTES)
         self.pending_bytes += int(rows.min_bytes.sum()) + _ROW_BYTES * len(rows)
-        for partition, partition_rows in split_by_partition(rows, self._partitioning.of(rows)):
+        for partition, partition_rows in split_by_partition(rows, self._partitioning.assign(rows)):
             pending = self._pending.setdefault(partition, _PendingRows())
             pending.add(partition_rows)
             self.pending_bytes += _PART_BYTES

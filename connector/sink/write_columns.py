@@ -46,6 +46,9 @@ _OUT_OF_RANGE = np.iinfo(np.int64).min
 def check_columns(schema: pa.Schema) -> None:
     """Check the names and types of the columns of a write.
 
+    Args:
+        schema: The Arrow schema of the rows.
+
     Raises:
         OptionError: A column is unknown, of another type, missing or there twice; the message names
             it.
@@ -68,7 +71,13 @@ def check_columns(schema: pa.Schema) -> None:
 
 
 def as_bytes(column: pa.Array) -> pa.Array:
-    """Return keys or values as binary or large binary; such columns are not copied."""
+    """Return keys or values as binary or large binary.
+
+    A column that is one of them already is not copied.
+
+    Args:
+        column: A column of any type that `check_columns` accepts for a key or a value, or of nulls.
+    """
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return column
     is_small = pa.types.is_string(column.type) or pa.types.is_null(column.type)
@@ -100,7 +109,11 @@ def as_milliseconds(column: pa.Array, now_ms: int) -> Longs:
 
 
 def as_partitions(column: pa.Array) -> pa.Array:
-    """Return partitions as int64; larger numbers become the largest int64."""
+    """Return partitions as int64; larger numbers become the largest int64.
+
+    Args:
+        column: Integers of any type, dictionary-encoded or not, or nulls.
+    """
     column = decode_dictionary(column)
     if pa.types.is_uint64(column.type):
         max_long = pa.scalar((1 << 63) - 1, pa.uint64())
@@ -109,7 +122,11 @@ def as_partitions(column: pa.Array) -> pa.Array:
 
 
 def as_headers(column: pa.Array) -> pa.Array | None:
-    """Return headers as `HEADERS_TYPE`, which the encoder takes; None if no record has any."""
+    """Return headers as `HEADERS_TYPE`, which the encoder takes; None if no record has any.
+
+    Args:
+        column: Lists of structs as `check_columns` accepts them, or nulls.
+    """
     column = decode_dictionary(column)
     if column.null_count == len(column):
         return None
@@ -125,7 +142,11 @@ def as_headers(column: pa.Array) -> pa.Array | None:
 
 
 def decode_dictionary(column: pa.Array) -> pa.Array:
-    """Return the values of a dictionary-encoded column; any other column is returned unchanged."""
+    """Return the values of a dictionary-encoded column; any other column is returned unchanged.
+
+    Args:
+        column: A column of any type.
+    """
     if not pa.types.is_dictionary(column.type):
         return column
     return column.dictionary.take(column.indices)

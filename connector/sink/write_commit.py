@@ -195,7 +195,7 @@ def _check_dead_letters(cached: CachedTopic, staged: StagedSegments, writer: Wri
         return
     # If log expiration has removed the commit, it is so old that the other topics are done too.
     for commit in read_newest_first(cached.log, cached.state):
-        if _is_of(commit.actions.writer_transaction, writer):
+        if _has_batch(commit.actions.writer_transaction, writer):
             committed = sum(segment["record_count"] for segment in commit.actions.add)
             replayed = sum(segment["record_count"] for segment in staged.segments)
             if committed != replayed:
@@ -207,7 +207,7 @@ def _check_dead_letters(cached: CachedTopic, staged: StagedSegments, writer: Wri
             return
 
 
-def _is_of(transaction: WriterTransaction | None, writer: Writer) -> bool:
+def _has_batch(transaction: WriterTransaction | None, writer: Writer) -> bool:
     return transaction is not None and (transaction.name, transaction.batch_id) == (
         writer.name,
         writer.batch_id,

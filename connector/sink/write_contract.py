@@ -102,7 +102,11 @@ class CommitMessageDict(TypedDict):
 
 
 def plan_to_dict(plan: WritePlan) -> WritePlanDict:
-    """Return the plan as plain values."""
+    """Return the plan as plain values.
+
+    Args:
+        plan: The plan of a write.
+    """
     options = plan.options
     return {
         "format": FORMAT,
@@ -157,7 +161,11 @@ def plan_from_dict(fields: Mapping[str, Any], storage: StorageOptions) -> WriteP
 
 
 def message_to_dict(message: TaskCommitMessage) -> CommitMessageDict:
-    """Return the message of a task as plain values."""
+    """Return the message of a task as plain values.
+
+    Args:
+        message: The message of a task.
+    """
     writer = message.writer
     return {
         "format": FORMAT,

@@ -80,11 +80,20 @@ class TopicPlan:
         return len(self.log_ends)
 
     def staged(self, segments: Sequence[SegmentEntry]) -> StagedSegments:
-        """Return staged segments, with what the commit checks of this plan."""
+        """Return staged segments with the facts of this plan that the commit checks.
+
+        Args:
+            segments: The segments that are on the store, in order.
+        """
         return StagedSegments(self.topic_id, self.base_version, segments, self.partitions)
 
     def batch_attributes(self, task: TaskAttempt, partition: int) -> BatchAttributes:
-        """Return what the batches of a task in a partition have in common; sequences start at 0."""
+        """Return what the batches of a task in a partition have in common; sequences start at 0.
+
+        Args:
+            task: The attempt that writes the batches.
+            partition: The partition.
+        """
         return BatchAttributes(
             batch_bytes=self.settings.batch_bytes,
             codec=self.settings.codec,
@@ -117,7 +126,11 @@ class WritePlan:
     last_batches: Mapping[str, int]
 
     def is_committed(self, writer: Writer | None) -> bool:
-        """Return whether the named topic has this batch of the writer already."""
+        """Return whether the named topic has this batch of the writer already.
+
+        Args:
+            writer: Who writes; None for a write without a transactional id.
+        """
         return writer is not None and writer.batch_id <= self.last_batches.get(writer.name, -1)
 
     def task_attempt(
@@ -132,7 +145,7 @@ class WritePlan:
             now_ms: The time of staging.
             name: The task in error messages.
         """
-        writer_name, batch = self.producer_name(writer)
+        writer_name, batch = self._producer_name(writer)
         return TaskAttempt(
             index=index,
             attempt_id=attempt_id(self.write_id, attempt),
@@ -141,16 +154,20 @@ class WritePlan:
             name=name,
         )
 
-    def producer_name(self, writer: Writer | None) -> tuple[str, int]:
+    def _producer_name(self, writer: Writer | None) -> tuple[str, int]:
         """Return the name and the batch that producer ids are derived from."""
         return (self.write_id, 0) if writer is None else (writer.name, writer.batch_id)
 
 
-def plan_write(options: WriteOptions, *, streaming: bool = False) -> WritePlan:
+def plan_write(options: WriteOptions, *, is_streaming: bool = False) -> WritePlan:
     """Plan a write, on the driver.
 
     A missing root is created if a missing topic may be created. The tasks of a stream get the last
     batches of all writers: the default name of a stream is the query id, which only tasks know.
+
+    Args:
+        options: The options of the write.
+        is_streaming: Whether a stream writes.
 
     Raises:
         OptionError: There is no such root or topic, and it must not be created.
@@ -164,7 +181,7 @@ def plan_write(options: WriteOptions, *, streaming: bool = False) -> WritePlan:
     last_batches = {
         name: transaction.batch_id
         for name, transaction in cached.state.writer_transactions.items()
-        if name == options.transactional_id or (streaming and options.transactional_id is None)
+        if name == options.transactional_id or (is_streaming and options.transactional_id is None)
     }
     new_partitions = options.num_partitions or cached.root.num_partitions
     plan = WritePlan(options, write_id, new_partitions, {}, last_batches)
@@ -199,6 +216,10 @@ def plan_append(
 
 def topic_plan(plan: WritePlan, topic: str) -> TopicPlan:
     """Return the driver's plan for a topic, or make one in this process.
+
+    Args:
+        plan: The driver's plan.
+        topic: The topic.
 
     Raises:
         OptionError: The write must not create the topic, or its name is not valid.

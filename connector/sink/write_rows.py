@@ -63,7 +63,11 @@ class RowRules:
     task: str = ""
 
     def place(self, row: int) -> str:
-        """Return how error messages name a row."""
+        """Return how error messages name a row.
+
+        Args:
+            row: The number of the row among all rows of the task.
+        """
         return f"{self.topic}: row {row}{self.task and f' of {self.task}'}"
 
 
@@ -112,7 +116,11 @@ class Rows:
         return len(self.numbers)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Rows:
-        """Return a copy of these rows, in this order and without their partitions."""
+        """Return a copy of these rows, in this order and without their partitions.
+
+        Args:
+            indices: The rows to copy, by their places among these rows, in the order of the copy.
+        """
         return Rows(
             _take(self.key, indices),
             _take(self.value, indices),
@@ -124,7 +132,12 @@ class Rows:
         )
 
     def slice(self, start: int, end: int) -> Rows:
-        """Return the rows from `start` to before `end`, without copying and without partitions."""
+        """Return consecutive rows, without copying and without partitions.
+
+        Args:
+            start: The place of the first row.
+            end: The place after the last row.
+        """
         count = end - start
         return Rows(
             self.key.slice(start, count),
@@ -138,7 +151,11 @@ class Rows:
 
 
 def concat_rows(parts: Sequence[Rows]) -> Rows:
-    """Concatenate rows; keys, values and headers are not copied but become chunks."""
+    """Concatenate rows; keys, values and headers are not copied but become chunks.
+
+    Args:
+        parts: The rows, one after another; at least one item.
+    """
     if len(parts) == 1:
         return parts[0]
     headers = None
@@ -205,7 +222,11 @@ def read_rows(
 
 
 def input_columns(rows: Rows) -> dict[str, Column]:
-    """Return rows as columns of a write; timestamps that were null have their values."""
+    """Return rows as columns of a write; timestamps that were null have their values.
+
+    Args:
+        rows: Rows that were checked.
+    """
     return {
         "key": rows.key,
         "value": rows.value,

@@ -90,7 +90,10 @@ def read_settings(config: Mapping[str, str], options: Mapping[str, str]) -> Writ
 
 
 def read_buffer_bytes(options: Mapping[str, str]) -> int:
-    """Return the memory in which the rows of a task wait.
+    """Return how many bytes of rows and batches a task keeps in memory.
+
+    Args:
+        options: The options of the write that decide how rows become segments.
 
     Raises:
         OptionError: `buffer.memory` is not a number of bytes.

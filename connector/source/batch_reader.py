@@ -40,5 +40,5 @@ class KlogBatchReader(DataSourceReader):
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one task; Spark passes an empty partition if the plan has no task."""
+        """See `DataSourceReader.read`. Spark passes an empty partition if the plan has no task."""
         return self._reader.read(partition.value or [])

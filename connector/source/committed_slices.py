@@ -39,7 +39,12 @@ class _Parts:
 
 
 def range_bytes(offset_range: OffsetRange, log: CommittedPartition) -> int:
-    """Return the bytes of the segments that a range may have to read."""
+    """Return the bytes of the segments that a range may have to read.
+
+    Args:
+        offset_range: The range.
+        log: Its partition.
+    """
     segments = log.overlapping(offset_range.start_offset, offset_range.end_offset)
     return int(pc.sum(segments["size_bytes"]).as_py() or 0)
 
@@ -72,16 +77,16 @@ def plan_range(
         "markers_end_offset": UNKNOWN,
     }
     columns = _columns(log, segments, parts)
-    each: dict[str, list[Any]] = {}
+    varying: dict[str, list[Any]] = {}
     if index_reads is not None:
-        each |= _narrow(log, segments, parts, columns, index_reads)
-    each |= {name: values.tolist() for name, values in columns.items()}
-    each["path"] = _paths(log, segments).take(pa.array(parts.segment)).to_pylist()
+        varying |= _narrow(log, segments, parts, columns, index_reads)
+    varying |= {name: values.tolist() for name, values in columns.items()}
+    varying["path"] = _paths(log, segments).take(pa.array(parts.segment)).to_pylist()
     if offset_range.committed_only and not segment_entries.are_format_1(segments):
-        each["aborted"] = _aborted(segments, parts)
-    shared |= {name: value for name, value in _ABSENT.items() if name not in each}
+        varying["aborted"] = _aborted(segments, parts)
+    shared |= {name: value for name, value in _ABSENT.items() if name not in varying}
     return [
-        [run_to_dict(shared, {name: values[first:end] for name, values in each.items()})]
+        [run_to_dict(shared, {name: values[first:end] for name, values in varying.items()})]
         for first, end in pack(parts.size_bytes, target)
     ]
 
@@ -114,25 +119,25 @@ def _parts(segments: pa.Table, offset_range: OffsetRange, target: int) -> _Parts
 def _columns(log: CommittedPartition, segments: pa.Table, parts: _Parts) -> dict[str, Longs]:
     """Return the numbers in which slices differ, before any index is read."""
 
-    def of_segment(name: str) -> Longs:
+    def slice_column(name: str) -> Longs:
         values: Longs = segments[name].to_numpy()[parts.segment]
         return values
 
-    shift, size_bytes = of_segment("offset_shift"), of_segment("size_bytes")
-    base_offset = of_segment("base_offset") - shift
+    shift, size_bytes = slice_column("offset_shift"), slice_column("size_bytes")
+    base_offset = slice_column("base_offset") - shift
     # A segment that was compacted or merged may begin after its base offset.
     is_appended = pc.equal(segments["origin"], "append").to_numpy()[parts.segment]
     return {
         "base_offset": base_offset,
         "offset_shift": shift,
-        "file_size_bytes": size_bytes + of_segment("torn_bytes"),
+        "file_size_bytes": size_bytes + slice_column("torn_bytes"),
         "segment_size_bytes": size_bytes,
         "end_position": size_bytes.copy(),
         "first_offset": np.where(is_appended, base_offset, UNKNOWN),
-        "limit_offset": of_segment("next_offset") - shift,
+        "limit_offset": slice_column("next_offset") - shift,
         "start_offset": parts.start_offset,
         "end_offset": parts.end_offset,
-        "crc32c": of_segment("crc32c"),
+        "crc32c": slice_column("crc32c"),
     }
 
 
@@ -157,15 +162,16 @@ def _narrow(
         return {}
     taken = numbers[: index_reads.take(len(numbers))]
     positions = _narrow_by_indexes(log, segments, parts, columns, taken)
-    each: dict[str, list[Any]] = {"start_position": positions}
+    varying: dict[str, list[Any]] = {"start_position": positions}
     if len(taken) < len(numbers):
-        each["index_path"], each["index_size_bytes"] = [""] * len(positions), [0] * len(positions)
+        varying["index_path"] = [""] * len(positions)
+        varying["index_size_bytes"] = [0] * len(positions)
         paths = _paths(log, segments)
         for row in rows[~np.isin(parts.segment[rows], taken)].tolist():
             number = int(parts.segment[row])
-            each["index_path"][row] = index_file_path(paths[number].as_py(), "index")
-            each["index_size_bytes"][row] = segments["index_bytes"][number].as_py()
-    return each
+            varying["index_path"][row] = index_file_path(paths[number].as_py(), "index")
+            varying["index_size_bytes"][row] = segments["index_bytes"][number].as_py()
+    return varying
 
 
 def _needs_index(segments: pa.Table, parts: _Parts) -> Mask:
@@ -223,9 +229,9 @@ def _narrow_by_indexes(
 def _aborted(segments: pa.Table, parts: _Parts) -> list[list[list[int]]]:
     """Return the aborted transactions of each slice; a segment that has any is not shifted."""
     entries = segments.select(["aborted"]).to_pylist()
-    of_segments = [segment_entries.aborted_transactions(entry) for entry in entries]
+    aborted_by_segment = [segment_entries.aborted_transactions(entry) for entry in entries]
     return [
-        [list(row) for row in of_segments[number] if row[2] >= start and row[1] < end]
+        [list(row) for row in aborted_by_segment[number] if row[2] >= start and row[1] < end]
         for number, start, end in zip(
             parts.segment.tolist(),
             parts.start_offset.tolist(),

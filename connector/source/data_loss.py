@@ -34,7 +34,16 @@ class DataLoss:
     remainder: str
 
     def report(self, name: object, *, is_streaming: bool, fail_on_data_loss: bool) -> None:
-        """Raise `DataLossError`, or log a warning if the user wants to go on."""
+        """Raise the loss as an error, or log it as a warning.
+
+        Args:
+            name: The partition, as the message names it.
+            is_streaming: Whether a stream reads, which has another next step.
+            fail_on_data_loss: Whether it is an error.
+
+        Raises:
+            DataLossError: `fail_on_data_loss` is true.
+        """
         if is_streaming:
             message = f"{name}: {self.description}: {self.count:,} that the stream has not read"
             remedy = stream_remedy(self.remainder)
@@ -45,7 +54,11 @@ class DataLoss:
 
 
 def stream_remedy(remainder: str) -> str:
-    """Return what to do about a stream, which cannot read again."""
+    """Return what to do about a stream, which cannot read again.
+
+    Args:
+        remainder: What a reader with `failOnDataLoss=false` goes on with.
+    """
     return (
         f"set failOnDataLoss=false to go on with {remainder}, or start the query with a new "
         "checkpoint"
@@ -53,7 +66,17 @@ def stream_remedy(remainder: str) -> str:
 
 
 def raise_or_warn(message: str, remedy: str, remainder: str, *, fail_on_data_loss: bool) -> None:
-    """Raise `DataLossError` with a remedy, or log a warning that names what is read instead."""
+    """Raise a loss as an error with its remedy, or log it as a warning.
+
+    Args:
+        message: What is gone.
+        remedy: What the error tells the user to do.
+        remainder: What the warning says the reader goes on with.
+        fail_on_data_loss: Whether it is an error.
+
+    Raises:
+        DataLossError: `fail_on_data_loss` is true.
+    """
     if fail_on_data_loss:
         raise DataLossError(f"{message}; {remedy}")
     _log.warning(

@@ -33,7 +33,11 @@ class IndexReads:
         self._remaining = remaining
 
     def take(self, count: int) -> int:
-        """Return how many of `count` more indexes may be read, and count them as read."""
+        """Return how many more indexes may be read, and count them as read.
+
+        Args:
+            count: How many the caller would read.
+        """
         taken = min(count, self._remaining)
         self._remaining -= taken
         return taken

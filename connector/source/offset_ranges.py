@@ -112,7 +112,12 @@ def batch_ranges(
 def latest_offsets(
     logs: Mapping[TopicPartition, PartitionSnapshot], options: ReadOptions
 ) -> dict[TopicPartition, int]:
-    """Return the last stable offset of each partition, or its log end for `read_uncommitted`."""
+    """Return the last stable offset of each partition, or its log end for `read_uncommitted`.
+
+    Args:
+        logs: The partitions of the read.
+        options: The options of the read.
+    """
     if not options.committed_only:
         return {name: log.log_end for name, log in logs.items()}
     return {name: log.last_stable_offset() for name, log in logs.items()}

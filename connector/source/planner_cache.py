@@ -46,7 +46,11 @@ class PlannerCache:
             self._reads.popitem(last=False)
 
     def get(self, key: Hashable) -> Logs | None:
-        """Return the partitions of a read; None if they are not here, or too old."""
+        """Return the partitions of a read; None if they are missing or too old.
+
+        Args:
+            key: The key that they were put under.
+        """
         loaded_at, logs = self._reads.get(key, (0.0, None))
         if logs is None or self._clock() - loaded_at <= MAX_AGE_SECONDS:
             return logs

@@ -26,7 +26,12 @@ from klog.errors import CorruptRecordError
 
 
 def range_bytes(offset_range: OffsetRange, log: RawPartition) -> int:
-    """Return the bytes of the segments that a range may have to read."""
+    """Return the bytes of the segments that a range may have to read.
+
+    Args:
+        offset_range: The range.
+        log: Its partition.
+    """
     return sum(segment.log.size_bytes for segment, _ in _overlapping(offset_range, log))
 
 
@@ -41,9 +46,15 @@ def plan_range(
         target: About how many bytes a task gets.
         index_reads: How many indexes may be read.
 
+    Args:
+        offset_range: The range.
+        log: Its partition.
+        target: About how many bytes a task gets.
+        index_reads: How many indexes may be read.
+
     Raises:
         CorruptFileError: If a segment cannot be planned.
-        FileNotFoundError: If the full_slice root has to be listed again.
+        FileNotFoundError: If the whole root has to be listed again.
     """
     return log.retry_if_replaced(lambda now: _plan(offset_range, now, target, index_reads))
 

@@ -37,12 +37,20 @@ MAX_TIMESTAMP_MS = (1 << 63) // 1000 - 1
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
-    """Return the Arrow schema of these columns."""
+    """Return the Arrow schema of columns.
+
+    Args:
+        columns: The names of the columns, in order.
+    """
     return pa.schema([(name, _TYPES[name]) for name in columns])
 
 
 def decoded_columns(columns: Collection[str]) -> set[str]:
-    """Return the fields of `Columns` that have to be decoded for these columns."""
+    """Return the fields of `RecordColumns` that have to be decoded for columns.
+
+    Args:
+        columns: The names of the columns.
+    """
     return {_DECODED[name] for name in columns if name in _DECODED}
 
 

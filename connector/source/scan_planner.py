@@ -30,12 +30,28 @@ from klog.errors import KlogError
 
 
 def log_directories(options: Mapping[str, str]) -> list[str]:
-    """Return the roots that `load` names. Raises `OptionError` as `read_paths` does."""
+    """Return the roots that `load()` names.
+
+    Args:
+        options: The options as Spark hands them over.
+
+    Raises:
+        OptionError: As `read_paths`.
+    """
     return read_paths(options, lambda path: Path(path).is_dir())
 
 
 def resolve_offsets(root: Root, options: ReadOptions) -> list[ResolvedRange]:
-    """Return the offset ranges that the options mean, as of now."""
+    """Return the offset ranges that the options mean, as of now.
+
+    Args:
+        root: The root.
+        options: The options of the read.
+
+    Raises:
+        OptionError: The options name a topic or a partition that does not exist.
+        OffsetOutOfRangeError: The log does not have the offsets.
+    """
     ranges = retry_stale_listing(lambda: _ranges(root.snapshot(), options))
     return [offset_range.resolved() for offset_range in ranges]
 
@@ -74,7 +90,15 @@ def try_resolve_offsets(
 
 
 def plan_snapshot(snapshot: Snapshot, options: ReadOptions) -> list[TaskDict]:
-    """Plan a read of what a snapshot has."""
+    """Plan a read of what a snapshot has.
+
+    Args:
+        snapshot: A snapshot of the root.
+        options: The options of the read.
+
+    Returns:
+        The tasks.
+    """
     return plan(_ranges(snapshot, options), options.min_partitions)
 
 
@@ -106,6 +130,14 @@ def plan_tasks(
 ) -> list[TaskDict]:
     """Plan resolved ranges from what the root holds now.
 
+    Args:
+        root: The root.
+        resolved: The ranges.
+        options: The options of the read.
+
+    Returns:
+        The tasks.
+
     Raises:
         DataLossError: If a partition has gone, or its first offsets were deleted, since the ranges
             were resolved. With `failOnDataLoss=false` what is left is planned.
@@ -125,6 +157,14 @@ def plan_logs(
 ) -> list[TaskDict]:
     """Plan resolved ranges of partitions that are open.
 
+    Args:
+        logs: The partitions; one that is not here was deleted.
+        resolved: The ranges.
+        options: The options of the read.
+
+    Returns:
+        The tasks.
+
     Raises:
         DataLossError: As `plan_tasks` does.
         FileNotFoundError: If the root has to be listed again.
@@ -134,7 +174,12 @@ def plan_logs(
 
 
 def make_reader(directories: Sequence[str], options: ReadOptions) -> SliceReader:
-    """Return the reader that tasks use."""
+    """Return the reader that tasks use.
+
+    Args:
+        directories: The roots of the read.
+        options: The options of the read.
+    """
     return SliceReader(
         options.columns,
         Replanner(tuple(directories), options.storage),

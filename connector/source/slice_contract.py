@@ -32,12 +32,19 @@ FIELDS: dict[str, str] = {field.name: _wire_name(field.name) for field in fields
 
 
 def to_dict(slice_: Slice) -> dict[str, Any]:
-    """Return a slice as it travels."""
+    """Return a slice as it travels.
+
+    Args:
+        slice_: The slice.
+    """
     return {"format": FORMAT, **{name: getattr(slice_, attr) for attr, name in FIELDS.items()}}
 
 
 def from_dict(values: Mapping[str, Any]) -> Slice:
-    """Return the slice that a dict says.
+    """Return the slice of a dict.
+
+    Args:
+        values: What `to_dict` made, maybe in another version of klog.
 
     Raises:
         UnsupportedFormatError: If its format is not one that this klog reads, or a field is
@@ -55,31 +62,34 @@ def from_dict(values: Mapping[str, Any]) -> Slice:
         raise UnsupportedFormatError(f"slice of format {FORMAT}: it has no field {exc}") from exc
 
 
-def run_to_dict(shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def run_to_dict(shared: Mapping[str, Any], varying: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return many slices as they travel.
 
     Args:
         shared: The values that all of them have, by attribute of `Slice`.
-        each: For each other attribute a list with a value for each slice.
+        varying: For each other attribute a list with a value for each slice.
     """
     return {
         "format": FORMAT,
         **{FIELDS[attr]: value for attr, value in shared.items()},
-        EACH: {FIELDS[attr]: values for attr, values in each.items()},
+        EACH: {FIELDS[attr]: values for attr, values in varying.items()},
     }
 
 
 def expand_task(task: Iterable[Mapping[str, Any]]) -> Iterator[Slice]:
     """Return the slices of a task in order, those of its runs one by one.
 
+    Args:
+        task: Slices and runs as they travel.
+
     Raises:
         UnsupportedFormatError: As `from_dict` does.
     """
     for values in task:
-        each = values.get(EACH)
-        if each is None:
+        varying = values.get(EACH)
+        if varying is None:
             yield from_dict(values)
             continue
         shared = {name: value for name, value in values.items() if name != EACH}
-        for row in zip(*each.values(), strict=True):
-            yield from_dict({**shared, **dict(zip(each, row, strict=True))})
+        for row in zip(*varying.values(), strict=True):
+            yield from_dict({**shared, **dict(zip(varying, row, strict=True))})

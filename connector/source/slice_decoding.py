@@ -59,7 +59,11 @@ def decode_slice(
 
 
 def as_in_file(slice_: Slice) -> Slice:
-    """Return a slice whose wanted offsets are as the file has them, too."""
+    """Return a slice whose start and end offset are those of the file, not of the log.
+
+    Args:
+        slice_: The slice as planned.
+    """
     shift = slice_.offset_shift
     return replace(
         slice_, start_offset=slice_.start_offset - shift, end_offset=slice_.end_offset - shift

@@ -8,7 +8,7 @@ from there.
 
 from __future__ import annotations
 
-from klog.connector.kafka_dir.partition_directory import read_topic_id_of
+from klog.connector.kafka_dir.partition_directory import read_partition_topic_id
 from klog.connector.source.slices import UNKNOWN, Slice, SliceChangedError
 from klog.connector.store.readable_store import File, ReadableStore
 from klog.errors import CorruptRecordError
@@ -16,6 +16,10 @@ from klog.errors import CorruptRecordError
 
 def open_slice_file(store: ReadableStore, slice_: Slice) -> File:
     """Open the file of a slice.
+
+    Args:
+        store: The store of the slice's root.
+        slice_: The slice.
 
     Raises:
         SliceChangedError: If a broker's file is another one now, or its topic was deleted.
@@ -38,7 +42,7 @@ def _open_committed(store: ReadableStore, slice_: Slice) -> File:
 
 def _open_raw(store: ReadableStore, slice_: Slice) -> File:
     path = slice_.path
-    if read_topic_id_of(store, path.rpartition("/")[0]) != slice_.topic_id:
+    if read_partition_topic_id(store, path.rpartition("/")[0]) != slice_.topic_id:
         raise SliceChangedError("the topic was deleted")
     for candidate in (path, f"{path}.deleted"):
         try:

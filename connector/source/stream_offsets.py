@@ -27,19 +27,28 @@ class StreamOffsets:
     topic_ids: Mapping[str, str]
 
     @classmethod
-    def of_logs(
+    def from_logs(
         cls,
         next_offsets: Mapping[TopicPartition, int],
         logs: Mapping[TopicPartition, PartitionSnapshot],
     ) -> StreamOffsets:
-        """Return offsets with the ids of the topics that the partitions have."""
+        """Return offsets with the ids of the topics that the partitions have.
+
+        Args:
+            next_offsets: The next offset of each partition.
+            logs: The partitions, open.
+        """
         return cls(
             next_offsets, {name.topic: log.topic_id for name, log in logs.items() if log.topic_id}
         )
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> StreamOffsets:
-        """Return the offsets that a checkpoint has."""
+        """Return the offsets of a checkpoint.
+
+        Args:
+            values: The offsets as a checkpoint has them.
+        """
         next_offsets = {
             TopicPartition(topic, int(partition)): int(offset)
             for topic, by_partition in values.items()
@@ -58,6 +67,11 @@ class StreamOffsets:
         return values
 
     def is_another_topic(self, topic: str, earlier: StreamOffsets) -> bool:
-        """Return whether a topic was created again after earlier offsets were taken."""
+        """Return whether a topic was created again after earlier offsets were taken.
+
+        Args:
+            topic: The name of the topic.
+            earlier: The earlier offsets.
+        """
         topic_id, earlier_id = self.topic_ids.get(topic), earlier.topic_ids.get(topic)
         return topic_id is not None and earlier_id is not None and topic_id != earlier_id

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LatestOffsets:
+class _LatestOffsets:
     """Where the logs end, and the partitions that were opened to see it."""
 
     offsets: StreamOffsets
@@ -57,7 +57,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._directories = scan_planner.log_directories(options)
         self._reader = scan_planner.make_reader(self._directories, self._options)
         self._root: Root | None = None
-        self._available_now: LatestOffsets | None = None
+        self._available_now: _LatestOffsets | None = None
         self._reported: dict[str, Any] | None = None
         self._reported_logs: Logs | None = None
 
@@ -70,7 +70,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return retry_stale_listing(self._initial_offsets).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return how far the next micro-batch reads."""
+        """See `DataSourceStreamReader.latestOffset`."""
         latest = self._available_now or retry_stale_listing(self._latest_offsets)
         self._reported = self._after(StreamOffsets.from_json(start), latest).to_json()
         self._reported_logs = latest.logs
@@ -89,7 +89,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now = retry_stale_listing(self._latest_offsets)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Plan what lies between two offsets: a partition of Spark's for each task."""
+        """See `DataSourceStreamReader.partitions`. Each task is a partition of Spark's."""
         start_offsets, end_offsets = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
         logs = self._reported_logs if end == self._reported else None
         self._reported_logs = None  # They are of one micro-batch, and old for the next.
@@ -108,11 +108,11 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _partitions(retry_stale_listing(plan_now))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one task."""
+        """See `DataSourceStreamReader.read`."""
         return self._reader.read(partition.value or [])
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: the checkpoint has the offsets."""
+        """See `DataSourceStreamReader.commit`. The checkpoint has the offsets: it does nothing."""
 
     def stop(self) -> None:
         """Do nothing: no file is open between two calls."""
@@ -130,11 +130,13 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self._open_logs()
         starts = starting_offsets(logs, latest_offsets(logs, self._options), self._options)
         next_offsets = {name: min(start, logs[name].log_end) for name, start in starts.items()}
-        return StreamOffsets.of_logs(next_offsets, logs)
+        return StreamOffsets.from_logs(next_offsets, logs)
 
-    def _latest_offsets(self) -> LatestOffsets:
+    def _latest_offsets(self) -> _LatestOffsets:
         logs = self._open_logs()
-        return LatestOffsets(StreamOffsets.of_logs(latest_offsets(logs, self._options), logs), logs)
+        return _LatestOffsets(
+            StreamOffsets.from_logs(latest_offsets(logs, self._options), logs), logs
+        )
 
     def _plan(
         self, logs: Logs, start_offsets: StreamOffsets, end_offsets: StreamOffsets
@@ -149,7 +151,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 planned.append(ResolvedRange(name, topic_id, start_offset, end_offset))
         return scan_planner.plan_logs(logs, planned, self._options)
 
-    def _after(self, start: StreamOffsets, latest: LatestOffsets) -> StreamOffsets:
+    def _after(self, start: StreamOffsets, latest: _LatestOffsets) -> StreamOffsets:
         """Return where the logs end; report what is gone of what the stream has counted on."""
         created_again = {
             topic for topic in start.topic_ids if latest.offsets.is_another_topic(topic, start)

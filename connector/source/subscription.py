@@ -27,6 +27,10 @@ def subscribed_partitions(strategy: ConsumerStrategy, snapshot: Snapshot) -> lis
 
     Only the partitions of topics that the strategy takes are looked up.
 
+    Args:
+        strategy: The topics or partitions that the options name.
+        snapshot: A snapshot of the root.
+
     Raises:
         OptionError: A topic or partition that the strategy names is not in the snapshot.
     """
@@ -76,7 +80,14 @@ def _check_topic(option: str, topic: str, snapshot: Snapshot) -> None:
 
 
 def topic_exists(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:
-    """Return whether a topic exists; also one that cannot be read, as another topic is meant."""
+    """Return whether a topic exists.
+
+    A topic that cannot be read exists: the user may mean another topic.
+
+    Args:
+        topic: The name of the topic.
+        topics: The topics of a snapshot, whose `in` may raise.
+    """
     try:
         return topic in topics
     except (CorruptRecordError, UnsupportedFormatError):

@@ -55,9 +55,13 @@ def pack(sizes: Sequence[int] | npt.NDArray[np.int64], target: int) -> list[tupl
 
 
 def split_by_offset(slices: Sequence[Slice], min_slices: int) -> list[Slice]:
-    """Halve the slices with the most offsets until there are `min_slices`, or one offset each.
+    """Halve the slices with the most offsets until there are enough.
 
-    The halves share a byte range.
+    The halves share a byte range. A slice of one offset is not halved.
+
+    Args:
+        slices: The slices.
+        min_slices: How many slices are enough.
     """
     heap = [(-slice_.offset_count, number, slice_) for number, slice_ in enumerate(slices)]
     heapq.heapify(heap)

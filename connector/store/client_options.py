@@ -36,7 +36,12 @@ def client_options(storage: StorageOptions, client: str) -> dict[str, Any]:
 
 
 def fsspec_options(storage: StorageOptions, scheme: str) -> dict[str, Any]:
-    """Return what the file system of fsspec for a scheme is made with."""
+    """Return the arguments to make the file system of fsspec for a scheme with.
+
+    Args:
+        storage: The storage options.
+        scheme: The scheme of the root's URL.
+    """
     options = client_options(storage, CLIENTS[scheme]) if scheme in CLIENTS else {}
     for name, text in storage.values:
         if name.startswith(FSSPEC_PREFIX):
@@ -45,7 +50,15 @@ def fsspec_options(storage: StorageOptions, scheme: str) -> dict[str, Any]:
 
 
 def refuse_fsspec_options(storage: StorageOptions, scheme: str) -> None:
-    """Raise `OptionError` for an option of fsspec on a scheme that is not read through fsspec."""
+    """Refuse options of fsspec for a scheme that is not read through fsspec.
+
+    Args:
+        storage: The storage options.
+        scheme: The scheme of the root's URL, one of `CLIENTS`.
+
+    Raises:
+        OptionError: An option of fsspec is set.
+    """
     for name, _ in storage.values:
         if name.startswith(FSSPEC_PREFIX):
             client = CLIENTS[scheme]

@@ -12,7 +12,14 @@ from klog.errors import KlogError
 
 
 def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable."""
+    """Make the names in a directory durable.
+
+    Args:
+        directory: The path of the directory.
+
+    Raises:
+        OSError: The kernel refuses it.
+    """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -22,6 +29,9 @@ def sync_directory(directory: str) -> None:
 
 def make_directories(directory: str) -> None:
     """Make a directory and those above it, durable.
+
+    Args:
+        directory: The path of the directory.
 
     Raises:
         KlogError: A directory cannot be made there.

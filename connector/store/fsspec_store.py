@@ -23,7 +23,7 @@ _VERSION_KEYS = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ErrorTranslator:
+class _ErrorTranslator:
     """Translates the errors of a file system to klog's, without secrets.
 
     Attributes:
@@ -35,7 +35,7 @@ class ErrorTranslator:
     url_secrets: tuple[str, ...]
 
     @contextmanager
-    def errors_of(self, path: str) -> Iterator[None]:
+    def translate_errors(self, path: str) -> Iterator[None]:
         """Raise errors of the code inside as `KlogError`s that name the path.
 
         A missing file, and a file that is not a directory, keep their classes.
@@ -67,20 +67,20 @@ class ErrorTranslator:
 class FsspecFile:
     """A file of any fsspec file system, read by ranges."""
 
-    def __init__(self, system: Any, path: str, translator: ErrorTranslator) -> None:
+    def __init__(self, system: Any, path: str, translator: _ErrorTranslator) -> None:
         """Ask the store for the file's size and version."""
         self._system, self._path, self._translator = system, path, translator
-        with translator.errors_of(path):
+        with translator.translate_errors(path):
             info = system.info(path)
             self.size_bytes = int(info["size"])
             self.identity = self.stamp = _version(info)
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from position `start` to before `end`."""
+        """See `File.read`."""
         end = min(end, self.size_bytes)
         if start >= end:
             return b""
-        with self._translator.errors_of(self._path):
+        with self._translator.translate_errors(self._path):
             data = bytes(self._system.cat_file(self._path, start, end))
         if len(data) > end - start:
             # A web server without ranges sends the whole file, and fsspec passes it on.
@@ -114,11 +114,11 @@ class FsspecStore:
             storage: The options that it was made with.
             url_secrets: The secrets of the URL, which no message shows.
         """
-        self._system, self._translator = system, ErrorTranslator(storage, url_secrets)
+        self._system, self._translator = system, _ErrorTranslator(storage, url_secrets)
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, as they are now and not as fsspec remembers them."""
-        with self._translator.errors_of(directory):
+        """See `ReadableStore.entries`. No cache of fsspec's is used."""
+        with self._translator.translate_errors(directory):
             self._system.invalidate_cache(directory)
             infos = self._system.ls(directory, detail=True)
             # Some file systems return an empty list for a missing directory.
@@ -142,20 +142,20 @@ class FsspecStore:
         """Return a file's size; some listings, such as a web server's, do not have it."""
         if info.get("size") is not None:
             return int(info["size"])
-        with self._translator.errors_of(str(info["name"])):
+        with self._translator.translate_errors(str(info["name"])):
             return int(self._system.info(info["name"])["size"])
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name`, sorted."""
+        """See `ReadableStore.names_after`."""
         return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> FsspecFile:
-        """Open a file to read ranges."""
+        """See `ReadableStore.open`."""
         return FsspecFile(self._system, path, self._translator)
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return the bytes of a small file."""
-        with self._translator.errors_of(path):
+        """See `ReadableStore.read`."""
+        with self._translator.translate_errors(path):
             if max_bytes is None:
                 return bytes(self._system.cat_file(path))
             # The size is not asked for first: some file systems answer every error of that call by

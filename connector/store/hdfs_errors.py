@@ -37,17 +37,31 @@ def translate_errors(path: str, operation: str) -> Iterator[None]:
 
 
 def hdfs_error(path: str, operation: str, exc: Exception) -> KlogError:
-    """Return an error of hdfs-native's in klog's words."""
+    """Return the `KlogError` for an error of hdfs-native.
+
+    Args:
+        path: The path that the code works on.
+        operation: What was to be done: "read", "listed", "written" or "deleted".
+        exc: The error.
+    """
     return KlogError(f"{path}: not {operation}: {short_message(exc)}. {_next_step(str(exc))}")
 
 
 def is_refused(exc: Exception) -> bool:
-    """Return whether the NameNode answered; without an answer the call may have had an effect."""
+    """Return whether the NameNode answered; without an answer the call may have had an effect.
+
+    Args:
+        exc: The error of hdfs-native.
+    """
     return _REMOTE_ERROR.match(str(exc)) is not None
 
 
 def short_message(exc: Exception) -> str:
-    """Return the NameNode's message without its stack."""
+    """Return the NameNode's message without its stack.
+
+    Args:
+        exc: The error of hdfs-native.
+    """
     match = _REMOTE_ERROR.match(str(exc))
     message = f"{match[1]}: {match[2]}" if match else str(exc)
     return re.split(r"\n|\\n", message, maxsplit=1)[0].rstrip('") .')

@@ -70,7 +70,7 @@ class HdfsFile:
         self.identity = self.stamp = f"{status.length}-{status.modification_time}"
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from position `start` to before `end`."""
+        """See `File.read`."""
         end = min(end, self.size_bytes)
         if start >= end:
             return b""
@@ -106,7 +106,7 @@ class HdfsStore:
         self._url, self._new_id, self._wait = url, new_id, wait
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, sorted."""
+        """See `ReadableStore.entries`."""
         name = self.name(directory)
         with translate_errors(directory, "listed"):
             statuses = list(self.client.list_status(name))
@@ -124,17 +124,17 @@ class HdfsStore:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name`, sorted."""
+        """See `ReadableStore.names_after`."""
         return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> HdfsFile:
-        """Open a file to read ranges; of a file that is being written, its bytes so far."""
+        """See `ReadableStore.open`. A file that is being written has its bytes so far."""
         if size_bytes is None:
             return HdfsFile(self, path)
         return self._open_when_reported(path, size_bytes)
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return the bytes of a small file."""
+        """See `ReadableStore.read`."""
         file = self._open_when_reported(path)
         try:
             check_size(path, file.size_bytes, max_bytes)
@@ -143,9 +143,9 @@ class HdfsStore:
             file.close()
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Create a file by renaming a closed temporary file.
+        """See `WritableStore.put_if_absent`.
 
-        A name that is taken is seen before anything is written: most losers come late.
+        If the name is taken, nothing is written: most writers that lose come late.
         """
         name = self.name(path)
         with translate_errors(path, "written"):
@@ -168,7 +168,7 @@ class HdfsStore:
         return PutResult.CREATED
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write a file by a closed temporary file that takes its name."""
+        """See `WritableStore.put`."""
         temporary = self._stage(path, chunks)
         with translate_errors(path, "written"):
             try:
@@ -178,12 +178,16 @@ class HdfsStore:
                 raise
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
+        """See `WritableStore.delete`."""
         with translate_errors(path, "deleted"), suppress(FileNotFoundError):
             self.client.delete(self.name(path))
 
     def name(self, path: str) -> str:
-        """Return a path as the NameNode knows it."""
+        """Return a path as the NameNode knows it.
+
+        Args:
+            path: The whole URL.
+        """
         return "/" + path.removeprefix(self._url).strip("/")
 
     def _open_when_reported(self, path: str, size_bytes: int | None = None) -> HdfsFile:

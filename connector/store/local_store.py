@@ -50,7 +50,7 @@ class LocalFile:
         self.stamp = f"{status.st_size}-{status.st_mtime_ns}"
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from position `start` to before `end`."""
+        """See `File.read`."""
         size_bytes = min(end, self.size_bytes) - start
         if size_bytes <= 0:
             return b""
@@ -83,7 +83,7 @@ class LocalStore:
         self._new_id, self._root = new_id, root
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, sorted, without names that vanish meanwhile."""
+        """See `ReadableStore.entries`. Names that vanish meanwhile are left out."""
         entries, link = [], link_below(self._root, directory)
         with translate_errors(directory, "listed"), os.scandir(directory) as items:
             for item in items:
@@ -93,7 +93,7 @@ class LocalStore:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name`, sorted, without a look at the files."""
+        """See `ReadableStore.names_after`. The files themselves are not read."""
         try:
             with translate_errors(directory, "listed"):
                 names = os.listdir(directory)  # noqa: PTH208 - paths are text here
@@ -102,11 +102,11 @@ class LocalStore:
         return sorted(entry_name for entry_name in names if entry_name > name)
 
     def open(self, path: str, size_bytes: int | None = None) -> LocalFile:
-        """Open a file to read ranges."""
+        """See `ReadableStore.open`."""
         return LocalFile(path)
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return the bytes of a small file."""
+        """See `ReadableStore.read`."""
         with translate_errors(path, "read"), os.fdopen(open_regular(path), "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             check_size(path, size_bytes, max_bytes)
@@ -117,9 +117,9 @@ class LocalStore:
         return data
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Create a file by a hard link to a synced temporary file.
+        """See `WritableStore.put_if_absent`. A hard link to a synced temporary file decides.
 
-        A name that is taken is seen before anything is written: most losers come late.
+        If the name is taken, nothing is written: most writers that lose come late.
         """
         with translate_errors(path, "written"):
             if regular_file_exists(path):
@@ -128,13 +128,16 @@ class LocalStore:
                 return _sync_name(path, _link(temporary, path))
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write a file by a synced temporary file that takes its name."""
+        """See `WritableStore.put`. A synced temporary file takes the name."""
         with translate_errors(path, "written"), self._staged(path, chunks) as temporary:
             os.replace(temporary, path)  # noqa: PTH105
             sync_directory(os.path.dirname(path))  # noqa: PTH120
 
     def delete(self, path: str) -> None:
-        """Remove a file, but neither a link nor through one. The directory is not synced."""
+        """See `WritableStore.delete`. The directory is not synced.
+
+        Neither a link nor a file that is reached through one is removed.
+        """
         link = link_below(self._root, path)
         if link:
             raise KlogError(

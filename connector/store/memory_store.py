@@ -30,7 +30,7 @@ class MemoryStore(FsspecStore):
         super().__init__(self._memory)
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Create a file under the lock."""
+        """See `WritableStore.put_if_absent`."""
         with _LOCK:
             if _key(path) in self._memory.store:
                 return PutResult.EXISTS
@@ -38,13 +38,13 @@ class MemoryStore(FsspecStore):
         return PutResult.CREATED
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write a file after all chunks have come."""
+        """See `WritableStore.put`."""
         data = b"".join(chunks)
         with _LOCK:
             self._set(path, data)
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
+        """See `WritableStore.delete`."""
         with _LOCK:
             self._memory.store.pop(_key(path), None)
 

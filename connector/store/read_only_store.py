@@ -31,29 +31,29 @@ class ReadOnlyStore:
         return self.store.max_parallel_reads
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, sorted."""
+        """See `ReadableStore.entries`."""
         return self.store.entries(directory)
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name`, sorted."""
+        """See `ReadableStore.names_after`."""
         return self.store.names_after(directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
-        """Open a file to read ranges."""
+        """See `ReadableStore.open`."""
         return self.store.open(path, size_bytes)
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return the bytes of a small file."""
+        """See `ReadableStore.read`."""
         return self.store.read(path, max_bytes)
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Raise `OptionError`."""
+        """See `WritableStore.put_if_absent`. It raises `OptionError`."""
         raise OptionError(self.refusal)
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Raise `OptionError`."""
+        """See `WritableStore.put`. It raises `OptionError`."""
         raise OptionError(self.refusal)
 
     def delete(self, path: str) -> None:
-        """Raise `OptionError`."""
+        """See `WritableStore.delete`. It raises `OptionError`."""
         raise OptionError(self.refusal)

@@ -54,7 +54,12 @@ class File(Protocol):
     stamp: str
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from position `start` to before `end`, fewer at the end of the file."""
+        """Return a range of bytes, fewer at the end of the file.
+
+        Args:
+            start: The position of the first byte.
+            end: The position after the last byte.
+        """
 
     def close(self) -> None:
         """Release the file."""
@@ -74,12 +79,20 @@ class ReadableStore(Protocol):
         """Return how many small reads at a time pay off: 1 if a thread costs more than a read."""
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, sorted."""
+        """Return the names in a directory, sorted.
+
+        Args:
+            directory: The path of the directory.
+        """
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name` in a directory that has only files, sorted.
+        """Return the names after another in a directory that has only files, sorted.
 
         A missing directory has none. If the store can, it starts the listing at the name.
+
+        Args:
+            directory: The path of the directory.
+            name: Names up to this one, itself included, are left out.
         """
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
@@ -95,13 +108,23 @@ class ReadableStore(Protocol):
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """Return the bytes of a small file.
 
+        Args:
+            path: The path of the file.
+            max_bytes: The largest size that the file may have; None for any size.
+
         Raises:
             FileTooLargeError: It has more than `max_bytes`; it was not read.
         """
 
 
 def entry_names_after(store: ReadableStore, directory: str, name: str) -> list[str]:
-    """Return what `names_after` returns, by a listing of the whole directory."""
+    """List a whole directory to return what `ReadableStore.names_after` returns.
+
+    Args:
+        store: The store.
+        directory: The path of the directory.
+        name: Names up to this one, itself included, are left out.
+    """
     try:
         return [entry.name for entry in store.entries(directory) if entry.name > name]
     except FileNotFoundError:
@@ -109,7 +132,12 @@ def entry_names_after(store: ReadableStore, directory: str, name: str) -> list[s
 
 
 def small_file_exists(store: ReadableStore, path: str) -> bool:
-    """Return whether a small file exists, by one read: a listing may be stale."""
+    """Return whether a small file exists, by one read: a listing may be stale.
+
+    Args:
+        store: The store.
+        path: The path of the file.
+    """
     try:
         store.read(path, MAX_SMALL_FILE_BYTES)
     except FileNotFoundError:
@@ -118,7 +146,16 @@ def small_file_exists(store: ReadableStore, path: str) -> bool:
 
 
 def check_size(path: str, size_bytes: int, max_bytes: int | None) -> None:
-    """Raise `FileTooLargeError` for a file that is larger than a file of its kind can be."""
+    """Refuse a file that is larger than a file of its kind can be.
+
+    Args:
+        path: The path of the file.
+        size_bytes: The size of the file.
+        max_bytes: The largest size; None for any size.
+
+    Raises:
+        FileTooLargeError: The file is larger.
+    """
     if max_bytes is not None and size_bytes > max_bytes:
         raise FileTooLargeError(
             f"{path}: it has {size_bytes} bytes, and a file of its kind at most {max_bytes}: it "

@@ -35,10 +35,10 @@ def open_regular(path: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         OSError: The file cannot be opened.
     """
     if not flags & os.O_CREAT or os.path.lexists(path):
-        check_regular(path, _kind_at(path))
+        _check_regular(path, _kind_at(path))
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, mode)
     try:
-        check_regular(path, special_kind(os.fstat(descriptor)))
+        _check_regular(path, special_kind(os.fstat(descriptor)))
     except BaseException:
         os.close(descriptor)
         raise
@@ -48,11 +48,14 @@ def open_regular(path: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
 def regular_file_exists(path: str) -> bool:
     """Return whether a regular file has a name.
 
+    Args:
+        path: The path.
+
     Raises:
         NotRegularFileError: Something else has the name.
     """
     try:
-        check_regular(path, _kind_at(path))
+        _check_regular(path, _kind_at(path))
     except FileNotFoundError:
         if not os.path.islink(path):  # noqa: PTH114 - paths are text here
             return False
@@ -64,12 +67,16 @@ def regular_file_exists(path: str) -> bool:
 
 
 def special_kind(status: os.stat_result) -> str:
-    """Return what something is, such as "a FIFO"; "" for a regular file."""
+    """Return the kind of a file that is not a regular one, such as "a FIFO"; "" for a regular file.
+
+    Args:
+        status: The status of the file.
+    """
     kind = stat.S_IFMT(status.st_mode)
     return "" if kind == stat.S_IFREG else _KINDS.get(kind, "something unknown")
 
 
-def check_regular(path: str, kind: str) -> None:
+def _check_regular(path: str, kind: str) -> None:
     """Raise `NotRegularFileError` for a kind of `special_kind` that is not a regular file."""
     if kind:
         raise NotRegularFileError(

@@ -32,6 +32,9 @@ _PROFILE_KEYS = {
 def current_keys(storage: StorageOptions) -> tuple[str, ...]:
     """Return the keys that a new client would have, to compare them with those of an older one.
 
+    Args:
+        storage: The storage options.
+
     Raises:
         OptionError: As `read_profile` and `find_credentials`.
     """

@@ -40,67 +40,101 @@ _PERMISSIONS = {
 """The permission that an operation needs."""
 
 
-def status_of(exc: Exception) -> int | None:
-    """Return the status of the answer; None if there was no answer."""
+def http_status(exc: Exception) -> int | None:
+    """Return the HTTP status of the answer; None if there was no answer.
+
+    Args:
+        exc: The error that obstore raised.
+    """
     match = _STATUS.search(str(exc))
     return int(match[1]) if match else None
 
 
-def code_of(exc: Exception) -> str:
-    """Return S3's code; "" if the answer had no body, such as an answer to HEAD."""
+def error_code(exc: Exception) -> str:
+    """Return S3's code; "" if the answer had no body, such as an answer to HEAD.
+
+    Args:
+        exc: The error that obstore raised.
+    """
     match = _CODE.search(str(exc))
     return match[1] if match else ""
 
 
 def object_bytes(exc: Exception) -> int | None:
-    """Return the object's size from a 416, a range after its end; None if it does not say it."""
+    """Return the size of an object from the answer to a range after its end, a 416.
+
+    Args:
+        exc: The error that obstore raised.
+
+    Returns:
+        None if the answer does not have the size.
+    """
     match = _OBJECT_BYTES.search(str(exc))
     return int(match[1]) if match else None
 
 
 def is_never_connected(exc: Exception) -> bool:
-    """Return whether there was no connection, so that no request was sent."""
+    """Return whether there was no connection, so that no request was sent.
+
+    Args:
+        exc: The error that obstore raised.
+    """
     return "kind: Connect," in str(exc)
 
 
-def has_no_credentials(exc: Exception) -> bool:
+def _has_no_credentials(exc: Exception) -> bool:
     """Return whether the client found no keys, not even of a role; no request was sent."""
     return _METADATA_SERVICE.search(str(exc)) is not None
 
 
-def is_in_other_region(exc: Exception) -> bool:
+def _is_in_other_region(exc: Exception) -> bool:
     """Return whether the bucket is in another region than the client's."""
     return _OTHER_REGION in str(exc)
 
 
 def may_have_landed(exc: Exception) -> bool:
-    """Return whether a put may have created the object in spite of this answer, or of none.
+    """Return whether a put may have created the object although it failed.
 
-    After many answers 409 the object exists or will exist, which only a read can decide.
+    After a number of answers 409 the object exists or will exist, which only a read can decide.
+
+    Args:
+        exc: The error that obstore raised.
     """
-    if has_no_credentials(exc) or is_in_other_region(exc):
+    if _has_no_credentials(exc) or _is_in_other_region(exc):
         return False
-    status = status_of(exc)
+    status = http_status(exc)
     if status is None:
         return "BadScheme" not in str(exc) and not is_never_connected(exc)
     return status in (408, 409, 429) or (status >= 500 and status != 501)
 
 
 def is_about_credentials(exc: Exception) -> bool:
-    """Return whether other keys might have been accepted; the call had no effect."""
-    return status_of(exc) in (400, 401, 403)
+    """Return whether other keys might have been accepted; the call had no effect.
+
+    Args:
+        exc: The error that obstore raised.
+    """
+    return http_status(exc) in (400, 401, 403)
 
 
 def may_repeat_keys(exc: Exception) -> bool:
-    """Return whether the body of the answer may have a token, or what was signed with it."""
-    return is_about_credentials(exc) and code_of(exc) not in ("", "AccessDenied")
+    """Return whether the body of the answer may have a token, or the text that was signed with it.
+
+    Args:
+        exc: The error that obstore raised.
+    """
+    return is_about_credentials(exc) and error_code(exc) not in ("", "AccessDenied")
 
 
 def short_message(exc: Exception) -> str:
-    """Return the server's answer in a few words."""
-    if has_no_credentials(exc):
+    """Return the server's answer in a few words.
+
+    Args:
+        exc: The error that obstore raised.
+    """
+    if _has_no_credentials(exc):
         return "no credentials were found"
-    match, code = _STATUS.search(str(exc)), code_of(exc)
+    match, code = _STATUS.search(str(exc)), error_code(exc)
     if match:
         return f"the server says {match[1]}{match[2]}" + (f" ({code})" if code else "")
     if is_never_connected(exc):
@@ -116,10 +150,10 @@ def next_step(exc: Exception, operation: str, bucket: str) -> str:
         operation: What would have been done: "read", "listed", "written" or "deleted".
         bucket: The bucket.
     """
-    status, code = status_of(exc), code_of(exc)
-    if has_no_credentials(exc):
+    status, code = http_status(exc), error_code(exc)
+    if _has_no_credentials(exc):
         return "Set storage.access_key_id and storage.secret_access_key, or AWS_PROFILE"
-    if is_in_other_region(exc) or status == 301:
+    if _is_in_other_region(exc) or status == 301:
         return f"The bucket {bucket} is in another region: set storage.region"
     if status == 404:
         return f"Check that there is a bucket {bucket} at that endpoint"

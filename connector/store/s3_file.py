@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from klog.connector.store.s3_errors import object_bytes, status_of
+from klog.connector.store.s3_errors import http_status, object_bytes
 from klog.connector.store.s3_requests import S3Requests, replaced_error
 from klog.errors import CorruptRecordError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectRange:
+class _ObjectRange:
     """A range of an object, cut at its end.
 
     Attributes:
@@ -48,7 +48,7 @@ class S3File:
         self.identity = self.stamp = f"{self.size_bytes}-{self._etag or modified}"
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from position `start` to before `end`, by one request."""
+        """See `File.read`. It sends one request."""
         end = min(end, self.size_bytes)
         if start >= end:
             return b""
@@ -80,14 +80,14 @@ def _object_metadata(requests: S3Requests, path: str) -> Any:
 
 def _read_range(
     requests: S3Requests, path: str, start: int, end: int, etag: str | None
-) -> ObjectRange:
+) -> _ObjectRange:
     """Read a range that is not empty of the object that has this ETag."""
     import obstore
     from obstore.exceptions import BaseError
 
-    def get(client: Client) -> ObjectRange:
+    def get(client: Client) -> _ObjectRange:
         result = obstore.get(client, requests.key(path), options=options)
-        return ObjectRange(bytes(result.bytes()), result.meta["size"], result.meta["e_tag"])
+        return _ObjectRange(bytes(result.bytes()), result.meta["size"], result.meta["e_tag"])
 
     options: Any = {"range": (start, end)}
     if etag is not None:
@@ -96,6 +96,6 @@ def _read_range(
         try:
             return requests.send(get)
         except BaseError as exc:
-            if status_of(exc) != 416:
+            if http_status(exc) != 416:
                 raise
-            return ObjectRange(b"", object_bytes(exc), etag)
+            return _ObjectRange(b"", object_bytes(exc), etag)

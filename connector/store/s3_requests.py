@@ -14,7 +14,7 @@ from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.s3_client import RetryPolicy, make_s3_client
 from klog.connector.store.s3_credentials import current_keys
 from klog.connector.store.s3_errors import (
-    code_of,
+    error_code,
     is_about_credentials,
     may_repeat_keys,
     next_step,
@@ -55,19 +55,41 @@ class S3Requests:
         return self._client
 
     def key(self, path: str) -> str:
-        """Return the key of a path."""
+        """Return the key of a path.
+
+        Args:
+            path: The whole URL.
+        """
         return path.removeprefix(f"s3://{self._bucket}").strip("/")
 
     def path(self, key: str) -> str:
-        """Return the path of a key."""
+        """Return the path of a key.
+
+        Args:
+            key: The key in the bucket.
+        """
         return f"s3://{self._bucket}/{key}".rstrip("/")
 
     def send(self, request: Callable[[Client], Result]) -> Result:
-        """Return the result of a request, sent again by the client if it fails on the way."""
+        """Return the result of a request, sent again by the client if it fails on the way.
+
+        Args:
+            request: Sends the request by the client that it is called with.
+
+        Raises:
+            BaseError: The request failed, and renewed keys did not help.
+        """
         return self._send(lambda: request(self._client))
 
     def send_once(self, request: Callable[[Client], Result]) -> Result:
-        """Return the result of a request that the client never sends twice."""
+        """Return the result of a request that the client never sends twice.
+
+        Args:
+            request: Sends the request by the client that it is called with.
+
+        Raises:
+            BaseError: As `send`.
+        """
         return self._send(lambda: request(self._client_without_retries))
 
     @contextmanager
@@ -96,7 +118,7 @@ class S3Requests:
                 raise self.error(path, operation, exc) from self.cause(exc)
             raise replaced_error(path) from None
         except FileNotFoundError as exc:
-            if operation == "written" or code_of(exc) == "NoSuchBucket":
+            if operation == "written" or error_code(exc) == "NoSuchBucket":
                 raise self.error(path, operation, exc) from self.cause(exc)
             if operation == "deleted":
                 return
@@ -105,14 +127,24 @@ class S3Requests:
             raise self.error(path, operation, exc) from self.cause(exc)
 
     def error(self, path: str, operation: str, exc: Exception) -> KlogError:
-        """Return an error of obstore's in klog's words, without secrets."""
+        """Return the `KlogError` for an error of obstore, without secrets.
+
+        Args:
+            path: The object.
+            operation: What was to be done: "read", "listed", "written" or "deleted".
+            exc: The error.
+        """
         message = redact(short_message(exc), self._storage, self._keys[1:])
         return KlogError(
             f"{path}: not {operation}: {message}. {next_step(exc, operation, self._bucket)}"
         )
 
     def cause(self, exc: Exception) -> Exception | None:
-        """Return an error of obstore's to chain another one to; None if it may have a secret."""
+        """Return an error of obstore's to chain another one to; None if it may have a secret.
+
+        Args:
+            exc: The error.
+        """
         return None if may_repeat_keys(exc) else chainable(exc, self._storage, self._keys[1:])
 
     def _make_clients(self) -> None:
@@ -136,5 +168,9 @@ class S3Requests:
 
 
 def replaced_error(path: str) -> FileNotFoundError:
-    """Return the error for an object that was replaced after it was opened."""
+    """Return the error for an object that was replaced after it was opened.
+
+    Args:
+        path: The object.
+    """
     return FileNotFoundError(f"{path} was replaced while it was read")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.readable_store import DirectoryEntry, check_size
-from klog.connector.store.s3_errors import is_never_connected, may_have_landed, status_of
+from klog.connector.store.s3_errors import http_status, is_never_connected, may_have_landed
 from klog.connector.store.s3_file import S3File
 from klog.connector.store.s3_requests import S3Requests
 from klog.connector.store.writable_store import PutResult
@@ -63,7 +63,7 @@ class S3Store:
         self._empty_directories: set[str] = set()
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, sorted. A prefix that no key has is missing."""
+        """See `ReadableStore.entries`. A prefix that no key has is a missing directory."""
         import obstore
 
         requests = self._requests
@@ -84,7 +84,7 @@ class S3Store:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name`, sorted: the server starts the listing there."""
+        """See `ReadableStore.names_after`. The server starts the listing there."""
         import obstore
 
         requests = self._requests
@@ -100,11 +100,11 @@ class S3Store:
         return sorted(key.removeprefix(prefix) for key in keys if key.startswith(prefix))
 
     def open(self, path: str, size_bytes: int | None = None) -> S3File:
-        """Open an object to read ranges; if its size is known, nothing is sent."""
+        """See `ReadableStore.open`. If the size is known, nothing is sent."""
         return S3File(self._requests, path, size_bytes)
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return the bytes of a small object."""
+        """See `ReadableStore.read`."""
         import obstore
 
         def get(client: Client) -> bytes:
@@ -116,7 +116,10 @@ class S3Store:
             return self._requests.send(get)
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Create an object by one conditional PutObject; only a 409 is sent again."""
+        """See `WritableStore.put_if_absent`.
+
+        It is one conditional PutObject, sent again only after a 409 or without a connection.
+        """
         import obstore
         from obstore.exceptions import BaseError
 
@@ -129,7 +132,7 @@ class S3Store:
             try:
                 requests.send_once(put)
             except (BaseError, FileNotFoundError) as exc:
-                status = status_of(exc)
+                status = http_status(exc)
                 if status == 412:
                     return PutResult.EXISTS
                 if tries_left and (status == 409 or is_never_connected(exc)):
@@ -142,7 +145,7 @@ class S3Store:
         raise AssertionError("a loop without tries")
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write an object by one PutObject, or in parts if it is large."""
+        """See `WritableStore.put`. A large object is sent in parts."""
         import obstore
 
         requests = self._requests
@@ -161,7 +164,7 @@ class S3Store:
                 obstore.put(requests.client, key, parts, chunk_size=PART_BYTES)
 
     def delete(self, path: str) -> None:
-        """Remove an object."""
+        """See `WritableStore.delete`."""
         import obstore
 
         requests = self._requests

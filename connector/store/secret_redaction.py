@@ -57,7 +57,11 @@ def chainable(
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a storage option, named without `storage.`, may hold a secret."""
+    """Return whether a storage option may hold a secret.
+
+    Args:
+        name: The name of the option, without `storage.`.
+    """
     return name in SECRET_OPTIONS or name.startswith(FSSPEC_PREFIX)
 
 
@@ -65,6 +69,9 @@ def url_secrets(url: str) -> tuple[str, ...]:
     """Return the secrets of a URL or of URLs chained in it, as written and unquoted.
 
     They are the password, the query or fragment, and each value in it.
+
+    Args:
+        url: The URL.
     """
     secrets = re.findall(r"://[^/\s:]*:([^/\s]*)@", url)
     for query in re.findall(r"://[^?#]*[?#](.+)", url):

@@ -89,15 +89,26 @@ def log_store_for(
     return ReadOnlyStore(store, _refusal(root)), path
 
 
-def scheme_of(root: str) -> str:
-    """Return the scheme of a URL; "" for a plain path, which may have a colon."""
+def url_scheme(root: str) -> str:
+    """Return the scheme of a URL; "" for a plain path, which may have a colon.
+
+    Args:
+        root: The path or URL.
+    """
     if "://" in root or root.startswith(("file:", "memory:")):
         return root.split(":", 1)[0]
     return ""
 
 
 def check_path(root: str) -> None:
-    """Raise `OptionError` for a text that cannot be a path on any store."""
+    """Refuse a text that cannot be a path on any store.
+
+    Args:
+        root: The path or URL.
+
+    Raises:
+        OptionError: The text is empty, or has a character that no path has.
+    """
     if not root:
         raise OptionError("path: it is empty. Give a directory or a URL")
     try:
@@ -113,14 +124,14 @@ def check_path(root: str) -> None:
 
 def _refusal(root: str) -> str:
     return (
-        f"path: klog cannot write to {scheme_of(root)}://, where nothing makes sure that only one "
+        f"path: klog cannot write to {url_scheme(root)}://, where nothing makes sure that only one "
         f"of two writers wins. Keep the log at one of: {', '.join(WRITABLE)}"
     )
 
 
 def _writable_store(root: str, storage: StorageOptions) -> tuple[WritableStore, str] | None:
     """Return the store of a scheme that klog writes to; None for any other."""
-    scheme = scheme_of(root)
+    scheme = url_scheme(root)
     check_path(root)
     rest = root.removeprefix(f"{scheme}:")
     if not scheme:
@@ -181,7 +192,7 @@ def _cached_hdfs_store(url: str, storage: StorageOptions) -> HdfsStore:
 
 
 def _fsspec_store(root: str, storage: StorageOptions) -> tuple[ReadableStore, str]:
-    scheme, secrets = scheme_of(root), url_secrets(root)
+    scheme, secrets = url_scheme(root), url_secrets(root)
     try:
         system, path = fsspec.core.url_to_fs(root, **fsspec_options(storage, scheme))
     except FileNotFoundError as exc:  # A missing archive.

@@ -65,7 +65,7 @@ class WebHdfsFile:
         self.stamp = f"{self.size_bytes}-{status['modificationTime']}"
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from position `start` to before `end`."""
+        """See `File.read`."""
         end = min(end, self.size_bytes)
         if start >= end:
             return b""
@@ -105,7 +105,7 @@ class WebHdfsStore:
         self._user = {"user.name": str(user)} if user else {}
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the names in a directory, sorted."""
+        """See `ReadableStore.entries`."""
         answer = self._request_json("listed", "GET", directory, op="LISTSTATUS")
         statuses = answer["FileStatuses"]["FileStatus"]
         if len(statuses) == 1 and not statuses[0]["pathSuffix"]:
@@ -123,25 +123,43 @@ class WebHdfsStore:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_after(self, directory: str, name: str) -> list[str]:
-        """Return the names after `name`, sorted."""
+        """See `ReadableStore.names_after`."""
         return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> WebHdfsFile:
-        """Open a file to read ranges; its size is asked for, as no range says it."""
+        """See `ReadableStore.open`. The size is always asked for, as no range has it."""
         return WebHdfsFile(self, path)
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return the bytes of a small file."""
+        """See `ReadableStore.read`."""
         file = self.open(path)
         check_size(path, file.size_bytes, max_bytes)
         return file.read(0, file.size_bytes)
 
     def status(self, path: str) -> Any:
-        """Return Hadoop's FileStatus of a path."""
+        """Return Hadoop's FileStatus of a path.
+
+        Args:
+            path: The whole URL of the file or directory.
+
+        Raises:
+            FileNotFoundError: The path is missing.
+            KlogError: There was no answer, or another refusal.
+        """
         return self._request_json("read", "GET", path, op="GETFILESTATUS")["FileStatus"]
 
     def read_range(self, path: str, start: int, size_bytes: int) -> bytes:
-        """Return a range of a file, from a DataNode."""
+        """Return a range of a file, from a DataNode.
+
+        Args:
+            path: The whole URL of the file.
+            start: The position of the first byte.
+            size_bytes: How many bytes to read.
+
+        Raises:
+            FileNotFoundError: The file is missing.
+            KlogError: There was no answer, or another refusal.
+        """
         query = {"op": "OPEN", "offset": str(start), "length": str(size_bytes)}
         try:
             return _request("GET", self._datanode_address("GET", path, query))
@@ -149,7 +167,7 @@ class WebHdfsStore:
             raise _translated_error(path, "read", exc) from exc
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Create a file by renaming a closed temporary file."""
+        """See `WritableStore.put_if_absent`."""
         temporary = self._stage(path, (data,))
         try:
             self._rename(temporary, path, "NONE")
@@ -165,7 +183,7 @@ class WebHdfsStore:
         return PutResult.CREATED
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write a file by a closed temporary file that takes its name."""
+        """See `WritableStore.put`."""
         temporary = self._stage(path, chunks)
         try:
             self._rename(temporary, path, "OVERWRITE")
@@ -174,7 +192,7 @@ class WebHdfsStore:
             raise _translated_error(path, "written", exc) from exc
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
+        """See `WritableStore.delete`."""
         with suppress(FileNotFoundError):
             self._request_json("deleted", "DELETE", path, op="DELETE")
 

@@ -37,12 +37,20 @@ class WritableStore(ReadableStore, Protocol):
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
         """Create a file, complete and durable, unless its path exists.
 
+        Args:
+            path: The path of the file.
+            data: The bytes.
+
         Raises:
             KlogError: The call had no effect.
         """
 
     def put(self, path: str, chunks: Iterable[bytes]) -> None:
         """Write a file, complete and durable, over one that may exist.
+
+        Args:
+            path: The path of the file.
+            chunks: The bytes, in order.
 
         Raises:
             KlogError: The file may have been written all the same.
@@ -52,6 +60,9 @@ class WritableStore(ReadableStore, Protocol):
         """Remove a file, if it exists.
 
         After a loss of power the file may be there again.
+
+        Args:
+            path: The path of the file.
 
         Raises:
             KlogError: The file stays, such as one whose `DirectoryEntry` has a `link`.

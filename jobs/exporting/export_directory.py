@@ -25,12 +25,12 @@ from itertools import groupby
 from pathlib import Path
 
 from klog.connector.commit_log.commit_log_paths import KLOG
-from klog.connector.kafka_dir.companion_files import max_bytes_of
+from klog.connector.kafka_dir.companion_files import max_companion_bytes
 from klog.connector.store.durable_directories import make_directories, sync_directory
 from klog.connector.store.local_errors import translate_errors
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.regular_files import open_regular
-from klog.connector.store.store_for_url import check_path, scheme_of
+from klog.connector.store.store_for_url import check_path, url_scheme
 from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, InvalidFileError, KlogError, OptionError
 from klog.logformat.broker_files.checkpoint_files import (
@@ -237,7 +237,7 @@ def open_export_directory(path: str) -> ExportDirectory:
     Raises:
         OptionError: The path is not local.
     """
-    scheme = scheme_of(path)
+    scheme = url_scheme(path)
     check_path(path)
     local_path = path.removeprefix("file:") if scheme == "file" else path
     if scheme not in ("", "file") or not local_path:
@@ -250,7 +250,7 @@ def open_export_directory(path: str) -> ExportDirectory:
 
 def _read(path: Path) -> bytes:
     """Read a small file of a broker's."""
-    return LocalStore().read(str(path), max_bytes_of(path.name))
+    return LocalStore().read(str(path), max_companion_bytes(path.name))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.kafka_log_dir import KafkaLogDir
-from klog.connector.kafka_dir.partition_directory import read_topic_id_of
+from klog.connector.kafka_dir.partition_directory import read_partition_topic_id
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.raw_root import RawRoot, RawSnapshot
 from klog.connector.topic_partition import TopicPartition
@@ -189,7 +189,7 @@ def _topic(snapshot: RawSnapshot, name: str) -> BrokerTopic:
 
 def _topic_id(snapshot: RawSnapshot, name: TopicPartition) -> str:
     directory, entry = snapshot.listed_partitions[name]
-    return read_topic_id_of(directory.store, entry.path)
+    return read_partition_topic_id(directory.store, entry.path)
 
 
 def _cleaned_to(snapshot: RawSnapshot, name: TopicPartition) -> int | None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from klog.connector.kafka_dir.companion_files import max_bytes_of
+from klog.connector.kafka_dir.companion_files import max_companion_bytes
 from klog.connector.store.readable_store import File, ReadableStore
 from klog.connector.store.store_for_url import store_for
 from klog.errors import KlogError, without_passwords
@@ -253,7 +253,7 @@ def _open_file(store: ReadableStore, path: str) -> Iterator[File]:
 
 def _small_file(store: ReadableStore, path: str) -> bytes:
     """Read a whole file; raises `KlogError` if it is too large for its kind."""
-    return store.read(path, max_bytes_of(path.rpartition("/")[2]))
+    return store.read(path, max_companion_bytes(path.rpartition("/")[2]))
 
 
 def _files(text: str) -> list[str]:

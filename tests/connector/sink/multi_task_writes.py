@@ -56,7 +56,7 @@ def stage(
 
 
 def write(options: WriteOptions, *batches: pa.RecordBatch, by: Writer | None = None) -> None:
-    write_commit.commit(options, stage(plan_write(options, streaming=True), *batches, by=by))
+    write_commit.commit(options, stage(plan_write(options, is_streaming=True), *batches, by=by))
 
 
 def values(root: Path, topic: str = "t") -> list[str]:
