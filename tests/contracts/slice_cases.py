@@ -162,8 +162,15 @@ def batches_of(records: Sequence[Record], size: int = 4, **fields: Any) -> list[
 def rows_of(records: Sequence[Record], timestamp_type: int = 0) -> Rows:
     """Return the rows of records."""
     return [
-        row_of(one.offset, one.timestamp, timestamp_type, one.key, one.value, one.headers)
-        for one in records
+        row_of(
+            record.offset,
+            record.timestamp,
+            timestamp_type,
+            record.key,
+            record.value,
+            record.headers,
+        )
+        for record in records
     ]
 
 

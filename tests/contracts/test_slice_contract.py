@@ -75,7 +75,10 @@ def test_cases_cover_each_field() -> None:
                 for name, value in to_dict(slice_).items():
                     values.get(name, set()).add(repr(value))
     # Identity and stamp are filled in by who runs a case.
-    assert {name for name, found in values.items() if len(found) < 2} == {"identity", "stamp"}
+    assert {name for name, field_values in values.items() if len(field_values) < 2} == {
+        "identity",
+        "stamp",
+    }
 
 
 def test_slice_is_read_and_written_unchanged() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from klog.cli import main
-from tests.soak.lanes import Place, Process, forked, klog_producer
+from tests.soak.lanes import Process, Target, forked, klog_producer
 from tests.soak.run_soak import soak
 from tests.soak.tally import Tally, tally
 
@@ -26,10 +26,10 @@ def test_nothing_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
     assert done.zombies > 0, done
 
 
-def careless(place: Place, lane: int, events: Path) -> Process:
+def careless(target: Target, lane: int, events: Path) -> Process:
     """Start a producer with another name in each life, so that its batch ids begin again at 0."""
     arguments = (
-        "verifiable-producer", "--root", place.root, "--topic", place.topic, "--value-prefix",
+        "verifiable-producer", "--root", target.root, "--topic", target.topic, "--value-prefix",
         str(lane), "--throughput", "100", "--batch-messages", "10",
         "--transactional-id", events.name,
     )  # fmt: skip

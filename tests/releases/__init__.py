@@ -1,10 +1,11 @@
-"""What each release of klog left on storage, held to what the present code makes of it.
+"""Files on storage of each release of klog, read and continued by the current code.
 
-The rule: what lies on storage is a promise (docs/commit-protocol.md, Versions). `archives/` has one
-archive for each release, written by that release and never again: roots, checkpoints of streams,
-what a reader saw, and the JSON reports of its commands. Tests read them, go on with them, and run
-the commands again. Only public names are used here, those that any version has: `klog.open`, the
-command `klog`, Spark's format `klog`. `make.py` says how a release adds its archive.
+The rule: the format on storage is a promise (docs/commit-protocol.md, Versions). `archives/` has
+one archive for each release, written by that release and never again: roots, checkpoints of
+streams, the records that a reader got, and the JSON reports of its commands. Tests read them,
+continue with them, and run the commands again. This code uses only public names that each version
+has: `klog.open`, the command `klog`, Spark's format `klog`. `make.py` says how a release adds its
+archive.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ def versions() -> tuple[str, ...]:
 
 
 def unpack(version: str, target: Path) -> Path:
-    """Unpack the archive of a version to `target`, which is made."""
+    """Unpack the archive of a version to the new folder `target`."""
     with tarfile.open(ARCHIVES / f"klog-{version}.tar.gz") as archive:
         archive.extractall(target, filter="data")
     return target
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file says."""
+    """Return the value of a JSON file."""
     return json.loads(path.read_text())
 
 
 def copy(source: Path, target: Path) -> Path:
-    """Copy a directory, links as links."""
+    """Copy a directory with its symbolic links."""
     shutil.copytree(source, target, symlinks=True)
     return target

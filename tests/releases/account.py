@@ -1,8 +1,8 @@
 """The account of a root: its topics, their ids, configs and offsets, and every record.
 
-The rule: a record is an object as `klog consume --json` prints it. Of a topic with many records the
-account has a digest for each partition instead. It is made by whichever klog can be imported, also
-by that of an earlier release (`requests.py`).
+The rule: a record is an object as `klog consume --json` prints it. For a topic with many records,
+the account has a digest for each partition instead. Whichever klog can be imported makes it, also
+an earlier release (`requests.py`): use only names that klog 0.1 has.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def topic_account(root: Path, topic: str) -> dict[str, Any]:
         "topicId": description.topic_id,
         "configs": dict(description.config),
         "partitions": [
-            {"logStartOffset": one.log_start, "logEndOffset": one.log_end}
-            for one in description.partitions
+            {"logStartOffset": partition.log_start, "logEndOffset": partition.log_end}
+            for partition in description.partitions
         ],
         "records": short(records_of(root, topic)),
     }
 
 
 def short(records: list[Record]) -> list[Record] | dict[str, str]:
-    """Return records, or of many a digest by partition."""
+    """Return the records, or if there are many, a digest by partition."""
     if len(records) <= MAX_RECORDS:
         return records
     digests: dict[int, Any] = defaultdict(hashlib.sha256)

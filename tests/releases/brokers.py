@@ -1,7 +1,7 @@
 """A broker's directories in an archive, and the roots that `adopt` and `repair` made.
 
 The rule: the directories come from `tests.corpus` and `tests.golden` when an archive is made. Tests
-of archives take them from the archive.
+read them from the archive.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OLD_TOPICS = (
     "mixed", "v0", "v1.append", "v2.compacted", "v1.compacted", "idempotent", "txn",
     "__consumer_offsets", "__transaction_state",
 )  # fmt: skip
-"""What is taken of a broker 2.8.2: message formats v0 to v2, cleaned topics, no topic ids."""
+"""Topics of a broker 2.8.2: message formats v0 to v2, cleaned topics, no topic ids."""
 RECORDS_TOPICS = ("expired", "retained", "trimmed", "empty")
-"""Topics that retention or DeleteRecords has taken something from, some of them all."""
+"""Topics whose records were deleted, some or all, by retention or DeleteRecords."""
 LOST_COMMIT = 3
 
 
 def write_brokers(target: Path) -> None:
-    """Copy broker directories: transactions, one that was killed, deleted records, old formats."""
+    """Copy broker directories: transactions, a killed broker, deleted records, old formats."""
     (transactions,) = corpus.scene("transactions").log_dirs
     copy(transactions, target / "transactions")
     (killed,) = corpus.scene("killed").log_dirs
@@ -48,9 +48,9 @@ def _copy_topics(source: Path, target: Path, topics: tuple[str, ...]) -> None:
 
 
 def write_adopted(folder: Path) -> None:
-    """Adopt broker directories, one of them written to since, and leave another half adopted.
+    """Adopt broker directories, append to one of them, and leave another partly adopted.
 
-    One segment of that is damaged while it is adopted, so it is still a broker's afterwards.
+    A segment of that is damaged during the adoption, so the broker still owns it afterwards.
     """
     for name in ("transactions", "killed", "records", "old"):
         root = copy(folder / "brokers" / name, folder / f"adopted-{name}")

@@ -13,7 +13,7 @@ from klog.cli import main
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a command."""
+    """A command's exit code and output."""
 
     code: int
     output: str
@@ -37,7 +37,7 @@ def run(*arguments: str) -> Result:
 
 
 def done(*arguments: str) -> Result:
-    """Run a command that has to succeed; its errors are in the message if it does not."""
+    """Run a command that must succeed; the assertion's message has its errors."""
     result = run(*arguments)
     assert result.code == 0, f"klog {' '.join(arguments)}\n{result.output}{result.errors}"
     return result

@@ -1,4 +1,4 @@
-"""Archives, each unpacked once, and copies of what is in them."""
+"""Archives, each unpacked once, and copies of their directories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.releases.release_topics import write_topics
 
 @pytest.fixture(scope="session", autouse=True)
 def _unsynced() -> Iterator[None]:
-    """Sync no file: what files say is tried here, not whether they outlive a loss of power."""
+    """Sync no file: these tests check the contents of files, not their durability."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
@@ -25,7 +25,7 @@ def _unsynced() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive that was unpacked to `folder`, where nothing is changed."""
+    """An archive that is unpacked to `folder`, where nothing may change."""
 
     version: str
     folder: Path
@@ -34,7 +34,7 @@ class Archive:
 
 @pytest.fixture(scope="session")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Archive]:
-    """Return a function that gives the archive of a version."""
+    """Return a function that returns the archive of a version."""
     archives: dict[str, Archive] = {}
 
     def archive_of(version: str) -> Archive:
@@ -48,7 +48,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Archiv
 
 @pytest.fixture(params=versions())
 def archive(request: pytest.FixtureRequest, unpacked: Callable[[str], Archive]) -> Archive:
-    """Give the archive of each version."""
+    """Return the archive of each version."""
     return unpacked(request.param)
 
 
@@ -60,7 +60,7 @@ def copied(archive: Archive, tmp_path: Path) -> Callable[[str], Path]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRoots:
-    """Roots that the present code wrote as `make` writes those of an archive."""
+    """Roots that the current code writes as `make.py` writes those of an archive."""
 
     folder: Path
 
@@ -71,17 +71,17 @@ class WrittenRoots:
 
     @property
     def adopted(self) -> Path:
-        """Return a broker's directory that was adopted; all of them are in `all`."""
+        """Return an adopted broker's directory; all of them are in `all`."""
         return self.folder / "adopted-transactions"
 
     @property
     def adopting(self) -> Path:
-        """Return a broker's directory whose adoption was cut short."""
+        """Return a broker's directory whose adoption did not finish."""
         return self.folder / "adopting"
 
     @property
     def repaired(self) -> Path:
-        """Return a root that klog 0.1 cannot read all of."""
+        """Return a root with topics that klog 0.1 cannot read."""
         return self.folder / "repaired"
 
     @property
@@ -97,7 +97,7 @@ class WrittenRoots:
 
 @pytest.fixture(scope="session")
 def written_roots(tmp_path_factory: pytest.TempPathFactory) -> WrittenRoots:
-    """Write roots with the present code; nobody changes them."""
+    """Write roots with the current code; no test may change them."""
     folder = tmp_path_factory.mktemp("written")
     write_topics(folder / "root")
     write_brokers(folder / "brokers")

@@ -1,7 +1,7 @@
 """A topic with very many segments, whose commits are written by hand.
 
-The rule: it is what docs/commit-protocol.md says, and nothing of klog writes it. The files of the
-segments are not there, for nobody reads them: a state, a checkpoint and a retention need none.
+The rule: the commits follow docs/commit-protocol.md, and klog does not write them. The segments'
+files do not exist, because nothing reads them: state, checkpoint and retention do not need them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SEGMENTS_IN_COMMIT = 50_001
 
 
 def write_large(root: Path, topic: str) -> None:
-    """Make a topic and commit segments of one record each to partition 0, all of them old."""
+    """Create a topic, and commit old segments of one record each to partition 0."""
     klog.open(root).create_topic(topic, 1, {**PLAIN, "retention.ms": "86400000"})
     log = root / "_klog" / "topics" / topic / "log"
     for version in range(1, COMMITS + 1):
@@ -37,9 +37,9 @@ def write_large(root: Path, topic: str) -> None:
         (log / f"{version:020}.json").write_text(json.dumps(commit))
 
 
-def _segment(topic: str, offset: int, birth: int) -> dict[str, object]:
+def _segment(topic: str, offset: int, base_version: int) -> dict[str, object]:
     return {
-        "file": f"{topic}-0/{offset:020}-{birth:010}-{offset:016x}.log",
+        "file": f"{topic}-0/{offset:020}-{base_version:010}-{offset:016x}.log",
         "partition": 0,
         "baseOffset": offset,
         "nextOffset": offset + 1,

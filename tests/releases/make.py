@@ -4,19 +4,19 @@ When a version is released, run this once on its code, with nothing changed, and
 
     .venv/bin/python -m tests.releases.make
 
-It takes whichever klog can be imported. An archive that is there is never written again: what it
-holds is what users of that version have. The reader of klog 0.1, by which tests hold that 0.1 still
-reads what it can, is the zip that its `make pyfiles` made, `archives/klog-0.1.0-pyfiles.zip`.
+It uses whichever klog can be imported. An existing archive is never written again: its files are
+those that users of that version have. Tests check with klog 0.1 that it can still read what it
+supports: its code is the zip that its `make pyfiles` made, `archives/klog-0.1.0-pyfiles.zip`.
 
-    root/          topics: see `topics.py`
+    root/          topics: see `release_topics.py`
     wide/          a topic whose append has a sidecar
     brokers/       directories of brokers, for commands
-    adopted-*/     two of them, adopted; adopting/ is one whose adoption was cut short
+    adopted-*/     adopted brokers' directories; adopting/ has an unfinished adoption
     repaired/      topics that `klog repair` repaired (0.2 and later)
     letters/       topics that Spark wrote, with dead letters
-    streams/       streams of Spark: source, sink and checkpoint of each
-    expected.json  the account of each root, how to start the streams, the end of the adoption
-    reports.json   scenes: commands, and what they printed
+    streams/       streams of Spark: the source, sink and checkpoint of each
+    expected.json  the account of each root, how to start the streams, the result of the adoption
+    reports.json   scenes: commands and their output
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ from tools.java_home import java_home
 def write_archive(target: Path) -> None:
     """Write the archive of the klog that is imported."""
     if target.exists():
-        raise SystemExit(f"{target} is there: the archive of a release is never written again")
+        raise SystemExit(
+            f"{target} exists: the archive of a release is never written again. "
+            "Raise klog's version to write a new one"
+        )
     with TemporaryDirectory(prefix="klog-release-") as name:
         folder = Path(name) / "archive"
         folder.mkdir()
@@ -104,7 +107,7 @@ def _session() -> SparkSession:
 
 
 def _expected(folder: Path, adopted: Path) -> dict[str, Any]:
-    """Return the accounts of the roots, and what the tests have to know besides."""
+    """Return the accounts of the roots, and what else the tests need."""
     roots = sorted(
         path.parent.parent.relative_to(folder).as_posix()
         for path in folder.rglob("_klog/format.json")
@@ -123,11 +126,11 @@ def _expected(folder: Path, adopted: Path) -> dict[str, Any]:
 
 
 def _reports(folder: Path, work: Path) -> list[dict[str, Any]]:
-    """Play the scenes twice, and return them with what was the same."""
+    """Play the scenes twice, and return them with the values that both plays share."""
     scenes = []
     for scene in scenes_of(klog.__version__):
         plays = [play(scene, folder, work / f"{scene['scene']}-{number}") for number in (1, 2)]
-        steps = [common(one, other) for one, other in zip(*plays, strict=True)]
+        steps = [common(first, second) for first, second in zip(*plays, strict=True)]
         scenes.append({**scene, "steps": steps})
     return scenes
 
@@ -137,7 +140,7 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who owns the files, and when they were made."""
+    """Remove the owner and time of a file."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     member.mtime = 0

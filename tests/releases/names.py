@@ -1,7 +1,7 @@
-"""Every name that a root has on storage: of files, of JSON keys, of Parquet columns.
+"""The names that a root has on storage: files, JSON keys and Parquet columns.
 
-The rule: what is data in a name is left out. Digits of a fixed length are `0`s of that length and
-attempts are `x`s; keys that are partitions or configs are `*`.
+The rule: data in a name is masked. Digits of a fixed length are `0`s of that length and attempts
+are `x`s; keys that are partitions or configs are `*`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTS = (
 
 
 def files_of(root: Path) -> set[str]:
-    """Return the names of the files of a root, `topic` in the place of a topic's name."""
+    """Return the names of the files of a root, with `topic` for a topic's name."""
     return {_file(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
@@ -44,35 +44,35 @@ def _file(path: Path) -> str:
 
 
 def keys_of(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the path of each key of a JSON value; an element of a list has that of the list."""
+    """Yield the path of each key of a JSON value; an element of a list has the list's path."""
     if isinstance(value, list):
-        for one in value:
-            yield from keys_of(one, path)
+        for element in value:
+            yield from keys_of(element, path)
     if isinstance(value, dict):
         is_data = path.rpartition(".")[2] in BY_PARTITION | BY_CONFIG
-        for key, one in value.items():
+        for key, element in value.items():
             name = f"{path}.{'*' if is_data else key}".lstrip(".")
             yield name
-            yield from keys_of(one, name)
+            yield from keys_of(element, name)
 
 
 def json_keys(paths: list[Path]) -> set[str]:
-    """Return the keys of all of these JSON files."""
+    """Return the keys of these JSON files."""
     return {key for path in paths for key in keys_of(json.loads(path.read_text()))}
 
 
 def columns_of(paths: list[Path]) -> set[tuple[str, str]]:
-    """Return the columns of all of these Parquet files, each with its type."""
+    """Return the columns of these Parquet files, each with its type."""
     return {(field.name, str(field.type)) for path in paths for field in pq.read_schema(path)}
 
 
 def metadata_keys(paths: list[Path]) -> set[str]:
-    """Return the keys of the JSON in the metadata of all of these Parquet files."""
+    """Return the keys of the JSON in the metadata of these Parquet files."""
     return {
         key for path in paths for key in keys_of(json.loads(pq.read_schema(path).metadata[b"klog"]))
     }
 
 
 def values_of(paths: list[Path], key: str) -> set[Any]:
-    """Return the values that a key has at the top of JSON files."""
+    """Return the values of a top-level key in JSON files."""
     return {json.loads(path.read_text()).get(key) for path in paths}

@@ -1,7 +1,7 @@
-"""A scene is played in a directory of its own: files are changed, commands run.
+"""Play a scene in a directory of its own: change files and run commands.
 
-The rule: what a command printed is kept without what is random in it, the directory of the scene
-and the attempts in names of segments.
+The rule: the output of a command is kept without its random parts, the scene's directory and the
+attempts in names of segments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ATTEMPT = re.compile(r"(?<=[0-9]{10}-)[0-9a-f]{16}(?=\.)")
 
 
 def play(scene: Mapping[str, Any], archive: Path, here: Path) -> list[Step]:
-    """Play a scene in a directory that is made; returns its steps, with what commands printed."""
+    """Play a scene in a new directory; return its steps with the output of commands."""
     here.mkdir()
     for name in scene["copies"]:
         copy(archive / name, here / name)
@@ -82,11 +82,11 @@ def _matches(here: Path, pattern: str) -> list[Path]:
 
 
 def normal(value: Any, here: Path) -> Any:
-    """Return a JSON value without what is random in it: the directory, and attempts in names."""
+    """Return a JSON value without its random parts: the directory, and attempts in names."""
     if isinstance(value, dict):
-        return {normal(key, here): normal(one, here) for key, one in value.items()}
+        return {normal(key, here): normal(element, here) for key, element in value.items()}
     if isinstance(value, list):
-        return [normal(one, here) for one in value]
+        return [normal(element, here) for element in value]
     if isinstance(value, str):
         return _ATTEMPT.sub("<attempt>", value.replace(str(here), HERE))
     return value

@@ -1,8 +1,8 @@
-"""The topics of an archive's root: each writes something else to storage.
+"""The topics of an archive's root: each writes other things to storage.
 
-The rule: what a topic is for stands beside it. Times are given, old ones or ones of the year 2099,
-so that no clock decides what a test finds. Topics that jobs rewrite are not compressed, so that
-their sizes are the same whatever compresses.
+The rule: a docstring says what each topic is for. Timestamps are fixed, old ones or ones of the
+year 2099, so that results do not depend on the clock. Topics that jobs rewrite are not compressed,
+so that their sizes do not depend on a codec's library.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ CODECS = ("uncompressed", "gzip", "snappy", "lz4", "zstd")
 KEPT = {"retention.ms": "-1"}
 PLAIN = {**KEPT, "compression.type": "uncompressed"}
 LOADER = "loader"
-"""The name of the writer of topics with many commits."""
+"""The transactional id of the writer of topics with many commits."""
 WIDE = f"wide.{'e' * 200}"
 """Its name is long, so that a commit over all its partitions is larger than 1 MiB."""
 WIDE_PARTITIONS = 1800
 WIDE_KEPT = 10
-"""So many partitions of the wide topic keep their segment."""
+"""The number of partitions of the wide topic that keep their segment."""
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 Row = tuple[bytes | None, bytes | None]
@@ -41,7 +41,7 @@ def table(
     time_ms: int = OLD_MS,
     headers: list[Any] | None = None,
 ) -> pa.Table:
-    """Return rows as a write takes them, a millisecond apart."""
+    """Return rows for a write, a millisecond apart."""
     numbers = [partitions] * len(rows) if isinstance(partitions, int) else partitions
     times = [time_ms + number for number in range(len(rows))]
     return pa.table(
@@ -56,12 +56,12 @@ def table(
 
 
 def numbered(first: int, count: int) -> list[Row]:
-    """Return rows with their number as the value, and a key of three."""
+    """Return rows with their number as the value, and one of three keys."""
     return [(b"k%d" % (n % 3), b"v%d" % n) for n in range(first, first + count)]
 
 
 def write_topics(root: Path) -> None:
-    """Make the root and its topics."""
+    """Create the root and its topics."""
     log = klog.open(root)
     _codecs(log)
     _indexed(log)
@@ -80,17 +80,19 @@ def write_topics(root: Path) -> None:
 
 
 def write_wide(root: Path) -> None:
-    """Make a root with a topic whose append has so many segments that its commit has a sidecar.
+    """Create a root with a topic whose append has enough segments for a sidecar.
 
     Most of the segments are deleted afterwards, so that an archive has few files.
     """
     log = klog.open(root)
     log.create_topic(WIDE, WIDE_PARTITIONS, PLAIN)
     partitions = list(range(WIDE_PARTITIONS))
-    log.append(WIDE, table([(None, b"%d" % one) for one in partitions], partitions))
+    log.append(WIDE, table([(None, b"%d" % partition) for partition in partitions], partitions))
     log.append(WIDE, table([(None, b"again")], 7))
     starts = root.with_name("starts.json")
-    rows = [{"topic": WIDE, "partition": one, "offset": 1} for one in partitions[WIDE_KEPT:]]
+    rows = [
+        {"topic": WIDE, "partition": partition, "offset": 1} for partition in partitions[WIDE_KEPT:]
+    ]
     starts.write_text(json.dumps({"partitions": rows, "version": 1}))
     done("delete-records", "--root", str(root), "--offset-json-file", str(starts))
     done("vacuum", "--root", str(root), "--grace", "0s", "--execute")
@@ -101,7 +103,7 @@ def write_wide(root: Path) -> None:
 
 
 def _codecs(log: Any) -> None:
-    """Keys, values and headers that are null, empty, binary or not ASCII, in each codec."""
+    """Write keys, values and headers that are null, empty, binary or not ASCII, in each codec."""
     log.create_topic("codecs", 3, KEPT)
     rows: list[Row] = [
         (b"key", b"value"),
@@ -128,20 +130,20 @@ def _codecs(log: Any) -> None:
 
 
 def _indexed(log: Any) -> None:
-    """A segment so large that it has indexes, and one that rolls."""
+    """Write a segment that is large enough for indexes, and one that rolls."""
     log.create_topic("indexed", 1, {**PLAIN, "segment.bytes": "120000"})
     rows: list[Row] = [(b"%d" % n, b"x" * 1000) for n in range(200)]
     log.append("indexed", table(rows), options={"batch.size": "8000"})
 
 
 def _append_time(log: Any) -> None:
-    """Times of the log's."""
+    """Write records with timestamps of the type LogAppendTime."""
     log.create_topic("append-time", 1, {**KEPT, "message.timestamp.type": "LogAppendTime"})
     log.append("append-time", table(numbered(0, 3)))
 
 
 def _altered(log: Any) -> None:
-    """Configs set, set again and unset; partitions added; a root's default number of them."""
+    """Set configs, change and unset them; use the default number of partitions, and add some."""
     log.create_topic("altered", config={**KEPT, "compression.type": "gzip"})
     log.append("altered", table(numbered(0, 4)))
     change = {"compression.type": "lz4", "max.message.bytes": "2000000", "segment.ms": "3600000"}
@@ -153,20 +155,20 @@ def _altered(log: Any) -> None:
 
 
 def _deleted(log: Any, root: Path) -> None:
-    """A topic that was deleted, with its files, and one that was made again under its name."""
+    """Delete a topic with its files, and delete and create another one."""
     for topic in ("deleted", "again"):
         log.create_topic(topic, 2, KEPT)
         log.append(topic, table(numbered(0, 4), [0, 1] * 2))
         log.delete_topic(topic)
     vacuum = ("vacuum", "--root", str(root), "--topic", "deleted", "--grace", "0s")
-    for _ in range(2):  # The second one forgets what the first one deleted.
+    for _ in range(2):  # The second one purges what the first one deleted.
         done(*vacuum, "--execute")
     log.create_topic("again", 3, KEPT)
     log.append("again", table(numbered(100, 3), [0, 1, 2]))
 
 
 def many(log: Any, root: Path, topic: str, count: int) -> None:
-    """Append so often under a name that a checkpoint is written, and wait for it."""
+    """Append named batches until a checkpoint is due, and wait for it."""
     log.create_topic(topic, 1, PLAIN)
     for number in range(count):
         rows = table(numbered(number, 1), 0, OLD_MS + number)
@@ -175,7 +177,7 @@ def many(log: Any, root: Path, topic: str, count: int) -> None:
 
 
 def wait_for_checkpoint(root: Path, topic: str, count: int = 1) -> None:
-    """Wait until a topic has so many checkpoints: a thread writes them."""
+    """Wait until a topic has `count` checkpoints: a thread writes them."""
     folder = root / "_klog" / "topics" / topic / "checkpoints"
     deadline = time.monotonic() + 60
     while len(list(folder.glob("*.parquet"))) < count:
@@ -184,7 +186,7 @@ def wait_for_checkpoint(root: Path, topic: str, count: int = 1) -> None:
 
 
 def _cleaned(log: Any, root: Path) -> None:
-    """Commits that vacuum deleted, as a checkpoint stands for them."""
+    """Let vacuum expire commits that a checkpoint covers."""
     many(log, root, "cleaned", 110)
     vacuum = ("vacuum", "--root", str(root), "--topic", "cleaned", "--execute")
     done(*vacuum, "--grace", "0s", "--log-retention", "0s")
@@ -192,7 +194,7 @@ def _cleaned(log: Any, root: Path) -> None:
 
 
 def _compacted(log: Any, root: Path) -> None:
-    """A topic that was compacted, with tombstones, and written to since."""
+    """Compact a topic with tombstones, and append to it."""
     config = {**PLAIN, "cleanup.policy": "compact", "delete.retention.ms": str(10**15)}
     log.create_topic("compacted", 2, config)
     for number in range(6):
@@ -203,7 +205,7 @@ def _compacted(log: Any, root: Path) -> None:
 
 
 def _compacted_among_many(log: Any, root: Path) -> None:
-    """A checkpoint of a topic that was compacted before."""
+    """Write a checkpoint of a topic that was compacted before."""
     config = {**PLAIN, "cleanup.policy": "compact,delete"}
     log.create_topic("compacted-many", 1, config)
     for number in range(110):
@@ -215,7 +217,7 @@ def _compacted_among_many(log: Any, root: Path) -> None:
 
 
 def _merged(log: Any, root: Path) -> None:
-    """Small segments that were merged, and more of them since."""
+    """Merge small segments, and append more of them."""
     log.create_topic("merged", 2, PLAIN)
     for number in range(12):
         log.append("merged", table(numbered(number, 2), [0, 1]))
@@ -225,7 +227,7 @@ def _merged(log: Any, root: Path) -> None:
 
 
 def _retained(log: Any, root: Path) -> None:
-    """Segments that went by their time; with the config that was set then others go by size."""
+    """Delete segments by time; then set a config that deletes others by size."""
     config = {
         "retention.ms": "86400000",
         "compression.type": "uncompressed",
@@ -241,7 +243,7 @@ def _retained(log: Any, root: Path) -> None:
 
 
 def _trimmed(log: Any, root: Path) -> None:
-    """Records deleted up to the middle of a batch, and up to the end of a partition."""
+    """Delete records up to the middle of a batch, and up to the end of a partition."""
     log.create_topic("trimmed", 2, PLAIN)
     log.append("trimmed", table(numbered(0, 20), [0, 1] * 10))
     log.append("trimmed", table(numbered(20, 20), [0, 1] * 10))
@@ -251,13 +253,13 @@ def _trimmed(log: Any, root: Path) -> None:
 
 
 def _shifted(log: Any, root: Path) -> None:
-    """Offsets that a commit shifted: while a writer's rows come in another one commits."""
+    """Write commits with shifted offsets: another writer commits during a write."""
     log.create_topic("shifted", 1, PLAIN)
     for number in range(3):
-        log.append("shifted", _overtaken(root, number))
+        log.append("shifted", _rows_during_another_append(root, number))
 
 
-def _overtaken(root: Path, number: int) -> Iterator[pa.RecordBatch]:
+def _rows_during_another_append(root: Path, number: int) -> Iterator[pa.RecordBatch]:
     """Yield rows; another writer appends to the same partition before the last of them."""
     yield from table(numbered(10 * number, 2)).to_batches()
     klog.open(root).append("shifted", table([(b"other", b"%d" % number)]))
@@ -265,7 +267,7 @@ def _overtaken(root: Path, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def _named(log: Any, root: Path) -> None:
-    """Writers with names, each with its last batch; one of them writes lines."""
+    """Write named batches of several writers; one of them writes lines."""
     log.create_topic("named", 2, PLAIN)
     for version in range(3):
         for writer in ("one", "two"):

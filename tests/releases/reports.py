@@ -1,8 +1,8 @@
-"""What two plays of a scene have in common, and what a later play has to keep of it.
+"""The values that two plays of a scene share, and that a later play must keep.
 
 The rule: a report keeps its keys, their types and every value that two plays of the same release
-give alike. It may have more keys, and a list of names another order. Times, prose and who wrote are
-not compared, only their types.
+share. It may have more keys, and lists of names may have another order. For times, prose and
+`engine`, only types are compared.
 """
 
 from __future__ import annotations
@@ -13,26 +13,29 @@ from typing import Any
 from tests.releases.scenes import Step
 
 VARIES = "#varies"
-"""The one key of what stands for a value that differs from play to play: its type."""
+"""The only key of an object that stands for a value which differs between plays: its type."""
 NOT_COMPARED = frozenset(
     {"seconds", "engine", "what", "nextStep", "error", "message", "left", "note"}
 )
-"""Keys whose texts and numbers may be others in each release."""
+"""Keys whose values may differ in each release."""
 
 
 def common(first: Any, second: Any) -> Any:
-    """Return what two plays gave, with a mark in the place of each value that differs."""
+    """Return the output of two plays, with a mark for each value that differs."""
     if isinstance(first, dict) and isinstance(second, dict):
         assert first.keys() == second.keys(), first.keys() ^ second.keys()
         return {key: common(first[key], second[key]) for key in first}
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        return [common(one, other) for one, other in zip(first, second, strict=True)]
+        return [
+            common(first_element, second_element)
+            for first_element, second_element in zip(first, second, strict=True)
+        ]
     assert type(first) is type(second), (first, second)
     return first if first == second else {VARIES: type(first).__name__}
 
 
 def step_differences(old: Step, new: Step) -> Iterator[str]:
-    """Yield what the play of a step lacks of an old one, a line each."""
+    """Yield the differences of a step from its old play, a line each."""
     command = " ".join(old["run"])
     if old["code"] != new["code"]:
         yield f"{command}: exit code {new['code']}, was {old['code']}"
@@ -41,7 +44,7 @@ def step_differences(old: Step, new: Step) -> Iterator[str]:
 
 
 def differences(old: Any, new: Any, path: str, key: str = "") -> Iterator[str]:
-    """Yield where a value is not what it was; `key` is the last one on the path to it."""
+    """Yield the differences of a value from the old one; `key` is the last one on its path."""
     if isinstance(old, dict) and old.keys() == {VARIES}:
         if type(new).__name__ != old[VARIES]:
             yield f"{path} is {new!r}, was of type {old[VARIES]}"
@@ -60,7 +63,7 @@ def differences(old: Any, new: Any, path: str, key: str = "") -> Iterator[str]:
 def _list_differences(old: list[Any], new: list[Any], path: str, key: str) -> Iterator[str]:
     if len(old) != len(new):
         yield f"{path} has {len(new)} elements, had {len(old)}: {new!r}, {old!r}"
-    if all(isinstance(one, str) for one in [*old, *new]):
+    if all(isinstance(element, str) for element in [*old, *new]):
         old, new = sorted(old), sorted(new)
-    for number, (one, other) in enumerate(zip(old, new, strict=False)):
-        yield from differences(one, other, f"{path}[{number}]", key)
+    for number, (old_element, new_element) in enumerate(zip(old, new, strict=False)):
+        yield from differences(old_element, new_element, f"{path}[{number}]", key)

@@ -2,8 +2,8 @@
 
 `python -m tests.releases.requests` reads lines from standard input, each a JSON list of requests,
 and runs them with whichever klog can be imported. A request is `["account", ROOT]` or the words of
-a command that prints one JSON value. It answers each line with one: the version, where klog was
-found, and the result of each request.
+a command that prints one JSON value. The answer to each line is a line: the version, the file of
+klog, and the result of each request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.releases.command import run
 
 
 def answer(words: list[str]) -> Any:
-    """Return the result of one request; raises `SystemExit` for a command that prints no JSON."""
+    """Return the result of a request; raise `SystemExit` if a command prints no JSON."""
     if words[0] == "account":
         return root_account(Path(words[1]))
     result = run(*words)
@@ -35,8 +35,8 @@ def main() -> None:
     for line in sys.stdin:
         with patch.object(os, "fsync"):
             results = [answer(words) for words in json.loads(line)]
-        found = {"version": klog.__version__, "file": klog.__file__, "results": results}
-        sys.stdout.write(f"{json.dumps(found)}\n")
+        response = {"version": klog.__version__, "file": klog.__file__, "results": results}
+        sys.stdout.write(f"{json.dumps(response)}\n")
         sys.stdout.flush()
 
 

@@ -1,14 +1,14 @@
 """Scenes: commands on copies of an archive's directories, and the JSON that each must print.
 
-The rule: a scene is data. `reports.json` of an archive has its own scenes, as the release that made
-it played them, and the present code plays them again. A step runs a command or changes a file:
+The rule: a scene is data. `reports.json` of an archive has the scenes that its release played, and
+the current code plays them again. A step runs a command or changes a file:
 
-    {"run": [...]}                         a command that prints JSON; `{here}` is the directory of
-                                           the scene, and a star stands for the files that match
+    {"run": [...]}                         runs a command that prints JSON; `{here}` is the scene's
+                                           directory, and a star stands for the files that match
     {"delete": GLOB}                       deletes files
-    {"flip": GLOB, "position": N}          changes a byte of each, from the end if below 0
+    {"flip": GLOB, "position": N}          flips a bit of each, from the end if N is negative
     {"write": PATH, "text": TEXT}          makes a file
-    {"edit": PATH, "replace": [OLD, NEW]}  replaces a text that a file has once
+    {"edit": PATH, "replace": [OLD, NEW]}  replaces a text that occurs once in a file
     {"copy": [FROM, TO]}                   copies a file
     {"link": [PATH, TO]}                   moves a file or a directory, and leaves a link to it
 """
@@ -28,13 +28,13 @@ DEFAULT_TOPICS = (
     "deleted", "indexed", "many", "merged", "mixed", "named", "retained", "shifted", "trimmed",
     "txn.interleaved", "v1.append",
 )  # fmt: skip
-"""Those of the root, deleted ones too."""
+"""The topics of the root, deleted ones too."""
 BROKERS = f"{HERE}/brokers"
 NEVER = "99999d"
 ABORT = ("--open-transactions", "abort")
 LEASE = '{"version": 13, "expiresMs": 4102444800000}'
 ORPHAN = f"root/codecs-0/{99:020}-{0:010}-0123456789abcdef.log"
-LEFTOVERS = (
+TEMPORARY_FILES = (
     f"root/codecs-0/.{99:020}-{0:010}-0123456789abcdef.log.0123456789abcdef.tmp",
     f"root/_klog/topics/codecs/log/.{1:020}.json.0123456789abcdef.tmp",
 )
@@ -47,7 +47,7 @@ def command(*arguments: str) -> Step:
 
 
 def plain(*arguments: str) -> Step:
-    """Return the step of a command that prints JSON without being told."""
+    """Return the step of a command that always prints JSON."""
     return {"run": list(arguments)}
 
 
@@ -56,7 +56,7 @@ def _topics(verb: str, *more: str) -> Step:
 
 
 def _reading() -> Iterable[Step]:
-    """Commands that change nothing."""
+    """Yield commands that change nothing."""
     yield _topics("list")
     yield _topics("list", "--exclude-internal", "--topic", "a.*,v1.append")
     yield _topics("describe")
@@ -90,7 +90,7 @@ def _reading() -> Iterable[Step]:
 
 
 def _dumping() -> Iterable[Step]:
-    """Files of each kind, as `klog dump` prints them."""
+    """Yield dumps of each kind of file."""
     yield command("dump", "--print-data-log", "--files", f"{HERE}/root/codecs-0/*.log")
     yield command("dump", "--files", f"{HERE}/root/indexed-0/*.log")
     yield command("dump", "--deep-iteration", "--files", f"{HERE}/root/shifted-0/*.log")
@@ -111,7 +111,7 @@ def _dumping() -> Iterable[Step]:
 
 
 def _changing() -> Iterable[Step]:
-    """Commands that change topics and files."""
+    """Yield commands that change topics and files."""
     orders = ("--topic", "orders")
     yield _topics("create", *orders, "--partitions", "2", "--config", "retention.ms=-1")
     yield _topics("create", *orders, "--if-not-exists")
@@ -150,7 +150,7 @@ def _changing() -> Iterable[Step]:
     yield {"write": "root/_klog/topics/merged/pins/lease-01.json", "text": LEASE}
     yield command("vacuum", *ROOT, "--topic", "merged", "--grace", "0s")
     yield {"delete": "root/_klog/topics/merged/pins/lease-01.json"}
-    for name in (ORPHAN, *LEFTOVERS):
+    for name in (ORPHAN, *TEMPORARY_FILES):
         yield {"write": name, "text": "of a writer that was killed"}
     yield command("vacuum", *ROOT, "--grace", "0s", "--log-retention", "0s", "--execute")
     yield command("verify", *ROOT)
@@ -165,7 +165,7 @@ def _starts(*partitions: tuple[str, int, int]) -> str:
 
 
 def _failing() -> Iterable[Step]:
-    """Damaged files: what is left as it was, and the findings."""
+    """Yield commands on damaged files, which leave them alone and report findings."""
     yield {"write": "root/_klog/topics/altered/log/" + f"{1:020}.json", "text": "no JSON"}
     yield {"flip": "root/compacted-0/*.log", "position": -3}
     yield {"flip": "root/merged-1/*.log", "position": -3}
@@ -189,7 +189,7 @@ def _failing() -> Iterable[Step]:
 
 
 def _repairing() -> Iterable[Step]:
-    """Lost files, and what stands for them: klog 0.2 and later."""
+    """Yield repairs of lost files: klog 0.2 and later."""
     repaired = ("--root", f"{HERE}/repaired")
     for topic in ("added", "hole", "hole-in-tail", "described", "raised"):
         yield command("history", *repaired, "--topic", topic)
@@ -220,7 +220,7 @@ def _repairing() -> Iterable[Step]:
 
 
 def _losses() -> Iterable[Step]:
-    """Lose commits: their segments are there, partly there, or lost too; and descriptions."""
+    """Lose commits whose segments are there, partly there, or lost too; and descriptions."""
     yield _lose("named", 2)
     yield _lose("codecs", 3)
     yield {"delete": "root/codecs-*/*-0000000002-*.log"}

@@ -1,6 +1,6 @@
 """Streams of Spark from a source to a klog root, their checkpoints, and a write with dead letters.
 
-The rule: an archive has, of each stream, the source, the sink and the checkpoint after two
+The rule: for each stream, an archive has the source, the sink and the checkpoint after two
 micro-batches, and records in the source that the stream has not read. `expected.json` says how to
 start it again.
 """
@@ -27,7 +27,7 @@ STREAMS = {
     "named": {"read": READ, "write": {**WRITE, "transactionalId": "named-stream"}},
     "broker": {"read": READ, "write": WRITE},
 }
-"""By stream the options of its source and its sink."""
+"""The options of each stream's source and sink."""
 BATCHES = 2
 LETTER_HEADERS = {
     "klog.dead-letter.topic": "orders",
@@ -37,12 +37,12 @@ LETTER_HEADERS = {
     "klog.dead-letter.row": "0/2",
     "klog.dead-letter.attempt": "1",
 }
-"""Headers of the dead letter that is written, beside its reason."""
+"""Headers of the dead letter, without its reason."""
 TIMEOUT_SECONDS = 120
 
 
 def go_on(spark: SparkSession, folder: Path, options: dict[str, dict[str, str]]) -> None:
-    """Run a stream over what its source has and it has not read."""
+    """Run a stream over the records of its source that it has not read."""
     klog.register(spark)
     rows = spark.readStream.format("klog").options(**options["read"]).load(str(folder / "source"))
     query = (
@@ -67,7 +67,7 @@ def write_streams(spark: SparkSession, folder: Path) -> None:
 
 
 def _feed(stream: Path, number: int) -> None:
-    """Append to a source that is a klog root; its last rows come with another partition."""
+    """Append to a source that is a klog root; add a partition before the last rows."""
     log = klog.open(stream / "source")
     if not number:
         log.create_topic(TOPIC, 2, PLAIN)
@@ -80,7 +80,7 @@ def _feed(stream: Path, number: int) -> None:
 
 
 def _feed_broker(stream: Path, number: int) -> None:
-    """Let a broker's directory grow: it is what `export-log` makes of a growing topic."""
+    """Extend a broker's directory: export a growing topic with `export-log`."""
     _feed(stream.with_name("growing"), number)
     source, exported = stream / "source", stream / "exported"
     root = stream.with_name("growing") / "source"
@@ -114,14 +114,14 @@ def write_letters(spark: SparkSession, root: Path) -> None:
 
 
 def offsets_of(stream: Path) -> list[dict[str, Any]]:
-    """Return what the checkpoint of a stream has as the end of each micro-batch."""
+    """Return the end offsets of each micro-batch in the checkpoint of a stream."""
     folder = stream / "checkpoint" / "offsets"
     names = sorted(path.name for path in folder.iterdir() if path.name.isdecimal())
     return [json.loads((folder / name).read_text().splitlines()[-1]) for name in names]
 
 
 def without_offsets(records: list[Record]) -> list[str]:
-    """Return records without their offsets, in an order of their own."""
+    """Return records without their offsets, sorted as JSON."""
     return sorted(
         json.dumps({key: value for key, value in record.items() if key != "offset"})
         for record in records
@@ -129,10 +129,10 @@ def without_offsets(records: list[Record]) -> list[str]:
 
 
 def sink_records(stream: Path) -> list[Record]:
-    """Return what the stream has written."""
+    """Return the records that the stream has written."""
     return records_of(stream / "sink", TOPIC)
 
 
 def source_records(stream: Path) -> list[Record]:
-    """Return all that the stream has to read."""
+    """Return all records of the stream's source."""
     return records_of(stream / "source", TOPIC)

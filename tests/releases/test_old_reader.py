@@ -1,4 +1,4 @@
-"""What klog 0.1 can express is still written so that klog 0.1 reads it, and writes to it.
+"""Topics without newer features are still written so that klog 0.1 can read and append to them.
 
 The rule: klog 0.1 is its own code, the zip that its `make pyfiles` made, in a process of its own.
 """
@@ -28,7 +28,7 @@ OLD = "0.1.0"
 OLD_CODE = ARCHIVES / f"klog-{OLD}-pyfiles.zip"
 REPOSITORY = Path(__file__).parents[2]
 NOT_READ = {"repaired"}
-"""Roots of archives that have what klog 0.1 cannot express."""
+"""Roots of archives with features that klog 0.1 does not have."""
 TIMEOUT_SECONDS = 300
 Request = tuple[str, ...]
 
@@ -47,19 +47,19 @@ class OldKlog:
         )
 
     def run(self, requests: Iterable[Request]) -> list[Any]:
-        """Run requests, one after the other; returns the JSON of each."""
-        given, answers = self._process.stdin, self._process.stdout
-        assert given is not None
+        """Run requests in order; return the JSON of each."""
+        stdin, answers = self._process.stdin, self._process.stdout
+        assert stdin is not None
         assert answers is not None
         watch = Timer(TIMEOUT_SECONDS, self._process.kill)
         watch.start()
         try:
-            given.write(f"{json.dumps(list(requests))}\n")
-            given.flush()
+            stdin.write(f"{json.dumps(list(requests))}\n")
+            stdin.flush()
             answer = json.loads(answers.readline() or "null")
         finally:
             watch.cancel()
-        assert answer, "the process ended: standard error says why"
+        assert answer, "the process ended: see its standard error"
         assert answer["version"] == OLD
         assert answer["file"].startswith(str(OLD_CODE))
         results: list[Any] = answer["results"]
@@ -72,13 +72,13 @@ class OldKlog:
 
 @pytest.fixture(scope="module")
 def old() -> Iterator[OldKlog]:
-    """Give klog 0.1, which is started once."""
+    """Start klog 0.1 once."""
     klog_0_1 = OldKlog()
     yield klog_0_1
     klog_0_1.end()
 
 
-def test_what_is_written_now_is_read_by_0_1(old: OldKlog, written_roots: WrittenRoots) -> None:
+def test_0_1_reads_what_the_current_code_writes(old: OldKlog, written_roots: WrittenRoots) -> None:
     roots = written_roots.readable
     accounts = [("account", str(root)) for root in roots]
     reports = [("verify", "--root", str(root), "--json") for root in roots]
@@ -88,7 +88,7 @@ def test_what_is_written_now_is_read_by_0_1(old: OldKlog, written_roots: Written
         assert (report["findings"], report["topics"].keys()) == ([], account.keys())
 
 
-def test_0_1_goes_on_with_what_is_written_now(
+def test_0_1_appends_to_what_the_current_code_writes(
     old: OldKlog, written_roots: WrittenRoots, tmp_path: Path
 ) -> None:
     root = copy(written_roots.root, tmp_path / "root")
@@ -104,9 +104,9 @@ def test_0_1_goes_on_with_what_is_written_now(
             *((*keyed, *writer, number) for number in ("124", "125")),
         ]
     )
-    assert [one["isNew"] for one in results] == [True] * len(before) + [False, True]
+    assert [result["isNew"] for result in results] == [True] * len(before) + [False, True]
     for topic, result in zip(before, results, strict=False):
-        added = [one for one in records_of(root, topic) if one not in before[topic]]
+        added = [record for record in records_of(root, topic) if record not in before[topic]]
         assert len(added) == (2 if topic == "many" else 1)
         assert (added[0]["key"], added[0]["value"]) == ("k1", "by 0.1")
         assert result["offsets"] == {"0": [added[0]["offset"], added[0]["offset"] + 1]}
@@ -115,7 +115,7 @@ def test_0_1_goes_on_with_what_is_written_now(
 
 
 def _check_named_writer(root: Path) -> None:
-    """Go on with the writer whose last batch klog 0.1 has written."""
+    """Continue with the writer whose last batch klog 0.1 has written."""
     log, count = klog.open(root), len(records_of(root, "many"))
     for version, is_new in ((125, False), (126, True)):
         rows = table(numbered(version, 1))
@@ -124,11 +124,11 @@ def _check_named_writer(root: Path) -> None:
     assert len(records_of(root, "many")) == count + 1
 
 
-def test_0_1_keeps_in_order_what_is_written_now(
+def test_0_1_runs_jobs_on_what_the_current_code_writes(
     old: OldKlog, written_roots: WrittenRoots, tmp_path: Path
 ) -> None:
-    """Jobs of both, one after the other, leave what jobs of one leave."""
-    one, other = (copy(written_roots.root, tmp_path / name) for name in ("one", "other"))
+    """Jobs of both versions in turn have the same result as jobs of one."""
+    old_root, new_root = (copy(written_roots.root, tmp_path / name) for name in ("one", "other"))
     jobs = (
         ("compact", "--min-dirty-ratio", "0"),
         ("merge",),
@@ -136,21 +136,21 @@ def test_0_1_keeps_in_order_what_is_written_now(
         ("vacuum", "--execute", "--grace", "0s"),
         ("verify",),
     )
-    done("merge", "--root", str(one))
-    old.run((job, "--root", str(one), *options, "--json") for job, *options in jobs)
-    done("merge", "--root", str(other))
+    done("merge", "--root", str(old_root))
+    old.run((job, "--root", str(old_root), *options, "--json") for job, *options in jobs)
+    done("merge", "--root", str(new_root))
     for job, *options in jobs:
-        done(job, "--root", str(other), *options)
-    assert root_account(one) == root_account(other)
+        done(job, "--root", str(new_root), *options)
+    assert root_account(old_root) == root_account(new_root)
     for job, *options in jobs:
-        done(job, "--root", str(one), *options)
-    assert root_account(one) == root_account(other)
+        done(job, "--root", str(old_root), *options)
+    assert root_account(old_root) == root_account(new_root)
 
 
 def test_0_1_refuses_what_it_would_misread(old: OldKlog, written_roots: WrittenRoots) -> None:
-    """A topic that was repaired names the klog that reads it."""
+    """The error of a repaired topic names the version of klog that can read it."""
     (topics,) = old.run([("topics", "describe", "--root", str(written_roots.repaired), "--json")])
-    errors = {one["topic"]: one["error"] for one in topics if "error" in one}
+    errors = {topic["topic"]: topic["error"] for topic in topics if "error" in topic}
     assert errors.keys() == {"added", "hole", "hole-in-tail", "raised"}
     assert all("install klog 0.2.0 or newer" in error for error in errors.values())
 

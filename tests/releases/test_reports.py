@@ -1,4 +1,4 @@
-"""JSON reports keep their keys, types and values: the scenes of each archive are played again."""
+"""JSON reports keep their keys, types and values: tests play the scenes of each archive again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.releases.playing import play
 from tests.releases.reports import common, differences, step_differences
 
 
-def test_reports_say_what_they_said(archive: Archive, tmp_path: Path) -> None:
-    """Play the scenes that the release played, which may be others than those of the present."""
+def test_reports_are_unchanged(archive: Archive, tmp_path: Path) -> None:
+    """Play the release's own scenes, which may differ from the current ones."""
     lacking: list[str] = []
     for scene in read_json(archive.folder / REPORTS):
         steps = play(scene, archive.folder, tmp_path / scene["scene"])
@@ -40,7 +40,7 @@ def test_reports_say_what_they_said(archive: Archive, tmp_path: Path) -> None:
         ({"files": {"x.log": 1}}, {"files": {"y.log": 1}}),
     ],
 )
-def test_what_is_lacking_is_told(old: Any, new: Any) -> None:
+def test_differences_are_reported(old: Any, new: Any) -> None:
     assert list(differences(old, new, "report"))
 
 
@@ -54,5 +54,5 @@ def test_what_is_lacking_is_told(old: Any, new: Any) -> None:
         (common({"a": [1, "x"]}, {"a": [1, "y"]}), {"a": [1, "z"]}),
     ],
 )
-def test_what_may_be_another(old: Any, new: Any) -> None:
+def test_allowed_differences(old: Any, new: Any) -> None:
     assert not list(differences(old, new, "report"))

@@ -1,4 +1,4 @@
-"""Roots that a release wrote: read, gone on with, and kept in order by the present code."""
+"""Roots that a release wrote: the current code reads, extends and maintains them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _consumed(root: Path, topic: str) -> Any:
     return short(ordered(result.json_lines()))
 
 
-def test_nothing_is_found_wrong(archive: Archive) -> None:
+def test_verify_has_no_findings(archive: Archive) -> None:
     for name in archive.expected["roots"]:
         result = done("verify", "--root", str(archive.folder / name), "--json")
         (report,) = result.json_lines()
@@ -57,22 +57,22 @@ def test_nothing_is_found_wrong(archive: Archive) -> None:
 
 
 def test_the_history_has_every_commit(archive: Archive) -> None:
-    """It ends above a commit that is not there, which only one at or below a boundary may be."""
+    """It begins after the last missing commit, which must have expired."""
     for name, topics in archive.expected["roots"].items():
         root = archive.folder / name
         for topic in topics:
             folder = root / "_klog" / "topics" / topic
-            boundary = max((int(path.name) for path in folder.glob("gc/*")), default=-1)
+            last_expired = max((int(path.name) for path in folder.glob("gc/*")), default=-1)
             commits = {int(path.stem) for path in folder.glob("log/*.json")}
             lost = max({-1, *range(max(commits))} - commits)
-            assert lost <= boundary, f"{name}: {topic}"
+            assert lost <= last_expired, f"{name}: {topic}"
             history = done("history", "--root", str(root), "--topic", topic, "--json").json_lines()
             versions = [commit["version"] for commit in reversed(history)]
             assert versions == list(range(lost + 1, max(commits) + 1)), f"{name}: {topic}"
 
 
-def test_every_topic_is_written_to_and_kept_in_order(archive: Archive, copied: Copied) -> None:
-    """Append to every topic of every root, run the jobs, and read all of it after each."""
+def test_every_topic_is_appended_to_and_maintained(archive: Archive, copied: Copied) -> None:
+    """Append to every topic of every root, run the jobs, and read all records after each."""
     for name in sorted(archive.expected["roots"].keys() - {"wide"}):
         root = copied(name)
         topics = {topic: _appended(root, topic) for topic in klog.open(root).topics()}
@@ -88,7 +88,7 @@ def test_every_topic_is_written_to_and_kept_in_order(archive: Archive, copied: C
 
 
 def _appended(root: Path, topic: str) -> list[Record]:
-    """Append to partition 0 of a topic; returns all its records."""
+    """Append to partition 0 of a topic; return all its records."""
     log = klog.open(root)
     old, end = records_of(root, topic), log.describe(topic).partitions[0].log_end
     rows = numbered(1000, 3)
@@ -103,17 +103,19 @@ def _appended(root: Path, topic: str) -> list[Record]:
 
 
 def _kept(root: Path, topic: str, old: list[Record], job: str) -> list[Record]:
-    """Check what a job has left of a topic, and return it."""
+    """Check the records of a topic after a job, and return them."""
     description = klog.open(root).describe(topic)
     config, new = description.config, records_of(root, topic)
-    starts = [one.log_start for one in description.partitions]
+    starts = [partition.log_start for partition in description.partitions]
     if job == "compact" and "compact" in config.get("cleanup.policy", ""):
         assert _values(new) == _values(old), topic
         keys = [(record["partition"], str(record["key"])) for record in new]
         assert len(keys) == len(set(keys)), topic
         assert all(record in old for record in new), topic
     elif job == "retain" and ("retention.bytes" in config or config.get("retention.ms") != "-1"):
-        assert new == [one for one in old if one["offset"] >= starts[one["partition"]]], topic
+        assert new == [
+            record for record in old if record["offset"] >= starts[record["partition"]]
+        ], topic
     else:
         assert new == old, f"{topic} after {job}"
     return new
@@ -121,7 +123,11 @@ def _kept(root: Path, topic: str, old: list[Record], job: str) -> list[Record]:
 
 def _values(records: list[Record]) -> dict[tuple[int, str], Any]:
     """Return the last value of each key that has one."""
-    last = {(one["partition"], str(one["key"])): one["value"] for one in records if one["key"]}
+    last = {
+        (record["partition"], str(record["key"])): record["value"]
+        for record in records
+        if record["key"]
+    }
     return {key: value for key, value in last.items() if value is not None}
 
 
@@ -135,7 +141,7 @@ def test_named_writers_go_on(archive: Archive, copied: Copied) -> None:
 
 
 def _go_on(root: Path, topic: str, writer: str, version: int) -> None:
-    """Write a batch again, which does nothing, and the next, which is there once."""
+    """Write a batch again, which does nothing, and the next one, which is there once."""
     before = records_of(root, topic)
     for number, is_new in ((version, False), (version + 1, True), (version + 1, False)):
         rows = table([(b"again", b"%d" % number)])
@@ -161,10 +167,10 @@ def test_a_checkpoint_follows_the_old_one(archive: Archive, copied: Copied) -> N
     done("verify", "--root", str(root), "--topic", "many")
 
 
-def test_commits_below_a_boundary_are_in_the_checkpoint(archive: Archive) -> None:
+def test_expired_commits_are_in_the_checkpoint(archive: Archive) -> None:
     folder = archive.folder / "root" / "_klog" / "topics" / "cleaned"
-    (boundary,) = (int(path.name) for path in (folder / "gc").iterdir())
-    assert min(int(path.stem) for path in (folder / "log").iterdir()) == boundary + 1
+    (last_expired,) = (int(path.name) for path in (folder / "gc").iterdir())
+    assert min(int(path.stem) for path in (folder / "log").iterdir()) == last_expired + 1
 
 
 def test_topics_are_changed(archive: Archive, copied: Copied) -> None:
@@ -179,23 +185,25 @@ def test_topics_are_changed(archive: Archive, copied: Copied) -> None:
         topic_ids = {commit.actions.create_topic for commit in log.history(topic)}
         if topic == "again":
             log.delete_topic(topic)
-        made = log.create_topic(topic, 2)
-        assert [one.log_end for one in made.partitions] == [0, 0]
-        assert made.topic_id not in {one.topic_id for one in topic_ids if one is not None}
+        description = log.create_topic(topic, 2)
+        assert [partition.log_end for partition in description.partitions] == [0, 0]
+        assert description.topic_id not in {
+            created.topic_id for created in topic_ids if created is not None
+        }
         log.append(topic, table(numbered(0, 2), [0, 1]))
         assert [record["value"] for record in records_of(root, topic)] == ["v0", "v1"]
 
 
-def test_a_commit_with_a_sidecar_is_gone_on_with(archive: Archive, copied: Copied) -> None:
+def test_a_commit_with_a_sidecar_is_extended(archive: Archive, copied: Copied) -> None:
     assert list((archive.folder / "wide").glob("_klog/topics/*/sidecars/*.parquet"))
     root = copied("wide")
     klog.open(root).append(WIDE, table([(None, b"more")], 7))
-    values = [one["value"] for one in records_of(root, WIDE) if one["partition"] == 7]
+    values = [record["value"] for record in records_of(root, WIDE) if record["partition"] == 7]
     assert values == ["7", "again", "more"]
     done("verify", "--root", str(root), "--fast")
 
 
-def test_an_adoption_that_was_cut_short_is_finished(archive: Archive, copied: Copied) -> None:
+def test_an_unfinished_adoption_is_finished(archive: Archive, copied: Copied) -> None:
     root = copied("adopting")
     assert run("topics", "describe", "--root", str(root)).code == 0
     done("adopt", "--root", str(root), *KEEP, *ABORT)

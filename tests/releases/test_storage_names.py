@@ -1,7 +1,7 @@
-"""Nothing on storage changes its name: every name that the present code writes is in these lists.
+"""Names on storage do not change: every name that the current code writes is in these lists.
 
-The rule: a name that is here stays. A new one is added here on purpose: with it the format is
-raised if a reader that does not know it would misread the rest (docs/commit-protocol.md, Versions).
+The rule: a name in these lists stays. To add a name, add it here on purpose, and raise the format
+if a reader that does not know it would misread the rest (docs/commit-protocol.md, Versions).
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def test_descriptions(written_roots: WrittenRoots) -> None:
     for root in written_roots.all:
         for path in root.glob("_klog/topics/*/topic.json"):
             assert json.loads(path.read_text()) == DESCRIPTION
-        said = json.loads((root / "_klog" / "format.json").read_text())
-        cluster_id, config = said.pop("clusterId"), said.pop("config")
-        assert (said, config, type(cluster_id)) == (DESCRIPTION, {"num.partitions": "1"}, str)
+        fields = json.loads((root / "_klog" / "format.json").read_text())
+        cluster_id, config = fields.pop("clusterId"), fields.pop("config")
+        assert (fields, config, type(cluster_id)) == (DESCRIPTION, {"num.partitions": "1"}, str)
     adopting = json.loads((written_roots.adopting / "_klog" / "adopting.json").read_text())
     assert adopting.keys() == {"clusterId"}
 
@@ -118,14 +118,14 @@ def test_commits(written_roots: WrittenRoots) -> None:
     assert json_keys(paths) == COMMIT
     assert values_of(paths, "operation") == OPERATIONS
     commits = [json.loads(path.read_text()) for path in paths]
-    assert {(one["format"], one["since"]) for one in commits} == FORMATS
+    assert {(commit["format"], commit["since"]) for commit in commits} == FORMATS
     entries = [entry for commit in commits for entry in commit.get("add", [])]
     assert {entry["codec"] for entry in entries} == CODECS
     assert {entry["origin"] for entry in entries} == ORIGINS
-    assert {type(one["deleteTopic"]) for one in commits if "deleteTopic" in one} == {dict}
+    assert {type(commit["deleteTopic"]) for commit in commits if "deleteTopic" in commit} == {dict}
 
 
-def test_what_0_1_can_express_has_its_formats(written_roots: WrittenRoots) -> None:
+def test_topics_without_newer_features_have_the_formats_of_0_1(written_roots: WrittenRoots) -> None:
     """Format 3 is for repaired topics alone, and format 2 for what a broker left."""
     formats = {
         name: values_of(_paths([root], "log/*.json"), "format")
@@ -150,14 +150,14 @@ def test_checkpoints(written_roots: WrittenRoots) -> None:
     assert metadata_keys(paths) == CHECKPOINT
 
 
-def test_a_boundary_names_its_checkpoint(written_roots: WrittenRoots) -> None:
-    (boundary,) = _paths([written_roots.root], "gc/*")
-    assert (boundary.parents[1] / "checkpoints" / boundary.read_text()).exists()
+def test_the_last_expired_version_names_its_checkpoint(written_roots: WrittenRoots) -> None:
+    (last_expired,) = _paths([written_roots.root], "gc/*")
+    assert (last_expired.parents[1] / "checkpoints" / last_expired.read_text()).exists()
 
 
 @pytest.mark.slow
 def test_parts_and_sidecars(tmp_path: Path) -> None:
-    """A topic of more than 100,000 segments, which are all removed by one commit."""
+    """A commit removes all segments of a topic with more than 100,000 of them."""
     write_large(tmp_path, "large")
     log = klog.open(tmp_path)
     for number in range(100):

@@ -1,4 +1,4 @@
-"""Streams that a release began: the present code goes on from their checkpoints."""
+"""Streams that a release began: the current code continues from their checkpoints."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Copied = Callable[[str], Path]
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_goes_on(spark: SparkSession, archive: Archive, copied: Copied, name: str) -> None:
-    """What was not read is read once, and what was written is not written again."""
+    """It reads each unread record once, and writes no record again."""
     stream = copied(f"streams/{name}")
     expected = archive.expected["streams"][name]
     assert source_records(stream) == expected["records"]
     before, written = offsets_of(stream), sink_records(stream)
     assert (len(before), len(written)) == (BATCHES, 6 * BATCHES)
     go_on(spark, stream, expected)
-    assert [one for one in sink_records(stream) if one in written] == written
+    assert [record for record in sink_records(stream) if record in written] == written
     assert without_offsets(sink_records(stream)) == without_offsets(expected["records"])
     *same, newest = offsets_of(stream)
     assert same == before
@@ -55,7 +55,7 @@ def test_a_stream_goes_on(spark: SparkSession, archive: Archive, copied: Copied,
 def test_a_batch_that_was_committed_is_not_written_again(
     spark: SparkSession, archive: Archive, copied: Copied, name: str
 ) -> None:
-    """The release was killed behind its commit: Spark runs the batch again, and it is there."""
+    """The release was killed after its commit: Spark runs the batch again, and klog skips it."""
     stream = copied(f"streams/{name}")
     expected = archive.expected["streams"][name]
     commits = stream / "checkpoint" / "commits"
@@ -65,11 +65,11 @@ def test_a_batch_that_was_committed_is_not_written_again(
     assert (commits / f"{BATCHES - 1}").exists()
     assert without_offsets(sink_records(stream)) == without_offsets(expected["records"])
     batches = [
-        one["batchId"]
-        for one in done(
+        commit["batchId"]
+        for commit in done(
             "history", "--root", str(stream / "sink"), "--topic", TOPIC, "--json"
         ).json_lines()
-        if "batchId" in one
+        if "batchId" in commit
     ]
     assert batches == [2, 1, 0]
 
@@ -85,7 +85,7 @@ def test_roots_are_read_by_spark(spark: SparkSession, archive: Archive) -> None:
         )
         expected = archive.expected["roots"]["root"][topic]["records"]
         assert sorted(map(tuple, rows.collect())) == [
-            (one["partition"], one["offset"], one["timestamp"]) for one in expected
+            (record["partition"], record["offset"], record["timestamp"]) for record in expected
         ]
 
 

@@ -1,5 +1,5 @@
-"""A soak: producers and consumers on one root, killed at random, and the account of it afterwards.
+"""A soak: producers and consumers on one root, killed at random, and a count of errors at the end.
 
-`python -m tests.soak --seconds 3600 --seed 1`. See `run.py` for what happens, `lanes.py` for how
-another kind of producer takes part, `tally.py` for what must come out.
+`python -m tests.soak --seconds 3600 --seed 1`. `run_soak.py` says what happens, `lanes.py` how to
+add another kind of producer, `tally.py` what is counted.
 """

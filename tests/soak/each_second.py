@@ -1,11 +1,11 @@
-"""A stream that commits a record each second, and what its topic costs as the commits add up.
+"""A stream that commits a record each second, and the costs of its topic as commits accumulate.
 
     python -m tests.soak.each_second 10000
 
 The rule: commits, merges, vacuums and checkpoints are klog's own, on the store in memory; only the
-time is made up, a second a commit. After so many commits a fresh reader loads the topic, with its
-requests and bytes counted. `merge` runs every five minutes, a vacuum every ten with half an hour of
-grace, for a day's would hold all that was merged away.
+time is simulated, a second a commit. At intervals a fresh reader loads the topic, and its requests
+and bytes are counted. A merge runs every five minutes, and a vacuum every ten with half an hour of
+grace: a grace of a day would keep all merged segments.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ GRACE_MS = 1_800_000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What there was after so many commits.
+    """The costs after a number of commits.
 
-    `live` and `merged` are segments before and after a merge, the most and the last; `files` are
-    those of the partition on the store, `load_requests` and `load_bytes` those of a fresh load,
-    `checkpoint_bytes` what of them is checkpoints and their parts.
+    `live` is the most live segments so far, `merged` the live segments after the last merge, and
+    `files` the partition's files on the store. `load_requests` and `load_bytes` are those of a
+    fresh load; `checkpoint_bytes` are the bytes of checkpoints and their parts.
     """
 
     commits: int
@@ -53,8 +53,8 @@ class Cost:
     checkpoint_bytes: int
 
 
-class Counted:
-    """A store that counts what is asked of it."""
+class CountingStore:
+    """A store that counts requests and bytes."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -81,10 +81,10 @@ class Counted:
         return data
 
 
-def costs(commits: int, each: int, grace_ms: int = GRACE_MS) -> Iterator[Cost]:
-    """Commit so often, and tell what there is after each so many; `grace_ms` is vacuum's."""
-    given = f"memory://{random_id()}"
-    root = find_or_create_root(given, "AAAAAAAAAAAAAAAAAAAAAA")
+def costs(commits: int, interval: int, grace_ms: int = GRACE_MS) -> Iterator[Cost]:
+    """Commit `commits` times; yield the costs at each interval; `grace_ms` is vacuum's."""
+    url = f"memory://{random_id()}"
+    root = find_or_create_root(url, "AAAAAAAAAAAAAAAAAAAAAA")
     TopicAdmin(root).create(TOPIC, 1, {"retention.ms": "-1"})
     times_ms, checkpointer, ids = [now_ms()], BackgroundCheckpointer(), count()
     log = CommitLog(root.store, root.log(TOPIC).paths, lambda: times_ms[0], back_off)
@@ -101,24 +101,24 @@ def costs(commits: int, each: int, grace_ms: int = GRACE_MS) -> Iterator[Cost]:
         checkpointer.join()
         live = max(live, state.segments.num_rows)
         if number % MERGE_EACH == 0:
-            merge.run(None, given, TOPIC)
+            merge.run(None, url, TOPIC)
             state = log.load(state)
             merged = state.segments.num_rows
         if number % VACUUM_EACH == 0:
             topic_vacuum.vacuum(log, new("vacuum"), grace_ms)
             commit_expiration.expire_log(log, grace_ms)
             state = log.load(state)
-        if number % each == 0:
-            counted: Any = Counted(root.store)
+        if number % interval == 0:
+            counted: Any = CountingStore(root.store)
             loaded = CommitLog(counted, log.paths, log.clock, back_off).load()
             assert loaded.log_end == (number,)
             files = len(root.store.entries(log.paths.data(f"{TOPIC}-0")))
             sizes = counted.requests, counted.size_bytes, counted.checkpoint_bytes
             yield Cost(number, live, merged, files, *sizes)
-    report = verify.run(None, given)
+    report = verify.run(None, url)
     assert report.findings == (), report.findings
     assert report.records == commits
-    fsspec.filesystem("memory").rm(given, recursive=True)
+    fsspec.filesystem("memory").rm(url, recursive=True)
 
 
 def main(commits: int) -> None:

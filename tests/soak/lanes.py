@@ -1,13 +1,12 @@
-"""The processes of a soak: each lane is one producer or consumer over all of its lives.
+"""The processes of a soak: each lane is a producer or consumer over all of its lives.
 
-A kind of producer is a function (`StartProducer`) that starts one life of a lane. What it has to
-do, whatever it is made of:
+A kind of producer is a function (`StartProducer`) that starts one life of a lane. A producer
 
-    it writes the values "<lane>.0", "<lane>.1", ... to the topic, from where the log has them on,
-    and tells each as `producer_send_success` once it is acknowledged: an object of JSON a line, at
-    the path given, with `value`, and `partition` and `offset` if it knows them. It ends at SIGTERM.
+    writes the values "<lane>.0", "<lane>.1", ... to the topic, after those in the log, and reports
+    each as `producer_send_success` once it is acknowledged: a JSON object on a line of the file
+    `events`, with `value`, and with `partition` and `offset` if it knows them. It ends at SIGTERM.
 
-`klog_producer` is the one of `klog verifiable-producer`; `Command` makes a life of any command.
+`klog_producer` starts `klog verifiable-producer`; `Command` is a life of any command.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from typing import Any, Protocol, TypeAlias
 from klog.cli import main
 
 _FORKING = multiprocessing.get_context("forkserver")
-# A child begins within milliseconds, with all that it needs imported.
+# A child starts within milliseconds, with its modules imported.
 _FORKING.set_forkserver_preload(
     ["pandas", "klog.cli", "klog.connector.embedded", "tests.soak.soak_jobs"]
 )
 
 
 class Process(Protocol):
-    """A life under way: a `multiprocessing.Process`, or a `Command`."""
+    """A running life: a `multiprocessing.Process`, or a `Command`."""
 
     @property
     def pid(self) -> int | None:
-        """Give its number."""
+        """Return the process id."""
 
     def is_alive(self) -> bool:
-        """Tell whether it has not ended."""
+        """Return whether the process runs."""
 
     def kill(self) -> None:
         """Send SIGKILL."""
@@ -49,11 +48,11 @@ class Process(Protocol):
         """Send SIGTERM."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for its end, no longer than this."""
+        """Wait until the process ends, up to `timeout` seconds."""
 
 
 class Command:
-    """A command as a life; its standard output goes to the path."""
+    """A command as a life; its standard output goes to `events`."""
 
     def __init__(self, command: Sequence[str], events: Path) -> None:
         with events.open("ab") as out, events.with_suffix(".err").open("ab") as err:
@@ -75,7 +74,7 @@ class Command:
 
 
 def forked(work: Callable[..., object], *arguments: object, events: Path) -> Process:
-    """Start a life that does this in a process forked for it."""
+    """Start a life that calls `work` in a forked process."""
     process: Any = _FORKING.Process(target=_work, args=(work, arguments, str(events)), daemon=True)
     process.start()
     life: Process = process
@@ -86,38 +85,38 @@ def _work(work: Callable[..., object], arguments: tuple[object, ...], events: st
     for path, descriptor in ((Path(events), 1), (Path(events).with_suffix(".err"), 2)):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(opened, descriptor)
-    found = work(*arguments)
-    sys.exit(found if isinstance(found, int) else 0)
+    result = work(*arguments)
+    sys.exit(result if isinstance(result, int) else 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a soak happens, and how fast a producer may be, in messages a second."""
+class Target:
+    """The topic of a soak, and a producer's throughput in messages a second."""
 
     root: str
     topic: str
     throughput: int
 
 
-StartProducer: TypeAlias = Callable[[Place, int, Path], Process]
-"""Starts one life of a lane; its events go to the path, a new one for each life."""
+StartProducer: TypeAlias = Callable[[Target, int, Path], Process]
+"""Start one life of a lane; its events go to the path, a new one for each life."""
 
 
-def klog_producer(place: Place, lane: int, events: Path) -> Process:
+def klog_producer(target: Target, lane: int, events: Path) -> Process:
     """Start `klog verifiable-producer`; every second lane has keys."""
     keys = ("--repeating-keys", "7") if lane % 2 else ()
     return _klog(
-        events, "verifiable-producer", "--root", place.root, "--topic", place.topic,
-        "--value-prefix", str(lane), "--throughput", str(place.throughput),
+        events, "verifiable-producer", "--root", target.root, "--topic", target.topic,
+        "--value-prefix", str(lane), "--throughput", str(target.throughput),
         "--batch-messages", "20", *keys,
     )  # fmt: skip
 
 
-def klog_consumer(place: Place, positions: dict[int, int], events: Path) -> Process:
+def klog_consumer(target: Target, positions: dict[int, int], events: Path) -> Process:
     """Start `klog verifiable-consumer` at these positions."""
     start = ",".join(f"{partition}:{offset}" for partition, offset in positions.items())
     return _klog(
-        events, "verifiable-consumer", "--root", place.root, "--topic", place.topic, "--verbose",
+        events, "verifiable-consumer", "--root", target.root, "--topic", target.topic, "--verbose",
         *(("--start", start) if start else ()),
     )  # fmt: skip
 
@@ -128,7 +127,7 @@ def _klog(events: Path, *arguments: str) -> Process:
 
 @dataclass(slots=True)
 class Lane:
-    """One producer, consumer or job over its lives; `start` begins one, with its events' path."""
+    """A producer, consumer or job over its lives; `start` starts one, with its events' path."""
 
     name: str
     folder: Path
@@ -138,24 +137,24 @@ class Lane:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether its life has not ended."""
+        """Whether the current life runs."""
         return self.life is not None and self.life.is_alive()
 
     def begin(self) -> None:
-        """Begin a new life."""
+        """Start a new life."""
         path = self.folder / f"{self.name}-{len(self.paths):04d}.json"
         self.paths.append(path)
         assert self.start is not None
         self.life = self.start(path)
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
+        """End the life by SIGKILL."""
         if self.life is not None:
             self.life.kill()
             self.life.join()
 
     def end(self, seconds: float) -> None:
-        """Ask it to end; an `AssertionError` if it does not in time."""
+        """End the life by SIGTERM; raise `AssertionError` if it does not end in time."""
         if self.life is None:
             return
         self.life.terminate()
@@ -164,7 +163,7 @@ class Lane:
 
 
 def events_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Give the events of one life; a last line that a kill cut short is none."""
+    """Yield the events of one life, without an incomplete last line."""
     if not path.exists():
         return
     with path.open("rb") as lines:
@@ -174,9 +173,9 @@ def events_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def positions_of(path: Path, positions: dict[int, int]) -> dict[int, int]:
-    """Give where a consumer's next life begins, from where this one did and what it told."""
-    found = dict(positions)
+    """Return the positions after a life of a consumer that began at `positions`."""
+    next_positions = dict(positions)
     for event in events_of(path):
-        for one in event.get("partitions", ()):
-            found[one["partition"]] = one["maxOffset"] + 1
-    return found
+        for partition in event.get("partitions", ()):
+            next_positions[partition["partition"]] = partition["maxOffset"] + 1
+    return next_positions

@@ -1,9 +1,9 @@
-"""A soak: who takes part, what befalls them, and how it ends.
+"""A soak: its producers, consumers and jobs, their faults, and its end.
 
-The rule: the seed decides who is hit when and by what, the machine what that meets. A life is
-killed (SIGKILL) and begun anew; a producer may also be stopped, have a second life begun under its
-name, and go on beside it: a zombie. At the end nobody is hit any more, producers are asked to end,
-and consumers have to come to the end of the log.
+The rule: the seed decides the lane, time and kind of each fault; the effect depends on the timing
+of the machine. A life is killed (SIGKILL) and the next one starts. A producer may also be stopped,
+while a second life starts under its name, and resume at the same time: a zombie. At the end there
+are no more faults, producers end, and consumers must reach the end of the log.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import pyarrow as pa
 from klog.connector.embedded import open_log
 from tests.soak.lanes import (
     Lane,
-    Place,
     Process,
     StartProducer,
+    Target,
     forked,
     klog_consumer,
     klog_producer,
@@ -39,14 +39,14 @@ PARTITIONS = 3
 END_SECONDS = 120
 _STEP_SECONDS = 0.05
 _LIFE_SECONDS = 2.0
-"""The mean of a life, until something befalls it."""
+"""The mean time of a life until a fault."""
 _ZOMBIE_SHARE = 0.3
 _ZOMBIE_SECONDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Soaked:
-    """What became of it: the tally, and how much befell whom."""
+class SoakResult:
+    """The tally of a soak, and the number of its faults."""
 
     tally: Tally
     seed: int
@@ -54,11 +54,11 @@ class Soaked:
     zombies: int
     lives: int
     gave_up: int
-    """Lives that ended by themselves, which none has to: their events and .err files say why."""
+    """Lives that ended by themselves, which is an error: their events and .err files say why."""
     commits: int
 
     def __str__(self) -> str:
-        """Give it as JSON."""
+        """Return the result as JSON."""
         return json.dumps(asdict(self))
 
 
@@ -69,14 +69,14 @@ def soak(
     producers: Sequence[StartProducer] = (klog_producer,) * 3,
     consumers: int = 2,
     throughput: int = 400,
-) -> Soaked:
-    """Run it in a folder, which is to be new and keeps the root and all events.
+) -> SoakResult:
+    """Run a soak in a new folder, which keeps the root and all events.
 
-    `producers` has a kind for each lane; `throughput` is of one, in messages a second.
+    `producers` has a kind for each lane; `throughput` is that of one, in messages a second.
     """
-    place = Place(str(folder / "root"), TOPIC, throughput)
-    open_log(place.root, {}).create_topic(TOPIC, PARTITIONS)
-    scene = _Scene(folder, place, random.Random(seed), producers, consumers)
+    target = Target(str(folder / "root"), TOPIC, throughput)
+    open_log(target.root, {}).create_topic(TOPIC, PARTITIONS)
+    scene = _Scene(folder, target, random.Random(seed), producers, consumers)
     try:
         scene.play(seconds)
         scene.end()
@@ -87,7 +87,7 @@ def soak(
 
 @dataclass(slots=True)
 class _Zombie:
-    """A stopped life, and when it goes on, and when it is killed at last."""
+    """A stopped life, and the times at which it resumes and is killed."""
 
     life: Process
     goes_on: float
@@ -98,7 +98,7 @@ class _Zombie:
 @dataclass(slots=True)
 class _Scene:
     folder: Path
-    place: Place
+    target: Target
     chance: random.Random
     kinds: Sequence[StartProducer]
     consumer_count: int
@@ -108,15 +108,15 @@ class _Scene:
     zombies: list[_Zombie] = field(default_factory=list)
     positions: dict[str, dict[int, int]] = field(default_factory=dict)
     kills: int = 0
-    zombies_made: int = 0
+    zombie_count: int = 0
     gave_up: int = 0
 
     def play(self, seconds: float) -> None:
-        """Let it happen for so long."""
+        """Run all lanes with faults for a number of seconds."""
         events = self.folder / "events"
         events.mkdir()
         self.producers = [
-            Lane(f"producer-{number}", events, partial(kind, self.place, number))
+            Lane(f"producer-{number}", events, partial(kind, self.target, number))
             for number, kind in enumerate(self.kinds)
         ]
         for number in range(self.consumer_count):
@@ -138,7 +138,7 @@ class _Scene:
                     due[lane.name] = self._next()
 
     def end(self) -> None:
-        """Bring everybody to an end in peace; consumers at the end of the log."""
+        """End all lanes without faults, consumers at the end of the log."""
         for lane in self.jobs:
             lane.kill()
         for zombie in self.zombies:
@@ -148,8 +148,12 @@ class _Scene:
             if not lane.is_alive:
                 lane.begin()
             lane.end(END_SECONDS)
-        described = open_log(self.place.root, {}).describe(TOPIC)
-        ends = {one.partition: one.log_end for one in described.partitions if one.log_end}
+        described = open_log(self.target.root, {}).describe(TOPIC)
+        ends = {
+            partition.partition: partition.log_end
+            for partition in described.partitions
+            if partition.log_end
+        }
         deadline = time.monotonic() + END_SECONDS
         for lane in self.consumers:
             while positions_of(lane.paths[-1], self.positions[lane.name]) != ends:
@@ -160,28 +164,28 @@ class _Scene:
             lane.end(END_SECONDS)
 
     def kill_all(self) -> None:
-        """Leave no process behind."""
+        """Kill all processes."""
         for lane in (*self.producers, *self.consumers, *self.jobs):
             lane.kill()
         for zombie in self.zombies:
             zombie.life.kill()
             zombie.life.join()
 
-    def account(self, seed: int) -> Soaked:
-        """Read the whole topic, and count."""
-        log = open_log(self.place.root, {})
+    def account(self, seed: int) -> SoakResult:
+        """Read the whole topic, and return the result."""
+        log = open_log(self.target.root, {})
         scanned: pa.Table = log.scan(TOPIC, columns=["partition", "offset", "value"]).read_all()
-        made = tally(
+        counts = tally(
             scanned,
             [path for lane in self.producers for path in lane.paths],
             [lane.paths for lane in self.consumers],
         )
         lives = sum(len(lane.paths) for lane in (*self.producers, *self.consumers, *self.jobs))
-        return Soaked(
-            tally=made,
+        return SoakResult(
+            tally=counts,
             seed=seed,
             kills=self.kills,
-            zombies=self.zombies_made,
+            zombies=self.zombie_count,
             lives=lives,
             gave_up=self.gave_up,
             commits=log.describe(TOPIC).version,
@@ -191,7 +195,7 @@ class _Scene:
         return time.monotonic() + self.chance.expovariate(1 / _LIFE_SECONDS)
 
     def _hit(self, lane: Lane) -> None:
-        """Kill a life, or leave it behind as a zombie, and begin the next."""
+        """Kill a life, or stop it as a zombie, and start the next."""
         life = lane.life
         assert life is not None
         assert life.pid is not None
@@ -199,7 +203,7 @@ class _Scene:
             os.kill(life.pid, signal.SIGSTOP)
             begin = time.monotonic() + self.chance.uniform(0, _ZOMBIE_SECONDS)
             self.zombies.append(_Zombie(life, begin, begin + self.chance.uniform(0, _LIFE_SECONDS)))
-            self.zombies_made += 1
+            self.zombie_count += 1
         else:
             self.kills += lane.is_alive
             self.gave_up += not lane.is_alive
@@ -219,12 +223,12 @@ class _Scene:
         self.zombies = [zombie for zombie in self.zombies if zombie.life.is_alive()]
 
     def _maintaining(self, events: Path) -> Process:
-        return forked(maintain, self.place.root, self.place.topic, events=events)
+        return forked(maintain, self.target.root, self.target.topic, events=events)
 
     def _consuming(self, lane: Lane, events: Path) -> Process:
-        """Begin where the lives before have come to."""
+        """Start a consumer at the positions that its earlier lives reached."""
         begin = self.positions.setdefault(lane.name, {})
         if len(lane.paths) > 1:
             begin = positions_of(lane.paths[-2], begin)
         self.positions[lane.name] = begin
-        return klog_consumer(self.place, begin, events)
+        return klog_consumer(self.target, begin, events)

@@ -1,11 +1,11 @@
-"""Sessions of a real MinIO that expire while two writers hold them, a quarter of an hour after.
+"""Sessions of a real MinIO that expire after a quarter of an hour, while two writers use them.
 
     python -m tests.soak.soak_session
 
-The rule: the server ends the sessions by its own clock, 15 minutes being its least; from then on it
-says that it has no such key. One writer was given its keys: then each append fails with an error
-that names the expiry and no secret, nothing of it is there, and a client with new keys goes on at
-the next offset. The other has a profile that is renewed behind the end, and goes on by itself.
+The rule: the server ends the sessions by its own clock, after 15 minutes, its minimum. From then on
+it rejects their keys. One writer has fixed keys: each append then fails with an error that names
+the expiry and no secret, writes no record, and a client with new keys continues at the next offset.
+The other writer has a profile that is renewed after the end, and continues by itself.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ POLICY = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}],
 }
-EACH_SECONDS, LEAST_SECONDS, MOST_SECONDS = 15.0, 890.0, 1200.0
+EACH_SECONDS, MIN_SECONDS, MAX_SECONDS = 15.0, 890.0, 1200.0
 SESSION = ("access_key_id", "secret_access_key", "session_token")
 EXPIRED = re.compile(r"403 Forbidden .*expired: renew or check")
 
 
 def main() -> None:
-    """Run it, and tell what came of it."""
-    with tempfile.TemporaryDirectory(prefix="klog-soak-") as made:
-        os.environ["AWS_SHARED_CREDENTIALS_FILE"] = f"{made}/credentials"
-        with Minio(Path(made) / "minio") as server:
+    """Run it, and print the results."""
+    with tempfile.TemporaryDirectory(prefix="klog-soak-") as folder:
+        os.environ["AWS_SHARED_CREDENTIALS_FILE"] = f"{folder}/credentials"
+        with Minio(Path(folder) / "minio") as server:
             server.make_users({USER: POLICY})
-            for line in run(server, Path(made) / "credentials"):
+            for line in run(server, Path(folder) / "credentials"):
                 sys.stdout.write(f"{line}\n")
                 sys.stdout.flush()
 
 
 def run(server: Minio, credentials: Path) -> Iterator[str]:
-    """Append with both until the sessions have expired, renew them, and append again."""
-    given, other = (_words(server.session(USER)) for _ in range(2))
-    _write_profile(credentials, other)
-    profile = {name: value for name, value in given.items() if name not in SESSION}
+    """Append with both clients until the sessions have expired, renew them, and append again."""
+    first_session, second_session = (_words(server.session(USER)) for _ in range(2))
+    _write_profile(credentials, second_session)
+    profile = {name: value for name, value in first_session.items() if name not in SESSION}
     clients = {
-        "given": klog.open(f"s3://{BUCKET}/given", **given),
+        "given": klog.open(f"s3://{BUCKET}/given", **first_session),
         "profile": klog.open(f"s3://{BUCKET}/profile", **profile, profile="team"),
     }
     for client in clients.values():
@@ -67,16 +67,18 @@ def run(server: Minio, credentials: Path) -> Iterator[str]:
                 _append(clients[name], written[name])
             except KlogError as exc:
                 seconds, errors[name] = time.monotonic() - began, str(exc)
-                assert seconds > LEAST_SECONDS, (name, seconds)
+                assert seconds > MIN_SECONDS, (name, seconds)
                 yield f"{name}: append {len(written[name])} at {seconds:.0f} s: {exc}"
-        assert time.monotonic() - began < MOST_SECONDS, "the sessions go on"
+        assert time.monotonic() - began < MAX_SECONDS, "the sessions go on"
         time.sleep(EACH_SECONDS)
     for name, client in clients.items():
         with suppress(KlogError):  # Refused each time.
             _append(client, [])
-            raise AssertionError(f"{name}: an append was taken behind the end of its session")
+            raise AssertionError(f"{name}: an append succeeded after the end of its session")
         assert EXPIRED.search(errors[name]), (name, errors[name])
-        secrets = [session[word] for session in (given, other) for word in SESSION[1:]]
+        secrets = [
+            session[word] for session in (first_session, second_session) for word in SESSION[1:]
+        ]
         assert not any(secret in errors[name] for secret in secrets), name
     renewed = _words(server.session(USER))
     _write_profile(credentials, renewed)
@@ -89,7 +91,7 @@ def run(server: Minio, credentials: Path) -> Iterator[str]:
 
 
 def _append(client: Log, written: list[str]) -> None:
-    """Append the next record, and note it when it is acknowledged."""
+    """Append the next record, and add it to `written` when it is acknowledged."""
     value = f"record {len(written)}"
     client.append("t", pa.table({"value": [value]}))
     written.append(value)

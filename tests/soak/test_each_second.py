@@ -1,4 +1,4 @@
-"""A topic that gets a commit each second stays small; `each_second.py` shows it of ten thousand."""
+"""A topic with a commit each second stays small; `each_second.py` shows it for ten thousand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from klog.connector.commit_log.checkpoint_schedule import MIN_COMMITS
 from tests.soak.each_second import MERGE_EACH, costs
 
 MERGED = 20
-"""Segments that a merge leaves at most: each is twice as large as the one behind it, or full."""
+"""The most segments after a merge: each is twice as large as the next one, or full."""
 
 
 @pytest.mark.slow
@@ -19,7 +19,7 @@ def test_segments_and_loads_are_bounded() -> None:
     for cost in (middle, last):
         assert cost.live <= MERGE_EACH + MERGED
         assert 0 < cost.merged <= MERGED
-        # The format, a listing, a checkpoint and its parts, and a tail that is shorter than due.
+        # The format, a listing, a checkpoint and its parts, and fewer commits than a checkpoint's.
         assert 0 < cost.load_requests <= MIN_COMMITS + 10
-    # Vacuum leaves what the last merge took out; what the one before did is gone.
+    # Vacuum keeps the segments that the last merge removed, and deletes earlier ones.
     assert last.files <= MERGE_EACH + 2 * MERGED < last.commits
