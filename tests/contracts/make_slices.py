@@ -14,12 +14,12 @@ from tests.contracts.slice_runner import FOLDER
 
 
 def golden_case(name: str, *, is_dry: bool = True) -> dict[str, Any]:
-    """Return a case as its file has it; write its segments unless `is_dry`."""
+    """Return the fields of a case's file; write its segments unless `is_dry`."""
     return CASES[name](Files(name, is_dry=is_dry)).fields()
 
 
 def main() -> None:
-    """Write a file for each case, and remove the files of others."""
+    """Write the file of each case, and remove all other files."""
     shutil.rmtree(FILES, ignore_errors=True)
     for path in FOLDER.glob("*.json"):
         path.unlink()

@@ -1,6 +1,6 @@
 """Write the golden files of the write plan again: `python -m tests.contracts.make_write_plan`.
 
-A change of these files is a change of the contract (docs/write-plan.md): read the diff.
+A change of these files changes the contract (docs/write-plan.md): read the diff.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def golden_case(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write a file for each case, and remove the files of others."""
+    """Write the file of each case, and remove all other files."""
     for path in FOLDER.glob("*.json"):
         path.unlink()
     for name in CASES:

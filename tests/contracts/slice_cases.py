@@ -1,4 +1,4 @@
-"""The golden cases of the slice: tasks and the rows that they give, one case for each rule.
+"""The golden cases of the slice: tasks and their rows, one case for each rule.
 
 The rule: rows are never computed by klog. They come from the records that a case's files are made
 of, or from the account of the broker's own consumer (tests/golden). Paths are relative to the
@@ -40,14 +40,14 @@ from tests.support.reader_rows import told_at
 
 FILES = FOLDER / "files"
 LARGEST_SECONDS_MS = 9223372036854774
-"""The last millisecond that a count of microseconds can hold."""
+"""The last millisecond that fits an int64 of microseconds."""
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case: what it shows, what a task gets, and what comes of it."""
+    """A case: its title, its task, and the expected rows or error."""
 
     title: str
     task: TaskDict
@@ -56,7 +56,7 @@ class Case:
     is_python_only: bool = False
 
     def fields(self) -> dict[str, Any]:
-        """Return the case as its file has it."""
+        """Return the fields of the case's file."""
         result = {"error": self.error} if self.rows is None else {"rows": self.rows}
         return {
             "title": self.title,
@@ -67,13 +67,13 @@ class Case:
 
 
 def _relative(task: TaskDict) -> TaskDict:
-    """Return a task without what only this checkout and this machine know."""
+    """Return a task without the fields that depend on this checkout or machine."""
     text = json.dumps(task).replace(f"{PROJECT}/", "")
     return [values | {"identity": "", "stamp": ""} for values in json.loads(text)]
 
 
 class Files:
-    """The files of one case, written next to the cases."""
+    """The files of a case, written next to the cases."""
 
     def __init__(self, name: str, *, is_dry: bool) -> None:
         """Take the case's name; `is_dry` writes nothing."""
@@ -89,7 +89,7 @@ class Files:
         return str(path)
 
     def committed(self, batches: Sequence[bytes], torn: bytes = b"", base_offset: int = 0) -> Slice:
-        """Write a segment; return the slice that has all of it, as a commit names it."""
+        """Write a committed segment; return the slice with all of it."""
         data = b"".join(batches)
         return Slice(
             topic="t",
@@ -119,7 +119,7 @@ class Files:
         )
 
     def raw(self, batches: Sequence[bytes], tail: bytes = b"", base_offset: int = 0) -> Slice:
-        """Write an active segment; return the slice that has its readable bytes."""
+        """Write an active segment; return the slice with its readable bytes."""
         return replace(
             self.committed(batches, tail, base_offset),
             topic_id="",
@@ -131,7 +131,7 @@ class Files:
         )
 
     def index(self, batches: Sequence[bytes]) -> dict[str, Any]:
-        """Write an offset index with an entry a batch; return the fields that name it."""
+        """Write an offset index with an entry for each batch; return the fields that name it."""
         data = offset_index(entries_of(batches))
         return {"index_path": self.write(f"{0:020d}.index", data), "index_size_bytes": len(data)}
 
@@ -176,7 +176,7 @@ def rows_of(records: Sequence[Record], timestamp_type: int = 0) -> Rows:
 
 @case
 def whole_segment(files: Files) -> Case:
-    """A committed segment, whose CRC-32C is the commit's."""
+    """Read a committed segment whose CRC-32C is the commit's."""
     slice_ = files.committed(batches_of(RECORDS))
     return Case("all of a committed segment, held to its CRC-32C", [to_dict(slice_)],
                 rows_of(RECORDS))  # fmt: skip
@@ -534,7 +534,7 @@ def higher_format(files: Files) -> Case:
 
 
 def broker_case(version: str, topic: str, partition: int, level: str) -> MakeCase:
-    """Return a case over what a broker wrote (tests/golden)."""
+    """Return a case with files that a broker wrote (tests/golden)."""
 
     def make(files: Files) -> Case:
         scene = golden.scene(version)
@@ -556,7 +556,7 @@ def broker_case(version: str, topic: str, partition: int, level: str) -> MakeCas
 
 
 def broker_rows(version: str, topic: str, partition: int, level: str) -> Rows:
-    """Return the rows that the broker's own consumer gave."""
+    """Return the rows that the broker's own consumer read."""
     rows = []
     for record in told_at(golden.scene(version).records(), level):
         if (record.topic, record.partition) == (topic, partition):

@@ -1,7 +1,7 @@
 """Run a golden case of the slice through klog's reader.
 
-A case is a JSON object: `task` goes in; `rows`, or `error`, come out. docs/slice.md says what each
-holds.
+A case is a JSON object: `task` is the input; `rows` or `error` is the result. docs/slice.md
+describes the fields.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ FOLDER = Path(__file__).parent / "slice"
 
 
 class ReplannedError(Exception):
-    """A slice that would be planned again: its file has changed."""
+    """A slice must be planned again, because its file has changed."""
 
 
 def run_case(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a case has to have as its result."""
+    """Run a case; return its result."""
     reader = SliceReader(COLUMNS, _replan)
     previous = Path.cwd()
     os.chdir(PROJECT)  # Its paths are relative to the project.
@@ -55,7 +55,7 @@ def row_of(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]],
 ) -> dict[str, Any]:
-    """Return a row as cases have it."""
+    """Return a row of a case."""
     return {
         "offset": offset,
         "timestampUs": timestamp_ms * 1000,
@@ -85,7 +85,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _with_identity(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in what this machine says of a broker's file."""
+    """Return a task's fields with the identity and stamp of a broker's file here."""
     if values["isCommitted"]:
         return dict(values)
     file = LocalStore().open(values["path"])
@@ -95,7 +95,7 @@ def _with_identity(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replan(slice_: Slice) -> tuple[int, list[Slice]]:
-    """Return the same plan again, so that damage is damage; a file that changed ends the case."""
+    """Return the same plan again, so that damage is reported; a changed file ends the case."""
     if isinstance(sys.exc_info()[1], SliceChangedError | FileNotFoundError):
         raise ReplannedError
     return 0, [slice_]

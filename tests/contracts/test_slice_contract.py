@@ -1,4 +1,4 @@
-"""Python's reader keeps docs/slice.md: each golden task becomes its golden rows."""
+"""Python's reader follows docs/slice.md: each golden task gives its golden rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_golden_file_has_a_case() -> None:
 def test_segments_of_cases_are_what_the_script_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for compressed bytes, which may change with a codec's library: no case has its own."""
+    """No case writes compressed bytes, which may change with a codec's library."""
     monkeypatch.setattr("tests.contracts.slice_cases.FILES", tmp_path)
     for name, make in CASES.items():
         make(Files(name, is_dry=False))
@@ -67,14 +67,14 @@ def test_paths_of_cases_are_relative() -> None:
 
 
 def test_cases_cover_each_field() -> None:
-    """Each field but the topic's name has two values or more over all cases."""
+    """Over all cases, each field except the topic's name has two values or more."""
     values: dict[str, set[str]] = {name: set() for name in FIELDS.values()}
     for path in PATHS:
         if read(path).get("error") != "format":
             for slice_ in expand_task(read(path)["task"]):
                 for name, value in to_dict(slice_).items():
                     values.get(name, set()).add(repr(value))
-    # Identity and stamp are filled in by who runs a case.
+    # The runner of a case fills in identity and stamp.
     assert {name for name, field_values in values.items() if len(field_values) < 2} == {
         "identity",
         "stamp",

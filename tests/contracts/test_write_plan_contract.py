@@ -1,4 +1,4 @@
-"""Python's task writer keeps docs/write-plan.md: each golden plan becomes its golden files."""
+"""Python's task writer follows docs/write-plan.md: each golden plan gives its golden files."""
 
 from __future__ import annotations
 

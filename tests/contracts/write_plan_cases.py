@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class TopicCase:
-    """A topic of a case: its configs, and where its log stands."""
+    """A topic of a case: its configs, log ends and epochs."""
 
     partitions: int = 1
     config: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class TopicCase:
 
 @dataclass(frozen=True)
 class Case:
-    """What goes into a case."""
+    """The input of a case."""
 
     title: str
     batches: Sequence[Sequence[Row]]
@@ -105,12 +105,12 @@ class Case:
 
 
 def row(value: Any, **columns: Any) -> Row:
-    """Return a row; a field that is left out of all rows of a batch is no column."""
+    """Return a row; a field that no row of a batch has is not a column."""
     return {"value": value, **columns}
 
 
 def numbered(count: int, size: int = 20, step_us: int = 1_000_000) -> list[Row]:
-    """Return rows whose values have this many bytes, a second apart."""
+    """Return rows, a second apart by default, whose values have `size` bytes."""
     return [
         row(f"{number:0{size}d}", timestampUs=NOW_US - (count - number) * step_us)
         for number in range(count)

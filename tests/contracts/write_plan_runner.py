@@ -1,7 +1,7 @@
 """Run a golden case of the write plan through klog's task writer.
 
-A case is a JSON object: `plan`, `task` and `rows` go in; `message` and `files`, or `error`, come
-out. docs/write-plan.md says what each holds and how results are compared.
+A case is a JSON object: `plan`, `task` and `rows` are the input; `message` and `files`, or `error`,
+are the result. docs/write-plan.md describes the fields and how to compare results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COLUMN_TYPES = {
 
 
 def run_case(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a case has to have as its results."""
+    """Run a case; return its results."""
     plan = plan_from_dict(case["plan"], NO_STORAGE_OPTIONS)
     writer, task = case["task"]["writer"], case["task"]
     if writer is not None:
@@ -81,7 +81,7 @@ def run_case(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Return rows of a case as Spark gives them to a task; a field that no row has is no column."""
+    """Return rows of a case as Spark's batch; a field that no row has is not a column."""
     columns = {}
     for name, column_type in _COLUMN_TYPES.items():
         if name == "value" or any(name in row for row in rows):
@@ -124,7 +124,7 @@ def _exact_file(data: bytes) -> dict[str, Any]:
 
 
 def _decoded_file(data: bytes) -> dict[str, Any]:
-    """Return a log without what depends on the version of a codec's library."""
+    """Return a log's contents, which do not depend on the version of a codec's library."""
     batches = scan_batches(data, 0, len(data))
     check_batch_crcs(data, batches)
     assert int(batches.ends[-1]) == len(data)
