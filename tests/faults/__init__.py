@@ -17,8 +17,8 @@
     F7   a zombie writer                      test_zombie.py::test_f07_
                                               spark_faults/test_two_drivers.py::test_a_stopped
                                               spark_faults/test_driver_kills.py::test_killed
-    F8   an expired version committed again   test_cleaning.py::test_f08_
-    F9   a stale reader across log expiration test_cleaning.py::test_f09_
+    F8   an expired version committed again   test_expired_commits.py::test_f08_
+    F9   a stale reader across log expiration test_expired_commits.py::test_f09_
     F10  a commit that raises and succeeded   spark_faults/test_task_kills.py::test_tasks_and
                                               spark_faults/test_stores.py::test_on_s3_and_hdfs
     F11  a retried task                       spark_faults/test_task_kills.py::test_tasks_and
@@ -31,7 +31,7 @@
     F21  vacuum with slow writers and plans   simulation/test_simulation.py::test_a_seed_shows
                                               simulation/test_simulation.py::test_a_mistake_shows
                                               test_zombie.py::test_f07_a_zombie_stopped_longer
-    F24  clocks that differ or go back        test_cleaning.py::test_f24_
+    F24  clocks that differ or go back        test_expired_commits.py::test_f24_
                                               simulation/test_simulation.py::test_a_seed_shows
     F28  disk full, no permission, old keys   test_disk.py::test_f28_
                                               test_s3_proxy.py::test_f28_

@@ -26,7 +26,7 @@ from tests.faults.children import Task
 PAGE, LIMIT_BYTES = 4096, 400
 TASKS: tuple[Task, ...] = (
     process_work.append_named,
-    process_work.checkpoint_and_clean,
+    process_work.checkpoint_and_expire,
     process_work.merge,
 )
 LEFT = (0, 1, 3, 5)

@@ -53,7 +53,7 @@ def merge(log: CommitLog) -> None:
     log.commit(state, signed_topic.merge_first_two(log, state, 0), new("merge"))
 
 
-def checkpoint_and_clean(log: CommitLog) -> None:
+def checkpoint_and_expire(log: CommitLog) -> None:
     """Write a checkpoint, and delete the commits before it."""
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, RETENTION_MS)

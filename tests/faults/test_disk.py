@@ -68,7 +68,7 @@ def test_f28_a_full_disk(tmp_path: Path, way: str) -> None:
             assert str(run["error"]).startswith("KlogError: ")
         errors.add((run["task"], bool(run["error"])))
     assert {task for task, failed in errors if failed} == {
-        "append_named", "checkpoint_and_clean", "merge",
+        "append_named", "checkpoint_and_expire", "merge",
     }  # fmt: skip
     assert ("append_named", False) in errors
 
@@ -123,7 +123,7 @@ def test_f28_an_unreadable_file_is_not_a_missing_file(folder: Path, closed: str)
     """A log does not end earlier because a commit or the expired version cannot be read."""
     log = signed_topic.log_on(LocalStore(), str(folder))
     process_work.prepare(log)
-    process_work.checkpoint_and_clean(log)
+    process_work.checkpoint_and_expire(log)
     state = signed_topic.append(log, log.load(), {1: ["b2"]})
     path = folder / "_klog/topics/orders" / closed.replace("3.json", f"{state.version}.json")
     path.chmod(0)

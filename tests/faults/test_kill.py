@@ -25,7 +25,7 @@ APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
 TASKS: list[tuple[Task, list[list[str]]]] = [
     (process_work.append_named, APPENDED),
     (process_work.merge, BEFORE),
-    (process_work.checkpoint_and_clean, BEFORE),
+    (process_work.checkpoint_and_expire, BEFORE),
     (process_work.vacuum, BEFORE),
 ]
 """Tasks, each with the records after it."""

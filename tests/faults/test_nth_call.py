@@ -85,7 +85,7 @@ def delete_topic(log: CommitLog) -> None:
     log.commit(log.load(), commit_builders.delete_topic(TOPIC_ID), new("delete-topic"))
 
 
-def checkpoint_and_clean(log: CommitLog) -> None:
+def checkpoint_and_expire(log: CommitLog) -> None:
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, DAY_MS)
 
@@ -110,7 +110,7 @@ OPERATIONS = (
     Operation(delete_records, is_idempotent=True),
     Operation(add_partitions),
     Operation(delete_topic, is_idempotent=True),
-    Operation(checkpoint_and_clean, is_idempotent=True),
+    Operation(checkpoint_and_expire, is_idempotent=True),
     Operation(vacuum, is_idempotent=True),
 )
 
@@ -153,7 +153,7 @@ def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
         if actual == before or operation.is_idempotent:
             operation.run(log)
         assert user_view(log) == after
-        if operation.run in (checkpoint_and_clean, vacuum):
+        if operation.run in (checkpoint_and_expire, vacuum):
             assert kept_files(files) == remaining
         if not was_reached:
             assert error is None

@@ -37,7 +37,7 @@ def test_f29_power_lost_after_each_call(tmp_path: Path) -> None:
         for task, after in (
             (process_work.append_named, APPENDED),
             (process_work.merge, APPENDED),
-            (process_work.checkpoint_and_clean, APPENDED),
+            (process_work.checkpoint_and_expire, APPENDED),
             (process_work.vacuum, APPENDED),
         ):
             allowed[:] = [BEFORE if task is process_work.append_named else APPENDED, after]

@@ -198,24 +198,24 @@ def test_f28_credentials_that_expire_midway(clients: TopicClients, code: str, st
     raise AssertionError("it never ended")
 
 
-def test_f03_cleaning_with_each_request_going_wrong(clients: TopicClients) -> None:
+def test_f03_log_expiration_with_each_request_failing(clients: TopicClients) -> None:
     """Checkpoint and log expiration: nothing live is lost, and the next run completes."""
     for at in range(MAX_REQUESTS):
         topic, state = new_topic(clients)
         signed_topic.append(topic.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
         clients.proxy.fail(Wrong(RESET, applied=True), at)
         with suppress(KlogError):
-            clean(topic.proxied)
+            expire_log(topic.proxied)
         was_reached = at < len(clients.proxy.requests)
         clients.proxy.fail(None)
         assert signed_topic.records_of(topic.direct) == AFTER
         if not was_reached:
-            clean(topic.direct)
+            expire_log(topic.direct)
             assert signed_topic.records_of(topic.direct) == AFTER
             return
     raise AssertionError("it never ended")
 
 
-def clean(log: CommitLog) -> None:
+def expire_log(log: CommitLog) -> None:
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, 0)

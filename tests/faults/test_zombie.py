@@ -30,15 +30,15 @@ def new_run(log: CommitLog) -> None:
     signed_topic.append(log, state, BATCH_2, writer(2, "the next run"))
 
 
-def clean(log: CommitLog) -> None:
+def expire_log(log: CommitLog) -> None:
     """Write a checkpoint, and delete all commits that may expire."""
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cleans", [False, True], ids=["", "and its commit is cleaned"])
-def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, cleans: bool) -> None:
+@pytest.mark.parametrize("expires", [False, True], ids=["", "and its commit expires"])
+def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, expires: bool) -> None:
     """The batch is there once, whether the zombie had committed it or not."""
     base = tmp_path / "base"
     process_work.prepare(log_at(base))
@@ -52,8 +52,8 @@ def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, cleans: bool) -> None
         zombie = Child(process_work.append_named, root, Interrupt(at, "before", signal.SIGSTOP))
         assert zombie.wait_for_stop()
         new_run(log_at(root))
-        if cleans:
-            clean(log_at(root))
+        if expires:
+            expire_log(log_at(root))
         assert zombie.resume() == 0
         outcomes.add(zombie.output.split(":")[0])
         assert signed_topic.records_of(log_at(root)) == AFTER

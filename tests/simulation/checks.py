@@ -183,7 +183,7 @@ def _check_compacted(
     raise ViolationError(f"{record} at {offset} of partition {partition} was the last of its key")
 
 
-def check_cleaned(cast: Cast, log: CommitLog) -> None:
+def check_deletions(cast: Cast, log: CommitLog) -> None:
     """Let every grace end, then vacuum and expire: only files that the topic needs remain."""
     cast.world.now += (2 * DAY_MS + 3 * GRACE_MS) // STEP_MS
     quiet_version = log.load().version

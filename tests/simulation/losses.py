@@ -257,7 +257,7 @@ class Losses:
             "vacuum": lambda actor: topic_vacuum.vacuum(
                 cast.log(actor), cast.attempt("vacuum"), GRACE_MS
             ),
-            "clean": lambda actor: commit_expiration.expire_log(cast.log(actor), 0),
+            "expire": lambda actor: commit_expiration.expire_log(cast.log(actor), 0),
             "append": append,
             "load again": load,
             **knowing.verbs(cast, self._known),

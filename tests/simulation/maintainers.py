@@ -127,14 +127,14 @@ def retention(cast: Cast) -> Run:
     return run
 
 
-def log_cleaner(cast: Cast) -> Run:
+def log_expirer(cast: Cast) -> Run:
     """Expire commits that the writers' checkpoints cover."""
     scene = cast.world.scene
 
     def run(actor: Actor) -> None:
         log = cast.log(actor)
         while True:
-            cast.idle(scene.cleaning_pause)
+            cast.idle(scene.expiration_pause)
             commit_expiration.expire_log(log, scene.retention_ms)
 
     return run

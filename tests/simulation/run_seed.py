@@ -12,7 +12,7 @@ from klog.connector.commit_log.commit_log_paths import TopicPaths
 from klog.errors import KlogError
 from tests.simulation import admins, maintainers, readers, writers
 from tests.simulation.cast import ROOT, TOPIC, Cast
-from tests.simulation.checks import check, check_cleaned
+from tests.simulation.checks import check, check_deletions
 from tests.simulation.losses import Losses
 from tests.simulation.remembered import memoizing
 from tests.simulation.world import Actor, ViolationError, World
@@ -59,7 +59,7 @@ def _play(world: World, steps: int) -> None:
         _finish_streams(cast)
         log = cast.log(Actor("checker", lambda actor: None, 0, restarts=False))
         check(cast, log)
-        check_cleaned(cast, log)
+        check_deletions(cast, log)
     except KlogError as exc:
         raise ViolationError(f"{type(exc).__name__}: {exc}") from exc
     finally:
@@ -73,7 +73,7 @@ def _begin(cast: Cast) -> None:
     jobs_of = {
         "merge": (scene.mergers, maintainers.merger),
         "compact": (scene.compactors, maintainers.compactor),
-        "clean": (scene.cleaners, maintainers.log_cleaner),
+        "expire": (scene.expirers, maintainers.log_expirer),
         "vacuum": (scene.vacuums, maintainers.vacuum),
         "retain": (scene.retentions, maintainers.retention),
         "admin": (scene.admins, admins.admin),

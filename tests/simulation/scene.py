@@ -44,12 +44,12 @@ class Scene:
     """The number of names on a page of a listing."""
     retention_ms: int
     """How long log expiration keeps commits."""
-    cleaning_pause: int
+    expiration_pause: int
     streams: int
     batch_writers: int
     readers: int
     mergers: int
-    cleaners: int
+    expirers: int
     vacuums: int
     retentions: int
     admins: int
@@ -99,16 +99,16 @@ def draw(random: Random, seed: int) -> Scene:
         is_disk=is_disk,
         page=random.choice([1000, 1000, 4]),
         retention_ms=random.choice([GRACE_MS // 30, GRACE_MS // 10, GRACE_MS // 2]),
-        cleaning_pause=random.choice([10, 40, 120]),
+        expiration_pause=random.choice([10, 40, 120]),
         streams=random.choice([1, 2, 2]),
         batch_writers=random.choice([0, 1]),
         readers=random.choice([1, 2]),
         mergers=random.choice([0, 1, 2]),
-        cleaners=random.choice([0, 1, 1, 1, 2]),
+        expirers=random.choice([0, 1, 1, 1, 2]),
         vacuums=random.choice([0, 1, 1, 1]),
         retentions=random.choice([0, 1]),
         admins=random.choice([0, 0, 2]),
-        frequent_actor=random.choice(["vacuum", "vacuum", "clean", "merge", "r1"]),
+        frequent_actor=random.choice(["vacuum", "vacuum", "expire", "merge", "r1"]),
         in_parts=random.random() < 0.3,
         is_recreated=random.random() < 0.25,
         two_queries=random.random() < 0.3,

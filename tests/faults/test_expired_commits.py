@@ -36,7 +36,7 @@ def history() -> tuple[CountingStore, Clock, CommitLog, list[TopicState]]:
     return store, clock, log, states
 
 
-def clean(log: CommitLog, state: TopicState) -> int:
+def expire_log(log: CommitLog, state: TopicState) -> int:
     checkpoint_writer.write_checkpoint(log, state)
     return commit_expiration.expire_log(log, 0)
 
@@ -46,14 +46,14 @@ def test_f08_an_expired_version_cannot_be_committed_again(named: bool) -> None:
     """The commit's name is free again after any version that the writer last saw."""
     for seen in range(APPENDS + 1):
         store, _, log, states = history()
-        boundary = clean(log, states[-1])
-        assert boundary == APPENDS - 1
+        last_expired = expire_log(log, states[-1])
+        assert last_expired == APPENDS - 1
         by = writer(APPENDS) if named else None
         after = signed_topic.append(log, states[seen], {0: ["late"], 1: ["too"]}, by)
         assert after.version == APPENDS + 1
         assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
         # The file that it put at an expired version goes with the next log expiration.
-        clean(log, after)
+        expire_log(log, after)
         assert min(path for path in store.files if "/log/" in path) == log.paths.commit(APPENDS + 1)
         assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
 
@@ -62,13 +62,13 @@ def test_f08_a_named_batch_whose_commit_expired_is_committed() -> None:
     """Its commit is gone and the name is free, but the state knows the batch."""
     for batch in range(APPENDS):
         _, _, log, states = history()
-        clean(log, states[-1])
+        expire_log(log, states[-1])
         after = signed_topic.append(log, states[batch], {0: ["again"]}, writer(batch))
         assert after.version == APPENDS
         assert signed_topic.records_of(log) == RECORDS
 
 
-class CleansBetween(CountingStore):
+class ExpiringStore(CountingStore):
     """Others commit, checkpoint and expire the log between a commit and its answer."""
 
     def __init__(self, log: CommitLog) -> None:
@@ -81,7 +81,7 @@ class CleansBetween(CountingStore):
             self.is_done = True
             state = signed_topic.append(self.log, self.log.load(), {1: ["o0"]})
             state = signed_topic.append(self.log, state, {1: ["o1"]})
-            clean(self.log, state)
+            expire_log(self.log, state)
             return self.answer
         return result
 
@@ -90,7 +90,7 @@ class CleansBetween(CountingStore):
 def test_f08_a_commit_that_expires_before_its_answer(answer: PutResult) -> None:
     """The commit succeeded and its file is gone, but the state has its write id."""
     _, clock, log, states = history()
-    store = CleansBetween(log)
+    store = ExpiringStore(log)
     store.answer = answer
     slow = replace(log, store=store)
     clock.now_ms += 1000
@@ -103,7 +103,7 @@ def test_f08_a_commit_that_expires_before_its_answer(answer: PutResult) -> None:
 def test_f09_a_state_older_than_the_expired_commits_is_loaded_again() -> None:
     for kept in range(APPENDS + 1):
         _, _, log, states = history()
-        clean(log, states[-1])
+        expire_log(log, states[-1])
         assert log.load(states[kept]).version == APPENDS
         assert signed_topic.records_of(log, log.load(states[kept])) == RECORDS
 
@@ -111,7 +111,7 @@ def test_f09_a_state_older_than_the_expired_commits_is_loaded_again() -> None:
 def test_f09_readers_ignore_a_stale_commit_at_an_expired_version() -> None:
     """A reader with an older state finds a commit at the next version that is not the topic's."""
     store, _, log, states = history()
-    clean(log, states[-1])
+    expire_log(log, states[-1])
     stale = store.files[log.paths.commit(APPENDS)]
     for kept in range(APPENDS - 1):
         store.files[log.paths.commit(kept + 1)] = stale.replace(
@@ -130,7 +130,7 @@ def test_f24_clocks_a_day_apart_and_going_back(skew_ms: int) -> None:
         later = signed_topic.append(log, state, {1: [f"b{number}"]})
         assert later.timestamp_ms > state.timestamp_ms
         state = later
-        clean(log, state)
+        expire_log(log, state)
         topic_vacuum.vacuum(log, new("vacuum"), DAY_MS)
         state = log.load()
         assert signed_topic.records_of(log) == [
