@@ -2,7 +2,7 @@
 
 The rule: nothing here was computed by klog. `broker-4.2.0/<scene>/<log dir>` is a broker's own
 log dir, copied after it stopped; `broker-4.2.0/truth/<scene>.*` is librdkafka's account of it,
-taken from the running broker. `python -m tests.corpus.make_corpus` makes all of it anew.
+taken from the running broker. `python -m tests.corpus.make_corpus` makes all of it again.
 """
 
 from __future__ import annotations
@@ -85,41 +85,41 @@ class Scene:
 
     def partitions(self) -> dict[tuple[str, int], Bounds]:
         """Return the bounds of every (topic, partition) but those of Kafka's internal topics."""
-        told = _told(self.root, self.name)["partitions"]
+        partitions = _facts(self.root, self.name)["partitions"]
         return {
-            (one["topic"], one["partition"]): Bounds(
-                one["earliest"], one["high_watermark"], one["last_stable_offset"]
+            (bounds["topic"], bounds["partition"]): Bounds(
+                bounds["earliest"], bounds["high_watermark"], bounds["last_stable_offset"]
             )
-            for one in told
+            for bounds in partitions
         }
 
     def partition_dir(self, topic: str, partition: int) -> Path:
         """Return the one directory of a partition; FileNotFoundError if no log dir has it."""
         for log_dir in self.log_dirs:
-            found = log_dir / f"{topic}-{partition}"
-            if found.is_dir():
-                return found
+            directory = log_dir / f"{topic}-{partition}"
+            if directory.is_dir():
+                return directory
         raise FileNotFoundError(f"scene {self.name} has no {topic}-{partition}")
 
 
 def scene(name: str, root: Path = ROOT) -> Scene:
     """Return a scene by its name, one of SCENES if it lies below ROOT."""
-    told = _told(root, name)
+    facts = _facts(root, name)
     return Scene(
         name=name,
-        log_dirs=[root / name / folder for folder in told["log_dirs"]],
-        kafka=told["kafka"],
-        stop=told["stop"],
-        notes=dict(told["notes"]),
-        configs={topic: dict(config) for topic, config in told["configs"].items()},
+        log_dirs=[root / name / folder for folder in facts["log_dirs"]],
+        kafka=facts["kafka"],
+        stop=facts["stop"],
+        notes=dict(facts["notes"]),
+        configs={topic: dict(config) for topic, config in facts["configs"].items()},
         root=root,
     )
 
 
 @cache
-def _told(root: Path, name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((root / "truth" / f"{name}.json").read_text())
-    return told
+def _facts(root: Path, name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((root / "truth" / f"{name}.json").read_text())
+    return facts
 
 
 @cache
@@ -128,18 +128,18 @@ def _records(root: Path, name: str) -> tuple[Record, ...]:
         return tuple(_record(json.loads(line)) for line in lines)
 
 
-def _record(told: dict[str, Any]) -> Record:
-    value = told["value"]
+def _record(fields: dict[str, Any]) -> Record:
+    value = fields["value"]
     return Record(
-        topic=told["topic"],
-        partition=told["partition"],
-        offset=told["offset"],
-        timestamp=told["timestamp"],
-        timestamp_type=told["timestampType"],
-        key=_bytes(told["key"]),
+        topic=fields["topic"],
+        partition=fields["partition"],
+        offset=fields["offset"],
+        timestamp=fields["timestamp"],
+        timestamp_type=fields["timestampType"],
+        key=_bytes(fields["key"]),
         value=Digest(**value) if isinstance(value, dict) else _bytes(value),
-        headers=tuple((name, _bytes(content)) for name, content in told["headers"] or ()),
-        read_committed="c" in told["levels"],
+        headers=tuple((name, _bytes(content)) for name, content in fields["headers"] or ()),
+        read_committed="c" in fields["levels"],
     )
 
 

@@ -69,7 +69,8 @@ def _write_codecs_kafka_python(client: Client) -> None:
 
 def write_records(client: Client) -> None:
     """Write the shapes of keys, values and headers."""
-    topic = client.create("headers", "none beside some; twice a name; null, empty, not ASCII")
+    note = "none beside some; twice a name; null, empty, not ASCII"  # codespell:ignore
+    topic = client.create("headers", note)
     shapes: list[list[tuple[str, bytes | None]]] = [
         [],
         [("one", b"1")],

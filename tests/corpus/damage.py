@@ -1,8 +1,8 @@
 """Damage to a COPY of a real partition directory, one function for each kind seen on brokers.
 
 The rule: a function changes one thing, names the row of docs/format.md, 19, that it stands for,
-says what a broker does and what klog must answer, and returns the spot it hurt. Left-over and
-foreign files are in `leftovers.py`, hostile batches in `hostile.py`.
+says what a broker does and what klog must answer, and returns the damaged spot. Files of a crash
+and foreign files are in `crash_files.py`, hostile batches in `hostile.py`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Spot:
 
     file: Path
     position: int  # bytes
-    offset: int  # of the first record that is hurt, or would be the next one
+    offset: int  # of the first damaged record, or of the next record to be written
 
 
 @dataclass(frozen=True, slots=True)
 class BatchAt:
-    """A whole v2 batch in a `.log`."""
+    """A complete v2 batch in a `.log`."""
 
     position: int
     size: int
@@ -54,7 +54,7 @@ def copy(partition: Path, into: Path) -> Path:
 
 
 def unclean(partition: Path) -> None:
-    """Take away the clean-shutdown marker and the recovery point: a broker then recovers all."""
+    """Remove the clean-shutdown marker and the recovery point: a broker then recovers all logs."""
     for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
         (partition.parent / name).unlink(missing_ok=True)
 
@@ -65,18 +65,18 @@ def segments(partition: Path) -> list[Path]:
 
 
 def batches(log: Path) -> list[BatchAt]:
-    """Return the whole batches from the start, up to zeros or the end; CRCs are not looked at."""
+    """Return the complete batches from the start, up to zeros or the end, without checking CRCs."""
     data = log.read_bytes()
-    found = []
+    result = []
     position = 0
     while position + HEADER_BYTES <= len(data):
         base, length = struct.unpack_from(">qi", data, position)
         attributes, last_delta = struct.unpack_from(">hi", data, position + 21)
         if length < HEADER_BYTES - 12 or position + 12 + length > len(data):
             break
-        found.append(BatchAt(position, 12 + length, base, base + last_delta, attributes))
+        result.append(BatchAt(position, 12 + length, base, base + last_delta, attributes))
         position += 12 + length
-    return found
+    return result
 
 
 def flip_bit(partition: Path, segment: int = 0) -> Spot:
@@ -105,7 +105,7 @@ def set_magic(partition: Path, magic: int = 3, segment: int = 0) -> Spot:
 def set_base_offset(partition: Path, base_offset: int, segment: int = 0) -> Spot:
     """26: rewrite the base offset of a segment's middle batch; the CRC does not cover it.
 
-    Give one that does not rise, or one past the next segment: klog calls both corruption.
+    klog: corruption, both for an offset that does not increase and one past the next segment.
     """
     log, batch = _middle(partition, segment)
     _patch(log, batch.position, struct.pack(">q", base_offset))
@@ -117,10 +117,10 @@ def remove_txnindex(partition: Path) -> list[Path]:
 
     After a clean stop the broker serves aborted records to read_committed. klog: hides them.
     """
-    found = sorted(partition.glob("*.txnindex"))
-    for path in found:
+    indexes = sorted(partition.glob("*.txnindex"))
+    for path in indexes:
         path.unlink()
-    return found
+    return indexes
 
 
 def empty_txnindex(partition: Path) -> Spot:
@@ -139,7 +139,7 @@ def version_txnindex(partition: Path) -> Spot:
 
 
 def falsify_txnindex(partition: Path) -> Spot:
-    """27: the first `.txnindex` names a producer that never was and a marker below its segment.
+    """27: the first `.txnindex` names an unknown producer and a marker below its segment.
 
     A broker calls the index corrupt and recovers the segment. klog: the control batches decide.
     """
@@ -147,7 +147,7 @@ def falsify_txnindex(partition: Path) -> Spot:
 
 
 def point_index_past_end(partition: Path) -> Spot:
-    """28: the active `.index` gets an entry behind the end of the log, at its last offset.
+    """28: the active `.index` gets an entry after the end of the log, at its last offset.
 
     After a clean stop the broker silently drops the tail. klog: reads it.
     """
@@ -161,7 +161,7 @@ def point_index_past_end(partition: Path) -> Spot:
 
 
 def tear_index(partition: Path, segment: int = 0) -> Spot:
-    """28: an `.index` whose size is no multiple of 8. klog: reads every record all the same."""
+    """28: an `.index` whose size is not a multiple of 8. klog: reads every record."""
     index = segments(partition)[segment].with_suffix(".index")
     content = index.read_bytes()
     index.write_bytes(content[:-3] if content else b"\x00\x00\x00")
@@ -169,9 +169,9 @@ def tear_index(partition: Path, segment: int = 0) -> Spot:
 
 
 def pad_index(partition: Path, segment: int = 0, padding_bytes: int = 4096) -> Spot:
-    """3, 28: zeros behind the entries of an `.index`, as a kill leaves it.
+    """3, 28: zeros after the entries of an `.index`, as a kill leaves it.
 
-    A broker counts 8 zero bytes as an entry. klog: reads every record all the same.
+    A broker counts 8 zero bytes as an entry. klog: reads every record.
     """
     index = segments(partition)[segment].with_suffix(".index")
     size = index.stat().st_size
@@ -194,14 +194,14 @@ def lose_marker(partition: Path) -> Spot:
 
 
 def append_zeros(partition: Path, count: int = 4096) -> Spot:
-    """30: a zero tail on the active segment. A broker cuts it; klog ignores it."""
+    """30: a zero tail on the active segment. A broker truncates it; klog ignores it."""
     return _append_tail(partition, bytes(count))
 
 
-def append_garbage(partition: Path, count: int = 500) -> Spot:
-    """30: a tail that is no batch. An unclean start cuts it.
+def append_invalid_bytes(partition: Path, count: int = 500) -> Spot:
+    """30: a tail that is not a batch. A broker truncates it at an unclean start.
 
-    klog: the log ends before it, for it claims a batch of 0x5a5a5a5a bytes, more than there are.
+    klog: the log ends before it, because it claims more bytes (0x5a5a5a5a) than the file has.
     """
     return _append_tail(partition, b"\x5a" * count)
 
@@ -209,7 +209,7 @@ def append_garbage(partition: Path, count: int = 500) -> Spot:
 def tear_last_batch(partition: Path, kept_bytes: int) -> Spot:
     """30: keep only the first bytes of the active segment's last batch.
 
-    A broker cuts them at an unclean start. klog: the records before it, no error.
+    A broker truncates them at an unclean start. klog: the records before it, no error.
     """
     log = segments(partition)[-1]
     last = batches(log)[-1]
@@ -220,7 +220,7 @@ def tear_last_batch(partition: Path, kept_bytes: int) -> Spot:
 
 
 def tear_first_batch(partition: Path, kept_bytes: int = 30) -> Spot:
-    """30: nothing whole is left of the active segment. A broker leaves a 0-byte `.log`.
+    """30: no complete batch is left in the active segment. A broker leaves a 0-byte `.log`.
 
     klog: the log ends at the active segment's base offset, no error.
     """
@@ -242,8 +242,8 @@ def tear_inside(partition: Path, segment: int = 0, kept_bytes: int = 30) -> Spot
 def lose_segment(partition: Path, segment: int = 1) -> Spot:
     """30: remove a middle segment with its indexes and its snapshot.
 
-    A broker serves the gap in silence, as a compacted log has gaps. klog: whatever it answers, it
-    must not be in silence; the spot is the first offset lost.
+    A broker serves the gap without a warning, as compacted logs have gaps. klog must report it;
+    the spot is the first lost offset.
     """
     log = segments(partition)[segment]
     offset = int(log.stem)
@@ -254,10 +254,10 @@ def lose_segment(partition: Path, segment: int = 1) -> Spot:
 
 def _middle(partition: Path, segment: int) -> tuple[Path, BatchAt]:
     log = segments(partition)[segment]
-    found = batches(log)
-    if len(found) < 3:
-        raise ValueError(f"{log} has {len(found)} batches, none in the middle")
-    return log, found[len(found) // 2]
+    log_batches = batches(log)
+    if len(log_batches) < 3:
+        raise ValueError(f"{log} has {len(log_batches)} batches, none in the middle")
+    return log, log_batches[len(log_batches) // 2]
 
 
 def _first(partition: Path, suffix: str) -> Path:
@@ -272,10 +272,10 @@ def _write_txnindex(partition: Path, content: bytes) -> Spot:
 
 def _append_tail(partition: Path, tail: bytes) -> Spot:
     log = segments(partition)[-1]
-    found = batches(log)
+    log_batches = batches(log)
     size = log.stat().st_size
     _append(log, tail)
-    return Spot(log, size, found[-1].last_offset + 1 if found else int(log.stem))
+    return Spot(log, size, log_batches[-1].last_offset + 1 if log_batches else int(log.stem))
 
 
 def _drop(partition: Path, first: int) -> None:

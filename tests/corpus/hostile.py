@@ -1,6 +1,6 @@
-"""Batches with a right CRC that are made to hurt their reader.
+"""Batches with a correct CRC that exhaust the memory or time of a reader.
 
-The rule: nothing but the decompressed size is wrong, so only a bound on it can refuse them. Each
+The rule: only the decompressed size is wrong, so only a bound on it can reject them. Each
 is appended to the active segment of a COPY, returns its spot, and is small on disk. klog: refuses
 with an error that names file and position, in bounded memory and time. A broker never looks
 inside; Java's consumer allocates until it dies.
@@ -36,9 +36,9 @@ def append_bomb(partition: Path, codec: int, size: int = BOMB_BYTES) -> Spot:
 
 
 def append_claim(partition: Path, codec: int, size: int = TWO_GIB - 1) -> Spot:
-    """Append a batch whose compressed header claims `size` bytes, and which holds none of them.
+    """Append a batch whose compressed header claims `size` bytes that are not there.
 
-    Whoever allocates by the claim allocates 2 GiB for a few bytes.
+    A reader that allocates by the claim allocates 2 GiB for a few bytes.
     """
     if codec == ZSTD:  # frame header with an 8-byte content size, then an empty last raw block
         payload = b"\x28\xb5\x2f\xfd\xc0\x58" + struct.pack("<Q", size) + b"\x01\x00\x00"
@@ -59,10 +59,10 @@ def append_record_count(partition: Path, count: int = TWO_GIB - 1) -> Spot:
 
 
 def append_batch(partition: Path, attributes: int, payload: bytes, count: int = 1) -> Spot:
-    """Append a v2 batch with the next offset, the right CRC and any payload."""
+    """Append a v2 batch with the next offset, the correct CRC and any payload."""
     log = segments(partition)[-1]
-    found = batches(log)
-    offset = found[-1].last_offset + 1 if found else int(log.stem)
+    log_batches = batches(log)
+    offset = log_batches[-1].last_offset + 1 if log_batches else int(log.stem)
     body = struct.pack(">hiqqqhii", attributes, 0, 0, 0, -1, -1, -1, count) + payload
     crc = google_crc32c.value(body)
     head = struct.pack(">qiibI", offset, 9 + len(body), 0, 2, crc)
@@ -73,7 +73,7 @@ def append_batch(partition: Path, attributes: int, payload: bytes, count: int = 
 
 
 def _record_prefix(value_bytes: int) -> bytes:
-    """The bytes of a record before its value; the header count behind it is a zero byte too."""
+    """Return a record's bytes before its value; the header count after it is a zero byte too."""
     after_length = b"\x00\x00\x00\x01" + _varint(value_bytes)  # attributes, deltas, null key
     return _varint(len(after_length) + value_bytes + 1) + after_length
 

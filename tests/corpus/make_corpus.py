@@ -1,4 +1,4 @@
-"""Make the corpus anew from nothing: `python -m tests.corpus.make_corpus`.
+"""Make the corpus from scratch: `python -m tests.corpus.make_corpus`.
 
 The rule: each scene is a real broker's log dir, copied when the broker has stopped or was killed,
 and its truth is taken from the running broker just before. librdkafka's producer writes it; Java's
@@ -6,7 +6,7 @@ and kafka-python's where theirs differ. Topic ids and broker times differ from r
 do the bytes; offsets, keys and values do not, but in `txn.java`, whose transactions end by the
 clock. Needs Java, the jars of `tools/jars.py`, and the `bench` dependencies for kafka-python.
 
-Not in it: times below -1 from Java's producer, which refuses them (librdkafka and kafka-python
+It lacks: times below -1 from Java's producer, which refuses them (librdkafka and kafka-python
 send them, with maxTimestamp -1 in librdkafka's batches); time 0 from librdkafka, which takes it
 for "now"; v0 and v1 batches, which 4.2.0 no longer writes.
 """
@@ -39,10 +39,13 @@ from tests.support.kafka_broker import Broker
 
 LARGEST_CORPUS_BYTES = 5_000_000
 LARGEST_METADATA_BYTES = 200_000
-# Records carry times of 2024: neither retention nor the age of a segment may act on them unasked.
+# Records carry times of 2024: neither retention nor a segment's age may act on them by itself.
 PROPERTIES = {"log.retention.ms": "-1", "log.roll.ms": str((1 << 63) - 1)}
 
 PREALLOCATED = {"preallocate": "true", "internal.segment.bytes": "16384"}
+# Notes are part of the stored truth and keep their words.
+KILLED_NOTE = "several segments, the last with zeros behind its indexes"  # codespell:ignore
+PREALLOCATED_NOTE = "zeros behind the active .log"  # codespell:ignore
 
 
 def make_records(work: Path, out: Path) -> None:
@@ -69,7 +72,7 @@ def make_transactions(work: Path, out: Path) -> None:
 
 
 def make_compacted(work: Path, out: Path) -> None:
-    """The same compacted topics before the cleaner, after it, and two rounds of both later."""
+    """The same compacted topics before a cleaning, after it, and after two more rounds."""
     with Broker(work, PROPERTIES) as broker:
         client = Client(broker)
         held = write_dirty(client)
@@ -102,14 +105,14 @@ def make_jbod(work: Path, out: Path) -> None:
 
 
 def make_killed(work: Path, out: Path) -> None:
-    """Killed in the middle: zeros behind the indexes and behind a preallocated log."""
+    """A killed broker: zeros after the indexes and after a preallocated log."""
     with Broker(work, PROPERTIES) as broker:
         client = Client(broker)
         held = write_interleaved(client, "killed.txn", 40)
         held += write_open(client, "killed.open")
         for topic, note, config in (
-            ("killed", "several segments, the last with zeros behind its indexes", {}),
-            ("killed.preallocated", "zeros behind the active .log", PREALLOCATED),
+            ("killed", KILLED_NOTE, {}),
+            ("killed.preallocated", PREALLOCATED_NOTE, PREALLOCATED),
             ("killed.trimmed", "DeleteRecords before the kill", {"file.delete.delay.ms": "0"}),
         ):
             client.create(topic, note, {**SMALL_SEGMENTS, **config})
@@ -146,7 +149,7 @@ def _take(client: Client, out: Path, scene: str, *, kill: bool = False) -> None:
 
 
 def _check_recovered(client: Client, truth: Path, again: Path) -> None:
-    """Refuse a killed scene from which the broker's own recovery makes something else."""
+    """Raise an error if the broker's own recovery changes what consumers read."""
     write_truth(client, again, "killed", "killed")
     for name in ("killed.jsonl.gz", "killed.json"):
         if (again / name).read_bytes() != (truth / name).read_bytes():

@@ -1,7 +1,7 @@
-"""The truth about a scene: what the running broker's own consumer is given, at both levels.
+"""The truth about a scene: what a consumer of the running broker reads, at both levels.
 
-The rule: a partition is read until the consumer stands at the end the broker reports, whatever the
-number of records, so a gap, a marker or an aborted tail is passed as a consumer passes it.
+The rule: a consumer reads a partition until its position is the end that the broker reports, not a
+number of records, so it passes gaps, markers and an aborted tail.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def write_account(
     everything: Account,
     committed: Account,
 ) -> None:
-    """Write what a consumer was given, whichever it was; its two levels may not contradict."""
-    for where, told in committed.items():
-        if everything[where] != told:
+    """Write what any consumer has read; its two levels must not contradict each other."""
+    for where, fields in committed.items():
+        if everything[where] != fields:
             raise RuntimeError(f"{scene}: the two levels differ at {where}")
     bounds = [
-        {"topic": topic, "partition": partition, **asdict(one)}
-        for (topic, partition), one in sorted(partitions.items())
+        {"topic": topic, "partition": partition, **asdict(bound)}
+        for (topic, partition), bound in sorted(partitions.items())
     ]
     about = {
         "kafka": client.broker.version,
@@ -73,8 +73,8 @@ def write_account(
 def _write_records(path: Path, everything: Account, committed: set[tuple[str, int, int]]) -> None:
     lines = []
     for where in sorted(everything):
-        told = {**everything[where], "levels": "uc" if where in committed else "u"}
-        lines.append(json.dumps(told, ensure_ascii=False) + "\n")
+        fields = {**everything[where], "levels": "uc" if where in committed else "u"}
+        lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
     path.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
@@ -87,8 +87,8 @@ def _partitions(client: Client) -> list[Where]:
 def offsets(
     client: Client, partitions: list[Where], spec: OffsetSpec, level: str
 ) -> dict[Where, int]:
-    asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-    answers = client.admin.list_offsets(asked, isolation_level=LEVELS[level])
+    specs = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+    answers = client.admin.list_offsets(specs, isolation_level=LEVELS[level])
     return {
         (where.topic, where.partition): answer.result(TIMEOUT_SECONDS).offset
         for where, answer in answers.items()
@@ -120,7 +120,7 @@ def consume(client: Client, start: dict[Where, int], end: dict[Where, int], leve
         error = message.error()
         where = (message.topic() or "", message.partition() or 0)
         if error is None:
-            account[where[0], where[1], message.offset() or 0] = _told(message)
+            account[where[0], where[1], message.offset() or 0] = _fields(message)
         elif error.code() != KafkaError._PARTITION_EOF:
             raise RuntimeError(f"{where}: {error}")
         elif (message.offset() or 0) >= end[where]:
@@ -129,7 +129,7 @@ def consume(client: Client, start: dict[Where, int], end: dict[Where, int], leve
     return account
 
 
-def _told(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, Any]:
     kind, timestamp = message.timestamp()
     headers = message.headers()
     return {
@@ -140,7 +140,7 @@ def _told(message: Message) -> dict[str, Any]:
         "timestampType": kind - 1,  # librdkafka: 1 CreateTime, 2 LogAppendTime
         "key": text(message.key()),
         "value": _value(message.value()),
-        "headers": [[one[0], text(one[1])] for one in headers] if headers else None,
+        "headers": [[header[0], text(header[1])] for header in headers] if headers else None,
     }
 
 

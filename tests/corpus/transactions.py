@@ -30,7 +30,7 @@ def write_transactions(client: Client) -> list[Producer]:
 def write_interleaved(client: Client, topic: str, steps: int) -> list[Producer]:
     """Let four transactional producers and a plain one take turns on two partitions.
 
-    Two of them end with a transaction open; the plain one writes behind them.
+    Two of them end with a transaction open; the plain one writes after them.
     """
     client.create(
         topic, "four producers interleaved over segments, committed, aborted, two open at the end",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.corpus import damage, leftovers
+from tests.corpus import crash_files, damage
 from tests.damage.damage_cases import (
     LOG_START,
     RECOVERY_POINT,
@@ -127,12 +127,12 @@ TAILS = [
     Case("30 one zero", *KILLED, partial(damage.append_zeros, count=1), whole),
     Case("30 zeros of a header", *KILLED, partial(damage.append_zeros, count=61), whole),
     Case("30 preallocated", *ZEROS, lambda directory: None, whole),
-    Case("30 garbage, clean", *SEGMENTS, damage.append_garbage, whole),
-    Case("30 garbage", *KILLED, damage.append_garbage, whole),
+    Case("30 garbage, clean", *SEGMENTS, damage.append_invalid_bytes, whole),
+    Case("30 garbage", *KILLED, damage.append_invalid_bytes, whole),
     Case("30 garbage of a negative length", *KILLED, append(b"\xff" * 300), whole),
     Case("30 garbage in zeros", *KILLED, append(bytes(100) + b"\x5a" * 100 + bytes(100)), whole),
-    Case("30 an open transaction before garbage", "killed", "killed.txn", damage.append_garbage,
-         whole),
+    Case("30 an open transaction before garbage", "killed", "killed.txn",
+         damage.append_invalid_bytes, whole),
     Case("30 an open transaction before zeros", "killed", "killed.txn", damage.append_zeros, whole),
     Case("30 an open transaction before a torn batch", "transactions", "txn.open",
          unmarked(append(bytes(7) + b"\x35\x00\x00\x01\x00" + bytes(4) + b"\x02" + bytes(60)), 0),
@@ -232,37 +232,37 @@ INDEXES = [
 ]
 
 LEFTOVERS = [
-    Case("30 .deleted", *SEGMENTS, leftovers.leave_deleted, whole),
+    Case("30 .deleted", *SEGMENTS, crash_files.leave_deleted, whole),
     Case("30 .deleted of a segment that is gone", *SEGMENTS,
-         both(leftovers.leave_deleted, partial(damage.lose_segment, segment=0)), without(0, 39)),
-    Case("30 .cleaned", *COMPACTED, leftovers.leave_cleaned, whole),
-    Case("30 strangers", *SEGMENTS, leftovers.add_strangers, whole),
+         both(crash_files.leave_deleted, partial(damage.lose_segment, segment=0)), without(0, 39)),
+    Case("30 .cleaned", *COMPACTED, crash_files.leave_cleaned, whole),
+    Case("30 strangers", *SEGMENTS, crash_files.add_strangers, whole),
     Case("30 a folder named as a segment", *SEGMENTS,
          lambda directory: (directory / f"{500:020}.log").mkdir(), whole),
     Case("30 .swap of the first segment", *COMPACTED,
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 0),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 0),
          replaced("compacted-after", "compacted", 0, 53)),
     Case("30 .swap of a middle segment", *COMPACTED,
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
          replaced("compacted-after", "compacted", 54, 107)),
     Case("30 .swap of several into one", "compacted-after", "compacted",
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-again", "compacted"), 0),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-again", "compacted"), 0),
          replaced("compacted-again", "compacted", 0, 161)),
     Case("30 .swap of transactions", "compacted-before", "compacted.txn",
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted.txn"), 0),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted.txn"), 0),
          replaced("compacted-after", "compacted.txn", 0, 36)),
     Case("30 .swap of transactions, several into one", "compacted-after", "compacted.txn",
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-again", "compacted.txn"), 0),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-again", "compacted.txn"), 0),
          replaced("compacted-again", "compacted.txn", 0, 176)),
     Case("30 .swap below a .cleaned", *COMPACTED,
-         both(lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 0),
-              partial(leftovers.leave_cleaned, segment=1)),
+         both(lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 0),
+              partial(crash_files.leave_cleaned, segment=1)),
          replaced("compacted-after", "compacted", 0, 53)),
     Case("30 .swap above a .cleaned is half of a split", *COMPACTED,
-         both(lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
-              leftovers.leave_cleaned), whole),
+         both(lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
+              crash_files.leave_cleaned), whole),
     Case("27 .swap renamed but for its indexes", "compacted-before", "compacted.txn",
-         lambda d: leftovers.leave_swap_beside_log(
+         lambda d: crash_files.leave_renamed_swap(
              d, later_scene("compacted-after", "compacted.txn"), 0),
          replaced("compacted-after", "compacted.txn", 0, 36)),
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 The rule: nothing here was computed by klog. `broker-<version>/log` is a broker's own log dir, taken
 after a clean stop; `truth/broker-<version>.*` is the account of the Java consumer of that same
 version, at both isolation levels, taken from the running broker. Laid out as `tests.corpus` is,
-and read by its `scene`. `python -m tests.golden.make_golden` makes all of it anew.
+and read by its `scene`. `python -m tests.golden.make_golden` makes all of it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The topics of the golden vectors: each message format, every codec, and what lies beside records.
+"""The topics of the golden vectors: each message format, every codec, indexes and snapshots.
 
 The rule: partition n of a topic holds codec n, and its note says what the topic shows. A format is
 a version of `message.format.version`, or None where the broker knows v2 alone.
@@ -36,7 +36,7 @@ HEADERS = (("one", b"1"), ("one", None), ("größe", b""))
 
 
 def format_config(version: str | None) -> dict[str, str]:
-    """Say the format of a topic in its config."""
+    """Return the config that sets a topic's message format."""
     return {} if version is None else {"message.format.version": version}
 
 
@@ -174,8 +174,8 @@ def write_groups(client: Client) -> None:
         }
     )
     consumer.subscribe(["txn"])
-    found = consumer.consume(4, TIMEOUT_SECONDS)
-    for message in found:
+    messages = consumer.consume(4, TIMEOUT_SECONDS)
+    for message in messages:
         consumer.commit(message=message, asynchronous=False)
     consumer.commit(
         offsets=[TopicPartition("idempotent", 0, 3, metadata="said by hand")], asynchronous=False

@@ -1,4 +1,4 @@
-"""Make the golden vectors anew from nothing: `python -m tests.golden.make_golden [version ...]`.
+"""Make the golden vectors from scratch: `python -m tests.golden.make_golden [version ...]`.
 
 The rule: one broker a version, its log dir taken after a clean stop, so that its indexes are
 trimmed; the account is that of the Java consumer of that version. Topic ids and the broker's times
@@ -39,7 +39,7 @@ from tests.support.kafka_broker import Broker
 from tests.support.kafka_classes import consume, java_process
 
 LARGEST_BYTES = 900_000
-# Records carry times of 2024: neither retention nor the age of a segment may act on them unasked.
+# Records carry times of 2024: neither retention nor a segment's age may act on them by itself.
 PROPERTIES = {"log.retention.ms": "-1", "log.roll.ms": str((1 << 63) - 1)}
 LEFT_OUT = ("__cluster_metadata-0", ".lock")
 INDEXES = {"segment.index.bytes": "512", "index.interval.bytes": "300"}
@@ -65,12 +65,12 @@ def write_28(client: Client, gateway: Any) -> list[Any]:
 
 
 def write_39(client: Client, gateway: Any) -> list[Any]:
-    """Write v2, the one format there is."""
+    """Write v2, the only format of that version."""
     return _write_v2(client, gateway, SMALL)
 
 
 def write_42(client: Client, gateway: Any) -> list[Any]:
-    """Write v2, whose segments another config makes small."""
+    """Write v2, with small segments by another config."""
     return _write_v2(client, gateway, SMALL_42)
 
 
@@ -116,26 +116,34 @@ def _account(client: Client, gateway: Any, out: Path, name: str) -> int:
     high, everything = consume(gateway, bootstrap, partitions, "read_uncommitted")
     stable, committed = consume(gateway, bootstrap, partitions, "read_committed")
     bounds: dict[tuple[str, int], Bounds] = {
-        where: replace(one, last_stable_offset=stable[where].last_stable_offset)
-        for where, one in high.items()
+        where: replace(bound, last_stable_offset=stable[where].last_stable_offset)
+        for where, bound in high.items()
     }
-    write_account(client, out / "truth", name, "clean", bounds, _told(everything), _told(committed))
+    write_account(
+        client,
+        out / "truth",
+        name,
+        "clean",
+        bounds,
+        _to_account(everything),
+        _to_account(committed),
+    )
     return len(everything)
 
 
-def _told(records: list[Record]) -> Account:
+def _to_account(records: list[Record]) -> Account:
     return {
-        (one.topic, one.partition, one.offset): {
-            "topic": one.topic,
-            "partition": one.partition,
-            "offset": one.offset,
-            "timestamp": one.timestamp,
-            "timestampType": one.timestamp_type,
-            "key": text(one.key),
-            "value": text(one.value),
-            "headers": [[name, text(content)] for name, content in one.headers] or None,
+        (record.topic, record.partition, record.offset): {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "timestampType": record.timestamp_type,
+            "key": text(record.key),
+            "value": text(record.value),
+            "headers": [[name, text(content)] for name, content in record.headers] or None,
         }
-        for one in records
+        for record in records
     }
 
 
@@ -144,7 +152,7 @@ def _size(folder: Path) -> int:
 
 
 def main() -> None:
-    """Make the versions asked for, or all, in a temporary folder; then put them in place."""
+    """Make the versions of the arguments, or all, in a temporary folder; then replace them."""
     versions = sys.argv[1:] or VERSIONS
     with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
         work, out = Path(temporary) / "work", Path(temporary) / "out"

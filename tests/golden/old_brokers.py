@@ -1,4 +1,4 @@
-"""Brokers of older versions: 3.9, which runs as 4.2 does, and 2.8 beside a ZooKeeper.
+"""Brokers of older versions: 3.9, which runs as 4.2 does, and 2.8 with a ZooKeeper.
 
 The rule is `tests/support/kafka_broker.py`'s: no process outlives the test process.
 """

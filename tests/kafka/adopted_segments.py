@@ -1,4 +1,4 @@
-"""A broker's segments put into a klog root: copied, and committed as they are.
+"""A broker's segments in a klog root: copied, and committed unchanged.
 
 The rule: offsets tile the log, so a segment reaches to where the next one begins.
 """
@@ -24,16 +24,16 @@ _ids = count()
 
 
 def adopt(root: KlogRoot, topic: str, logs: Mapping[int, bytes], log_end: int) -> None:
-    """Put segments of partition 0, by base offset, behind those that the topic has."""
+    """Append segments of partition 0, by base offset, to a topic."""
     log = root.log_to_write(topic)
     bases = sorted(logs)
-    # Where the broker's first segment is not the next, offsets between are of no record.
+    # If the broker's first segment is not the next one, offsets between have no record.
     begins = [log.load().log_end[0], *bases[1:]]
-    found = [
-        _entry(root, topic, base, (begin, behind), logs[base])
-        for base, begin, behind in zip(bases, begins, [*begins[1:], log_end], strict=True)
+    entries = [
+        _entry(root, topic, base, (begin, end), logs[base])
+        for base, begin, end in zip(bases, begins, [*begins[1:], log_end], strict=True)
     ]
-    actions = Actions(add=tuple(found), asserted_log_end={0: log_end})
+    actions = Actions(add=tuple(entries), asserted_log_end={0: log_end})
     log.commit(
         log.load(), lambda state: actions, CommitInfo(f"adopt {next(_ids)}", "adopt", "a test")
     )

@@ -1,8 +1,7 @@
-"""What a cleaning has left of a partition, batch by batch, in words that two cleaners share.
+"""The batches that remain of a partition after a cleaning, in a form that compares cleaners.
 
-The rule: nothing that a reader, a producer or the next cleaning could ever see is left out. What
-may differ is how records are compressed, and the time of a cleaning: a delete horizon is said as
-the number of the cleaning that set it.
+The rule: everything that a reader, a producer or the next cleaning can see is compared. Compression
+and the time of a cleaning may differ: a delete horizon is the number of the cleaning that set it.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from tests.support.broker_loader.reload_producers import reload_producers
 
 COLUMNS = ("timestamp_ms", "timestamp_type", "key", "value", "headers")
 SET_BEFORE = -1
-"""The number of a cleaning for a horizon that was there at the beginning."""
+"""The number of the cleaning if a horizon was set before the first one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when to when a cleaning may have run; what it gave as horizon is that and the delay."""
+    """The time in which a cleaning ran; a horizon that it sets is that time plus the delay."""
 
     begin_ms: int
     end_ms: int
     delay_ms: int
 
     def holds(self, horizon_ms: int) -> bool:
-        """Tell whether a cleaning in it set the horizon."""
+        """Return whether a cleaning in this window set the horizon."""
         return self.begin_ms <= horizon_ms - self.delay_ms <= self.end_ms
 
 
@@ -41,7 +40,7 @@ class Window:
 class Batch:
     """One batch: its header, and its records as (offset, timestamp, type, key, value, headers).
 
-    `base_timestamp` is None where a delete horizon stands in its place.
+    `base_timestamp` is None if a delete horizon stands in its place.
     """
 
     base_offset: int
@@ -58,21 +57,21 @@ class Batch:
 
 
 def batches(logs: Iterable[bytes], windows: Sequence[Window]) -> list[Batch]:
-    """Give all batches of the segments of a partition."""
-    return [one for log in logs for one in _batches(log, windows)]
+    """Return all batches of the segments of a partition."""
+    return [batch for log in logs for batch in _batches(log, windows)]
 
 
 def _batches(log: bytes, windows: Sequence[Window]) -> Iterable[Batch]:
-    found = scan_batches(log, 0, len(log))
-    check_batch_crcs(log, found)
-    for number in range(len(found)):
-        one = found.slice(number, number + 1)
-        header = one.headers[0]
+    scan = scan_batches(log, 0, len(log))
+    check_batch_crcs(log, scan)
+    for number in range(len(scan)):
+        batch = scan.slice(number, number + 1)
+        header = batch.headers[0]
         base = int(header["base_timestamp"])
         has_horizon = bool(int(header["attributes"]) & v2.DELETE_HORIZON)
         yield Batch(
             int(header["base_offset"]),
-            int(one.next_offsets[0]) - 1,
+            int(batch.next_offsets[0]) - 1,
             int(header["leader_epoch"]),
             int(header["magic"]),
             int(header["attributes"]),
@@ -81,13 +80,13 @@ def _batches(log: bytes, windows: Sequence[Window]) -> Iterable[Batch]:
             int(header["max_timestamp"]),
             tuple(int(header[name]) for name in ("producer_id", "producer_epoch", "base_sequence")),  # type: ignore[arg-type]
             int(header["count"]),
-            _records(log, one),
+            _records(log, batch),
         )
 
 
 def _set_by(horizon_ms: int, windows: Sequence[Window]) -> int:
-    found = [number for number, one in enumerate(windows) if one.holds(horizon_ms)]
-    return found[0] if found else SET_BEFORE
+    numbers = [number for number, window in enumerate(windows) if window.holds(horizon_ms)]
+    return numbers[0] if numbers else SET_BEFORE
 
 
 def _records(log: bytes, batch: v2.Batches) -> tuple[tuple[object, ...], ...]:
@@ -100,8 +99,8 @@ def _records(log: bytes, batch: v2.Batches) -> tuple[tuple[object, ...], ...]:
     assert columns.value is not None
     assert columns.headers is not None
     headers = [
-        tuple((each["key"], each["value"]) for each in some or ())
-        for some in columns.headers.to_pylist()
+        tuple((header["key"], header["value"]) for header in row_headers or ())
+        for row_headers in columns.headers.to_pylist()
     ]
     return tuple(
         zip(
@@ -117,27 +116,27 @@ def _records(log: bytes, batch: v2.Batches) -> tuple[tuple[object, ...], ...]:
 
 
 def broker_logs(directory: Path) -> dict[int, bytes]:
-    """Give the logs of a partition's directory by base offset, but for those without a byte."""
-    found = {int(path.stem): path.read_bytes() for path in sorted(directory.glob("*.log"))}
-    return {base: log for base, log in found.items() if log}
+    """Return the non-empty logs of a partition's directory by base offset."""
+    logs = {int(path.stem): path.read_bytes() for path in sorted(directory.glob("*.log"))}
+    return {base: log for base, log in logs.items() if log}
 
 
 def klog_logs(root: KlogRoot, topic: str) -> dict[int, bytes]:
-    """Give the logs of partition 0 of a topic by base offset."""
+    """Return the logs of partition 0 of a topic by base offset."""
     own = segment_entries.rows_of_partition(root.log_to_read(topic).load().segments, 0).to_pylist()
-    assert all(one["offset_shift"] == 0 for one in own)
-    return {one["base_offset"]: root.store.read(f"{root.path}/{one['file']}") for one in own}
+    assert all(row["offset_shift"] == 0 for row in own)
+    return {row["base_offset"]: root.store.read(f"{root.path}/{row['file']}") for row in own}
 
 
 Producers = dict[int, tuple[int, int, int]]
 
 
 def producers(logs: Mapping[int, bytes], log_end: int, alive: Iterable[int]) -> Producers:
-    """Replay logs: of producers that are alive the epoch, last sequence and its offset."""
+    """Replay logs; return epoch, last sequence and last offset of the producers alive."""
     state = reload_producers(dict(logs), {}, 0, log_end).producers
-    wanted = set(alive)
+    alive_ids = set(alive)
     return {
-        one.producer_id: (one.epoch, one.last_sequence, one.last_offset)
-        for one in state.snapshot()
-        if one.producer_id in wanted
+        entry.producer_id: (entry.epoch, entry.last_sequence, entry.last_offset)
+        for entry in state.snapshot()
+        if entry.producer_id in alive_ids
     }

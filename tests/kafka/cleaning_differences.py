@@ -1,6 +1,6 @@
-"""Logs that klog cleans otherwise than a broker, on purpose: one function a difference.
+"""Logs that klog cleans differently from a broker on purpose: one function a difference.
 
-The rule: a function makes one round, and says what each side does of it and why.
+The rule: a function makes one round; its docstring says what each side does and why.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": str(DAY_MS)}
 
 
 def differences(now_ms: int) -> dict[str, list[Round]]:
-    """Give the rounds of each topic: one each."""
+    """Return the one round of each topic."""
     return {
         RATIO: [_ratio(now_ms)],
         OVERDUE: [_overdue(now_ms)],
@@ -24,13 +24,14 @@ def differences(now_ms: int) -> dict[str, list[Round]]:
 
 
 def _ratio(now_ms: int) -> Round:
-    """Begin the log within a segment, of two of one size.
+    """Begin the log inside the first of two segments of equal size.
 
-    A broker takes the bytes of that segment for clean and for dirty, two thirds of three are dirty;
-    klog for dirty, as it cleans it for the first time: all are.
+    A broker counts the bytes of that segment as clean and as dirty, so two thirds are dirty. klog
+    counts them as dirty only, as it cleans the segment for the first time, so all are dirty.
     """
     logs = {
-        base: batch([Record(base + one, now_ms, b"k", b"v") for one in range(4)]) for base in (0, 4)
+        base: batch([Record(base + number, now_ms, b"k", b"v") for number in range(4)])
+        for base in (0, 4)
     }
     return Round(
         logs, 8, {**COMPACT, "min.cleanable.dirty.ratio": "0.8"}, log_start=2, is_left=True
@@ -38,10 +39,10 @@ def _ratio(now_ms: int) -> Round:
 
 
 def _overdue(now_ms: int) -> Round:
-    """Put an old batch behind a young one.
+    """Put an old batch after a young one.
 
-    A broker asks how old the first batch of a segment is, klog how old any record of it is: it was
-    promised for each that it would be cleaned by then.
+    A broker takes the age of a segment's first batch, klog that of its oldest record: the config
+    promises for each record that it is cleaned by then.
     """
     young, old = now_ms - MINUTE_MS, now_ms - 3 * HOUR_MS
     log = batch([Record(0, young, b"k", b"v")]) + batch([Record(1, old, b"k", b"v")])
@@ -52,8 +53,8 @@ def _overdue(now_ms: int) -> Round:
 def _legacy(now_ms: int, magic: int) -> Round:
     """Write messages of format v0 or v1, some compressed, with a tombstone.
 
-    A broker of version 4 makes batches v2 of all of them, klog of those alone that it cannot leave
-    as they are: a wrapper that loses records, a tombstone, which needs a horizon.
+    A broker of version 4 converts all of them to batches v2. klog converts only what it must: a
+    wrapper that loses records, and a tombstone, which needs a horizon.
     """
     rows = [
         Record(offset, now_ms + offset, b"k%d" % (offset % 3), b"v%d" % offset)

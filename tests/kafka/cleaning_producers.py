@@ -1,7 +1,7 @@
-"""Rounds that Java's producers write, for a cleaner to clean: with the broker's own offsets.
+"""Rounds for a cleaner that Java's producers write, with the broker's own offsets.
 
-The rule: what is sent goes by a seed; where batches lie in segments and what markers say is the
-broker's. A topic is not compacted while they write, so that records without a key get in.
+The rule: a seed decides what is sent; the broker decides on segments and markers. A topic is not
+compacted while they write, because it then rejects records without a key.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ PRODUCED = (IDEMPOTENT, TRANSACTIONAL)
 STEPS = 12
 
 
-def use_transactions_of(broker: Broker, version: int) -> None:
-    """Have the cluster's transactions be of a version: 0 keeps a producer's epoch, 2 raises it."""
+def use_transaction_version(broker: Broker, version: int) -> None:
+    """Set the cluster's transaction version: 0 keeps a producer's epoch, 2 raises it."""
     broker.tool(
         "org.apache.kafka.tools.FeatureCommand",
         *("--bootstrap-server", broker.bootstrap),
@@ -39,26 +39,26 @@ def produce(gateway: Any, broker: Broker, number: int) -> None:
     ]
     for _ in range(STEPS):
         chance.choice(plain).batch(IDEMPOTENT, 0, _rows(chance, now_ms))
-    # An id that was used at version 2 of transactions is refused at 0.
+    # The broker rejects at version 0 an id that was used at version 2.
     names = {codec: f"cleaned {number} {codec}" for codec in ("none", "lz4")}
     both = [
         JavaProducer(gateway, broker.bootstrap, transactional_id=name, compression_type=codec)
         for codec, name in names.items()
     ]
-    for one in both:
-        one.java.initTransactions()
-        one.java.beginTransaction()
+    for producer in both:
+        producer.java.initTransactions()
+        producer.java.beginTransaction()
     for _ in range(STEPS):
-        one = chance.choice(both)
-        one.batch(TRANSACTIONAL, 0, _rows(chance, now_ms))
+        producer = chance.choice(both)
+        producer.batch(TRANSACTIONAL, 0, _rows(chance, now_ms))
         if chance.random() < 0.5:
-            _end(one, commit=chance.random() < 0.5)
-            one.java.beginTransaction()
-    for one in both:
-        _end(one, commit=chance.random() < 0.5)
+            _end(producer, commit=chance.random() < 0.5)
+            producer.java.beginTransaction()
+    for producer in both:
+        _end(producer, commit=chance.random() < 0.5)
     plain[0].batch(TRANSACTIONAL, 0, _rows(chance, now_ms))
-    for one in (*plain, *both):
-        one.close()
+    for producer in (*plain, *both):
+        producer.close()
 
 
 def _end(producer: JavaProducer, *, commit: bool) -> None:

@@ -1,4 +1,4 @@
-"""Logs for a cleaner to clean, made by a seed: what producers, transactions and deletes leave.
+"""Logs for a cleaner to clean, made from a seed: producers, transactions and deletes.
 
 The rule: a seed gives the same bytes for the same time, so that a log on which two cleaners differ
 can be made again. Times are far from every limit that a config sets: records are three hours old or
@@ -34,10 +34,10 @@ Config = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is written before a cleaning: logs by base offset; and how the cleaning is to be done.
+    """What is written before a cleaning, logs by base offset, and the config of the cleaning.
 
-    `log_start` is where the log begins by then, `None` where nobody has moved it; `is_left` says
-    that a broker does not clean it.
+    `log_start` is the new log start, `None` if it does not move; `is_left` says that a broker does
+    not clean the topic.
     """
 
     logs: dict[int, bytes]
@@ -49,7 +49,7 @@ class Round:
 
 @dataclass(slots=True)
 class _Writer:
-    """A producer; `bumps` says that its epoch rises with each transaction's end."""
+    """A producer; with `bumps` its epoch rises at each transaction's end."""
 
     producer_id: int
     is_transactional: bool
@@ -80,14 +80,14 @@ class Workload:
         self._writers = list(self._make_writers())
 
     def rounds(self) -> list[Round]:
-        """Make all of it."""
+        """Return all rounds."""
         starts = self._chance.random() < 0.2
         config, later = self._configs()
         if starts:
             # A broker counts the segment with the log start as clean and as dirty, klog as dirty.
             ratio = {"min.cleanable.dirty.ratio": "0.0"}
             config, later = {**config, **ratio}, {**later, **ratio}
-        found = []
+        rounds = []
         for number in range(ROUNDS):
             is_lagging = "min.compaction.lag.ms" in config and number < ROUNDS - 1
             self._write(self._chance.randint(15, 60), is_lagging=is_lagging, first=number == 0)
@@ -96,9 +96,9 @@ class Workload:
             start = (
                 self._chance.randrange(self._next_offset // 2) if starts and not number else None
             )
-            given = later if number == ROUNDS - 1 else config
-            found.append(Round(logs, self._next_offset, given, start))
-        return found
+            round_config = later if number == ROUNDS - 1 else config
+            rounds.append(Round(logs, self._next_offset, round_config, start))
+        return rounds
 
     def _configs(self) -> tuple[Config, Config]:
         """Choose how the first rounds are cleaned, and how the last one."""
@@ -111,7 +111,7 @@ class Workload:
         if self._is_deleting:
             config |= {"cleanup.policy": "compact,delete", "retention.ms": str(12 * HOUR_MS)}
         elif chance.random() < 0.3:
-            # What is a minute old holds the cleaner back, until the last round.
+            # Records a minute old hold the cleaner back, until the last round.
             config["min.compaction.lag.ms"] = str(HOUR_MS)
             return config, config | {"min.compaction.lag.ms": "0"}
         elif chance.random() < 0.3:
@@ -135,7 +135,7 @@ class Workload:
     def _write(self, steps: int, *, is_lagging: bool, first: bool) -> None:
         chance = self._chance
         rate = chance.choice((0.05, 0.15, 0.4))
-        writing = [one for one in self._writers if first or chance.random() < 0.6]
+        writing = [writer for writer in self._writers if first or chance.random() < 0.6]
         for step in range(steps):
             self._step_ms = self._now_ms - 3 * HOUR_MS + 1000 * step
             if is_lagging and step > steps // 2:
@@ -144,7 +144,7 @@ class Workload:
                 self._step_ms -= 2 * DAY_MS
             if chance.random() < rate:
                 self._roll()
-            if not any(one.is_open for one in self._writers):
+            if not any(writer.is_open for writer in self._writers):
                 self._quiet.append(self._next_offset)
             if step and chance.random() < 0.04:
                 self._next_offset += chance.randint(1, 5)
@@ -167,7 +167,7 @@ class Workload:
         elif chance.random() < 0.4 and writer.is_open:
             self._end(writer, commit=chance.random() < 0.5)
         elif chance.random() < 0.03 and not writer.is_open:
-            self._end(writer, commit=False)  # A transaction whose data was all refused.
+            self._end(writer, commit=False)  # A transaction whose batches were all rejected.
         else:
             self._send(writer)
 
@@ -201,7 +201,7 @@ class Workload:
                 self._end(writer, commit=self._chance.random() < 0.5)
 
     def _append(self, form: BatchAttributes, older_ms: int) -> None:
-        """Append one batch, some as an earlier cleaning has left them."""
+        """Append one batch, sometimes as an earlier cleaning has left it."""
         chance = self._chance
         count = chance.choice((1, 1, 2, 3, 4, 8))
         kind = chance.random()
@@ -229,8 +229,8 @@ class Workload:
             keys.append(None if chance.random() < self._null_keys else key)
             is_deleted = chance.random() < self._tombstones
             values.append(None if is_deleted else b"v%d" % chance.randrange(1 << 40))
-            some = HEADERS if chance.random() < 0.1 else ()
-            headers.append([{"key": name, "value": value} for name, value in some] or None)
+            row_headers = HEADERS if chance.random() < 0.1 else ()
+            headers.append([{"key": name, "value": value} for name, value in row_headers] or None)
             times.append(self._time(older_ms))
         return Records(
             timestamp_ms=pa.array(times, pa.int64()),

@@ -1,4 +1,4 @@
-"""The command in this process, for tests that hold it to Kafka's own tools."""
+"""The command in this process, for tests that compare it with Kafka's own tools."""
 
 from tests.support.klog_command import klog
 

@@ -1,4 +1,4 @@
-"""A klog root for Kafka's tools and brokers to judge the exports of: what each topic shows.
+"""A klog root whose exports Kafka's tools and brokers check: what each topic shows.
 
 The rule: one function a topic. Record times are of the last hour, for a broker forgets producers
 whose records are older than a day; nothing else depends on the clock.
@@ -26,7 +26,7 @@ BROKERS_WORD = {"segment.bytes": "internal.segment.bytes"}
 
 
 def write_codecs(root: WrittenRoot, now: int) -> None:
-    """Write every codec, a partition each, by named and nameless writers of whom some lose."""
+    """Write every codec, a partition each, by writers with and without a name, also in conflict."""
     root.create("exported.codecs", len(CODECS))
     for partition, codec in enumerate(CODECS):
         word = {"none": "uncompressed"}.get(codec, codec)
@@ -38,7 +38,7 @@ def write_codecs(root: WrittenRoot, now: int) -> None:
         write(0, 300, name="nightly", number=3 * partition)
         seen = root.state("exported.codecs")
         write(300, 700)
-        # Both began when there were 300; each comes behind what others had committed by then.
+        # Both began at offset 300; each appends after what the others have committed since.
         write(1000, 20, seen=seen)
         write(1020, 600, seen=seen, name="late", number=32767 + partition)
         write(1620, 1, name="nightly", number=3 * partition + 1)
@@ -78,7 +78,7 @@ GAPS, OPEN = "written.gaps", "exported.open"
 
 
 def write_epochs(now: int) -> Written:
-    """Write a log whose cluster had many more leaders than one that is new."""
+    """Write a log whose cluster had more leader epochs than a new cluster."""
     log = Written("exported.epochs", SMALL)
     for epoch in (0, 7, 7, 90, 91):
         log.append(rows(log.next_offset, 20, now), BatchAttributes(codec=4, leader_epoch=epoch))
@@ -86,17 +86,17 @@ def write_epochs(now: int) -> Written:
 
 
 def adopt(root: WrittenRoot, now: int) -> dict[Where, list[corpus.Record]]:
-    """Take logs as a broker has them: aborted transactions, offsets without records."""
-    told = {}
+    """Adopt a broker's logs: aborted transactions, offsets without records."""
+    accounts = {}
     for log in (*write_transactions(now), *write_gaps(now), write_epochs(now)):
         root.create(log.topic, 1, {**CONFIG, "index.interval.bytes": "300"})
         root.adopt(log.topic, 0, load(log.files()).logs)
-        told[log.topic, 0] = log.records
-    return told
+        accounts[log.topic, 0] = log.records
+    return accounts
 
 
 def take_open(root: WrittenRoot, work: Path, now: int) -> None:
-    """Import a log that ends within two transactions, and say that they were aborted."""
+    """Import a log that ends inside two transactions, and abort them."""
 
     def begun(offset: int, producer_id: int) -> bytes:
         rows = [Record(offset, now + offset, b"k", b"begun")]
@@ -115,6 +115,6 @@ def take_open(root: WrittenRoot, work: Path, now: int) -> None:
 
 
 def config_on_broker(root: WrittenRoot, topic: str) -> dict[str, str]:
-    """Give a topic's config as a broker takes it."""
+    """Return a topic's config as a broker takes it."""
     config = root.state(topic).config
     return {BROKERS_WORD.get(name, name): value for name, value in config.items()}

@@ -1,7 +1,7 @@
-"""Members of groups of each of the newer kinds, who join a real broker, are assigned and leave.
+"""Members of groups of each newer kind that join on a real broker, are assigned and leave.
 
-Consumers and share consumers are librdkafka's. There is no client of a streams group beside Kafka
-Streams itself, so its heartbeats are requests of Kafka's classes, sent as they are.
+Consumers and share consumers are librdkafka's. Kafka Streams is the only client of a
+streams group, so its heartbeats here are requests made with Kafka's classes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LENGTH = struct.Struct(">i")
 
 
 def consume_as_groups(broker: Broker, gateway: Any) -> None:
-    """Make records of every kind that a broker of today writes of its groups."""
+    """Make the broker write every kind of group record that it writes today."""
     client = Client(broker)
     client.create(TOPIC, "read by groups of every kind", partitions=3)
     producer = client.producer()
@@ -36,7 +36,7 @@ def consume_as_groups(broker: Broker, gateway: Any) -> None:
 
 
 def _produce(producer: Producer) -> bool:
-    """Send a record of now, as one of the past would expire at once."""
+    """Send a record with the current time; an old one would expire at once."""
     producer.produce(TOPIC, "value")
     return producer.flush(WAIT_SECONDS) == 0
 
@@ -63,14 +63,14 @@ def _as_consumers(broker: Broker) -> None:
 
 
 def _all_assigned(consumers: tuple[Any, ...]) -> bool:
-    """Let each take part in its group, and tell whether each has a partition."""
-    for one in consumers:
-        one.poll(0.1)
-    return all(one.assignment() for one in consumers)
+    """Poll each consumer, and return whether each has a partition."""
+    for consumer in consumers:
+        consumer.poll(0.1)
+    return all(consumer.assignment() for consumer in consumers)
 
 
 def _as_a_share_consumer(broker: Broker, producer: Producer) -> None:
-    """Read a record, which must come behind the member: a share group begins at the end."""
+    """Read a record sent after the member joined: a share group begins at the end."""
     with ShareConsumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "sharers", "log_level": 0}
     ) as sharer:
@@ -130,7 +130,7 @@ def _heartbeat(epoch: int) -> dict[str, Any]:
 
 
 def _ask(broker: Broker, gateway: Any, heartbeat: dict[str, Any]) -> dict[str, Any]:
-    """Send a heartbeat of a streams group, and give what the broker answers."""
+    """Send a heartbeat of a streams group, and return the broker's answer."""
     kafka = gateway.jvm.org.apache.kafka.common
     node = gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper().readTree(json.dumps(heartbeat))
     data = kafka.message.StreamsGroupHeartbeatRequestDataJsonConverter.read(node, 0)
@@ -149,12 +149,12 @@ def _ask(broker: Broker, gateway: Any, heartbeat: dict[str, Any]) -> dict[str, A
     accessor = kafka.protocol.ByteBufferAccessor(buffer)
     response = kafka.message.StreamsGroupHeartbeatResponseData(accessor, 0)
     shown = kafka.message.StreamsGroupHeartbeatResponseDataJsonConverter.write(response, 0)
-    said: dict[str, Any] = json.loads(shown.toString())
-    assert said["errorCode"] == 0, said
-    return said
+    fields: dict[str, Any] = json.loads(shown.toString())
+    assert fields["errorCode"] == 0, fields
+    return fields
 
 
 def _until(done: Callable[[], Any]) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while not done():
-        assert time.monotonic() < deadline, "the group did not come to what was awaited"
+        assert time.monotonic() < deadline, "the group did not reach the expected state"

@@ -1,4 +1,4 @@
-"""Kafka's dump tool over files: what it says of each, and what it complains of at last."""
+"""Kafka's dump tool over files: its text for each, and its complaints at the end."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ FAULTS = re.compile("isvalid: false|Found|[Ii]nvalid|not found|out of order")
 
 
 def dumped(paths: list[Path], *options: str) -> tuple[dict[Path, str], str]:
-    """Run the dump tool over files; give what it said of each, and what it complains of at last.
+    """Run the dump tool over files; return its text for each, and its complaints.
 
-    It names mismatches only on standard error, and ends with success all the same.
+    It reports mismatches only on standard error, and still exits with 0.
     """
-    given = ",".join(map(str, paths))
-    said, told = kafka_tool_output("kafka.tools.DumpLogSegments", *options, "--files", given)
-    _, *parts = DUMPED.split(said)
-    complaints = [line for line in told.splitlines() if not line.startswith(("SLF4J", "WARNING"))]
-    found = {Path(parts[i]): parts[i + 1] for i in range(0, len(parts), 2)}
-    return found, "\n".join([*complaints, *FAULTS.findall(said)])
+    names = ",".join(map(str, paths))
+    output, errors = kafka_tool_output("kafka.tools.DumpLogSegments", *options, "--files", names)
+    _, *parts = DUMPED.split(output)
+    complaints = [line for line in errors.splitlines() if not line.startswith(("SLF4J", "WARNING"))]
+    texts = {Path(parts[i]): parts[i + 1] for i in range(0, len(parts), 2)}
+    return texts, "\n".join([*complaints, *FAULTS.findall(output)])
 
 
 def checked(paths: list[Path], *options: str) -> dict[Path, str]:
-    """Run it and see that it came to the end of the list and found nothing."""
-    found, complaints = dumped(paths, *options)
+    """Run the tool; check that it reads all files and finds no fault."""
+    texts, complaints = dumped(paths, *options)
     assert complaints == ""
-    assert sorted(found) == sorted(paths), "the tool stops at the first file it cannot read"
-    return found
+    assert sorted(texts) == sorted(paths), "the tool stops at the first file it cannot read"
+    return texts
 
 
-def as_dumped(one: Record) -> tuple[str, ...]:
-    """Give what `RECORD` finds of a record."""
+def as_dumped(record: Record) -> tuple[str, ...]:
+    """Return the groups that `RECORD` matches for a record."""
 
     def size(content: Any) -> str:
         return "-1" if content is None else str(len(content))
 
-    kind = ("CreateTime", "LogAppendTime")[one.timestamp_type]
-    return (str(one.offset), kind, str(one.timestamp), size(one.key), size(one.value))
+    kind = ("CreateTime", "LogAppendTime")[record.timestamp_type]
+    return (str(record.offset), kind, str(record.timestamp), size(record.key), size(record.value))

@@ -1,4 +1,4 @@
-"""Writers that keep a real broker busy while klog reads its directory, and the account of it."""
+"""Writers that keep a broker busy while klog reads its directory, and what consumers read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _transaction(producer: Producer, topic: str, partitions: int, keys: int, num
 
 
 def account(client: Client, topic: str, partitions: int, level: str) -> Account:
-    """Give what the real consumer reads of a topic from its start to its end."""
+    """Return the records that the real consumer reads of a topic from start to end."""
     where = [(topic, partition) for partition in range(partitions)]
     start = offsets(client, where, OffsetSpec.earliest(), "read_uncommitted")
     end = offsets(client, where, OffsetSpec.latest(), level)

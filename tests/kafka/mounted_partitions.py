@@ -1,6 +1,6 @@
-"""What a broker and Java's clients make of partitions that were put into its log directory.
+"""What a broker and Java's clients read of partitions that were put into its log directory.
 
-The rule: nothing here knows who wrote them, so that all who write are judged alike.
+The rule: nothing here knows who wrote them, so the checks are the same for every writer.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tests.support.reader_rows import LEVELS
 Where: TypeAlias = tuple[str, int]
 Accounts: TypeAlias = dict[str, list[Record]]
 INDEXES = (".index", ".timeindex", ".txnindex")
-BEHIND = {"read_uncommitted": 3 + 3 * 2 + 2, "read_committed": 3 + 2 * 2 + 2}
-"""So many records `produce_behind` leaves in each partition for a consumer of a level."""
+PRODUCED_RECORDS = {"read_uncommitted": 3 + 3 * 2 + 2, "read_committed": 3 + 2 * 2 + 2}
+"""The number of records that a consumer reads of those `produce_after` appends, by level."""
 
 
 def files(folder: Path, where: Where, *suffixes: str) -> dict[str, bytes]:
-    """Give the files of a partition that end with one of the suffixes."""
+    """Return the files of a partition that end with one of the suffixes."""
     directory = folder / f"{where[0]}-{where[1]}"
     return {
         path.name: path.read_bytes()
@@ -32,9 +32,9 @@ def files(folder: Path, where: Where, *suffixes: str) -> dict[str, bytes]:
     }
 
 
-def of(records: list[Record], where: Where) -> list[Record]:
-    """Give the records of one partition."""
-    return [one for one in records if (one.topic, one.partition) == where]
+def of_partition(records: list[Record], where: Where) -> list[Record]:
+    """Return the records of one partition."""
+    return [record for record in records if (record.topic, record.partition) == where]
 
 
 def consumed(gateway: Any, broker: Broker, partitions: Collection[Where]) -> Accounts:
@@ -42,11 +42,11 @@ def consumed(gateway: Any, broker: Broker, partitions: Collection[Where]) -> Acc
     return {level: consume(gateway, broker.bootstrap, partitions, level)[1] for level in LEVELS}
 
 
-def produce_behind(gateway: Any, broker: Broker, partitions: Collection[Where]) -> None:
-    """Go on behind every partition: idempotent, committed, aborted."""
+def produce_after(gateway: Any, broker: Broker, partitions: Collection[Where]) -> None:
+    """Append to every partition: idempotent, committed, aborted."""
     plain = JavaProducer(gateway, broker.bootstrap, enable_idempotence="true", acks="all",
                          compression_type="lz4")  # fmt: skip
-    both = JavaProducer(gateway, broker.bootstrap, transactional_id="behind klog")
+    both = JavaProducer(gateway, broker.bootstrap, transactional_id="after klog")
     both.java.initTransactions()
     for topic, partition in partitions:
         plain.batch(topic, partition, numbered(3))
@@ -65,9 +65,9 @@ def produce_behind(gateway: Any, broker: Broker, partitions: Collection[Where]) 
 
 
 def assert_kept(before: dict[str, bytes], after: dict[str, bytes]) -> None:
-    """See that a clean start kept every file of a partition.
+    """Check that a clean start kept every file of a partition.
 
-    Closed segments to the byte; the active one is written to, and begins with what it had.
+    Closed segments keep their bytes; the active one begins with its bytes of before.
     """
     active = max(name[:20] for name in before)
     for name, content in before.items():

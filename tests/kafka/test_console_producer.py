@@ -1,4 +1,4 @@
-"""`klog produce` beside Kafka's console producer: the same lines are the same records."""
+"""`klog produce` and Kafka's console producer make the same records of the same lines."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def java() -> Iterator[Any]:
         yield gateway
 
 
-def made_up(source: random.Random) -> tuple[dict[str, str], bytes]:
-    """Give properties, and lines in which separators and markers are likely."""
+def random_lines(source: random.Random) -> tuple[dict[str, str], bytes]:
+    """Return properties, and lines that often have separators and markers."""
     properties = {
         "parse.key": source.choice(["true", "false", "TRUE "]),
         "parse.headers": source.choice(["true", "true", "false"]),
@@ -57,40 +57,44 @@ def made_up(source: random.Random) -> tuple[dict[str, str], bytes]:
 
 
 def as_klog_reads(properties: dict[str, str], text: bytes) -> list[Record] | None:
-    """Give the records; None for what is refused."""
+    """Return the records, or None if klog rejects the lines."""
     try:
         form, lines = line_format(properties), Lines()
         batch = read_lines(lines.feed(text) + lines.finish(), 1, form)
     except KlogError:
         return None
     return [
-        (one["key"], one["value"], [(each["key"], each["value"]) for each in one["headers"] or ()])
-        for one in batch.to_pylist()
+        (
+            row["key"],
+            row["value"],
+            [(header["key"], header["value"]) for header in row["headers"] or ()],
+        )
+        for row in batch.to_pylist()
     ]
 
 
 def as_kafka_reads(java: Any, properties: dict[str, str], text: bytes) -> list[Record] | None:
     reader = java.jvm.org.apache.kafka.tools.LineMessageReader()
-    found: list[Record] = []
+    result: list[Record] = []
     with java_errors() as java_error:
         try:
             reader.configure({"topic": "t", **properties})
             records = reader.readRecords(java.jvm.java.io.ByteArrayInputStream(text))
             while records.hasNext():
-                one = records.next()
-                headers = [(each.key(), each.value()) for each in one.headers().toArray()]
-                found.append((one.key(), one.value(), headers))
+                record = records.next()
+                headers = [(header.key(), header.value()) for header in record.headers().toArray()]
+                result.append((record.key(), record.value(), headers))
         except java_error as exc:
             if "KafkaException" not in str(exc):
                 raise
             return None
-    return found
+    return result
 
 
 def test_lines_are_read_as_kafka_reads_them(java: Any) -> None:
     refused = 0
     for seed in range(SEED, SEED + CASES):
-        properties, text = made_up(random.Random(seed))
+        properties, text = random_lines(random.Random(seed))
         expected = as_kafka_reads(java, properties, text)
         assert as_klog_reads(properties, text) == expected, (seed, properties, text)
         refused += expected is None
@@ -102,7 +106,7 @@ def test_what_the_console_producer_writes(
 ) -> None:
     text = "h:v,g:N\tk\tv\nN\tN\tN\r\n:\t\t\nä:ö\tü\tß\tx\rx:1\tlast\tline".encode()
     properties = ("parse.key=true", "parse.headers=true", "null.marker=N")
-    named = [word for one in properties for word in ("--reader-property", one)]
+    named = [word for option in properties for word in ("--reader-property", option)]
     client = Client(broker)
     client.create("typed", "lines, as the console producer reads them")
     broker.tool(
@@ -110,23 +114,25 @@ def test_what_the_console_producer_writes(
         "--topic", "typed", *named, stdin=text,
     )  # fmt: skip
     _, records = consume(java, broker.bootstrap, [("typed", 0)], "read_uncommitted")
-    expected = [(one.offset, one.key, one.value, list(one.headers)) for one in records]
+    expected = [
+        (record.offset, record.key, record.value, list(record.headers)) for record in records
+    ]
     assert len(expected) == 5
     log = open_log(tmp_path / "root", {})
     log.create_topic("typed")
     (tmp_path / "lines").write_bytes(text)
-    said = klog(
+    result = klog(
         "produce", "--root", str(tmp_path / "root"), "--topic", "typed", *named,
         "--file", str(tmp_path / "lines"),
     )  # fmt: skip
-    assert (said.code, said.err) == (0, "")
-    found = log.scan("typed", columns=["offset", "key", "value", "headers"]).read_all()
+    assert (result.code, result.err) == (0, "")
+    table = log.scan("typed", columns=["offset", "key", "value", "headers"]).read_all()
     assert [
         (
-            one["offset"],
-            one["key"],
-            one["value"],
-            [(each["key"], each["value"]) for each in one["headers"] or ()],
+            row["offset"],
+            row["key"],
+            row["value"],
+            [(header["key"], header["value"]) for header in row["headers"] or ()],
         )
-        for one in found.to_pylist()
+        for row in table.to_pylist()
     ] == expected

@@ -1,7 +1,7 @@
-"""Damaged logs before a real broker and before klog: what a consumer is given, and what klog gives.
+"""Damaged logs on a real broker and in klog: what a consumer reads, and what klog reads.
 
-The rule: the broker mounts a copy under a topic of its own making, klog reads a copy of the very
-same bytes, and a row says where klog differs on purpose. Each start of the broker recovers all
+The rule: the broker mounts a copy under a topic that it created, klog reads a copy of the same
+bytes, and a row says where klog differs on purpose. Each start of the broker recovers all
 copies at once, one start after a kill and one after a clean stop. Numbers are rows of
 docs/format.md, 19.
 """
@@ -19,7 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from klog.errors import CorruptFileError
 from tests.connector.log_dirs import open_log
-from tests.corpus import damage, leftovers, scene
+from tests.corpus import crash_files, damage, scene
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
 from tests.corpus.damage import Spot
 from tests.damage.damage_cases import (
@@ -43,7 +43,7 @@ from tests.support.kafka_broker import Broker
 
 pytestmark = pytest.mark.kafka
 
-# Nothing is cleaned or expired while it is looked at.
+# Nothing is cleaned or expired during the tests.
 PROPERTIES = {"log.retention.ms": "-1", "log.roll.ms": str((1 << 63) - 1)}
 
 
@@ -54,8 +54,9 @@ KILLED_CASES = [
     Case("30 last batch flipped", *KILLED, flip(-1, -1), below),
     Case("30 last batch zeros", *KILLED, zero(-1, -1), below),
     Case("30 zeros", *KILLED, damage.append_zeros, whole),
-    Case("30 garbage", *KILLED, damage.append_garbage, whole),
-    Case("30 open transactions, garbage", "killed", "killed.txn", damage.append_garbage, whole),
+    Case("30 garbage", *KILLED, damage.append_invalid_bytes, whole),
+    Case("30 open transactions, garbage", "killed", "killed.txn",
+         damage.append_invalid_bytes, whole),
     Case("30 last batch torn", *KILLED, partial(damage.tear_last_batch, kept_bytes=99), below),
     Case("30 last marker torn", "transactions", "txn.fenced",
          partial(damage.tear_last_batch, kept_bytes=60), stable_below(6)),
@@ -64,53 +65,53 @@ KILLED_CASES = [
     Case("30 first batch torn", *KILLED, damage.tear_first_batch, below),
     *ROLLED,
     Case("30 swap", *COMPACTED,
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
          replaced("compacted-after", "compacted", 54, 107)),
     Case("30 swap of several into one", "compacted-after", "compacted.txn",
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-again", "compacted.txn"), 0),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-again", "compacted.txn"), 0),
          replaced("compacted-again", "compacted.txn", 0, 176)),
     Case("30 swap, half renamed", "compacted-before", "compacted.txn",
-         lambda d: leftovers.leave_swap_beside_log(
+         lambda d: crash_files.leave_renamed_swap(
              d, later_scene("compacted-after", "compacted.txn"), 0),
          replaced("compacted-after", "compacted.txn", 0, 36)),
     Case("30 swap above cleaned", *COMPACTED,
-         lambda d: (leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
-                    leftovers.leave_cleaned(d)), whole),
+         lambda d: (crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
+                    crash_files.leave_cleaned(d)), whole),
     Case("30 swap below cleaned", *COMPACTED,
-         lambda d: (leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 0),
-                    leftovers.leave_cleaned(d, 1)),
+         lambda d: (crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 0),
+                    crash_files.leave_cleaned(d, 1)),
          replaced("compacted-after", "compacted", 0, 53)),
-    Case("30 deleted", *SEGMENTS, leftovers.leave_deleted, whole),
-    Case("30 cleaned", *COMPACTED, leftovers.leave_cleaned, whole),
-    Case("30 strangers", *SEGMENTS, leftovers.add_strangers, whole),
+    Case("30 deleted", *SEGMENTS, crash_files.leave_deleted, whole),
+    Case("30 cleaned", *COMPACTED, crash_files.leave_cleaned, whole),
+    Case("30 strangers", *SEGMENTS, crash_files.add_strangers, whole),
     Case("30 middle segment lost", *SEGMENTS, damage.lose_segment, without(40, 79)),
     Case("28 index past the end", *KILLED, damage.point_index_past_end, whole),
     Case("27 txnindex removed", "transactions", "txn.interleaved", damage.remove_txnindex, whole),
     Case("27 txnindex falsified", "killed", "killed.txn", damage.falsify_txnindex, whole, 1),
 ]  # fmt: skip
 
-# After a clean stop a broker trusts what it finds: here it is wrong, and klog is right.
+# After a clean stop a broker trusts the files: here it is wrong, and klog is right.
 CLEAN_CASES = [
     Case("none", *SEGMENTS, lambda directory: None, whole),
     Case("27 txnindex removed", "transactions", "txn.aborted", damage.remove_txnindex, whole),
     Case("28 index past the end", *SEGMENTS, damage.point_index_past_end, whole),
-    Case("30 deleted", *SEGMENTS, leftovers.leave_deleted, whole),
+    Case("30 deleted", *SEGMENTS, crash_files.leave_deleted, whole),
     Case("30 swap", *COMPACTED,
-         lambda d: leftovers.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
+         lambda d: crash_files.leave_swap(d, later_scene("compacted-after", "compacted"), 54),
          replaced("compacted-after", "compacted", 54, 107)),
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """What became of each case: klog's copy, the spot, and what the broker's consumer was given.
+    """Each case: klog's copy, the damaged spot, and the offsets that a consumer of the broker read.
 
-    `log_ends` are where the consumer found the end of each log.
+    `log_ends` are the log ends that the broker reports.
     """
 
     directories: dict[str, Path]
     spots: dict[str, Spot]
-    given: dict[str, Levels]
+    offsets: dict[str, Levels]
     log_ends: dict[str, int]
 
 
@@ -139,12 +140,12 @@ def clean(work: Path, broker: Broker) -> Mounted:
 
 @pytest.fixture(scope="module")
 def killed(work: Path, broker: Broker, clean: Mounted) -> Mounted:
-    """Mounted behind `clean`: one log dir, one broker at a time."""
+    """Mounted after `clean`: one log dir, one broker at a time."""
     return _mount(broker, work / "after-kill", "killed", KILLED_CASES)
 
 
 def _mount(broker: Broker, copy: Path, prefix: str, cases: list[Case]) -> Mounted:
-    """Put the damaged logs in the place of the broker's empty ones, copy all, and ask it."""
+    """Replace the broker's empty logs with damaged ones, copy all, and consume them."""
     log_dir = broker.log_dirs[0]
     spots = {}
     for number, case in enumerate(cases):
@@ -164,13 +165,13 @@ def _mount(broker: Broker, copy: Path, prefix: str, cases: list[Case]) -> Mounte
     broker.start()
     topics = {case.name: f"{prefix}.{number}" for number, case in enumerate(cases)}
     consumed = {level: _consumed(broker, list(topics.values()), level) for level in LEVELS}
-    given = {
+    offsets = {
         name: {level: consumed[level][topic] for level in LEVELS} for name, topic in topics.items()
     }
     log_ends = {name: _log_end(broker, topic) for name, topic in topics.items()}
     broker.stop()
     directories = {name: copy / f"{topic}-0" for name, topic in topics.items()}
-    return Mounted(directories, spots, given, log_ends)
+    return Mounted(directories, spots, offsets, log_ends)
 
 
 def _log_end(broker: Broker, topic: str) -> int:
@@ -184,7 +185,7 @@ def _log_end(broker: Broker, topic: str) -> int:
 
 
 def _consumed(broker: Broker, topics: list[str], level: str) -> dict[str, list[int]]:
-    """Give the offsets that a consumer reads of each topic from the log's start to its end."""
+    """Return the offsets that a consumer reads of each topic from the log's start to its end."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -215,27 +216,27 @@ def _consumed(broker: Broker, topics: list[str], level: str) -> dict[str, list[i
     return offsets
 
 
-def of(cases: list[Case]) -> pytest.MarkDecorator:
+def each_case(cases: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "-"))
 
 
-@of([case for case in KILLED_CASES if not isinstance(case.expected, Refused)])
+@each_case([case for case in KILLED_CASES if not isinstance(case.expected, Refused)])
 def test_klog_answers_as_a_broker_that_recovered(case: Case, killed: Mounted) -> None:
     assert not isinstance(case.expected, Refused)
     expected = case.expected(truth(case.scene, case.topic, case.partition), killed.spots[case.name])
-    assert killed.given[case.name] == expected
+    assert killed.offsets[case.name] == expected
     assert read_both(killed.directories[case.name]) == expected
     directory = killed.directories[case.name]
     log = open_log(directory.parent, directory.name.removesuffix("-0"))
     assert log.log_end == killed.log_ends[case.name]
 
 
-@of([case for case in KILLED_CASES if isinstance(case.expected, Refused)])
+@each_case([case for case in KILLED_CASES if isinstance(case.expected, Refused)])
 def test_klog_refuses_where_a_broker_drops_what_follows(case: Case, killed: Mounted) -> None:
     assert isinstance(case.expected, Refused)
     spot, directory = killed.spots[case.name], killed.directories[case.name]
     before = truth(case.scene, case.topic, case.partition)
-    assert killed.given[case.name] == below(before, spot)
+    assert killed.offsets[case.name] == below(before, spot)
     assert len(before[LEVELS[0]]) > len(below(before, spot)[LEVELS[0]]) + 40
     for level in LEVELS:
         with pytest.raises(CorruptFileError) as caught:
@@ -243,15 +244,15 @@ def test_klog_refuses_where_a_broker_drops_what_follows(case: Case, killed: Moun
         check_refused(caught.value, directory, spot, case.expected.words)
 
 
-@of([case for case in CLEAN_CASES if case.name[:2] not in ("27", "28")])
+@each_case([case for case in CLEAN_CASES if case.name[:2] not in ("27", "28")])
 def test_klog_answers_as_a_broker_after_a_clean_stop(case: Case, clean: Mounted) -> None:
     assert not isinstance(case.expected, Refused)
     expected = case.expected(truth(case.scene, case.topic), clean.spots[case.name])
-    assert clean.given[case.name] == expected
+    assert clean.offsets[case.name] == expected
     assert read_both(clean.directories[case.name]) == expected
 
 
-@of([case for case in CLEAN_CASES if case.name[:2] in ("27", "28")])
+@each_case([case for case in CLEAN_CASES if case.name[:2] in ("27", "28")])
 def test_klog_is_right_where_a_broker_is_wrong(case: Case, clean: Mounted) -> None:
     assert read_both(clean.directories[case.name]) == truth(case.scene, case.topic)
-    assert clean.given[case.name] != truth(case.scene, case.topic), "a broker that is right?"
+    assert clean.offsets[case.name] != truth(case.scene, case.topic), "a broker that is right?"

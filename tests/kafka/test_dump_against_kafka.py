@@ -1,9 +1,9 @@
-"""`klog dump` beside Kafka's own tool, line by line, over what a broker wrote and what tests made.
+"""`klog dump` against Kafka's own tool, line by line, over files of a broker and of tests.
 
-The rule: both are given the same files, and their lines are equal but for what `lines` and `told`
-take off: blanks at the end of a line, the number of replacement characters that a run of bytes
-outside UTF-8 becomes, and on stderr the order in which things are told and a colon. A row says
-where klog differs on purpose.
+The rule: both read the same files, and their lines are equal except for what `lines` and
+`error_lines` remove: blanks at the end of a line, the number of replacement characters for a run of
+bytes outside UTF-8, and on stderr the order of the messages and a colon. A test says where klog
+differs on purpose.
 """
 
 from __future__ import annotations
@@ -49,39 +49,39 @@ PREALLOCATED = "killed.preallocated-0"
 
 
 def corpus(*kinds: str) -> list[Path]:
-    found = [
+    paths = [
         path
         for name in SCENES
         for log_dir in scene(name).log_dirs
         for path in sorted(log_dir.rglob("*"))
         if path.is_file() and path.suffix.removeprefix(".") in kinds
     ]
-    return [path for path in found if not (PREALLOCATED in str(path) and path.suffix == ".log")]
+    return [path for path in paths if not (PREALLOCATED in str(path) and path.suffix == ".log")]
 
 
-def kafka(files: list[Path], *flags: str) -> Said:
+def kafka_dump(files: list[Path], *flags: str) -> Said:
     done = kafka_process(TOOL, "--files", ",".join(map(str, files)), *flags)
     return Said(done.returncode, done.stdout, done.stderr.decode())
 
 
-def ours(klog: Klog, files: list[Path], *flags: str) -> Said:
+def klog_dump(klog: Klog, files: list[Path], *flags: str) -> Said:
     return klog("dump", "--files", ",".join(map(str, files)), *flags)
 
 
-def lines(said: Said) -> list[str]:
-    text = said.out.decode(errors="replace")
-    return [re.sub("\N{REPLACEMENT CHARACTER}+", "?", one).rstrip() for one in text.split("\n")]
+def lines(result: Said) -> list[str]:
+    text = result.out.decode(errors="replace")
+    return [re.sub("\N{REPLACEMENT CHARACTER}+", "?", line).rstrip() for line in text.split("\n")]
 
 
-def told(said: Said) -> list[str]:
-    return sorted(one.strip().replace(" in :", " in ") for one in said.err.splitlines())
+def error_lines(result: Said) -> list[str]:
+    return sorted(line.strip().replace(" in :", " in ") for line in result.err.splitlines())
 
 
 def check_same(klog: Klog, files: list[Path], *flags: str) -> None:
-    theirs, mine = kafka(files, *flags), ours(klog, files, *flags)
+    theirs, mine = kafka_dump(files, *flags), klog_dump(klog, files, *flags)
     assert theirs.code == 0, theirs.err
     assert lines(mine) == lines(theirs)
-    assert told(mine) == told(theirs)
+    assert error_lines(mine) == error_lines(theirs)
 
 
 @pytest.mark.parametrize("flags", [[], ["--deep-iteration"], ["--max-bytes", "1000"]])
@@ -98,9 +98,9 @@ def test_logs_of_older_formats(klog: Klog, flags: list[str]) -> None:
 def test_indexes_of_older_formats(klog: Klog) -> None:
     """Kafka's tool finds fault with entries of appends that hold more than one batch."""
     files = [path.with_suffix(".index") for path in OLDER_LOGS]
-    theirs, mine = kafka(files), ours(klog, files)
+    theirs, mine = kafka_dump(files), klog_dump(klog, files)
     assert (theirs.code, lines(mine)) == (0, lines(theirs))
-    faults = [line for line in told(theirs) if not line.startswith("Mismatches")]
+    faults = [line for line in error_lines(theirs) if not line.startswith("Mismatches")]
     assert "Index offset: 97, log offset: 91" in faults
     assert all(line.startswith("Index offset: ") for line in faults)
     assert (mine.code, mine.err) == (0, "")
@@ -111,20 +111,20 @@ def test_records_of_the_corpus(klog: Klog, flags: list[str]) -> None:
     files = [path for path in corpus("log") if "nulls" in str(path) or "txn" in str(path)]
     files += [path for path in corpus("log") if "headers" in str(path) or "codecs" in str(path)]
     theirs, mine = (
-        kafka(files, "--print-data-log", *flags),
-        ours(klog, files, "--print-data-log", *flags),
+        kafka_dump(files, "--print-data-log", *flags),
+        klog_dump(klog, files, "--print-data-log", *flags),
     )
-    # Of a record without anything to show Kafka's tool prints an empty line, and before a payload
-    # without a key no bar.
+    # Kafka's tool prints an empty line for a record with nothing to show, and no bar before a
+    # payload without a key.
     expected = [re.sub("^ payload: ", "| payload: ", line) for line in _unstripped(theirs)]
     assert [line for line in lines(mine) if line] == [
         line.rstrip() for line in expected if line.strip()
     ]
-    assert told(mine) == told(theirs)
+    assert error_lines(mine) == error_lines(theirs)
 
 
-def _unstripped(said: Said) -> list[str]:
-    text = re.sub("\N{REPLACEMENT CHARACTER}+", "?", said.out.decode(errors="replace"))
+def _unstripped(result: Said) -> list[str]:
+    text = re.sub("\N{REPLACEMENT CHARACTER}+", "?", result.out.decode(errors="replace"))
     return text.split("\n")
 
 
@@ -135,26 +135,26 @@ def test_the_transaction_log_of_the_corpus(klog: Klog) -> None:
 
 def test_indexes_and_snapshots_of_the_corpus(klog: Klog) -> None:
     files = [path for path in corpus(*KINDS[1:]) if "killed/" not in str(path)]
-    theirs, mine = kafka(files), ours(klog, files)
+    theirs, mine = kafka_dump(files), klog_dump(klog, files)
     assert lines(mine) == lines(theirs)
-    # klog holds a time index to what a batch's header says; Kafka's tool to the records, and
-    # compaction has left some batches without any.
-    assert {line for line in told(theirs) if "timeindex" not in line} == {
-        line for line in told(theirs) if line.endswith("log timestamp: -1")
+    # klog compares a time index with batch headers; Kafka's tool compares it with the records, and
+    # compaction has left batches without records.
+    assert {line for line in error_lines(theirs) if "timeindex" not in line} == {
+        line for line in error_lines(theirs) if line.endswith("log timestamp: -1")
     }
     assert (mine.code, mine.err) == (0, "")
 
 
 def test_indexes_of_a_killed_broker(klog: Klog) -> None:
-    """Preallocated zeros are no entries; Kafka's tool ends at the first such index."""
+    """Preallocated zeros are not entries; Kafka's tool stops at the first such index."""
     files = [path for path in corpus("index", "timeindex") if "killed/" in str(path)]
     zeros = [path for path in files if not path.read_bytes().strip(b"\0") and path.stat().st_size]
-    assert any(kafka([path]).code for path in zeros if path.suffix == ".index")
+    assert any(kafka_dump([path]).code for path in zeros if path.suffix == ".index")
     whole = [path for path in files if path not in zeros]
     check_same(klog, whole)
-    said = ours(klog, zeros)
-    assert (said.code, said.err) == (0, "")
-    assert not [line for line in lines(said) if line.startswith(("offset:", "timestamp:"))]
+    result = klog_dump(klog, zeros)
+    assert (result.code, result.err) == (0, "")
+    assert not [line for line in lines(result) if line.startswith(("offset:", "timestamp:"))]
 
 
 def test_sanity_of_the_corpus(klog: Klog) -> None:
@@ -162,7 +162,7 @@ def test_sanity_of_the_corpus(klog: Klog) -> None:
     check_same(klog, files, "--index-sanity-check")
 
 
-def made(directory: Path, *batches: bytes, base_offset: int = 0) -> Path:
+def write_log(directory: Path, *batches: bytes, base_offset: int = 0) -> Path:
     path = directory / f"{base_offset:020}.log"
     path.write_bytes(b"".join(batches))
     return path
@@ -180,21 +180,23 @@ def test_batches_of_every_kind(klog: Klog, tmp_path: Path) -> None:
     for number, data in enumerate(kinds):
         directory = tmp_path / str(number)
         directory.mkdir()
-        made(directory, data)
+        write_log(directory, data)
     check_same(klog, sorted(tmp_path.rglob("*.log")), "--print-data-log")
 
 
 def test_gaps(klog: Klog, tmp_path: Path) -> None:
-    log = made(tmp_path, plain(3, [b"a", b"b"]), plain(9), transactional(10, 5), marker(15, 5, 1))
+    log = write_log(
+        tmp_path, plain(3, [b"a", b"b"]), plain(9), transactional(10, 5), marker(15, 5, 1)
+    )
     check_same(klog, [log], "--deep-iteration")
 
 
 def test_a_flipped_bit(klog: Klog, tmp_path: Path) -> None:
-    """Kafka's tool says `isvalid: false` and no more; klog tells of it and ends with 1."""
+    """Kafka's tool prints only `isvalid: false`; klog reports the damage and exits with 1."""
     damaged = bytearray(plain(1))
     damaged[-1] ^= 1
-    log = made(tmp_path, plain(0), bytes(damaged), plain(2))
-    theirs, mine = kafka([log]), ours(klog, [log])
+    log = write_log(tmp_path, plain(0), bytes(damaged), plain(2))
+    theirs, mine = kafka_dump([log]), klog_dump(klog, [log])
     assert lines(mine) == lines(theirs)
     assert "isvalid: false" in mine.out.decode()
     assert (theirs.err, mine.code) == ("", 1)
@@ -202,16 +204,16 @@ def test_a_flipped_bit(klog: Klog, tmp_path: Path) -> None:
 
 
 def test_a_torn_tail(klog: Klog, tmp_path: Path) -> None:
-    log = made(tmp_path, plain(0), plain(1)[:-1])
-    theirs, mine = kafka([log]), ours(klog, [log])
+    log = write_log(tmp_path, plain(0), plain(1)[:-1])
+    theirs, mine = kafka_dump([log]), klog_dump(klog, [log])
     assert lines(mine) == lines(theirs)
     assert "Found 69 invalid bytes at the end" in mine.out.decode()
     assert mine.code == 1
 
 
-def test_magic_3_is_shown_and_told(klog: Klog, tmp_path: Path) -> None:
-    log = made(tmp_path, plain(0), batch([Record(1, 1, b"k", b"v")], magic=3), plain(2))
-    theirs, mine = kafka([log], "--print-data-log"), ours(klog, [log], "--print-data-log")
+def test_magic_3_is_printed_and_reported(klog: Klog, tmp_path: Path) -> None:
+    log = write_log(tmp_path, plain(0), batch([Record(1, 1, b"k", b"v")], magic=3), plain(2))
+    theirs, mine = kafka_dump([log], "--print-data-log"), klog_dump(klog, [log], "--print-data-log")
     assert lines(mine) == lines(theirs)
     assert "position 70: magic 3 on a batch of format v2" in mine.err
 
@@ -228,15 +230,15 @@ def test_magic_3_is_shown_and_told(klog: Klog, tmp_path: Path) -> None:
     ],
 )
 def test_indexes_that_do_not_fit(klog: Klog, tmp_path: Path, index: bytes, suffix: str) -> None:
-    log = made(tmp_path, plain(0), plain(1), plain(2))
+    log = write_log(tmp_path, plain(0), plain(1), plain(2))
     log.with_suffix(".index").write_bytes(b"")
     path = log.with_suffix(f".{suffix}")
     path.write_bytes(index)
-    theirs, mine = kafka([path]), ours(klog, [path])
+    theirs, mine = kafka_dump([path]), klog_dump(klog, [path])
     assert lines(mine) == lines(theirs)
     # One heading of Kafka's tool has a full stop where klog names the file.
-    assert [line.split(" in ")[0] for line in told(mine)] == [
-        line.removesuffix(".").split(" in ")[0] for line in told(theirs)
+    assert [line.split(" in ")[0] for line in error_lines(mine)] == [
+        line.removesuffix(".").split(" in ")[0] for line in error_lines(theirs)
     ]
     assert mine.code == int(bool(theirs.err))
 
@@ -250,14 +252,14 @@ def versioned(table: Schema, fields: Fields) -> list[bytes]:
     return written
 
 
-def _kept(fields: tuple[Field, ...], version: int, given: Fields) -> Fields:
+def _kept(fields: tuple[Field, ...], version: int, values: Fields) -> Fields:
     kept = {}
-    for one in fields:
-        if one.since <= version < one.until and one.name in given:
-            value = given[one.name]
-            if isinstance(one.type, Array) and isinstance(one.type.element, tuple):
-                value = value and [_kept(one.type.element, version, each) for each in value]
-            kept[one.name] = value
+    for field in fields:
+        if field.since <= version < field.until and field.name in values:
+            value = values[field.name]
+            if isinstance(field.type, Array) and isinstance(field.type.element, tuple):
+                value = value and [_kept(field.type.element, version, element) for element in value]
+            kept[field.name] = value
     return kept
 
 
@@ -320,8 +322,8 @@ TRANSACTION = {
 }
 
 
-def log_of(directory: Path, records: list[tuple[bytes, bytes | None]]) -> Path:
-    return made(
+def write_records(directory: Path, records: list[tuple[bytes, bytes | None]]) -> Path:
+    return write_log(
         directory,
         batch([Record(i, 1000, key, value) for i, (key, value) in enumerate(records)]),
         marker(len(records), 9, 1),
@@ -338,7 +340,7 @@ def test_group_records_of_all_versions(klog: Klog, tmp_path: Path) -> None:
     for group in (GROUP, CONNECT):
         records += [(group_key, value) for value in versioned(topics.GROUP_METADATA_VALUE, group)]
     records += [(group_key, None), (struct.pack(">h", 77) + b"?", b"\0\0?")]
-    check_same(klog, [log_of(tmp_path, records)], "--offsets-decoder")
+    check_same(klog, [write_records(tmp_path, records)], "--offsets-decoder")
 
 
 def test_transaction_records_of_all_versions(klog: Klog, tmp_path: Path) -> None:
@@ -349,7 +351,9 @@ def test_transaction_records_of_all_versions(klog: Klog, tmp_path: Path) -> None
         for state in (TRANSACTION, empty)
         for value in versioned(topics.TRANSACTION_LOG_VALUE, state)
     ]
-    check_same(klog, [log_of(tmp_path, [*records, (key, None)])], "--transaction-log-decoder")
+    check_same(
+        klog, [write_records(tmp_path, [*records, (key, None)])], "--transaction-log-decoder"
+    )
 
 
 @pytest.mark.parametrize(
@@ -363,11 +367,14 @@ def test_transaction_records_of_all_versions(klog: Klog, tmp_path: Path) -> None
 def test_values_that_cannot_be_read(
     klog: Klog, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    """The metadata are equal; Kafka's tool tells of its exception in words of its own."""
+    """The metadata are equal; Kafka's tool prints its exception in its own text."""
     (key,) = versioned(topics.GROUP_METADATA_KEY, {"group": "g"})
     value = versioned(topics.GROUP_METADATA_VALUE, GROUP)[-1]
-    log = log_of(tmp_path, [(key, damage(value))])
-    theirs, mine = kafka([log], "--offsets-decoder"), ours(klog, [log], "--offsets-decoder")
+    log = write_records(tmp_path, [(key, damage(value))])
+    theirs, mine = (
+        kafka_dump([log], "--offsets-decoder"),
+        klog_dump(klog, [log], "--offsets-decoder"),
+    )
     assert [line.split(" key: ")[0] for line in lines(mine)] == [
         line.split(" key: ")[0] for line in lines(theirs)
     ]

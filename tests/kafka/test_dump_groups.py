@@ -1,7 +1,7 @@
-"""Records of consumer, share and streams groups, held to Kafka's own classes and its dump tool.
+"""Records of consumer, share and streams groups, compared with Kafka's classes and dump tool.
 
-The rule: what klog decodes is what `DumpLogSegments --offsets-decoder` prints of the same record,
-and what klog writes of anything that a record may hold is, byte by byte, what Kafka writes.
+The rule: klog decodes a record as `DumpLogSegments --offsets-decoder` prints it, and encodes any
+fields to the same bytes as Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from hypothesis import strategies as st
 from klog.logformat.internal_topics import internal_records as topics
 from klog.logformat.protocol.message_schema import Fields, Schema
 from tests.kafka.group_members import consume_as_groups
-from tests.kafka.test_dump_against_kafka import check_same, kafka, lines, log_of, ours
+from tests.kafka.test_dump_against_kafka import (
+    check_same,
+    kafka_dump,
+    klog_dump,
+    lines,
+    write_records,
+)
 from tests.logformat.golden_group_records import EARLIER_ROWS, GIVEN_UP, ROWS
 from tests.logformat.internal_topics.test_internal_records import messages, without_defaults
 from tests.support.kafka_broker import Broker
@@ -41,26 +47,32 @@ LIVE_PROPERTIES = {
 
 def test_kafkas_bytes_of_every_kind(klog: Klog, tmp_path: Path) -> None:
     records: list[tuple[bytes, bytes | None]] = []
-    for one in ROWS:
-        key = bytes.fromhex(one.key_hex)
-        records += [(key, bytes.fromhex(one.value_hex)), (key, None)]
-    check_same(klog, [log_of(tmp_path, records)], "--offsets-decoder")
+    for row in ROWS:
+        key = bytes.fromhex(row.key_hex)
+        records += [(key, bytes.fromhex(row.value_hex)), (key, None)]
+    check_same(klog, [write_records(tmp_path, records)], "--offsets-decoder")
 
 
 def test_kinds_that_kafka_gave_up(klog: Klog, tmp_path: Path) -> None:
-    """What Kafka's tool passes over klog decodes."""
-    records = [(bytes.fromhex(one.key_hex), bytes.fromhex(one.value_hex)) for one in EARLIER_ROWS]
-    log = log_of(tmp_path, [*records])
-    theirs, mine = kafka([log], "--offsets-decoder"), ours(klog, [log], "--offsets-decoder")
+    """klog decodes kinds that Kafka's tool skips."""
+    records = [(bytes.fromhex(row.key_hex), bytes.fromhex(row.value_hex)) for row in EARLIER_ROWS]
+    log = write_records(tmp_path, [*records])
+    theirs, mine = (
+        kafka_dump([log], "--offsets-decoder"),
+        klog_dump(klog, [log], "--offsets-decoder"),
+    )
     assert theirs.out.count(b"Unknown record type") == len(EARLIER_ROWS)
     assert (mine.out.count(b"payload: {"), mine.out.count(b"Unknown")) == (len(EARLIER_ROWS), 0)
 
 
 def test_values_cut_off(klog: Klog, tmp_path: Path) -> None:
-    """Both tell of each; Kafka's tool in words of its own."""
-    records = [(bytes.fromhex(one.key_hex), bytes.fromhex(one.value_hex)[:-1]) for one in ROWS]
-    log = log_of(tmp_path, [*records])
-    theirs, mine = kafka([log], "--offsets-decoder"), ours(klog, [log], "--offsets-decoder")
+    """Both report each value; Kafka's tool in its own text."""
+    records = [(bytes.fromhex(row.key_hex), bytes.fromhex(row.value_hex)[:-1]) for row in ROWS]
+    log = write_records(tmp_path, [*records])
+    theirs, mine = (
+        kafka_dump([log], "--offsets-decoder"),
+        klog_dump(klog, [log], "--offsets-decoder"),
+    )
     assert [re.sub("(skipping).*", r"\1", line) for line in lines(mine)] == [
         re.sub("(skipping).*", r"\1", line) for line in lines(theirs)
     ]
@@ -73,7 +85,7 @@ def test_what_a_broker_writes_of_its_groups(klog: Klog, tmp_path: Path, gateway:
         broker.stop()
     (log,) = (tmp_path / "log" / "__consumer_offsets-0").glob("*.log")
     check_same(klog, [log], "--offsets-decoder")
-    shown = ours(klog, [log], "--offsets-decoder").out.decode()
+    shown = klog_dump(klog, [log], "--offsets-decoder").out.decode()
     kinds = {int(kind) for kind in re.findall(r'key: {"type":"([0-9]+)"', shown)}
     assert set(NEWER) - kinds == ONLY_OLDER_BROKERS_WRITE
     assert '"classicMemberMetadata":{' in shown
@@ -91,7 +103,7 @@ def as_json(fields: Fields) -> str:
 
 
 def kafka_bytes(gateway: Any, table: Schema, version: int, fields: Fields) -> bytes:
-    """Write fields with the class that Kafka has of a table, from the JSON that it reads."""
+    """Write fields with Kafka's class for a table, from its JSON."""
     node = gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper().readTree(as_json(fields))
     message = getattr(_generated(gateway), f"{table.name}JsonConverter").read(node, 0)
     util = gateway.jvm.org.apache.kafka.common.protocol.MessageUtil
@@ -99,7 +111,7 @@ def kafka_bytes(gateway: Any, table: Schema, version: int, fields: Fields) -> by
 
 
 def kafka_fields(gateway: Any, key: bytes, value: bytes) -> tuple[Fields, Fields]:
-    """Read a record as the group coordinator does, and give key and value by Kafka's JSON."""
+    """Read a record as the group coordinator does, and return key and value as Kafka's JSON."""
     serde = gateway.jvm.org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde()
     wrap = gateway.jvm.java.nio.ByteBuffer.wrap
     record = serde.deserialize(wrap(key), wrap(value))
@@ -116,7 +128,9 @@ def _generated(gateway: Any) -> Any:
 
 
 def test_kafka_knows_the_same_kinds(gateway: Any) -> None:
-    known = {one.id(): one.toString() for one in _generated(gateway).CoordinatorRecordType.values()}
+    known = {
+        kind.id(): kind.toString() for kind in _generated(gateway).CoordinatorRecordType.values()
+    }
     assert known.keys() == topics.GROUP_SCHEMAS.keys() - GIVEN_UP
 
 

@@ -1,8 +1,8 @@
-"""What `klog export-log` writes, put before Kafka's dump tool, a broker and Java's clients.
+"""Exports of `klog export-log`, read by Kafka's dump tool, a broker and Java's clients.
 
-The rule: the export is mounted by the very commands of docs/export.md. One broker, one Java
-process: it is started once as after a kill, so that it recovers every segment, and once as after a
-clean stop; then producers go on behind it.
+The rule: the commands of docs/export.md mount the export. One broker, one Java process: the broker
+starts once as after a kill, so that it recovers every segment, and once as after a clean stop; then
+producers append to the export.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tests.jobs.written_root import WrittenRoot
 from tests.kafka.exported_topics import GAPS, OPEN, WRITTEN, adopt, config_on_broker, take_open
 from tests.kafka.kafka_dump_tool import RECORD, as_dumped, checked, dumped
 from tests.kafka.mounted_partitions import (
-    BEHIND,
     INDEXES,
+    PRODUCED_RECORDS,
     Accounts,
     Where,
     assert_kept,
     consumed,
     files,
-    of,
-    produce_behind,
+    of_partition,
+    produce_after,
 )
 from tests.support.broker_loader.producer_state_manager import ProducerStateManager
 from tests.support.kafka_broker import Broker
@@ -62,13 +62,13 @@ PARTITIONS: list[Where] = [
     (OPEN, 0),
 ]
 EVERY = pytest.mark.parametrize("where", PARTITIONS, ids=lambda where: f"{where[0]}-{where[1]}")
-LEFT_BEHIND = deleted_directory_name("exported.codecs", 0, "0123456789abcdef" * 2)
+KILLED_EXPORT = deleted_directory_name("exported.codecs", 0, "0123456789abcdef" * 2)
 TROUBLE = re.compile(r"(?i)truncat|corrupt|invalid|stray|recover.*fail|exception|error")
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The root, its export, and log dirs as the broker left them; what it said; what was read."""
+    """The root, its export, the broker's log dirs and outputs, and what consumers read."""
 
     root: WrittenRoot
     adopted: dict[Where, list[Record]]
@@ -76,14 +76,14 @@ class Exported:
     recovered: Path
     untouched: Path
     continued: Path
-    said: list[str]
+    outputs: list[str]
     bounds: dict[Where, tuple[int, int]]
     after_recovery: Accounts
     before_producers: Accounts
     after_producers: Accounts
 
-    def wanted(self, where: Where, level: str) -> list[Record]:
-        """Give what readers are to see: klog's own scan, or the account of an adopted log."""
+    def expected(self, where: Where, level: str) -> list[Record]:
+        """Return the records that readers must read: klog's scan, or those of an adopted log."""
         if where in self.adopted:
             return told_at(self.adopted[where], level)
         return read_partition([Path(self.root.given)], *where, level)
@@ -99,7 +99,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
         write(root, now)
     adopted = adopt(root, now)
     take_open(root, work, now)
-    said: list[str] = []
+    outputs: list[str] = []
     with Broker(work / "broker", PROPERTIES) as broker, java_process() as gateway:
         client = Client(broker)
         counts = Counter(topic for topic, _ in PARTITIONS)
@@ -110,24 +110,24 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
         for topic, count in counts.items():
             mount(root.given, topic, count, log_dir, work)
         shutil.copytree(log_dir, work / "exported")
-        # What an export leaves that is killed here.
-        shutil.copytree(log_dir / "exported.codecs-0", log_dir / LEFT_BEHIND)
-        next((log_dir / LEFT_BEHIND).glob("*.index")).unlink()
+        # The files of an export that was killed.
+        shutil.copytree(log_dir / "exported.codecs-0", log_dir / KILLED_EXPORT)
+        next((log_dir / KILLED_EXPORT).glob("*.index")).unlink()
         damage.unclean(log_dir / "any")
         broker.start()
         after_recovery = consumed(gateway, broker, PARTITIONS)
         broker.stop()
-        said.append(broker.output.read_text())
+        outputs.append(broker.output.read_text())
         shutil.copytree(log_dir, work / "recovered")
         restore(work / "exported", log_dir)
         broker.start()
         before = consumed(gateway, broker, PARTITIONS)
         bounds, _ = consume(gateway, broker.bootstrap, PARTITIONS, "read_committed")
         broker.stop()
-        said.append(broker.output.read_text())
+        outputs.append(broker.output.read_text())
         shutil.copytree(log_dir, work / "untouched")
         broker.start()
-        produce_behind(gateway, broker, PARTITIONS)
+        produce_after(gateway, broker, PARTITIONS)
         after = consumed(gateway, broker, PARTITIONS)
         broker.stop()
         yield Exported(
@@ -137,8 +137,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
             work / "recovered",
             work / "untouched",
             log_dir,
-            said,
-            {where: (one.earliest, one.high_watermark) for where, one in bounds.items()},
+            outputs,
+            {where: (bound.earliest, bound.high_watermark) for where, bound in bounds.items()},
             after_recovery,
             before,
             after,
@@ -146,7 +146,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
 
 
 def mount(root: str, topic: str, partitions: int, log_dir: Path, work: Path) -> None:
-    """Type what docs/export.md says, of another topic."""
+    """Run the commands of docs/export.md for another topic."""
     (block,) = re.findall(r"^```sh mount\n(.*?)^```$", DOC, re.DOTALL | re.MULTILINE)
     if topic == OPEN:
         block = block.replace("export-log", "export-log --open-transactions end")
@@ -170,33 +170,41 @@ def restore(exported: Path, log_dir: Path) -> None:
 
 
 def exported_files(exported: Exported, *suffixes: str, but: str = "") -> list[Path]:
-    found = exported.exported.glob("*/*")
+    paths = exported.exported.glob("*/*")
     names = {f"{topic}-{partition}" for topic, partition in PARTITIONS if topic != but}
-    return sorted(path for path in found if path.suffix in suffixes and path.parent.name in names)
+    return sorted(path for path in paths if path.suffix in suffixes and path.parent.name in names)
 
 
 def test_the_dump_tool_finds_every_record_and_no_fault(exported: Exported) -> None:
     options = ("--deep-iteration", "--print-data-log")
-    found = checked(exported_files(exported, ".log", but=GAPS), *options)
+    texts = checked(exported_files(exported, ".log", but=GAPS), *options)
     gaps, complaints = dumped(sorted((exported.exported / f"{GAPS}-0").glob("*.log")), *options)
     # It misses the offsets that have no record, as it does in any log that a broker has cleaned.
     missed = re.compile(r"Non-consecutive offsets in \S+|  \d+ is followed by \d+")
     assert [line for line in complaints.splitlines() if not missed.fullmatch(line)] == []
-    found |= gaps
+    texts |= gaps
     for where in PARTITIONS:
         name = f"{where[0]}-{where[1]}"
-        text = "".join(text for path, text in found.items() if path.parent.name == name)
+        text = "".join(text for path, text in texts.items() if path.parent.name == name)
         # Those below the log start are in its segment.
         start = exported.bounds[where][0]
-        told = [one[:5] for one in RECORD.findall(text) if not one[5] and int(one[0]) >= start]
-        assert told == [as_dumped(one) for one in exported.wanted(where, "read_uncommitted")]
+        records = [
+            fields[:5]
+            for fields in RECORD.findall(text)
+            if not fields[5] and int(fields[0]) >= start
+        ]
+        assert records == [
+            as_dumped(record) for record in exported.expected(where, "read_uncommitted")
+        ]
 
 
 def test_there_is_something_to_dump(exported: Exported) -> None:
     report = export_log.run(
         None, exported.root.given, (), str(exported.exported / "x"), dry_run=True
     )
-    shifted = {(one.topic, one.partition): one.shifted for one in report.partitions}
+    shifted = {
+        (partition.topic, partition.partition): partition.shifted for partition in report.partitions
+    }
     assert all(shifted["exported.codecs", number] > 1 for number in range(5))
     assert not shifted["exported.appended", 0]
     names = [path.name for path in exported_files(exported, ".txnindex")]
@@ -206,9 +214,9 @@ def test_there_is_something_to_dump(exported: Exported) -> None:
 @pytest.mark.parametrize("option", ["--index-sanity-check", "--verify-index-only", None])
 def test_the_dump_tool_finds_no_fault_in_an_index(exported: Exported, option: str | None) -> None:
     paths = exported_files(exported, ".index", ".timeindex")
-    found = checked(paths, *([option] if option else []))
+    texts = checked(paths, *([option] if option else []))
     if option == "--index-sanity-check":
-        for path, text in found.items():
+        for path, text in texts.items():
             is_empty = path.suffix == ".index" and not path.stat().st_size
             good = "is empty." if is_empty else "passed sanity check."
             assert text.strip() == f"{path} {good}"
@@ -221,10 +229,10 @@ def test_the_dump_tool_reads_snapshots(exported: Exported) -> None:
         assert text.lower().count("producerid: ") == entries, path
 
 
-def test_the_broker_has_nothing_to_say(exported: Exported) -> None:
-    for said in exported.said:
-        assert "Kafka Server started" in said
-        lines = [line for line in said.splitlines() if TROUBLE.search(line)]
+def test_the_broker_logs_no_fault(exported: Exported) -> None:
+    for output in exported.outputs:
+        assert "Kafka Server started" in output
+        lines = [line for line in output.splitlines() if TROUBLE.search(line)]
         assert lines == []
 
 
@@ -238,7 +246,7 @@ def test_recovery_truncates_no_byte_and_makes_the_indexes_that_klog_wrote(
 
 @EVERY
 def test_recovery_finds_the_producers_that_klog_wrote(exported: Exported, where: Where) -> None:
-    """The broker's are those of the log's records; of the last snapshot klog's are the same."""
+    """The broker rebuilds them from the log; klog's last snapshot has the same producers."""
     written = files(exported.exported, where, ".snapshot")
     rebuilt = files(exported.recovered, where, ".snapshot")
     for name, content in written.items():
@@ -271,26 +279,26 @@ def test_the_bounds(exported: Exported, where: Where) -> None:
 def test_the_java_consumer_reads_what_klog_reads(
     exported: Exported, where: Where, level: str
 ) -> None:
-    wanted = exported.wanted(where, level)
-    assert bool(wanted) != (where[0] == "exported.emptied")
-    assert of(exported.after_recovery[level], where) == wanted
-    assert of(exported.before_producers[level], where) == wanted
-    assert read_partition([exported.exported], *where, level) == wanted
+    expected = exported.expected(where, level)
+    assert bool(expected) != (where[0] == "exported.emptied")
+    assert of_partition(exported.after_recovery[level], where) == expected
+    assert of_partition(exported.before_producers[level], where) == expected
+    assert read_partition([exported.exported], *where, level) == expected
 
 
 @EVERY
 @pytest.mark.parametrize("level", LEVELS)
-def test_producers_go_on_behind_it(exported: Exported, where: Where, level: str) -> None:
-    found = of(exported.after_producers[level], where)
-    wanted = exported.wanted(where, level)
-    assert found[: len(wanted)] == wanted
-    assert len(found) == len(wanted) + BEHIND[level]
-    assert read_partition([exported.continued], *where, level) == found
+def test_producers_append_to_exports(exported: Exported, where: Where, level: str) -> None:
+    records = of_partition(exported.after_producers[level], where)
+    expected = exported.expected(where, level)
+    assert records[: len(expected)] == expected
+    assert len(records) == len(expected) + PRODUCED_RECORDS[level]
+    assert read_partition([exported.continued], *where, level) == records
 
 
 @pytest.fixture(scope="module")
 def back(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Import what the broker went on with, all of it, into a new klog root."""
+    """Import the whole log dir that the broker appended to into a new klog root."""
     root = tmp_path_factory.mktemp("back") / "root"
     topics = sorted({topic for topic, _ in PARTITIONS})
     import_log.run(None, str(root), topics, source=str(exported.continued))
@@ -302,11 +310,11 @@ def back(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_imported_back_nothing_has_changed(
     exported: Exported, back: Path, where: Where, level: str
 ) -> None:
-    """Offsets, times, headers and keys are those that Java reads, first those of the export."""
-    found = read_partition([back], *where, level)
-    assert found == of(exported.after_producers[level], where)
-    wanted = exported.wanted(where, level)
-    assert found[: len(wanted)] == wanted
+    """Offsets, times, headers and keys are those that Java reads, and begin with the export's."""
+    records = read_partition([back], *where, level)
+    assert records == of_partition(exported.after_producers[level], where)
+    expected = exported.expected(where, level)
+    assert records[: len(expected)] == expected
 
 
 @pytest.fixture(scope="module")
@@ -321,14 +329,16 @@ def again(back: Path) -> Path:
 def test_imported_back_its_producers_are_the_brokers(
     exported: Exported, again: Path, where: Where
 ) -> None:
-    """An export of it tells of the producers that the broker wrote down as it stopped.
+    """An export of it has the producers of the snapshot that the broker wrote when it stopped.
 
-    But for those that a start would make it forget: their records are of years ago.
+    Except for those that a start would expire: their records are years old.
     """
     ((name, content),) = files(again, where, ".snapshot").items()
     theirs = decode_snapshot(files(exported.continued, where, ".snapshot")[name])
     since_ms = time.time_ns() // 1_000_000 - 86_400_000
-    assert set(decode_snapshot(content)) == {one for one in theirs if one.timestamp_ms > since_ms}
+    assert set(decode_snapshot(content)) == {
+        entry for entry in theirs if entry.timestamp_ms > since_ms
+    }
 
 
 def test_verify_finds_nothing_in_what_was_imported_back(back: Path) -> None:
@@ -339,14 +349,14 @@ def test_verify_finds_nothing_in_what_was_imported_back(back: Path) -> None:
 
 @EVERY
 def test_the_leader_epochs(exported: Exported, where: Where) -> None:
-    """A broker keeps what it is given and adds its own epoch behind it, whoever led before."""
+    """A broker keeps the epochs of the export and appends its own, whichever led before."""
     name = f"{where[0]}-{where[1]}/leader-epoch-checkpoint"
     written = (exported.exported / name).read_text().splitlines()
     assert (exported.continued / name).read_text().splitlines()[2 : len(written)] == written[2:]
 
 
-def test_what_a_killed_export_left_is_no_partition(exported: Exported) -> None:
-    """The broker took it for one that is to be deleted, as its name says."""
-    assert not (exported.exported / LEFT_BEHIND).exists()
+def test_a_killed_export_leaves_no_partition(exported: Exported) -> None:
+    """The broker takes it for a partition to delete, by its name."""
+    assert not (exported.exported / KILLED_EXPORT).exists()
     names = [path.name for path in exported.continued.glob("*-delete")]
-    assert names in ([], [LEFT_BEHIND])
+    assert names in ([], [KILLED_EXPORT])

@@ -1,7 +1,7 @@
-"""A directory that a broker is writing to, cleaning and expiring, read and streamed through Spark.
+"""A directory that a broker writes to, cleans and expires, read and streamed through Spark.
 
-The rule: what klog gives is what the real consumer gives, up to the high watermark the broker had
-checkpointed; a stream gives each committed record once, whatever the broker does to the files.
+The rule: klog reads what the real consumer reads, up to the high watermark that the broker has
+checkpointed; a stream reads each committed record once, whatever the broker does to the files.
 """
 
 from __future__ import annotations
@@ -39,25 +39,29 @@ def load(spark: SparkSession, broker: Broker, topic: str, **options: str) -> Dat
 
 
 def rows(frame: DataFrame) -> dict[tuple[str, int, int], tuple[Any, ...]]:
-    found = frame.selectExpr(
+    collected = frame.selectExpr(
         "topic", "partition", "offset", "unix_millis(timestamp) ms", "string(key) k",
         "string(value) v",
     ).collect()  # fmt: skip
-    assert len({(r.topic, r.partition, r.offset) for r in found}) == len(found)
-    return {(r.topic, r.partition, r.offset): (r.ms, r.k, r.v) for r in found}
+    assert len({(r.topic, r.partition, r.offset) for r in collected}) == len(collected)
+    return {(r.topic, r.partition, r.offset): (r.ms, r.k, r.v) for r in collected}
 
 
-def told(records: Account) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+def decoded(records: Account) -> dict[tuple[str, int, int], tuple[Any, ...]]:
     from base64 import b64decode
 
     return {
-        where: (one["timestamp"], b64decode(one["key"]).decode(), b64decode(one["value"]).decode())
-        for where, one in records.items()
+        where: (
+            fields["timestamp"],
+            b64decode(fields["key"]).decode(),
+            b64decode(fields["value"]).decode(),
+        )
+        for where, fields in records.items()
     }
 
 
 def until_checkpointed(broker: Broker, topic: str, expected: Account) -> None:
-    """Wait until the broker has checkpointed a high watermark behind every record expected."""
+    """Wait until the broker has checkpointed a high watermark after every expected record."""
     ends = {(t, p): o for t, p, o in expected}
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
@@ -84,11 +88,13 @@ def test_batches_of_a_log_being_written(
     for level in levels:
         consumed = account(client, "live.plain", 2, level)
         until_checkpointed(broker, "live.plain", consumed)
-        everything = told(consumed)
+        everything = decoded(consumed)
         assert rows(load(spark, broker, "live.plain", isolationLevel=level)) == everything
-        for one in seen:
-            ends = {p: max((o for _, q, o in one[level] if q == p), default=-1) for p in range(2)}
-            assert one[level] == {k: v for k, v in everything.items() if k[2] <= ends[k[1]]}
+        for frames in seen:
+            ends = {
+                p: max((o for _, q, o in frames[level] if q == p), default=-1) for p in range(2)
+            }
+            assert frames[level] == {k: v for k, v in everything.items() if k[2] <= ends[k[1]]}
     assert len(seen[-1]["read_committed"]) > len(seen[0]["read_committed"]) > 0
 
 
@@ -118,13 +124,13 @@ def finish(
     query: StreamingQuery,
     **options: str,
 ) -> dict[tuple[str, int, int], tuple[Any, ...]]:
-    """Let a stream come to the end of its log, stop it, and give its rows."""
+    """Let a stream reach the end of its log, stop it, and return its rows."""
     query.processAllAvailable()
     query.stop()
-    found = spark.read.parquet(str(into / "rows")).collect()
-    counted = Counter((r.topic, r.partition, r.offset) for r in found)
+    collected = spark.read.parquet(str(into / "rows")).collect()
+    counted = Counter((r.topic, r.partition, r.offset) for r in collected)
     assert [where for where, times in counted.items() if times > 1] == []
-    return {(r.topic, r.partition, r.offset): (r.ms, r.k, r.v) for r in found}
+    return {(r.topic, r.partition, r.offset): (r.ms, r.k, r.v) for r in collected}
 
 
 def test_a_stream_over_restarts_and_new_partitions(
@@ -142,7 +148,7 @@ def test_a_stream_over_restarts_and_new_partitions(
         time.sleep(4)
     consumed = account(client, "live.stream", 3, "read_committed")
     until_checkpointed(broker, "live.stream", consumed)
-    assert finish(spark, broker, "live.stream", tmp_path, query) == told(consumed)
+    assert finish(spark, broker, "live.stream", tmp_path, query) == decoded(consumed)
     offsets = sorted(
         (tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda p: int(p.name)
     )
@@ -171,13 +177,13 @@ def test_a_log_being_compacted(
     consumed = account(client, "live.compacted", 1, "read_committed")
     until_checkpointed(broker, "live.compacted", consumed)
     streamed = finish(spark, broker, "live.compacted", tmp_path, query)
-    survivors = told(account(client, "live.compacted", 1, "read_committed"))
+    survivors = decoded(account(client, "live.compacted", 1, "read_committed"))
     assert cleaned(broker, "live.compacted"), "the cleaner never ran, so this showed nothing"
     # The stream saw records before they were cleaned away; what survives it has, each once.
     assert {k: streamed.get(k) for k in survivors} == survivors
-    for one in batches:
-        end = max((k[2] for k in one), default=-1)
-        assert {k: v for k, v in survivors.items() if k[2] <= end}.items() <= one.items()
+    for batch in batches:
+        end = max((k[2] for k in batch), default=-1)
+        assert {k: v for k, v in survivors.items() if k[2] <= end}.items() <= batch.items()
 
 
 def cleaned(broker: Broker, topic: str) -> bool:
@@ -199,13 +205,13 @@ def test_a_log_being_expired(
             batches.append(rows(load(spark, broker, "live.expired", **options)))
     consumed = account(client, "live.expired", 1, "read_committed")
     until_checkpointed(broker, "live.expired", consumed)
-    left = told(account(client, "live.expired", 1, "read_committed"))
+    left = decoded(account(client, "live.expired", 1, "read_committed"))
     assert min(k[2] for k in left) > 0, "nothing expired, so this showed nothing"
     streamed = finish(spark, broker, "live.expired", tmp_path, query)
     assert {k: streamed.get(k) for k in left} == left
     assert any(batches), "no batch saw anything, so this showed nothing"
     first_left = min(k[2] for k in left)
-    for one in batches:
-        # Whatever a batch gave, the stream gave as well, but for what expired before it came to it.
-        assert {k: v for k, v in one.items() if streamed.get(k, v) != v} == {}
-        assert [k for k in one if k not in streamed and k[2] >= first_left] == []
+    for batch in batches:
+        # The stream has every row of a batch, except for those that expired before it read them.
+        assert {k: v for k, v in batch.items() if streamed.get(k, v) != v} == {}
+        assert [k for k in batch if k not in streamed and k[2] >= first_left] == []

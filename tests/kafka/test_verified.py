@@ -1,4 +1,4 @@
-"""What a real broker's coordinators write is sound to `klog verify`, before and after cleaning."""
+"""`klog verify` finds no fault in what a broker's coordinators write, cleaned or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLEANED = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.0001", "delete.
 
 
 def commit_offsets(broker: Broker, count: int) -> None:
-    """Commit offsets in transactions of which each third aborts."""
+    """Commit offsets in transactions; every third one aborts."""
     settings = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
     producer = Producer({**settings, "transactional.id": "mover"})
     producer.init_transactions(TIMEOUT_SECONDS)
@@ -39,7 +39,7 @@ def commit_offsets(broker: Broker, count: int) -> None:
 
 
 def commit_until_rolled(broker: Broker, log_dir: Path) -> int:
-    """Commit offsets until the active segment is a new one; returns how many."""
+    """Commit offsets until the log rolls; return the number of commits."""
     active, count, deadline = active_offset(log_dir), 0, time.monotonic() + 60
     while active_offset(log_dir) == active:
         assert time.monotonic() < deadline
@@ -57,28 +57,28 @@ def wait_until_cleaned(log_dir: Path) -> None:
 
 
 def active_offset(log_dir: Path) -> int:
-    """Return the base offset of the active segment of the offsets."""
+    """Return the base offset of the active segment of `__consumer_offsets`."""
     return max(int(path.stem) for path in (log_dir / f"{OFFSETS}-0").glob("*.log"))
 
 
 def cleaned_to(log_dir: Path) -> int:
-    """Return up to which offset the broker's cleaner has come in the offsets."""
+    """Return the offset that the broker's cleaner has reached in `__consumer_offsets`."""
     path = log_dir / "cleaner-offset-checkpoint"
     offsets = decode_offset_checkpoint(path.read_bytes()) if path.exists() else {}
     return offsets.get((OFFSETS, 0), 0)
 
 
 def sequences(log_dir: Path) -> Longs:
-    """Give the sequences that producers' data in `__consumer_offsets` begin at."""
+    """Return the base sequences of the producers' batches in `__consumer_offsets`."""
     logs = [path.read_bytes() for path in sorted((log_dir / f"{OFFSETS}-0").glob("*.log"))]
     data = b"".join(logs)
     headers = scan_batches(data, 0, len(data)).headers
-    found: Longs = headers["base_sequence"][headers["producer_id"] >= 0].astype("i8")
-    return found[found >= 0]
+    sequences: Longs = headers["base_sequence"][headers["producer_id"] >= 0].astype("i8")
+    return sequences[sequences >= 0]
 
 
 def check(log_dir: Path, work: Path) -> None:
-    """Import it and adopt it; what klog compacts of it is sound as well."""
+    """Import and adopt the log dir; `verify` must pass, also after a compaction."""
     imported, adopted = work / "imported", work / "adopted"
     compacted = {"cleanup.policy": "compact"}
     import_log.run(None, str(imported), INTERNAL, source=str(log_dir), config=compacted)
@@ -95,7 +95,7 @@ def test_what_coordinators_write(tmp_path: Path) -> None:
     with Broker(tmp_path / "broker", PROPERTIES) as broker:
         (log_dir,) = broker.log_dirs
         client = Client(broker)
-        client.create("out", "what transactions write beside the offsets")
+        client.create("out", "what transactions write with the offsets")
         client.create("in", "what the offsets are of")
         commit_offsets(broker, 6)
         for topic in INTERNAL:

@@ -1,6 +1,6 @@
-"""What klog writes, put before Kafka's dump tool: it finds every record and nothing wrong.
+"""Kafka's dump tool reads what klog writes: it finds every record and no fault.
 
-The rule: the tool is believed only as far as it would have found a fault. It stops at the first
+The rule: a test shows that the tool would have found a fault. It stops at the first
 file that it cannot read, names mismatches only on standard error, and does not check a transaction
 index at all: `test_written.py` does.
 """
@@ -46,40 +46,40 @@ def written_files(written: Path, *suffixes: str, but: str = "") -> list[Path]:
 
 
 def test_the_dump_tool_finds_every_record_and_no_fault(written: Path) -> None:
-    found = checked(written_files(written, ".log", but=GAPS), "--deep-iteration")
+    texts = checked(written_files(written, ".log", but=GAPS), "--deep-iteration")
     gaps, complaints = dumped(sorted((written / GAPS).glob("*.log")), "--deep-iteration")
     # It misses the offsets that have no record, as it does in any log that a broker has cleaned.
     offsets = re.compile(r"Non-consecutive offsets in \S+|  \d+ is followed by \d+")
     assert [line for line in complaints.splitlines() if not offsets.fullmatch(line)] == []
-    found |= gaps
+    texts |= gaps
     for where, log in WRITTEN.items():
         name = f"{where[0]}-{where[1]}"
-        text = "".join(text for path, text in found.items() if path.parent.name == name)
+        text = "".join(text for path, text in texts.items() if path.parent.name == name)
         assert text.count("baseOffset: ") == sum(len(append) for append in log.appends)
-        told = RECORD.findall(text)
-        data = [one[:5] for one in told if not one[5]]
-        assert data == [as_dumped(one) for one in log.records]
-        markers = {int(offset): kind for offset, *_, kind, _ in told if kind}
+        records = RECORD.findall(text)
+        data = [fields[:5] for fields in records if not fields[5]]
+        assert data == [as_dumped(record) for record in log.records]
+        markers = {int(offset): kind for offset, *_, kind, _ in records if kind}
         assert markers == log.markers
-        assert {epoch for *_, epoch in told} <= {"", str(COORDINATOR_EPOCH)}
+        assert {epoch for *_, epoch in records} <= {"", str(COORDINATOR_EPOCH)}
 
 
 @pytest.mark.parametrize("option", ["--index-sanity-check", "--verify-index-only", None])
 def test_the_dump_tool_finds_no_fault_in_an_index(written: Path, option: str | None) -> None:
     paths = written_files(written, ".index", ".timeindex", but=GROUPED)
-    found = checked(paths, *([option] if option else []))
+    texts = checked(paths, *([option] if option else []))
     if option == "--index-sanity-check":
-        for path, text in found.items():
+        for path, text in texts.items():
             good = "passed sanity check." if path.stat().st_size else "is empty."
             assert text.strip() == f"{path} {good}"
 
 
 def test_the_dump_tool_takes_the_first_batch_of_an_append_for_all_of_it(written: Path) -> None:
-    """So an entry of many batches, which is what a broker writes as well, looks wrong to it."""
+    """So it reports an entry of several batches, which a broker writes too, as a mismatch."""
     paths = sorted((written / GROUPED).glob("*.index"))
-    found, complaints = dumped(paths)
+    texts, complaints = dumped(paths)
     assert complaints.startswith("Mismatches in")
-    assert sorted(found) == paths
+    assert sorted(texts) == paths
 
 
 @pytest.mark.parametrize(("suffix", "position"), [(".log", 99), (".index", 3), (".timeindex", 6)])
@@ -105,7 +105,9 @@ def test_the_dump_tool_reads_snapshots_and_transaction_indexes(written: Path) ->
 def test_the_dump_tool_reads_what_controllers_write(tmp_path: Path) -> None:
     directories = ["ASNFZ4mrze_-3LqYdlQyEA", "_-3LqYdlQyEBI0VniavN7w"]
     endpoints = (Endpoint("CONTROLLER", "h\u00f6st", 65535), Endpoint("OTHER", "", 0))
-    voters = [Voter(one, name, endpoints[:one], 0, 1) for one, name in enumerate(directories)]
+    voters = [
+        Voter(number, name, endpoints[:number], 0, 1) for number, name in enumerate(directories)
+    ]
     batches = [
         control_batches.snapshot_header(AppendInfo(0, 1000, 3), 999),
         control_batches.kraft_version(AppendInfo(1, 1000, 3), 1),
@@ -117,8 +119,8 @@ def test_the_dump_tool_reads_what_controllers_write(tmp_path: Path) -> None:
     log.write_bytes(b"".join(batches))
     text = checked([log], "--deep-iteration")[log]
     assert text.count("isControl: true") == len(batches)
-    told = re.findall(r"headerKeys: \[\] (\w+):? (\{.*\})$", text, re.MULTILINE)
-    assert [(name, json.loads(fields)) for name, fields in told] == [
+    pairs = re.findall(r"headerKeys: \[\] (\w+):? (\{.*\})$", text, re.MULTILINE)
+    assert [(name, json.loads(fields)) for name, fields in pairs] == [
         ("SnapshotHeader", {"version": 0, "lastContainedLogTimestamp": 999}),
         ("KRaftVersion", {"version": 0, "kRaftVersion": 1}),
         (
@@ -127,15 +129,15 @@ def test_the_dump_tool_reads_what_controllers_write(tmp_path: Path) -> None:
                 "version": 0,
                 "voters": [
                     {
-                        "voterId": one,
+                        "voterId": number,
                         "voterDirectoryId": name,
-                        "endpoints": [asdict(each) for each in endpoints[:one]],
+                        "endpoints": [asdict(endpoint) for endpoint in endpoints[:number]],
                         "kRaftVersionFeature": {
                             "minSupportedVersion": 0,
                             "maxSupportedVersion": 1,
                         },
                     }
-                    for one, name in enumerate(directories)
+                    for number, name in enumerate(directories)
                 ],
             },
         ),

@@ -1,9 +1,9 @@
-"""The same logs cleaned by a broker and by klog, round by round, each going on from its own.
+"""The same logs cleaned by a broker and by klog, round by round, each on its own result.
 
-The rule: a broker is held back by a `cleanup.policy` of delete while a round is put behind its
-logs, and let go by the policy of the round. It is given the files while it is stopped, without the
-mark of a clean stop, so that it makes indexes and producers of its own from what is new; an empty
-segment at the log's end makes the one before it inactive, for klog has no active segment.
+The rule: a `cleanup.policy` of delete holds the broker's cleaner back while a round is appended to
+its logs; the policy of the round starts it. The files are put in place while the broker is stopped,
+without the clean-shutdown marker, so that it rebuilds indexes and producers; an empty segment at
+the log's end makes the one before it inactive, because klog has no active segment.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PROPERTIES = {
 }
 SEGMENT_BYTES = 3000
 SETTLED_SECONDS = 1.5
-"""In which a broker has looked for expired producers and segments a few times, and for dirt."""
+"""Time for several of the broker's checks for expired producers, segments and dirty logs."""
 CLEANING_TIMEOUT_SECONDS = 60.0
 PARTITION_METADATA = "partition.metadata"
 CLEANER, STARTS = "cleaner-offset-checkpoint", "log-start-offset-checkpoint"
@@ -55,7 +55,7 @@ CLEANER, STARTS = "cleaner-offset-checkpoint", "log-start-offset-checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What one cleaning has left of a topic's partition, on both sides."""
+    """What remains of a topic's partition after a cleaning, on both sides."""
 
     broker: list[Batch]
     klog: list[Batch]
@@ -67,7 +67,7 @@ class Cleaned:
 
 
 @dataclass(slots=True)
-class Contest:
+class TwoCleaners:
     """A broker and a klog root with the same topics of one partition each."""
 
     broker: Broker
@@ -79,11 +79,11 @@ class Contest:
 
     @property
     def log_dir(self) -> Path:
-        """Give the broker's log dir."""
+        """Return the broker's log dir."""
         return self.broker.log_dirs[0]
 
     def log_end(self, topic: str) -> int:
-        """Give the log's end."""
+        """Return the log end offset of partition 0."""
         return self.root.log_to_read(topic).load().log_end[0]
 
     def create(self) -> None:
@@ -97,37 +97,41 @@ class Contest:
             TopicAdmin(self.root).create(topic, 1, {"segment.bytes": str(SEGMENT_BYTES)})
 
     def clean(self, number: int) -> None:
-        """Put a round behind the logs of the stopped broker, and let both clean; stop it again.
+        """Append a round to the logs of the stopped broker, let both clean, and stop it again.
 
-        A round without logs is what producers have written meanwhile.
+        A round without logs is what producers have written since the last one.
         """
         now = self._round(number)
-        for topic, one in now.items():
-            self._mount(topic, one)
+        for topic, round_ in now.items():
+            self._mount(topic, round_)
         self._move_starts(number)
         (self.log_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
         self.broker.start()
         self.client.reconnect()
         time.sleep(SETTLED_SECONDS)
         begin = _now_ms()
-        self._configure({topic: one.config for topic, one in now.items()})
+        self._configure({topic: round_.config for topic, round_ in now.items()})
         reports = self._compact(number, _now_ms())
-        wanted = {topic: one for topic, one in reports.items() if not one.left}
+        cleaned = {topic: partition for topic, partition in reports.items() if not partition.left}
         self._wait(
-            {topic: one.cleaned_to for topic, one in wanted.items() if not now[topic].is_left}
+            {
+                topic: partition.cleaned_to
+                for topic, partition in cleaned.items()
+                if not now[topic].is_left
+            }
         )
         end = _now_ms()
         self._configure({topic: {"cleanup.policy": "delete"} for topic in self.rounds})
-        for topic, one in now.items():
-            delay_ms = int(one.config["delete.retention.ms"])
+        for topic, round_ in now.items():
+            delay_ms = int(round_.config["delete.retention.ms"])
             self.windows.setdefault(topic, []).append(Window(begin, end, delay_ms))
         self.broker.stop()
         self.cleaned.append({topic: self._cleaned(topic, reports[topic]) for topic in now})
 
     def export(self, work: Path) -> Path:
-        """Export what klog has left, and put it under other names into the stopped broker.
+        """Export klog's logs into the stopped broker, under other topic names.
 
-        Gives the log dir as the export has made it, and the broker has not touched it.
+        Return a copy of the log dir before the broker starts.
         """
         export_log.run(None, self.root.location, None, str(work / "export"))
         for topic in self.rounds:
@@ -147,26 +151,27 @@ class Contest:
             topic: rounds[number] for topic, rounds in self.rounds.items() if number < len(rounds)
         }
 
-    def _mount(self, topic: str, one: Round) -> None:
+    def _mount(self, topic: str, round_: Round) -> None:
         directory = self.log_dir / f"{topic}-0"
         log_end = self.log_end(topic)
-        if not one.logs:
-            found = broker_logs(directory)
-            logs = {base: log for base, log in found.items() if base >= log_end}
+        if not round_.logs:
+            logs = {base: log for base, log in broker_logs(directory).items() if base >= log_end}
             last = logs[max(logs)]
-            one = Round(logs, int(scan_batches(last, 0, len(last)).next_offsets[-1]), one.config)
+            round_ = Round(
+                logs, int(scan_batches(last, 0, len(last)).next_offsets[-1]), round_.config
+            )
         else:
             for suffix in ("log", "index", "timeindex"):
                 (directory / f"{log_end:020}.{suffix}").unlink(missing_ok=True)
-            for base, log in one.logs.items():
+            for base, log in round_.logs.items():
                 (directory / f"{base:020}.log").write_bytes(log)
-        (directory / f"{one.log_end:020}.log").write_bytes(b"")
-        adopt(self.root, topic, one.logs, one.log_end)
+        (directory / f"{round_.log_end:020}.log").write_bytes(b"")
+        adopt(self.root, topic, round_.logs, round_.log_end)
 
     def _move_starts(self, number: int) -> None:
-        """Delete the first records on both sides, where the round says so."""
-        wanted = {topic: one.log_start for topic, one in self._round(number).items()}
-        moved = {topic: start for topic, start in wanted.items() if start is not None}
+        """Delete the first records on both sides if the round has a log start."""
+        starts = {topic: round_.log_start for topic, round_ in self._round(number).items()}
+        moved = {topic: start for topic, start in starts.items() if start is not None}
         path = self.log_dir / STARTS
         known = decode_offset_checkpoint(path.read_bytes())
         known |= {(topic, 0): start for topic, start in moved.items()}
@@ -189,26 +194,26 @@ class Contest:
             future.result(TIMEOUT_SECONDS)
 
     def _compact(self, number: int, clock_ms: int) -> dict[str, CompactedPartition]:
-        for topic, one in self._round(number).items():
-            TopicAdmin(self.root).alter_config(topic, one.config)
+        for topic, round_ in self._round(number).items():
+            TopicAdmin(self.root).alter_config(topic, round_.config)
         clock: Callable[[], int] = lambda: clock_ms  # noqa: E731
         retain.run(None, self.root.location, clock_ms=clock)
         with pytest.MonkeyPatch.context() as patched:
-            # By loops that numba compiled, which few records are not worth, every other time.
+            # Use the compiled kernels every other time, though so few records do not need them.
             kernels = CLEANING_FROM_THE_START if number % 2 else NEVER_KERNELS
             patched.setattr(compiled_kernels, "CLEANING", kernels)
             report = compact.run(None, self.root.location, clock_ms=clock)
-        return {one.topic: one for one in report.partitions}
+        return {partition.topic: partition for partition in report.partitions}
 
-    def _wait(self, wanted: Mapping[str, int]) -> None:
-        """Wait until the broker has cleaned as far as klog, and does nothing more."""
+    def _wait(self, end_offsets: Mapping[str, int]) -> None:
+        """Wait until the broker has cleaned as far as klog and is idle."""
         deadline, since = time.monotonic() + CLEANING_TIMEOUT_SECONDS, 0.0
         last: dict[str, int] = {}
         while time.monotonic() < deadline:
             now = self._checkpoint(CLEANER)
             if now != last:
                 last, since = now, time.monotonic()
-            is_there = all(now.get(topic, 0) >= offset for topic, offset in wanted.items())
+            is_there = all(now.get(topic, 0) >= offset for topic, offset in end_offsets.items())
             if is_there and time.monotonic() - since > SETTLED_SECONDS:
                 return
             time.sleep(0.1)
@@ -217,8 +222,8 @@ class Contest:
         path = self.log_dir / name
         if not path.exists():
             return {}
-        found = decode_offset_checkpoint(path.read_bytes())
-        return {topic: offset for (topic, _), offset in found.items()}
+        offsets = decode_offset_checkpoint(path.read_bytes())
+        return {topic: offset for (topic, _), offset in offsets.items()}
 
     def _cleaned(self, topic: str, report: CompactedPartition) -> Cleaned:
         directory, windows = self.log_dir / f"{topic}-0", self.windows[topic]
@@ -237,21 +242,23 @@ class Contest:
 
 
 def exported(topic: str) -> str:
-    """Name the broker's topic that has what klog left of another."""
+    """Return the name of the broker's topic for klog's export of a topic."""
     return f"exported.{topic}"
 
 
-def contest(broker: Broker, work: Path, rounds: Mapping[str, Sequence[Round]]) -> Contest:
-    """Make the topics of a contest on a broker that runs, and stop it."""
+def create_two_cleaners(
+    broker: Broker, work: Path, rounds: Mapping[str, Sequence[Round]]
+) -> TwoCleaners:
+    """Create the topics of the rounds on a running broker and in a new klog root."""
     root = find_or_create_root(str(work / "root"), "AAAAAAAAAAAAAAAAAAAAAA")
-    made = Contest(broker, Client(broker), root, rounds)
-    made.create()
-    return made
+    comparison = TwoCleaners(broker, Client(broker), root, rounds)
+    comparison.create()
+    return comparison
 
 
-def _from(log_start: int, found: list[Batch]) -> list[Batch]:
-    """Leave out what nobody can read; of its transactions a broker forgets at its start."""
-    return [one for one in found if one.last_offset >= log_start]
+def _from(log_start: int, batches_left: list[Batch]) -> list[Batch]:
+    """Drop batches below the log start; a broker drops their transactions when it starts."""
+    return [batch for batch in batches_left if batch.last_offset >= log_start]
 
 
 def _now_ms() -> int:

@@ -1,7 +1,7 @@
 """A partition written by klog, append by append, and what a consumer must read of it.
 
-The rule: bytes come from klog's writers alone; the account beside them is kept by plain lists here,
-so that neither answers for the other.
+The rule: bytes come from klog's writers alone; the expected records are plain lists kept here, so
+that neither depends on the other.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Written:
     def append_with_gaps(
         self, rows: Sequence[tuple[int, Sent]], form: BatchAttributes, offsets: int
     ) -> None:
-        """Append one batch over `offsets` offsets, of which only some have a record.
+        """Append one batch over `offsets` offsets, only some of them with a record.
 
         `rows` gives each record its delta.
         """
@@ -99,42 +99,44 @@ class Written:
         self.next_offset += 1
 
     def files(self) -> dict[str, bytes]:
-        """Give the files of the partition's directory by name, but for `partition.metadata`."""
-        assert not self._open, "a log with an open transaction cannot be handed over"
+        """Return the files of the partition's directory by name, without `partition.metadata`."""
+        assert not self._open, "a log with an open transaction cannot be exported"
         data = b"".join(batch for append in self.appends for batch in append)
         batches = scan_batches(data, 0, len(data))
         counts = [len(append) for append in self.appends]
         appends = group_appends(batches_as_appends(batches), np.cumsum([0, *counts[:-1]]))
         plan = plan_rolls(appends, OpenSegment(0, 0), self.limits)
-        made: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         state = ProducerState(0)
         ends = [*plan.starts[1:].tolist(), len(appends)]
         positions = np.append(appends.positions, len(data))
         for base, begin, end in zip(plan.base_offsets.tolist(), plan.starts.tolist(), ends,
                                     strict=True):  # fmt: skip
             if base:
-                made[f"{base:020}.snapshot"] = encode_snapshot(state.snapshot())
+                files[f"{base:020}.snapshot"] = encode_snapshot(state.snapshot())
             log = data[positions[begin] : positions[end]]
-            made |= self._segment(base, log, appends.part(begin, end), state)
-        made[f"{self.next_offset:020}.snapshot"] = encode_snapshot(state.snapshot())
+            files |= self._segment(base, log, appends.part(begin, end), state)
+        files[f"{self.next_offset:020}.snapshot"] = encode_snapshot(state.snapshot())
         epochs = NO_EPOCHS.assign_batches(batches)
-        made["leader-epoch-checkpoint"] = encode_epoch_checkpoint(epochs.entries)
-        return made
+        files["leader-epoch-checkpoint"] = encode_epoch_checkpoint(epochs.entries)
+        return files
 
     def _segment(
         self, base: int, log: bytes, appends: Appends, state: ProducerState
     ) -> dict[str, bytes]:
         offsets, times = build_indexes(appends, base, self.limits.index_interval_bytes)
         completed = state.replay(log, scan_batches(log, 0, len(log)))
-        made = {
+        files = {
             f"{base:020}.log": log,
             f"{base:020}.index": encode_offset_index(offsets),
             f"{base:020}.timeindex": encode_time_index(times),
         }
-        aborted = [one.index_entry() for one in completed if one.is_aborted]
+        aborted = [transaction.index_entry() for transaction in completed if transaction.is_aborted]
         if aborted:
-            made[f"{base:020}.txnindex"] = encode_aborted(decode_aborted(b"").with_entries(aborted))
-        return made
+            files[f"{base:020}.txnindex"] = encode_aborted(
+                decode_aborted(b"").with_entries(aborted)
+            )
+        return files
 
     def _tell(self, rows: Iterable[tuple[int, Sent]], form: BatchAttributes) -> None:
         if form.is_transactional:
@@ -159,11 +161,11 @@ class Written:
 
 
 def _columns(rows: Sequence[Sent], offset: int) -> Records:
-    headers = [[{"key": name, "value": value} for name, value in one.headers] for one in rows]
+    headers = [[{"key": name, "value": value} for name, value in row.headers] for row in rows]
     return Records(
-        timestamp_ms=pa.array([one.timestamp for one in rows], pa.int64()),
-        key=pa.array([one.key for one in rows], pa.binary()),
-        value=pa.array([one.value for one in rows], pa.binary()),
+        timestamp_ms=pa.array([row.timestamp for row in rows], pa.int64()),
+        key=pa.array([row.key for row in rows], pa.binary()),
+        value=pa.array([row.value for row in rows], pa.binary()),
         headers=pa.array(headers, HEADERS_TYPE),
         offset=offset,
     )

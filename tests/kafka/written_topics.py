@@ -1,4 +1,4 @@
-"""The topics that klog writes for Kafka's tools to judge: what each shows, and its config.
+"""The topics that klog writes and Kafka's tools check: what each shows, and its config.
 
 The rule: one function a topic. Record times are of the last hour, for a broker forgets producers
 whose records are older than a day; nothing else depends on the clock.
@@ -21,7 +21,7 @@ HEADERS = (("one", b"1"), ("one", None), ("größe-日本", b""))
 
 
 def config_of(limits: RollLimits) -> dict[str, str]:
-    """Say limits as a topic's config."""
+    """Return the topic config of roll limits."""
     return {
         "internal.segment.bytes": str(limits.segment_bytes),
         "segment.index.bytes": str(limits.segment_index_bytes),
@@ -31,7 +31,7 @@ def config_of(limits: RollLimits) -> dict[str, str]:
 
 
 def rows(start: int, count: int, now: int, size: int = 40) -> list[Sent]:
-    """Give records that differ, a ms apart."""
+    """Return distinct records, 1 ms apart."""
     return [
         Sent(b"k%d" % i, (b"v%d-" % i).ljust(size, b"."), now + i)
         for i in range(start, start + count)
@@ -39,7 +39,7 @@ def rows(start: int, count: int, now: int, size: int = 40) -> list[Sent]:
 
 
 def shapes(now: int) -> list[Sent]:
-    """Give nulls, tombstones, empty ones, headers, and times that are out of order."""
+    """Return nulls, tombstones, empty records, headers, and times that are out of order."""
     return [
         Sent(b"key", b"value", now + 5, HEADERS),
         Sent(None, b"no key", now + 9),
@@ -51,7 +51,7 @@ def shapes(now: int) -> list[Sent]:
 
 def write_codecs(now: int) -> list[Written]:
     """Write every codec, a partition each; batches of one record and of many."""
-    found = []
+    logs = []
     for number in range(len(CODECS)):
         log = Written("written.codecs", SMALL, number)
         for step in range(12):
@@ -60,8 +60,8 @@ def write_codecs(now: int) -> list[Written]:
                 rows(step * 20, 1 + step, now),
                 BatchAttributes(codec=number, leader_epoch=step // 6),
             )
-        found.append(log)
-    return found
+        logs.append(log)
+    return logs
 
 
 def write_append_time(now: int) -> list[Written]:
@@ -81,7 +81,7 @@ def write_times(now: int) -> list[Written]:
     log = Written("written.times", limits)
     none = [Sent(b"k", b"no time", -1)] * 3
     for minute in (0, 0, 0, 3, 2, 2, 9, 4, 4, 4, 4, 11):
-        log.append([one._replace(timestamp=now + minute * 30_000) for one in rows(0, 4, 0)],
+        log.append([row._replace(timestamp=now + minute * 30_000) for row in rows(0, 4, 0)],
                    BatchAttributes(leader_epoch=0))  # fmt: skip
         log.append(none, BatchAttributes(leader_epoch=0))
         log.append(rows(minute, 2, now + minute * 30_000 - 50), BatchAttributes(leader_epoch=0))
@@ -159,10 +159,10 @@ def write_gaps(now: int) -> list[Written]:
     )
     for step in range(15):
         form = replace(emptied, codec=step % len(CODECS), base_sequence=sequence)
-        one, two, three = rows(step * 10, 3, now)
-        log.append_with_gaps([(1, one), (4, two), (5, three)], form, 9)
+        first, second, third = rows(step * 10, 3, now)
+        log.append_with_gaps([(1, first), (4, second), (5, third)], form, 9)
         log.append_empty(replace(emptied, base_sequence=sequence + 9), 6, now + step)
-        tombstones = [(0, one._replace(value=None)), (3, two._replace(value=None))]
+        tombstones = [(0, first._replace(value=None)), (3, second._replace(value=None))]
         horizon = BatchAttributes(leader_epoch=0, delete_horizon_ms=now + 86_400_000)
         log.append_with_gaps(tombstones, horizon, 4)
         sequence += 15

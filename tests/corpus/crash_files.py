@@ -1,4 +1,4 @@
-"""Files in a COPY of a partition directory that are no part of its log, or not yet.
+"""Files that a crash leaves in a COPY of a partition directory, and foreign files.
 
 The rule: as in `damage.py`; all but one stand for row 30, docs/format.md, seen 30: `.deleted` and
 `.cleaned` are removed at start, `.swap` is completed and replaces its originals, other names stay
@@ -16,49 +16,49 @@ DATA = ("log", "index", "timeindex", "txnindex")
 
 
 def leave_deleted(partition: Path, segment: int = 0) -> list[Path]:
-    """30: a segment's replaced files, still there as `.deleted`. klog: as if they were not."""
+    """30: a segment's replaced files, still present as `.deleted`. klog: ignores them."""
     return _copies(partition, segments(partition)[segment].stem, partition, ".deleted")
 
 
 def leave_cleaned(partition: Path, segment: int = 0) -> list[Path]:
-    """30: an unfinished cleaning, half a `.log.cleaned`. klog: as if it were not."""
-    made = _copies(partition, segments(partition)[segment].stem, partition, ".cleaned")
-    log = made[0]
+    """30: an unfinished cleaning, half a `.log.cleaned`. klog: ignores it."""
+    copies = _copies(partition, segments(partition)[segment].stem, partition, ".cleaned")
+    log = copies[0]
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-    return made
+    return copies
 
 
 def leave_swap(partition: Path, cleaned: Path, base_offset: int) -> list[Path]:
-    """30: a whole `.swap` set beside its originals, before the first rename.
+    """30: a complete `.swap` set next to its originals, before the first rename.
 
     `cleaned` is the same partition in a later scene, `base_offset` one of its segments. A broker
     removes every original from the swap's base offset to below its next offset, then renames.
-    klog: the swap's records, and none of the originals' it replaces.
+    klog: the swap's records instead of the originals'.
     """
     return _copies(cleaned, f"{base_offset:020}", partition, ".swap")
 
 
-def leave_swap_beside_log(partition: Path, cleaned: Path, base_offset: int) -> list[Path]:
-    """27: the crash between two renames: `.log` is the cleaned one, its indexes are `.swap` still.
+def leave_renamed_swap(partition: Path, cleaned: Path, base_offset: int) -> list[Path]:
+    """27: a crash between two renames: `.log` is the cleaned one, its indexes are still `.swap`.
 
-    The originals the set replaces are gone. After a clean stop a broker may serve aborted records
-    for want of the `.txnindex`. klog: the control batches decide.
+    The originals the set replaces are gone. After a clean stop a broker may serve aborted records,
+    as it has no `.txnindex`. klog: the control batches decide.
     """
-    made = _copies(cleaned, f"{base_offset:020}", partition, ".swap")
+    copies = _copies(cleaned, f"{base_offset:020}", partition, ".swap")
     later = [int(log.stem) for log in segments(cleaned) if int(log.stem) > base_offset]
     end = min(later, default=base_offset + 1)
     for log in segments(partition):
         if base_offset <= int(log.stem) < end:
             for suffix in DATA:
                 log.with_suffix(f".{suffix}").unlink(missing_ok=True)
-    made[0].rename(made[0].with_suffix(""))
-    return made[1:]
+    copies[0].rename(copies[0].with_suffix(""))
+    return copies[1:]
 
 
 def add_strangers(partition: Path) -> list[Path]:
     """30: names a broker does not know: files, a hidden file, a folder with a `.log` in it.
 
-    klog: as if they were not.
+    klog: ignores them.
     """
     inner = partition / "sub"
     inner.mkdir()
@@ -75,11 +75,11 @@ def add_strangers(partition: Path) -> list[Path]:
 
 
 def _copies(source: Path, stem: str, target: Path, ending: str) -> list[Path]:
-    made = []
+    copies = []
     for suffix in DATA:
         original = source / f"{stem}.{suffix}"
         if original.exists():
-            made.append(Path(shutil.copyfile(original, target / f"{original.name}{ending}")))
-    if not made or not made[0].name.startswith(f"{stem}.log"):
+            copies.append(Path(shutil.copyfile(original, target / f"{original.name}{ending}")))
+    if not copies or not copies[0].name.startswith(f"{stem}.log"):
         raise FileNotFoundError(f"{source} has no segment {stem}")
-    return made
+    return copies
