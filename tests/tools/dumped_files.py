@@ -1,4 +1,4 @@
-"""What the tests of `klog dump` share: files to dump, and what was said of them."""
+"""Helpers of the tests of `klog dump`: files to dump, and the objects in the output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG = plain(0) + plain(1, [b"a", b"b"], timestamp=2000) + plain(3, timestamp=150
 SECOND, THIRD = PLAIN_BYTES, PLAIN_BYTES + len(plain(1, [b"a", b"b"]))
 
 
-def written(directory: Path, data: bytes, suffix: str = "log", name: str = NAME) -> Path:
+def write_file(directory: Path, data: bytes, suffix: str = "log", name: str = NAME) -> Path:
     path = directory / f"{name}.{suffix}"
     path.write_bytes(data)
     return path
@@ -26,9 +26,9 @@ def dump(klog: Klog, *files: Path, flags: tuple[str, ...] = ()) -> Said:
     return klog("dump", "--files", ",".join(map(str, files)), *flags)
 
 
-def objects(said: Said) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in said.out.splitlines()]
+def objects(result: Said) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
-def findings(said: Said) -> list[tuple[str, str]]:
-    return [(one["what"], one["text"]) for one in objects(said) if one["kind"] == "finding"]
+def findings(result: Said) -> list[tuple[str, str]]:
+    return [(line["what"], line["text"]) for line in objects(result) if line["kind"] == "finding"]

@@ -1,7 +1,7 @@
-"""`klog dump`: what is printed, what is told, and exit codes.
+"""`klog dump`: output, findings and exit codes.
 
-The lines of the golden directory are what Kafka's own tool (4.2.0) printed for it;
-`tests/kafka/test_dump_against_kafka.py` holds the rest to that tool.
+Kafka's own tool (4.2.0) printed the lines of the golden directory;
+`tests/kafka/test_dump_against_kafka.py` compares the rest with that tool.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.tools.dumped_files import (
     dump,
     findings,
     objects,
-    written,
+    write_file,
 )
 
 GOLDEN = """\
@@ -57,18 +57,18 @@ endTxnMarker: ABORT coordinatorEpoch: 7
 
 
 def test_golden_directory(klog: Klog, tmp_path: Path) -> None:
-    log = written(tmp_path, b"".join(DIRECTORY))
-    said = dump(klog, log, flags=("--print-data-log",))
-    assert (said.code, said.err) == (0, "")
-    assert said.out.decode().startswith(f"Dumping {log}\nLog starting offset: 0\n{GOLDEN}")
-    assert GOLDEN_MARKER in said.out.decode()
+    log = write_file(tmp_path, b"".join(DIRECTORY))
+    result = dump(klog, log, flags=("--print-data-log",))
+    assert (result.code, result.err) == (0, "")
+    assert result.out.decode().startswith(f"Dumping {log}\nLog starting offset: 0\n{GOLDEN}")
+    assert GOLDEN_MARKER in result.out.decode()
     shallow = dump(klog, log).out.decode().splitlines()
     assert shallow[2:4] == [line for line in GOLDEN.splitlines() if not line.startswith("|")]
     assert len(shallow) == 2 + len(DIRECTORY)
 
 
 def test_deep_iteration_without_content(klog: Klog, tmp_path: Path) -> None:
-    log = written(tmp_path, plain(0, [b"secret"]))
+    log = write_file(tmp_path, plain(0, [b"secret"]))
     deep = dump(klog, log, flags=("--deep-iteration",)).out.decode()
     assert deep.endswith("| offset: 0 CreateTime: 1000 keySize: 1 valueSize: 6 sequence: -1 headerKeys: []\n")  # fmt: skip # noqa: E501
     skipped = ("--print-data-log", "--skip-record-metadata")
@@ -77,12 +77,12 @@ def test_deep_iteration_without_content(klog: Klog, tmp_path: Path) -> None:
 
 def test_json(klog: Klog, tmp_path: Path) -> None:
     records = [Record(0, 5, b"\xff", None, (("h", b"1"),))]
-    log = written(tmp_path, batch(records) + marker(1, 9, COMMIT) + control(2, 337))
-    said = objects(dump(klog, log, flags=("--print-data-log", "--json")))
-    assert [one["kind"] for one in said] == ["file", "start"] + ["batch", "record"] * 3
-    assert said[2]["deleteHorizonMs"] is None
-    assert (said[2]["timestampType"], said[2]["maxTimestamp"]) == ("CreateTime", 5)
-    assert said[3] == {
+    log = write_file(tmp_path, batch(records) + marker(1, 9, COMMIT) + control(2, 337))
+    result = objects(dump(klog, log, flags=("--print-data-log", "--json")))
+    assert [line["kind"] for line in result] == ["file", "start"] + ["batch", "record"] * 3
+    assert result[2]["deleteHorizonMs"] is None
+    assert (result[2]["timestampType"], result[2]["maxTimestamp"]) == ("CreateTime", 5)
+    assert result[3] == {
         "kind": "record",
         "offset": 0,
         "timestampType": "CreateTime",
@@ -93,17 +93,17 @@ def test_json(klog: Klog, tmp_path: Path) -> None:
         "headerKeys": ["h"],
         "key": {"base64": "/w=="},
     }
-    assert (said[5]["controlType"], said[5]["coordinatorEpoch"]) == ("COMMIT", 0)
-    assert (said[7]["controlType"], said[7]["controlTypeId"]) == ("UNKNOWN", 337)
+    assert (result[5]["controlType"], result[5]["coordinatorEpoch"]) == ("COMMIT", 0)
+    assert (result[7]["controlType"], result[7]["controlTypeId"]) == ("UNKNOWN", 337)
 
 
 def test_batches_decoded_together_and_alone_are_the_same(klog: Klog, tmp_path: Path) -> None:
     whole = plain(0) + plain(1) + batch([Record(2, 1, b"k", b"v")], attributes=GZIP) + plain(3)
-    log = written(tmp_path, whole + plain(4, [b"x", b"y"]) + batch([], base_offset=7))
-    said = dump(klog, log, flags=("--deep-iteration", "--json"))
-    kinds = [one["kind"] for one in objects(said)][2:]
+    log = write_file(tmp_path, whole + plain(4, [b"x", b"y"]) + batch([], base_offset=7))
+    result = dump(klog, log, flags=("--deep-iteration", "--json"))
+    kinds = [line["kind"] for line in objects(result)][2:]
     assert kinds == ["batch", "record"] * 4 + ["batch", "record", "record", "batch"]
-    offsets = [one["offset"] for one in objects(said) if one["kind"] == "record"]
+    offsets = [line["offset"] for line in objects(result) if line["kind"] == "record"]
     assert offsets == list(range(6))
 
 
@@ -152,26 +152,26 @@ DAMAGED_LOGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("damaged", "told"), DAMAGED_LOGS)
-def test_damage_is_told_and_the_walk_goes_on(
-    klog: Klog, tmp_path: Path, damaged: bytes, told: list[tuple[str, str]]
+@pytest.mark.parametrize(("damaged", "expected"), DAMAGED_LOGS)
+def test_damage_is_reported_and_the_walk_goes_on(
+    klog: Klog, tmp_path: Path, damaged: bytes, expected: list[tuple[str, str]]
 ) -> None:
-    log = written(tmp_path, plain(0) + damaged + plain(5))
-    said = dump(klog, log, flags=("--deep-iteration", "--json"))
-    assert said.code == 1
-    assert findings(said) == told
-    assert [one["position"] for one in objects(said) if one["kind"] == "batch"] == [
+    log = write_file(tmp_path, plain(0) + damaged + plain(5))
+    result = dump(klog, log, flags=("--deep-iteration", "--json"))
+    assert result.code == 1
+    assert findings(result) == expected
+    assert [line["position"] for line in objects(result) if line["kind"] == "batch"] == [
         0,
         PLAIN_BYTES,
         PLAIN_BYTES + len(damaged),
     ]
     text = dump(klog, log, flags=("--deep-iteration",))
     assert text.code == 1
-    assert all(f"  {line}\n" in text.err for _, line in told)
+    assert all(f"  {line}\n" in text.err for _, line in expected)
 
 
 @pytest.mark.parametrize(
-    ("tail", "told"),
+    ("tail", "expected"),
     [
         (plain(1)[:-1], 1),
         (bytes(100), 1),
@@ -179,36 +179,36 @@ def test_damage_is_told_and_the_walk_goes_on(
         (struct.pack(">qiib", 1, 9, 0, 2) + bytes(100), 2),
     ],
 )
-def test_bytes_behind_the_last_batch(klog: Klog, tmp_path: Path, tail: bytes, told: int) -> None:
-    said = dump(klog, written(tmp_path, plain(0) + tail), flags=("--json",))
-    assert said.code == 1
-    assert len(findings(said)) == told
-    assert findings(said)[-1] == (
+def test_bytes_after_the_last_batch(klog: Klog, tmp_path: Path, tail: bytes, expected: int) -> None:
+    result = dump(klog, write_file(tmp_path, plain(0) + tail), flags=("--json",))
+    assert result.code == 1
+    assert len(findings(result)) == expected
+    assert findings(result)[-1] == (
         "Invalid bytes at the end",
         f"{len(tail)} from position {PLAIN_BYTES} on",
     )
-    text = dump(klog, written(tmp_path, plain(0) + tail)).out.decode()
+    text = dump(klog, write_file(tmp_path, plain(0) + tail)).out.decode()
     assert text.endswith(f"Found {len(tail)} invalid bytes at the end of {NAME}.log\n")
 
 
 @pytest.mark.parametrize(("size", "count"), [(0, 0), (69, 0), (70, 1), (139, 1), (140, 2)])
 def test_max_bytes(klog: Klog, tmp_path: Path, size: int, count: int) -> None:
-    log = written(tmp_path, plain(0) + plain(1))
-    said = dump(klog, log, flags=("--json", "--max-bytes", str(size)))
-    assert said.code == 0
-    assert [one["kind"] for one in objects(said)] == ["file", "start"] + ["batch"] * count
+    log = write_file(tmp_path, plain(0) + plain(1))
+    result = dump(klog, log, flags=("--json", "--max-bytes", str(size)))
+    assert result.code == 0
+    assert [line["kind"] for line in objects(result)] == ["file", "start"] + ["batch"] * count
 
 
-def test_gaps_are_told_and_are_no_finding(klog: Klog, tmp_path: Path) -> None:
-    log = written(tmp_path, plain(0) + plain(7))
-    said = dump(klog, log, flags=("--deep-iteration",))
-    assert (said.code, said.err) == (
+def test_gaps_are_notices(klog: Klog, tmp_path: Path) -> None:
+    log = write_file(tmp_path, plain(0) + plain(7))
+    result = dump(klog, log, flags=("--deep-iteration",))
+    assert (result.code, result.err) == (
         0,
         f"Non-consecutive offsets in {log}\n  0 is followed by 7\n",
     )
 
 
-def chunks_of(log: Path) -> int:
+def count_chunks(log: Path) -> int:
     file = LocalFile(str(log))
     parts = list(dump_walk.walk(file, file.size_bytes))
     file.close()
@@ -218,25 +218,25 @@ def chunks_of(log: Path) -> int:
 def test_small_chunks_change_nothing(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = written(tmp_path, b"".join(DIRECTORY) + plain(11)[:-1])
+    log = write_file(tmp_path, b"".join(DIRECTORY) + plain(11)[:-1])
     before = dump(klog, log, flags=("--print-data-log",))
-    assert chunks_of(log) == 1
+    assert count_chunks(log) == 1
     monkeypatch.setattr(dump_walk, "CHUNK_BYTES", 100)
-    assert chunks_of(log) > 1
+    assert count_chunks(log) > 1
     assert dump(klog, log, flags=("--print-data-log",)) == before
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_follows(klog: Klog, tmp_path: Path) -> None:
-    log = written(tmp_path, plain(0))
-    strange = written(tmp_path, b"", "txt")
-    named = written(tmp_path, b"", "index", "abc")
-    said = dump(klog, tmp_path / "none.log", strange, named, tmp_path / "x.log", log)
-    assert said.code == 1
-    assert said.out.decode().count("baseOffset: 0") == 1
-    assert said.err.count("there is no such file") == 2
-    assert "unknown file name" in said.err
-    assert "abc is not an offset" in said.err
-    assert "Traceback" not in said.err
+def test_unreadable_files_are_reported_and_the_rest_follows(klog: Klog, tmp_path: Path) -> None:
+    log = write_file(tmp_path, plain(0))
+    strange = write_file(tmp_path, b"", "txt")
+    named = write_file(tmp_path, b"", "index", "abc")
+    result = dump(klog, tmp_path / "none.log", strange, named, tmp_path / "x.log", log)
+    assert result.code == 1
+    assert result.out.decode().count("baseOffset: 0") == 1
+    assert result.err.count("there is no such file") == 2
+    assert "unknown file name" in result.err
+    assert "abc is not an offset" in result.err
+    assert "Traceback" not in result.err
     assert dump(klog, Path("nope://x/y.log")).code == 1
 
 
@@ -259,12 +259,12 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
         Record(7, 1, b"\0\3\0\1g", bytes.fromhex("00000000000700")),
         Record(8, 1, b"\0\3\0\1g", bytes.fromhex("000000000007")),
     ]
-    log = written(tmp_path, batch(records))
+    log = write_file(tmp_path, batch(records))
     flags = ("--offsets-decoder", "--skip-record-metadata")
-    said = dump(klog, log, flags=flags)
+    result = dump(klog, log, flags=flags)
     shown = '{"type":"1","data":{"group":"g1","topic":"t","partition":2}}'
-    assert said.code == 1
-    assert said.out.decode().splitlines()[3:] == [
+    assert result.code == 1
+    assert result.out.decode().splitlines()[3:] == [
         f'| key: {shown} payload: {{"version":"3","data":{{"offset":42,"leaderEpoch":5,'
         '"metadata":"m","commitTimestamp":1000}}',
         f"| key: {shown} payload: <DELETE>",
@@ -278,8 +278,8 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
         '| key: {"type":"3","data":{"groupId":"g"}} payload: {"version":"0","data":{"epoch":7}}',
         "| key: Error at offset 8, skipping. 1 bytes where 0 are left",
     ]
-    assert said.err.count("\n") == 4
-    as_json = [one for one in objects(dump(klog, log, flags=(*flags, "--json"))) if "key" in one]
+    assert result.err.count("\n") == 4
+    as_json = [line for line in objects(dump(klog, log, flags=(*flags, "--json"))) if "key" in line]
     assert as_json[0]["payload"]["data"]["offset"] == 42
 
 
@@ -297,9 +297,9 @@ USAGE = [
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE)
 def test_wrong_usage(klog: Klog, arguments: list[str], message: str) -> None:
-    said = klog("dump", *arguments)
-    assert (said.code, said.out) == (2, b"")
-    assert message in said.err
+    result = klog("dump", *arguments)
+    assert (result.code, result.out) == (2, b"")
+    assert message in result.err
 
 
 def mutated(changes: list[tuple[int, int]]) -> bytes:
@@ -321,27 +321,34 @@ def mutated(changes: list[tuple[int, int]]) -> bytes:
 )
 def test_any_bytes_end_in_an_exit_code(klog: Klog, suffix: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
-        written(Path(name), b"".join(DIRECTORY))
-        path = written(Path(name), data, suffix)
+        write_file(Path(name), b"".join(DIRECTORY))
+        path = write_file(Path(name), data, suffix)
         for flags in (("--offsets-decoder",), ("--transaction-log-decoder", "--json")):
-            said = dump(klog, path, flags=flags)
-            assert said.code in (0, 1)
+            result = dump(klog, path, flags=flags)
+            assert result.code in (0, 1)
 
 
-def test_offsets_that_fall_are_told_across_chunks(
+def test_falling_offsets_are_reported_across_chunks(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch out of order is told of, and not those that follow it in order."""
+    """Only the batch out of order is reported, not the ordered batches after it."""
     monkeypatch.setattr(dump_walk, "CHUNK_BYTES", PLAIN_BYTES)
-    log = written(tmp_path, plain(5) + plain(3) + plain(6) + plain(7))
-    said = dump(klog, log, flags=("--json",))
-    assert [text for _, text in findings(said)] == ["position 70: batch at offset 3 after offset 5"]
-    assert [one["baseOffset"] for one in objects(said) if one["kind"] == "batch"] == [5, 3, 6, 7]
+    log = write_file(tmp_path, plain(5) + plain(3) + plain(6) + plain(7))
+    result = dump(klog, log, flags=("--json",))
+    assert [text for _, text in findings(result)] == [
+        "position 70: batch at offset 3 after offset 5"
+    ]
+    assert [line["baseOffset"] for line in objects(result) if line["kind"] == "batch"] == [
+        5,
+        3,
+        6,
+        7,
+    ]
 
 
-def test_offsets_that_fall_are_told_in_one_read(klog: Klog, tmp_path: Path) -> None:
-    """Also where a fault follows that hides the first of them."""
-    log = written(tmp_path, plain(5) + plain(3) + plain(3) + plain(6))
+def test_falling_offsets_are_reported_in_one_read(klog: Klog, tmp_path: Path) -> None:
+    """Also if a later fault hides the first of them."""
+    log = write_file(tmp_path, plain(5) + plain(3) + plain(3) + plain(6))
     assert [text for _, text in findings(dump(klog, log, flags=("--json",)))] == [
         "position 70: batch at offset 3 after offset 5"
     ]
@@ -350,9 +357,9 @@ def test_offsets_that_fall_are_told_in_one_read(klog: Klog, tmp_path: Path) -> N
 def test_runs_of_faults_are_read_once(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is told and shown, and the reads follow the size of the log, not the faults."""
+    """Each is reported and shown; reads grow with the size of the log, not the faults."""
     odd = [batch([Record(i, 1, b"k", b"v")], magic=3) for i in range(1, 3000)]
-    log = written(tmp_path, plain(0) + b"".join(odd) + plain(3000))
+    log = write_file(tmp_path, plain(0) + b"".join(odd) + plain(3000))
     reads: list[int] = []
     read = LocalFile.read
 
@@ -361,9 +368,9 @@ def test_runs_of_faults_are_read_once(
         return read(file, begin, end)
 
     monkeypatch.setattr(LocalFile, "read", counted)
-    said = dump(klog, log, flags=("--deep-iteration", "--json"))
+    result = dump(klog, log, flags=("--deep-iteration", "--json"))
     assert len(reads) < 20
-    told = [f"position {70 * i}: magic 3 on a batch of format v2" for i in range(1, 3000)]
-    assert [text for _, text in findings(said)] == told
-    records = [one["offset"] for one in objects(said) if one["kind"] == "record"]
+    expected = [f"position {70 * i}: magic 3 on a batch of format v2" for i in range(1, 3000)]
+    assert [text for _, text in findings(result)] == expected
+    records = [line["offset"] for line in objects(result) if line["kind"] == "record"]
     assert records == list(range(3001))

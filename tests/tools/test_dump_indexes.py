@@ -1,4 +1,4 @@
-"""`klog dump` of what lies beside a log: indexes, snapshots and checkpoints, held to that log."""
+"""`klog dump` of a log's companion files: indexes, snapshots and checkpoints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tools.dumped_files import (
     dump,
     findings,
     objects,
-    written,
+    write_file,
 )
 
 INDEXES: list[Any] = [
@@ -70,33 +70,33 @@ INDEXES: list[Any] = [
 
 
 @pytest.mark.parametrize("entries", [1, 1 << 20])
-@pytest.mark.parametrize(("suffix", "data", "told"), INDEXES)
+@pytest.mark.parametrize(("suffix", "data", "expected"), INDEXES)
 def test_indexes(
     klog: Klog,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     suffix: str,
     data: bytes,
-    told: list[str],
+    expected: list[str],
     entries: int,
 ) -> None:
-    written(tmp_path, LOG)
+    write_file(tmp_path, LOG)
     monkeypatch.setattr(dump_index, "ENTRIES", entries)
-    said = dump(klog, written(tmp_path, data, suffix), flags=("--json",))
-    assert [text for _, text in findings(said)] == told
-    assert said.code == int(bool(told))
+    result = dump(klog, write_file(tmp_path, data, suffix), flags=("--json",))
+    assert [text for _, text in findings(result)] == expected
+    assert result.code == int(bool(expected))
     quiet = dump(klog, tmp_path / f"{NAME}.{suffix}", flags=("--verify-index-only",))
-    assert quiet.code == said.code
+    assert quiet.code == result.code
     assert b"offset:" not in quiet.out
 
 
 def test_index_entries(klog: Klog, tmp_path: Path) -> None:
     name = f"{100:020}"
-    written(tmp_path, plain(100) + plain(105), name=name)
-    index = written(tmp_path, struct.pack(">ii", 5, PLAIN_BYTES), "index", name)
-    times = written(tmp_path, struct.pack(">qi", 1000, 5), "timeindex", name)
-    said = dump(klog, index, times)
-    assert said.out.decode().splitlines() == [
+    write_file(tmp_path, plain(100) + plain(105), name=name)
+    index = write_file(tmp_path, struct.pack(">ii", 5, PLAIN_BYTES), "index", name)
+    times = write_file(tmp_path, struct.pack(">qi", 1000, 5), "timeindex", name)
+    result = dump(klog, index, times)
+    assert result.out.decode().splitlines() == [
         f"Dumping {index}",
         "offset: 105 position: 70",
         f"Dumping {times}",
@@ -124,14 +124,14 @@ SANITY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("suffix", "data", "told"), SANITY)
-def test_sanity(klog: Klog, tmp_path: Path, suffix: str, data: bytes, told: str) -> None:
+@pytest.mark.parametrize(("suffix", "data", "expected"), SANITY)
+def test_sanity(klog: Klog, tmp_path: Path, suffix: str, data: bytes, expected: str) -> None:
     name = f"{10:020}"
-    written(tmp_path, b"", name=name)
-    said = dump(klog, written(tmp_path, data, suffix, name), flags=("--index-sanity-check",))
-    fine = told.endswith((".", "empty."))
-    assert said.code == int(not fine)
-    assert told in (said.out.decode() if fine else said.err)
+    write_file(tmp_path, b"", name=name)
+    result = dump(klog, write_file(tmp_path, data, suffix, name), flags=("--index-sanity-check",))
+    fine = expected.endswith((".", "empty."))
+    assert result.code == int(not fine)
+    assert expected in (result.out.decode() if fine else result.err)
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex"])
@@ -139,9 +139,9 @@ def test_an_index_too_large_to_be_read(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     monkeypatch.setattr(dump_index, "MAX_BYTES", 100)
-    said = dump(klog, written(tmp_path, bytes(101), suffix))
-    assert said.code == 1
-    assert "101 bytes, the limit is 100" in said.err
+    result = dump(klog, write_file(tmp_path, bytes(101), suffix))
+    assert result.code == 1
+    assert "101 bytes, the limit is 100" in result.err
 
 
 TRANSACTIONS = [
@@ -175,24 +175,24 @@ ABORTS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("entries", "told"), ABORTS)
+@pytest.mark.parametrize(("entries", "expected"), ABORTS)
 def test_transaction_indexes(
-    klog: Klog, tmp_path: Path, entries: list[tuple[int, ...]], told: list[str]
+    klog: Klog, tmp_path: Path, entries: list[tuple[int, ...]], expected: list[str]
 ) -> None:
-    written(tmp_path, b"".join(TRANSACTIONS))
+    write_file(tmp_path, b"".join(TRANSACTIONS))
     data = b"".join(struct.pack(">hqqqq", *entry) for entry in entries)
-    said = dump(klog, written(tmp_path, data, "txnindex"), flags=("--json",))
-    assert [text for _, text in findings(said)] == told
-    assert said.code == int(bool(told))
-    rows = [one for one in objects(said) if one["kind"] == "abortedTransaction"]
+    result = dump(klog, write_file(tmp_path, data, "txnindex"), flags=("--json",))
+    assert [text for _, text in findings(result)] == expected
+    assert result.code == int(bool(expected))
+    rows = [line for line in objects(result) if line["kind"] == "abortedTransaction"]
     assert [tuple(row.values())[1:] for row in rows] == entries
 
 
 def test_an_index_without_its_log(klog: Klog, tmp_path: Path) -> None:
     for suffix, data in (("index", b"\0\0\0\2\0\0\0F"), ("timeindex", b""), ("txnindex", b"")):
-        said = dump(klog, written(tmp_path, data, suffix))
-        assert said.code == 1
-        assert "no .log of this name" in said.err
+        result = dump(klog, write_file(tmp_path, data, suffix))
+        assert result.code == 1
+        assert "no .log of this name" in result.err
 
 
 BROKERS = [pytest.param(scene, name, id=name) for name in SCENES]
@@ -208,19 +208,19 @@ def test_a_brokers_files_fit_together(klog: Klog, place: Callable[[str], Scene],
             if path.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
             and "preallocated" not in str(path)
         ]
-        said = dump(klog, *files, flags=("--verify-index-only",))
-        assert (said.code, said.err) == (0, "")
+        result = dump(klog, *files, flags=("--verify-index-only",))
+        assert (result.code, result.err) == (0, "")
 
 
 def test_many_findings_are_counted(klog: Klog, tmp_path: Path) -> None:
     data = b"".join(struct.pack(">ii", 9, 9999 + i) for i in range(1500))
-    written(tmp_path, LOG)
-    said = dump(klog, written(tmp_path, data, "index"), flags=("--verify-index-only",))
-    assert said.err.count("\n") == 1002
-    assert said.err.endswith("  and 500 more\n")
+    write_file(tmp_path, LOG)
+    result = dump(klog, write_file(tmp_path, data, "index"), flags=("--verify-index-only",))
+    assert result.err.count("\n") == 1002
+    assert result.err.endswith("  and 500 more\n")
 
 
-def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
+def test_checkpoints_and_text_files(klog: Klog, tmp_path: Path) -> None:
     files = {
         "leader-epoch-checkpoint": b"0\n2\n0 0\n3 120\n",
         "log-start-offset-checkpoint": b"0\n2\nmy-topic 0 120\nt.x 11 0\n",
@@ -231,9 +231,9 @@ def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
     }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    said = dump(klog, *(tmp_path / name for name in files))
-    assert (said.code, said.err) == (0, "")
-    lines = [line for line in said.out.decode().splitlines() if not line.startswith("Dumping")]
+    result = dump(klog, *(tmp_path / name for name in files))
+    assert (result.code, result.err) == (0, "")
+    lines = [line for line in result.out.decode().splitlines() if not line.startswith("Dumping")]
     assert lines == [
         "epoch: 0 startOffset: 0",
         "epoch: 3 startOffset: 120",
@@ -251,12 +251,12 @@ def test_checkpoints_and_kin(klog: Klog, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "epochs"), [("2.8.2", 0), ("3.9.1", 1), ("4.2.0", 1)], ids=golden.VERSIONS
 )
-def test_what_a_broker_leaves_when_it_stops(klog: Klog, version: str, epochs: int) -> None:
-    """Older brokers leave an empty file, which is as good."""
+def test_clean_shutdown_files(klog: Klog, version: str, epochs: int) -> None:
+    """Older brokers leave an empty file, which is valid."""
     (log_dir,) = golden.scene(version).log_dirs
-    said = dump(klog, log_dir / ".kafka_cleanshutdown")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.count(b"brokerEpoch: ") == epochs
+    result = dump(klog, log_dir / ".kafka_cleanshutdown")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.count(b"brokerEpoch: ") == epochs
 
 
 def test_snapshots(klog: Klog, tmp_path: Path) -> None:
@@ -265,13 +265,13 @@ def test_snapshots(klog: Klog, tmp_path: Path) -> None:
         "0000000900000000000000690000000000000fa10007ffffffffffffffffffffffff0000000000000000000005"
         "dc00000005ffffffffffffffff"
     )
-    said = dump(klog, written(tmp_path, bytes.fromhex(two), "snapshot"))
-    assert said.out.decode().splitlines()[1:] == [
+    result = dump(klog, write_file(tmp_path, bytes.fromhex(two), "snapshot"))
+    assert result.out.decode().splitlines()[1:] == [
         "producerId: 4000 producerEpoch: 3 coordinatorEpoch: 9 currentTxnFirstOffset: "
         "OptionalLong[105] lastTimestamp: 1234 firstSequence: 17 lastSequence: 19 lastOffset: 109 "
         "offsetDelta: 2 timestamp: 1234",
         "producerId: 4001 producerEpoch: 7 coordinatorEpoch: 5 currentTxnFirstOffset: "
         "OptionalLong.empty lastTimestamp: 1500",
     ]
-    damaged = dump(klog, written(tmp_path, bytes.fromhex(two)[:-1], "snapshot"))
+    damaged = dump(klog, write_file(tmp_path, bytes.fromhex(two)[:-1], "snapshot"))
     assert (damaged.code, damaged.err.split(" in ")[0]) == (1, "Damaged snapshot")

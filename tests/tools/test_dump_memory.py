@@ -1,4 +1,4 @@
-"""`klog dump` of one very large record: the same text as that of the whole, in bounded memory."""
+"""`klog dump` of a very large record: the text of the whole value, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from klog.tools.dump_values import CHUNK_BYTES, Base64, column_values, json_chun
 from tests.support.batch_bytes import GZIP, Record, batch
 from tests.support.klog_command import Klog
 from tests.support.project import PROJECT
-from tests.tools.dumped_files import dump, written
+from tests.tools.dumped_files import dump, write_file
 
 MEASURED = """
 import sys
@@ -27,8 +27,8 @@ code = main(sys.argv[1:])
 sys.stderr.write(f"{code} {int(peak_mib())}")
 """
 VALUE_BYTES = 100 << 20
-MOST_MIB = 310
-"""The process as imported, about 130 MiB, the value once, and what any dump takes besides."""
+MAX_MIB = 310
+"""The process after its imports, about 130 MiB, the value once, and the memory of any dump."""
 OFFSET_KEY = bytes.fromhex("00010002673100017400000002")
 MEMBER_KEY = bytes.fromhex("000700016700016d")
 
@@ -38,7 +38,7 @@ VALUES = [b"", b"abc", b"\0\n\"\\" * 20, "h\u00e9\u20ac\U0001f600".encode() * 7,
 
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("size", [3, 6, 9])
-def test_pieces_are_the_whole(value: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_join_to_the_whole(value: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_values, "CHUNK_BYTES", size)
     values = {"offset": 1, "key": value, "headerKeys": ["h\u00e9"], "payload": value[:2]}
     values |= {"held": {"version": "7", "data": value}}
@@ -49,23 +49,23 @@ def test_pieces_are_the_whole(value: bytes, size: int, monkeypatch: pytest.Monke
     assert CHUNK_BYTES % 3 == 0
 
 
-def test_only_large_column_values_a_column_are_views(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_large_values_of_a_column_are_views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_values, "CHUNK_BYTES", 3)
     column = pa.array([b"left out", b"abcd", None, b"abc", b""], pa.binary())[1:]
     values = column_values(column)
-    assert [type(one) for one in values] == [memoryview, type(None), bytes, bytes]
+    assert [type(value) for value in values] == [memoryview, type(None), bytes, bytes]
     assert values == [b"abcd", None, b"abc", b""]
     assert column_values(column[1:2]) == [None]
 
 
-def test_a_large_value_of_a_version_that_is_not_known(
+def test_a_large_value_of_an_unknown_version(
     klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = written(tmp_path, batch([Record(0, 1, OFFSET_KEY, b"\0\7" + bytes(50))]))
+    log = write_file(tmp_path, batch([Record(0, 1, OFFSET_KEY, b"\0\7" + bytes(50))]))
     flags = (["--offsets-decoder"], ["--offsets-decoder", "--json"])
-    whole = [dump(klog, log, flags=tuple(one)).out for one in flags]
+    expected = [dump(klog, log, flags=tuple(options)).out for options in flags]
     monkeypatch.setattr(dump_values, "CHUNK_BYTES", 9)
-    assert [dump(klog, log, flags=tuple(one)).out for one in flags] == whole
+    assert [dump(klog, log, flags=tuple(options)).out for options in flags] == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_large_value_of_a_small_batch(
     tmp_path: Path, key: bytes, begin: bytes, flags: list[str], expected: str
 ) -> None:
     record = Record(0, 1, key, begin + bytes(VALUE_BYTES))
-    log = written(tmp_path, batch([record], attributes=GZIP))
+    log = write_file(tmp_path, batch([record], attributes=GZIP))
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, "dump", "--files", str(log), *flags],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=200, check=True,
@@ -92,4 +92,4 @@ def test_a_large_value_of_a_small_batch(
     )  # fmt: skip
     *_, code, mib = done.stderr.split()
     assert code == expected
-    assert int(mib) < MOST_MIB
+    assert int(mib) < MAX_MIB
