@@ -1,12 +1,12 @@
 """Run the benchmarks and print a report in Markdown; progress goes to standard error.
 
 python -m benchmarks > benchmarks/RESULTS.md
-python -m benchmarks --tiny            # a few thousand records: that it runs, not how fast
+python -m benchmarks --tiny            # a few thousand records, to see that it runs
 python -m benchmarks --only memory     # not part of the default: it writes 1 GiB twice
-python -m benchmarks --only write      # nor is this: it starts a broker
-python -m benchmarks --only compact    # nor this: so does it, and writes 5 GB
-python -m benchmarks --only compact-many    # nor this: a broker too, and 44 partitions a round
-python -m benchmarks --only size-check      # nor this: what few rows of RESULTS.md say
+python -m benchmarks --only write      # nor this: it starts a broker
+python -m benchmarks --only compact    # nor this: it starts a broker and writes 5 GB
+python -m benchmarks --only compact-many    # nor this: a broker, and 44 partitions a round
+python -m benchmarks --only size-check      # nor this: it gives few rows of RESULTS.md
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ PARTS = (
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
 LONG_VALUE_SHARE = 0.15
-"""Of the records of 100 bytes, so many of 1 KiB: about as many bytes."""
+"""The share of the records that have 1 KiB instead of 100 bytes: about as many bytes."""
 MANY_SHARE = 4
-"""The records of the other parts are so many partitions of `compact-many`."""
+"""`compact-many` splits the records of the other parts into so many partitions."""
 COMPACTED_SHARE = 10
-"""So many times the records of the other parts, in fewer rounds."""
+"""`compact` and `upkeep` take so many times the records of the other parts."""
 ROUNDS = 5
 MICRO_BATCHES = 40
 
@@ -84,7 +84,7 @@ calls), 100 partitions, a segment a commit. A load is a fresh process's, on
 one core and in CPU time, from a checkpoint, a large one in parts; a plan is of a read of the whole
 topic; a reload reads one commit more. Writers are threads of one process, each with a state of its
 own: fifty race for every number. The times of commits are wall time; checkpoints are written by a
-thread beside them. A long history is one whose checkpoint has 1,000 live segments and the last
+thread at the same time. A long history is one whose checkpoint has 1,000 live segments and the last
 10,000 writes.""",
     "write": """\
 A cached DataFrame written through Spark on local[2], in turns, wall time of the whole write: klog's
@@ -113,12 +113,15 @@ load gives the state or the commit, a table is what of it Arrow reads.""",
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
 
+_JSON_NAMES = {"label": "what"}
+"""Fields of results that have another name in the JSON of `--json`."""
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was asked for."""
+    """The parts to run and their sizes."""
 
     parts: Sequence[str]
     codecs: Sequence[str]
@@ -132,26 +135,26 @@ class Run:
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """Give (value bytes, records) of each kind of record."""
+        """Return (value bytes, records) of each kind of record."""
         return [(100, self.records), (1024, int(self.records * LONG_VALUE_SHARE))]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what was asked for; print the report and write the figures."""
+    """Run the parts; print the report and write the figures."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    given, wanted = _parse(arguments)
+    options, run = _parse(arguments)
     facts = machine.describe() | peers.implementations()
     facts["load average before (1, 5, 15 min)"] = machine.load()
     tables, figures = [], {}
-    for part in wanted.parts:
-        results = list(_shown(part, _RUN[part](wanted)))
-        figures[part] = [asdict(result) for result in results]
+    for part in run.parts:
+        results = list(_shown(part, _RUN[part](run)))
+        figures[part] = [_json_fields(result) for result in results]
         tables += [f"## {part}", HOW[part], _TABLE[part](results)]
     facts["load average after"] = machine.load()
-    head = ["# Results", _asked(arguments, given, wanted)]
+    head = ["# Results", _command_line(arguments, options, run)]
     print("\n\n".join([*head, *tables, "## machine", report.listing(facts)]))
-    if given.json:
-        given.json.write_text(json.dumps({"machine": facts, **figures}, indent=1) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps({"machine": facts, **figures}, indent=1) + "\n")
 
 
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
@@ -163,46 +166,55 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
     parser.add_argument("--codecs", default="none,lz4,zstd", help=f"of {','.join(CODEC_NAMES)}")
     parser.add_argument("--stores", action="store_true", help="commits on S3 and HDFS as well")
     parser.add_argument("--json", type=Path, help="write all figures here")
-    given = parser.parse_args(arguments)
-    codecs = given.codecs.split(",")
+    options = parser.parse_args(arguments)
+    codecs = options.codecs.split(",")
     if unknown := set(codecs) - set(CODEC_NAMES):
         parser.error(f"--codecs: no such codec: {', '.join(sorted(unknown))}")
-    wanted = Run(
-        parts=given.only or DEFAULT_PARTS,
+    run = Run(
+        parts=options.only or DEFAULT_PARTS,
         codecs=codecs,
-        records=given.records or (TINY_RECORDS if given.tiny else RECORDS),
-        rounds=given.rounds or (1 if given.tiny else ROUNDS),
-        segment_bytes=memory.TINY_SEGMENT_BYTES if given.tiny else memory.SEGMENT_BYTES,
-        commits=commits.TINY if given.tiny else commits.Sizes(),
-        stores=given.stores,
-        micro_batches=5 if given.tiny else MICRO_BATCHES,
-        checked_segments=size_check.TINY_SEGMENTS if given.tiny else size_check.SEGMENTS,
+        records=options.records or (TINY_RECORDS if options.tiny else RECORDS),
+        rounds=options.rounds or (1 if options.tiny else ROUNDS),
+        segment_bytes=memory.TINY_SEGMENT_BYTES if options.tiny else memory.SEGMENT_BYTES,
+        commits=commits.TINY if options.tiny else commits.Sizes(),
+        stores=options.stores,
+        micro_batches=5 if options.tiny else MICRO_BATCHES,
+        checked_segments=size_check.TINY_SEGMENTS if options.tiny else size_check.SEGMENTS,
     )
-    return given, wanted
+    return options, run
 
 
-def _asked(arguments: Sequence[str], given: argparse.Namespace, wanted: Run) -> str:
+def _command_line(arguments: Sequence[str], options: argparse.Namespace, run: Run) -> str:
     """Repeat the command, without the name of a file on this machine."""
-    named = {"--json", str(given.json), f"--json={given.json}"}
-    command = ["python", "-m", "benchmarks", *(one for one in arguments if one not in named)]
-    sizes = " and ".join(f"{count:,} records of {size} B" for size, count in wanted.sizes)
-    return f"`{shlex.join(command)}`: {sizes}; rounds in turns: {wanted.rounds}."
+    named = {"--json", str(options.json), f"--json={options.json}"}
+    command = [
+        "python",
+        "-m",
+        "benchmarks",
+        *(argument for argument in arguments if argument not in named),
+    ]
+    sizes = " and ".join(f"{count:,} records of {size} B" for size, count in run.sizes)
+    return f"`{shlex.join(command)}`: {sizes}; rounds in turns: {run.rounds}."
 
 
-def _run_spark(wanted: Run) -> Iterator[spark_read.Result]:
+def _json_fields(result: Any) -> dict[str, Any]:
+    return {_JSON_NAMES.get(name, name): value for name, value in asdict(result).items()}
+
+
+def _run_spark(run: Run) -> Iterator[spark_read.Result]:
     spark = spark_read.session()
     try:
-        yield from spark_read.run(spark, wanted.sizes[:1], wanted.codecs, wanted.rounds)
+        yield from spark_read.run(spark, run.sizes[:1], run.codecs, run.rounds)
     finally:
         spark.stop()
 
 
-def _run_commits(wanted: Run) -> Iterator[commits.Result]:
-    yield from commits.run(wanted.commits)
-    if wanted.stores:
+def _run_commits(run: Run) -> Iterator[commits.Result]:
+    yield from commits.run(run.commits)
+    if run.stores:
         from benchmarks import commits_on_servers
 
-        yield from commits_on_servers.run(wanted.commits)
+        yield from commits_on_servers.run(run.commits)
 
 
 def _shown(part: str, results: Iterable[T]) -> Iterator[T]:
@@ -213,17 +225,17 @@ def _shown(part: str, results: Iterable[T]) -> Iterator[T]:
 
 
 _RUN: dict[str, Any] = {
-    "decode": lambda wanted: decode.run(wanted.sizes, wanted.codecs, wanted.rounds),
-    "legacy": lambda wanted: legacy.run(wanted.sizes, wanted.rounds),
-    "encode": lambda wanted: encode.run(wanted.sizes, wanted.rounds),
+    "decode": lambda run: decode.run(run.sizes, run.codecs, run.rounds),
+    "legacy": lambda run: legacy.run(run.sizes, run.rounds),
+    "encode": lambda run: encode.run(run.sizes, run.rounds),
     "spark": _run_spark,
     "commits": _run_commits,
-    "memory": lambda wanted: memory.run(wanted.segment_bytes),
-    "write": lambda wanted: spark_write.run(wanted.records, wanted.rounds, wanted.micro_batches),
-    "compact": lambda wanted: compaction.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
-    "compact-many": lambda wanted: compact_many.run(wanted.records // MANY_SHARE, wanted.rounds),
-    "upkeep": lambda wanted: upkeep.run(COMPACTED_SHARE * wanted.records, wanted.rounds),
-    "size-check": lambda wanted: size_check.run(wanted.checked_segments, wanted.rounds),
+    "memory": lambda run: memory.run(run.segment_bytes),
+    "write": lambda run: spark_write.run(run.records, run.rounds, run.micro_batches),
+    "compact": lambda run: compaction.run(COMPACTED_SHARE * run.records, run.rounds),
+    "compact-many": lambda run: compact_many.run(run.records // MANY_SHARE, run.rounds),
+    "upkeep": lambda run: upkeep.run(COMPACTED_SHARE * run.records, run.rounds),
+    "size-check": lambda run: size_check.run(run.checked_segments, run.rounds),
 }
 _TABLE: dict[str, Any] = {
     "decode": report.decode_table,
@@ -240,6 +252,6 @@ _TABLE: dict[str, Any] = {
 }
 
 if __name__ == "__main__":
-    # Spark's workers inherit it, and would compile all that they import, each anew.
+    # Spark's workers would inherit it, and each would compile its imports again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     main()

@@ -1,9 +1,9 @@
-"""How fast a real broker's log cleaner is, with so many threads, by what it says itself.
+"""Measure a real broker's log cleaner, by the times that it logs itself.
 
-The rule: the broker is given whole logs while it is stopped, and a `cleanup.policy` of delete; as
-many as it has threads are let go at once, so that each thread works while the others do. The
-broker's own lines say how long each log took (`Log cleaner thread ... cleaned log`), the kernel how
-much CPU the threads took, for a machine may be busy. Java runs as a broker runs it, with its second
+The rule: the stopped broker gets complete logs with a `cleanup.policy` of delete. Then as many logs
+as it has cleaner threads are set to compact at once, so all threads work together. The broker's
+own lines have the time of each log (`Log cleaner thread ... cleaned log`), the kernel has the CPU
+time of the threads, because a machine may be busy. Java runs as in a broker, with its second
 compiler.
 """
 
@@ -39,10 +39,10 @@ PROPERTIES = {
     "log.index.size.max.bytes": str(10 << 20),
     "log.retention.ms": "-1",
 }
-"""The first three but the back-off are a broker's defaults: the tests' broker has smaller ones."""
+"""The two buffer sizes are a broker's defaults: the broker of the tests has smaller ones."""
 CLEANING_TIMEOUT_SECONDS = 600.0
 _THREAD = "kafka-log-cleaner-thread"
-_SAID = re.compile(
+_CLEANED_LOG = re.compile(
     r"Log cleaner thread \d+ cleaned log (?P<topic>[\w.]+)-0 "
     r".*?of log processed in (?P<seconds>[\d.,]+) seconds"
     r".*?Start size: [\d.,]+ MB \((?P<start>[\d.,]+) messages\)",
@@ -60,7 +60,7 @@ class Cleaning:
 
 
 class _Broker(Broker):
-    """A broker with Java as it is by default, and the cleaner's lines in its output."""
+    """A broker with Java's default compilers, and the cleaner's lines in its output."""
 
     def _spawn(self, *arguments: str) -> subprocess.Popen[bytes]:
         with self.output.open("ab") as output:
@@ -74,23 +74,23 @@ class _Broker(Broker):
             )
 
     def cleaner_cpu_seconds(self) -> float:
-        """Give the CPU time of the cleaner's threads so far; Linux alone tells it."""
+        """Return the CPU time of the cleaner's threads so far; this needs Linux."""
         assert self._process is not None
-        found: list[int] = []
+        ticks: list[int] = []
         for task in Path(f"/proc/{self._process.pid}/task").iterdir():
             if (task / "comm").read_text().strip() == _THREAD[:15]:
                 fields = (task / "stat").read_text().rpartition(")")[2].split()
-                found.append(int(fields[11]) + int(fields[12]))
-        if not found:
+                ticks.append(int(fields[11]) + int(fields[12]))
+        if not ticks:
             raise RuntimeError("the broker has no thread that cleans")
-        return sum(found) / os.sysconf("SC_CLK_TCK")
+        return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def cleaning_broker(
     work: Path, threads: int, logs: Mapping[str, Mapping[int, Path]]
 ) -> Iterator[CleaningBroker]:
-    """Start a broker with logs to clean, each its segments by base offset, the last one empty."""
+    """Start a broker with logs to clean: segments by base offset, the last one empty."""
     broker = _Broker(work, PROPERTIES | {"log.cleaner.threads": str(threads)})
     with broker:
         admin = Client(broker).admin
@@ -112,13 +112,13 @@ def cleaning_broker(
 
 
 class CleaningBroker:
-    """A broker with logs that are not cleaned yet."""
+    """A broker with logs to clean."""
 
     def __init__(self, broker: _Broker) -> None:
         self._broker = broker
 
     def clean(self, topics: Collection[str]) -> Cleaning:
-        """Let the logs of these topics be cleaned, and wait for it."""
+        """Have the logs of these topics cleaned, and wait until they are."""
         entry = ConfigEntry(
             "cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET
         )
@@ -127,19 +127,19 @@ class CleaningBroker:
             for topic in topics
         ]
         before = self._broker.cleaner_cpu_seconds()
-        admin = Client(self._broker).admin  # Kept, for what was asked goes with it.
+        admin = Client(self._broker).admin  # Kept: its requests are cancelled with it.
         for future in admin.incremental_alter_configs(resources).values():
             future.result(TIMEOUT_SECONDS)
         deadline = time.monotonic() + CLEANING_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             time.sleep(0.2)
-            lines = _SAID.finditer(self._broker.output.read_text())
-            said = {one["topic"]: one for one in lines if one["topic"] in topics}
-            if len(said) == len(topics):
-                counts = [_number(one["start"]) for one in said.values()]
-                # It tells tenths: a log of a few records takes none.
+            lines = _CLEANED_LOG.finditer(self._broker.output.read_text())
+            matches = {match["topic"]: match for match in lines if match["topic"] in topics}
+            if len(matches) == len(topics):
+                counts = [_number(match["start"]) for match in matches.values()]
+                # It logs tenths of a second, which may be 0.0 for a few records.
                 seconds = [
-                    max(float(one["seconds"].replace(",", "")), 0.1) for one in said.values()
+                    max(float(match["seconds"].replace(",", "")), 0.1) for match in matches.values()
                 ]
                 return Cleaning(
                     sum(counts),

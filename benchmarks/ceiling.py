@@ -46,7 +46,7 @@ class ReadyBatches(DataSource):
 
 
 class ReadyBatchesReader(DataSourceReader):
-    """Gives each task its list of row counts."""
+    """Yields batches of the row counts of each task."""
 
     def __init__(self, shapes: list[list[int]], value_bytes: int) -> None:
         self._shapes = shapes
@@ -56,9 +56,11 @@ class ReadyBatchesReader(DataSourceReader):
         return [InputPartition(shape) for shape in self._shapes]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        made = {rows: ready_batch(rows, self._value_bytes) for rows in set(partition.value)}
+        ready_batches = {
+            rows: ready_batch(rows, self._value_bytes) for rows in set(partition.value)
+        }
         for rows in partition.value:
-            yield made[rows]
+            yield ready_batches[rows]
 
 
 def ready_batch(rows: int, value_bytes: int) -> pa.RecordBatch:

@@ -1,9 +1,9 @@
-"""What a topic's commit log costs: to load, to commit to, and as its history grows.
+"""Measure a topic's commit log: loads, commits, and both as its history grows.
 
-The rule: klog's own code on a real store, each commit made and put as a writer's is; segments are
-rows without files, for no figure here reads one. A load is timed in a fresh process that does
-nothing else, on one core, by its CPU time; its memory is the kernel's account of it. All other
-times are those of the wall: commits wait for the disk.
+The rule: klog's own code on a real store, each commit built and put as a writer does it; segments
+are rows without files, because no figure here reads one. A load is timed in a fresh process that
+does nothing else, on one core, by its CPU time; its memory is the kernel's figure. All other times
+are wall time, because commits wait for the disk.
 
     python -m benchmarks.commits ROOT     # the process that loads
 """
@@ -68,7 +68,7 @@ _numbers = count()
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of each kind is done."""
+    """The sizes of each measurement."""
 
     segments: tuple[int, ...] = (100_000, 1_000_000)
     histories: tuple[int, ...] = HISTORIES
@@ -84,9 +84,9 @@ TINY = Sizes(
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One figure, of what, at what size, and the target if there is one."""
+    """A figure with its label and size, and the target if there is one."""
 
-    what: str
+    label: str
     size: str
     figure: float
     unit: str
@@ -97,12 +97,12 @@ def run(sizes: Sizes) -> Iterator[Result]:
     """Measure on local disk."""
     for segments in sizes.segments:
         yield from _loads(segments)
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        yield from rates("local", f"{made}/rates", StorageOptions(), sizes)
-        yield from _latencies(f"{made}/latencies", sizes.commits)
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+        yield from rates("local", f"{folder}/rates", StorageOptions(), sizes)
+        yield from _latencies(f"{folder}/latencies", sizes.commits)
         for version in sizes.histories:
-            yield from _history(f"{made}/{version}", version)
-        yield from _retained(f"{made}/retained", sizes.retained)
+            yield from _history(f"{folder}/{version}", version)
+        yield from _retained(f"{folder}/retained", sizes.retained)
 
 
 def rates(scheme: str, root: str, storage: StorageOptions, sizes: Sizes) -> Iterator[Result]:
@@ -116,12 +116,12 @@ def rates(scheme: str, root: str, storage: StorageOptions, sizes: Sizes) -> Iter
             state = append(log, state)
         each = max(1, sizes.commits // writers)
         size = f"{scheme}, {writers} writer{'s' * (writers > 1)}"
-        told = target if writers == 1 else ""
-        yield Result("commits", size, rate(log, writers, each), "a second", told)
+        single_target = target if writers == 1 else ""
+        yield Result("commits", size, rate(log, writers, each), "a second", single_target)
 
 
 def rate(log: CommitLog, writers: int, each: int) -> float:
-    """Have writers commit at once, each with a state that it has loaded; gives commits a second."""
+    """Commit from several writers at once, each with its own state; return commits a second."""
     start = Barrier(writers + 1)
 
     def write() -> None:
@@ -140,48 +140,57 @@ def rate(log: CommitLog, writers: int, each: int) -> float:
 
 
 def _latencies(root: str, commits: int) -> Iterator[Result]:
-    """Time each commit of one writer while checkpoints are written beside them, and without."""
+    """Time each commit of one writer, with checkpoints written at the same time and without."""
     store, path = writable_store_for(root)
     turns: dict[bool, list[_Latency]] = {False: [], True: []}
     for turn in range(LATENCY_TURNS):
-        for beside, found in turns.items():
-            found.append(_latency(log_at(store, f"{path}/{turn}-{beside}"), commits, beside=beside))
-    for beside, found in turns.items():
-        written = sum(one.checkpoints for one in found)
+        for with_checkpoints, latencies in turns.items():
+            latencies.append(
+                _latency(
+                    log_at(store, f"{path}/{turn}-{with_checkpoints}"),
+                    commits,
+                    with_checkpoints=with_checkpoints,
+                )
+            )
+    for with_checkpoints, latencies in turns.items():
+        written = sum(latency.checkpoints for latency in latencies)
         size = f"{LATENCY_TURNS} turns of {commits:,} commits, {written} checkpoints"
         yield Result(
-            "median of a commit", size, median(one.median_seconds for one in found) * 1e3, "ms"
+            "median of a commit",
+            size,
+            median(latency.median_seconds for latency in latencies) * 1e3,
+            "ms",
         )
-        ratios = [one.p99_seconds / one.median_seconds for one in found]
-        target = "at most 2" if beside else ""
+        ratios = [latency.p99_seconds / latency.median_seconds for latency in latencies]
+        target = "at most 2" if with_checkpoints else ""
         yield Result("p99 / median of a commit", size, median(ratios), "", target)
         yield Result("the same, least", size, min(ratios), "")
         yield Result("the same, most", size, max(ratios), "")
     pairs = zip(turns[True], turns[False], strict=True)
     ratio = median(mine.p99_seconds / plain.p99_seconds for mine, plain in pairs)
-    yield Result("p99 beside checkpoints / without", f"{LATENCY_TURNS} turns", ratio, "")
+    yield Result("p99 with checkpoints / without", f"{LATENCY_TURNS} turns", ratio, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Latency:
-    """What commits of one turn took, and how many checkpoints were written beside them."""
+    """The times of the commits of one turn, and the number of checkpoints written meanwhile."""
 
     median_seconds: float
     p99_seconds: float
     checkpoints: int
 
 
-def _latency(log: CommitLog, commits: int, *, beside: bool) -> _Latency:
+def _latency(log: CommitLog, commits: int, *, with_checkpoints: bool) -> _Latency:
     state = created(log)
     state = replace(state, writes={**_writes(MAX_REMEMBERED_WRITES - 1), **state.writes})
-    # From it the writer loads again after a hundred commits.
+    # The writer loads again from it after a hundred commits.
     state = replace(state, checkpoint=write_checkpoint(log, state))
     checkpointer, seconds = BackgroundCheckpointer(), []
     for _ in range(commits):
         began = time.perf_counter()
         state = append(log, state)
         seconds.append(time.perf_counter() - began)
-        if beside:
+        if with_checkpoints:
             state = checkpointer.offer(log, state)
     checkpointer.join()
     written = len(log.names(log.paths.checkpoints)) - 1
@@ -189,7 +198,7 @@ def _latency(log: CommitLog, commits: int, *, beside: bool) -> _Latency:
 
 
 def _history(root: str, version: int) -> Iterator[Result]:
-    """Load and commit at the end of a long history, of which a checkpoint has all but a tail."""
+    """Load and commit at the end of a long history; a checkpoint has all but its tail."""
     store, path = writable_store_for(root)
     log = log_at(store, path)
     state = state_of(LIVE_SEGMENTS, version)
@@ -197,7 +206,7 @@ def _history(root: str, version: int) -> Iterator[Result]:
     for _ in range(50):
         state = append(log, state)
     size = f"version {version:,}, {LIVE_SEGMENTS:,} segments"
-    yield Result("load", f"{size}, 50 commits behind", _median_ms(log.load, 9), "ms")
+    yield Result("load", f"{size}, 50 commits after the checkpoint", _median_ms(log.load, 9), "ms")
     states = [state]
     yield Result(
         "commit", size, _median_ms(lambda: states.append(append(log, states[-1])), 99), "ms"
@@ -205,7 +214,7 @@ def _history(root: str, version: int) -> Iterator[Result]:
 
 
 def _retained(root: str, commits: int) -> Iterator[Result]:
-    """Load at the end of a log that keeps all its commits, which a load lists; none is read."""
+    """Load at the end of a log that keeps all its commits: a load lists them and reads none."""
     store, path = writable_store_for(root)
     log = log_at(store, path)
     state = state_of(LIVE_SEGMENTS, commits)
@@ -214,7 +223,7 @@ def _retained(root: str, commits: int) -> Iterator[Result]:
         state = append(log, state)
     for version in range(commits):
         Path(log.paths.commit(version)).touch()
-    size = f"{commits:,} commits kept, 50 behind the checkpoint"
+    size = f"{commits:,} commits kept, 50 after the checkpoint"
     after = commit_name(commits)
     listing = _median_ms(lambda: store.names_after(log.paths.commits, after), 5)
     yield Result("names listed", size, listing, "ms")
@@ -223,8 +232,8 @@ def _retained(root: str, commits: int) -> Iterator[Result]:
 
 def _loads(segments: int) -> Iterator[Result]:
     """Load a checkpoint in a fresh process, and plan a read of the whole topic."""
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        log = log_at(*writable_store_for(made))
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+        log = log_at(*writable_store_for(folder))
         state = state_of(segments, max(1, segments // PARTITIONS))
         began = time.perf_counter()
         write_checkpoint(log, state)
@@ -235,21 +244,21 @@ def _loads(segments: int) -> Iterator[Result]:
         yield Result("commit", size, (time.perf_counter() - began) * 1e3, "ms")
         write_checkpoint(log, state)
         del state
-        command = [sys.executable, "-m", __spec__.name, made]
+        command = [sys.executable, "-m", __spec__.name, folder]
         done = subprocess.run(
             command, stdout=subprocess.PIPE, check=True, timeout=CHILD_TIMEOUT_SECONDS
         )
-    told = json.loads(done.stdout)
+    figures = json.loads(done.stdout)
     under = "" if target is None else f"under {target:.0f}"
-    yield Result("load and plan", size, told["load"] + told["plan"], "s", under)
-    yield Result("of it the plan of all", size, told["plan"], "s")
-    yield Result("reload after one commit", size, told["reload"], "s")
+    yield Result("load and plan", size, figures["load"] + figures["plan"], "s", under)
+    yield Result("of it the plan of all", size, figures["plan"], "s")
+    yield Result("reload after one commit", size, figures["reload"], "s")
     memory = "" if target is None else f"under {TARGET_MIB:,}"
-    yield Result("peak memory", size, told["peak_mib"], "MiB", memory)
+    yield Result("peak memory", size, figures["peak_mib"], "MiB", memory)
 
 
 def load_and_plan(root: str) -> dict[str, float]:
-    """Load the topic, plan all of it, and load once more behind a commit."""
+    """Load the topic, plan a read of all of it, and load again after a commit."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     log = log_at(*writable_store_for(root))
     pa.array([0])  # Arrow imports pandas, where it is installed, with the first array it makes.
@@ -300,7 +309,7 @@ def log_at(store: WritableStore, path: str) -> CommitLog:
 
 
 def created(log: CommitLog) -> TopicState:
-    """Make the topic."""
+    """Create the topic."""
     build = commit_builders.create_topic(Topic(TOPIC_ID, PARTITIONS), {})
     return log.commit(log.load(), build, CommitInfo(_write_id(), "create-topic", "benchmark"))
 
@@ -336,7 +345,7 @@ def _write_id() -> str:
 
 
 def state_of(segments: int, version: int) -> TopicState:
-    """Make a state with as many live segments, added evenly by the commits up to a version."""
+    """Return a state with so many live segments, added evenly by the commits up to a version."""
     each = segments // PARTITIONS
     number = np.arange(each * PARTITIONS)
     partition, base = number // each, number % each * 1000
@@ -344,8 +353,8 @@ def state_of(segments: int, version: int) -> TopicState:
     random = np.random.default_rng(1)
     attempts = random.integers(0, 1 << 32, len(number))
     files = [
-        str(SegmentPath(TOPIC, of, first, birth, f"{attempt:08x}"))
-        for of, first, birth, attempt in zip(
+        str(SegmentPath(TOPIC, partition_number, first, base_version, f"{attempt:08x}"))
+        for partition_number, first, base_version, attempt in zip(
             partition.tolist(), base.tolist(), (added - 1).tolist(), attempts.tolist(), strict=True
         )
     ]
@@ -394,8 +403,8 @@ def state_of(segments: int, version: int) -> TopicState:
 
 
 def _writes(number: int) -> dict[str, int]:
-    """Make write ids as long as real ones."""
-    return {f"{one:036x}": one for one in range(number)}
+    """Return write ids as long as real ones."""
+    return {f"{index:036x}": index for index in range(number)}
 
 
 if __name__ == "__main__":

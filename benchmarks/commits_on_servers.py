@@ -1,7 +1,7 @@
-"""Commits a second on an S3 server and on HDFS, which run on this machine too.
+"""Measure commits a second on an S3 server and on HDFS, which run on this machine too.
 
-The rule: on HDFS in turns with Hadoop's own client, which makes the same calls; and once more where
-the NameNode closes files before their blocks are reported (docs/durability.md).
+The rule: on HDFS in turns with Hadoop's own client, which makes the same calls; and again on a
+NameNode that closes files before their blocks are reported (docs/durability.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.store_servers import BUCKET, CLOSED_EARLY, Hdfs, S3Server
 DATA_NODES = 3
 """As many as HDFS keeps replicas: a file with one replica is closed half a second late."""
 HDFS_WARM_UP, HDFS_TURNS = 4, 6
-"""Times the commits of a rate: four servers in Java take longer to be fast."""
+"""Warm-up commits as a multiple of the timed ones: four servers in Java warm up slowly."""
 
 
 def run(sizes: Sizes) -> Iterator[Result]:
@@ -38,7 +38,7 @@ def run(sizes: Sizes) -> Iterator[Result]:
 
 
 def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
-    """Measure on HDFS, in turns with Hadoop's own client; then where files close early."""
+    """Measure on HDFS, in turns with Hadoop's own client; then with files that close early."""
     with _warm_hdfs({}) as url:
         store, path = writable_store_for(f"{url}/turns")
         log = log_at(store, path)
@@ -49,12 +49,12 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
 
         each, warm_up = sizes.commits // 2, HDFS_WARM_UP * sizes.commits
         turns = hadoop_client.in_turns(url, DATA_NODES, commit, HDFS_TURNS, each, warm_up)
-        what = f"hdfs, 1 writer, in {HDFS_TURNS} turns"
-        yield Result("commits of Hadoop's client", what, median(turns.hadoop), "a second")
+        size = f"hdfs, 1 writer, in {HDFS_TURNS} turns"
+        yield Result("commits of Hadoop's client", size, median(turns.hadoop), "a second")
         ratios = sorted(turns.ratios)
-        yield Result("commits / those of Hadoop's client", what, median(ratios), "")
-        yield Result("the same, least", what, ratios[0], "")
-        yield Result("the same, most", what, ratios[-1], "")
+        yield Result("commits / those of Hadoop's client", size, median(ratios), "")
+        yield Result("the same, least", size, ratios[0], "")
+        yield Result("the same, most", size, ratios[-1], "")
         yield from rates("hdfs", f"{url}/benchmark", StorageOptions(), sizes)
     with _warm_hdfs(CLOSED_EARLY) as url:
         store, path = writable_store_for(f"{url}/early")
@@ -62,22 +62,24 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
         state = created(log)
         for _ in range(warm_up):
             state = append(log, state)
-        found = sorted(rate(log, 1, each) for _ in range(HDFS_TURNS))
-        what = f"hdfs where files close early, 1 writer, {HDFS_TURNS} turns"
-        yield Result("commits", what, median(found), "a second", f"at least {RATE_TARGETS['hdfs']}")
-        yield Result("the same, least", what, found[0], "a second")
-        yield Result("the same, most", what, found[-1], "a second")
+        hdfs_rates = sorted(rate(log, 1, each) for _ in range(HDFS_TURNS))
+        size = f"hdfs where files close early, 1 writer, {HDFS_TURNS} turns"
+        yield Result(
+            "commits", size, median(hdfs_rates), "a second", f"at least {RATE_TARGETS['hdfs']}"
+        )
+        yield Result("the same, least", size, hdfs_rates[0], "a second")
+        yield Result("the same, most", size, hdfs_rates[-1], "a second")
 
 
 @contextmanager
 def _warm_hdfs(settings: Mapping[str, str]) -> Iterator[str]:
-    """Start servers with both of Java's compilers; gives their URL."""
+    """Start servers with both of Java's compilers; yield their URL."""
 
     class Compiled(Hdfs):
         java_options = hadoop_client.COMPILED
 
     with (
-        tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made,
-        Compiled(Path(made), settings, datanodes=DATA_NODES) as hdfs,
+        tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder,
+        Compiled(Path(folder), settings, datanodes=DATA_NODES) as hdfs,
     ):
         yield hdfs.url

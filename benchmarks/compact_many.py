@@ -1,8 +1,8 @@
 """Compact many partitions of middling size: klog's job, and a broker's log cleaner.
 
 The rule: 4 and 40 partitions with the same records each, ten to a key, uncompressed and in batches
-as a producer fills them; none of them was cleaned before. Both are given the same bytes: klog
-adopts them, the broker mounts them. klog's job runs as the command `klog compact`, whose CPU time
+as a producer fills them; not cleaned before. Both get the same bytes: klog adopts
+them, the broker mounts them. klog's job runs as the command `klog compact`, whose CPU time
 is all of its process's, from the start of Python on, and on Spark with two cores, whose CPU time is
 that of Spark and its Python workers in a session that has run it before. The broker's is that of
 the cleaner's threads alone, in a Java that has cleaned before. All in turns.
@@ -42,13 +42,13 @@ KLOG, SPARK, BROKER = "klog", f"klog on Spark, local[{CORES}]", f"a broker's {CO
 TARGETS = {(KLOG, 40): "at most 1"}
 COMMAND = (sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())")
 Seconds = Mapping[tuple[str, int], list[float]]
-"""The CPU time in each round, by who took it and for how many partitions."""
+"""The CPU time of each round, by name and number of partitions."""
 
 
 def run(partition_records: int, rounds: int) -> Iterator[Result]:
-    """Measure all three; a partition has so many records."""
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        folder = Path(made)
+    """Measure all three; each partition has `partition_records`."""
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as path:
+        folder = Path(path)
         for count in PARTITIONS:
             make(folder, count, partition_records)
         segment = folder / str(PARTITIONS[0]) / f"{TOPIC}-0" / f"{0:020}.log"
@@ -94,14 +94,14 @@ def broker_topics(number: int, partitions: int) -> list[str]:
 def measure(
     folder: Path, spark: SparkSession, broker: CleaningBroker, partitions: int, topics: list[str]
 ) -> dict[tuple[str, int], float]:
-    """Return the CPU seconds that each takes for so many partitions."""
+    """Return the CPU seconds of each for this number of partitions."""
     cleaning = broker.clean(topics)
     by_command, left = run_command(copy_of(folder, partitions))
     copied = copy_of(folder, partitions)
     began = cpu_seconds()
     report = compact.run(spark, str(copied), TOPIC)
     on_spark = since(began)
-    if left != sum(one.records_after for one in report.partitions):
+    if left != sum(partition.records_after for partition in report.partitions):
         raise RuntimeError(f"klog left {left} records, and on Spark: {report}")
     return {
         (KLOG, partitions): by_command,
@@ -111,7 +111,7 @@ def measure(
 
 
 def copy_of(folder: Path, partitions: int) -> Path:
-    """Make a copy of a root, of linked files."""
+    """Copy a root by linking its files."""
     copied = folder / "copy"
     shutil.rmtree(copied, ignore_errors=True)
     shutil.copytree(folder / str(partitions), copied, copy_function=os.link)
@@ -127,8 +127,8 @@ def run_command(root: Path) -> tuple[float, int]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"klog compact: exit code {process.returncode}")
-    told = json.loads(report.read_text())
-    left = sum(one["recordsAfter"] for one in told["partitions"])
+    fields = json.loads(report.read_text())
+    left = sum(partition["recordsAfter"] for partition in fields["partitions"])
     return usage.ru_utime + usage.ru_stime, left
 
 
@@ -140,11 +140,13 @@ def results(seconds: Seconds, partition_records: int) -> Iterator[Result]:
         theirs = seconds[BROKER, partitions]
         for name in (KLOG, SPARK):
             mine = seconds[name, partitions]
-            ratios = [one / other for one, other in zip(mine, theirs, strict=True)]
+            ratios = [own / other for own, other in zip(mine, theirs, strict=True)]
             spread = Spread(median(ratios), min(ratios), max(ratios))
             target = TARGETS.get((name, partitions), "")
             yield Result(f"{name} / {BROKER}: CPU", of, str(spread), target)
         for name in (KLOG, SPARK, BROKER):
-            each = [one / partitions / partition_records * 1e6 for one in seconds[name, partitions]]
-            spread = Spread(median(each), min(each), max(each))
+            records_cpu = [
+                spent / partitions / partition_records * 1e6 for spent in seconds[name, partitions]
+            ]
+            spread = Spread(median(records_cpu), min(records_cpu), max(records_cpu))
             yield Result(f"{name}: CPU", of, f"{spread} us a record")

@@ -44,8 +44,8 @@ KLOG, STRUCT, SEMI_JOIN = "klog", "Parquet, max of a struct", "Parquet, max and 
 
 def run(count: int, rounds: int) -> Iterator[Result]:
     """Measure all three; `count` is of records."""
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as path:
+        folder = Path(path)
         make(folder, count)
         logs = broker_logs(folder / "root", rounds + 1)
         with cleaning_broker(folder / "broker", CORES, {**ChainMap(*logs)}) as broker:
@@ -72,7 +72,7 @@ def make(folder: Path, count: int) -> None:
 
 
 def broker_logs(root: Path, rounds: int) -> list[dict[str, Mapping[int, Path]]]:
-    """Give of each round the logs that a broker cleans at once: some partitions, by new names."""
+    """Return for each round the logs that a broker cleans at once: partitions with new names."""
     empty = root.with_name("empty")
     empty.touch()
     partitions = klog.open(root).describe(TOPIC).partitions[:CORES]
@@ -94,7 +94,7 @@ def compared(
     broker: CleaningBroker,
     topics: Iterator[list[str]],
 ) -> Iterator[Result]:
-    """Compact in turns; `topics` are those of the broker's that are cleaned together."""
+    """Compact in turns; `topics` has the broker's topics of each turn."""
     rows = spark.read.parquet(str(folder / "rows"))
     cpu: dict[str, list[float]] = {KLOG: [], STRUCT: [], SEMI_JOIN: []}
     works: dict[str, Callable[[], int]] = {
@@ -122,19 +122,19 @@ def compared(
     times = interleaved(turns, rounds, time.perf_counter)
     if len(set(left.values())) != 1:
         raise RuntimeError(f"not the same number of records is left: {left}")
-    yield from told(times, cpu, count, left[KLOG], cleanings[1:])
+    yield from figures(times, cpu, count, left[KLOG], cleanings[1:])
 
 
-def told(
+def figures(
     times: Times,
     cpu: dict[str, list[float]],
     count: int,
     left: int,
     cleanings: list[Cleaning],
 ) -> Iterator[Result]:
-    """Give the figures; the first round, which is not counted, warmed Java up."""
+    """Yield the figures; the first round, which is not counted, warmed Java up."""
     of = f"{count:,} records of {VALUE_BYTES} B, {left:,} keys, lz4"
-    broker = [one.records_a_second for one in cleanings]
+    broker = [cleaning.records_a_second for cleaning in cleanings]
     rates = [count / seconds for seconds in times.seconds[KLOG]]
     ratios = [mine / theirs for mine, theirs in zip(rates, broker, strict=True)]
     yield Result(
@@ -154,25 +154,25 @@ def told(
     yield Result("klog: records", of, f"{median(rates) / 1e6:.2f} M a second")
     for name, seconds in cpu.items():
         yield Result(f"{name}: CPU", of, f"{median(seconds[1:]) / count * 1e6:.2f} us a record")
-    used = median(one.cpu_seconds / one.records for one in cleanings)
+    used = median(cleaning.cpu_seconds / cleaning.records for cleaning in cleanings)
     threads = f"a broker's {CORES} threads"
     yield Result(f"{threads}: records", of, f"{median(broker) / 1e6:.2f} M a second")
     yield Result(f"{threads}: CPU", of, f"{used * 1e6:.2f} us a record")
 
 
 def by_klog(spark: SparkSession, folder: Path) -> int:
-    """Compact a copy of the topic; give what is left."""
+    """Compact a copy of the topic; return the records left."""
     shutil.rmtree(folder / "copy", ignore_errors=True)
     shutil.copytree(folder / "root", folder / "copy", copy_function=os.link)
     report = compact.run(spark, str(folder / "copy"), TOPIC)
-    return sum(one.records_after for one in report.partitions)
+    return sum(partition.records_after for partition in report.partitions)
 
 
 def by_parquet(df: DataFrame, folder: Path) -> int:
-    """Write what is left to Parquet; give its rows."""
+    """Write the last rows of the keys to Parquet; return their number."""
     df.write.mode("overwrite").parquet(str(folder / "left"))
     files: Any = pq.ParquetDataset(folder / "left").fragments
-    return sum(one.metadata.num_rows for one in files)
+    return sum(file.metadata.num_rows for file in files)
 
 
 def of_struct(rows: DataFrame) -> DataFrame:

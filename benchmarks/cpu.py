@@ -1,8 +1,8 @@
-"""The CPU time of this process and all that it started, as the kernel counts it (Linux).
+"""The CPU time of this process and its descendants, from the kernel (Linux).
 
-The rule: a process counts with what it took itself, while it lives. Spark's Python workers end when
-they have been idle for a minute, and the process that they are of ignores their end, so that the
-kernel forgets their time: a sum of all would fall.
+The rule: a process counts with its own time, while it lives. Spark's Python workers end when they
+have been idle for a minute, and their parent ignores their end, so the kernel forgets their time: a
+sum that includes ended processes would fall.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES, _START = 1, slice(11, 13), 19
-"""Where, behind the command of `/proc/<pid>/stat`, they stand."""
+"""Indexes of the fields after the command in `/proc/<pid>/stat`."""
 
 Process = tuple[int, int]
-"""A process by its id and the time at which it began: ids are given again."""
+"""A process by its id and start time: the kernel reuses ids."""
 
 
 def cpu_seconds() -> dict[Process, float]:
-    """Give the seconds that this process and each below it has taken so far."""
+    """Return the seconds so far of this process and each descendant."""
     children: defaultdict[int, list[int]] = defaultdict(list)
-    found: dict[int, tuple[Process, float]] = {}
+    processes: dict[int, tuple[Process, float]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -33,17 +33,17 @@ def cpu_seconds() -> dict[Process, float]:
             pid = int(folder.name)
             children[int(fields[_PARENT])].append(pid)
             seconds = sum(map(int, fields[_TIMES])) / _TICKS
-            found[pid] = (pid, int(fields[_START])), seconds
-    wanted, own = [os.getpid()], {}
-    while wanted:
-        pid = wanted.pop()
-        if pid in found:
-            process, seconds = found[pid]
+            processes[pid] = (pid, int(fields[_START])), seconds
+    pids, own = [os.getpid()], {}
+    while pids:
+        pid = pids.pop()
+        if pid in processes:
+            process, seconds = processes[pid]
             own[process] = seconds
-        wanted += children[pid]
+        pids += children[pid]
     return own
 
 
 def since(began: Mapping[Process, float]) -> float:
-    """Give the seconds taken since then, but for those of processes that have ended."""
-    return sum(seconds - began.get(one, 0.0) for one, seconds in cpu_seconds().items())
+    """Return the seconds since then, without those of processes that have ended."""
+    return sum(seconds - began.get(process, 0.0) for process, seconds in cpu_seconds().items())

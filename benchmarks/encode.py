@@ -108,7 +108,7 @@ def measure(
         uncompressed = replace(form, codec=NONE, level=None)
         plain = [batch[HEADER_BYTES:] for batch in encode_batches(part, uncompressed)]
         works[CODEC] = lambda: _drain(
-            (compress(form.codec, [memoryview(one)], form.level) for one in plain), len(part)
+            (compress(form.codec, [memoryview(batch)], form.level) for batch in plain), len(part)
         )
     if form.level is None and kafka_python_reads(CODEC_NAMES[form.codec]):
         works[KAFKA_PYTHON] = lambda: _drain(kafka_python(pairs, form.codec, size), len(pairs))
@@ -131,12 +131,12 @@ def python_pairs(rows: Bytes) -> list[tuple[bytes, bytes]]:
 
 
 def small_batch_bytes(columns: Records) -> int:
-    """Give the bytes that `SMALL_RECORDS` of these records fill."""
+    """Return the bytes that `SMALL_RECORDS` of these records fill."""
     return batch_size_bytes(columns.slice(0, min(SMALL_RECORDS, len(columns))), BatchAttributes())
 
 
 def records_in_a_batch(columns: Records, form: BatchAttributes) -> int:
-    """Give the number of records in klog's first batch."""
+    """Return the number of records in klog's first batch."""
     first = next(encode_batches(columns, form))
     return int.from_bytes(first[57:61], "big")
 
@@ -164,7 +164,7 @@ def _index(segment: bytes, count: int) -> int:
 
 
 def _drain(batches: Iterable[object], count: int) -> int:
-    """Take every batch and keep none; give the number of records."""
+    """Take every batch and keep none; return the number of records."""
     for _ in batches:
         pass
     return count

@@ -1,9 +1,9 @@
-"""A commit as Hadoop's own client would put it on HDFS: what of klog's time there is HDFS's.
+"""Put a commit on HDFS with Hadoop's own client: how much of klog's time is HDFS's.
 
 The rule: the same calls in the same order on the same servers, in turns with klog's, each as often
-the first, and each warmed up as long: is the name free, a temporary file made, written, synced and
-closed, and renamed without overwrite. klog's turns make the commit too, fold it and look for a
-boundary; Hadoop's only put bytes, but are asked to by py4j, some eight calls of 0.1 ms.
+first and each warmed up as long: check that the name is free; create, write, sync and close a
+temporary file; rename it without overwriting. klog's turns also build the commit, replay it and
+look for the last expired version. Hadoop's only put bytes, by about eight py4j calls of 0.1 ms.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from typing import Any
 from tests.support.kafka_classes import java_process
 
 COMPILED = ("-Xmx384m",)
-"""With both of Java's compilers, as processes that live long have them."""
+"""Both of Java's compilers are on, as in long-running processes."""
 COMMIT_BYTES = 700
-"""About what a commit of one segment has."""
+"""About the size of a commit of one segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Commits a second of each turn, klog's and Hadoop's client's."""
+    """Commits a second of each turn, by klog and by Hadoop's client."""
 
     klog: list[float]
     hadoop: list[float]
 
     @property
     def ratios(self) -> list[float]:
-        """Give how many times Hadoop's client's rate klog's is, by turn."""
+        """Return klog's rate divided by that of Hadoop's client, by turn."""
         return [klog / hadoop for klog, hadoop in zip(self.klog, self.hadoop, strict=True)]
 
 
 def in_turns(
     url: str, replicas: int, commit: Callable[[], object], turns: int, each: int, warm_up: int
 ) -> Turns:
-    """Time `each` commits of klog and as many of Hadoop's client on `url`, so many times.
+    """Time `each` commits of klog and of Hadoop's client on `url`, in turns.
 
-    Before, both commit `warm_up` times.
+    Before the first turn, both commit `warm_up` times.
     """
-    told = Turns([], [])
+    result = Turns([], [])
     with java_process("hadoop", COMPILED) as gateway:
         put = _putter(gateway, url, replicas)
-        both = [(commit, told.klog), (put, told.hadoop)]
+        both = [(commit, result.klog), (put, result.hadoop)]
         for work, _ in both:
             _rate(work, warm_up)
         for _ in range(turns):
             for work, rates in both:
                 rates.append(_rate(work, each))
             both.reverse()
-    return told
+    return result
 
 
 def _rate(work: Callable[[], object], times: int) -> float:

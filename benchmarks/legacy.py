@@ -2,8 +2,8 @@
 
 The rule: as in `decode`, and every record's own CRC is checked too, as both consumers check it. The
 entries are kafka-python's own builder's; a wrapper gets its offset as a broker gives it, outside
-the CRC. klog reads by loops that numba compiled, as a process does that has read some millions of
-records, and by whole columns, as any does until then.
+the CRC. klog reads by loops that numba compiled, as a process does after some millions of
+records, and by whole columns, as every process does before.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def entries(magic: int, shape: Shape, rows: Bytes) -> Iterator[bytes]:
             offset = index if is_relative else first + index
             if builder.append(offset, FIRST_TIMESTAMP_MS + first + index, key, value) is None:
                 raise ValueError("the builder's buffer is too small")
-        made = bytes(builder.build())
-        yield _offset.pack(first + count - 1) + made[_offset.size :] if codec else made
+        entry = bytes(builder.build())
+        yield _offset.pack(first + count - 1) + entry[_offset.size :] if codec else entry
 
 
 def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:

@@ -30,7 +30,7 @@ PARTITIONS = 4
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 INDEX_INTERVAL_BYTES = 4096
 SMALL_BATCHES, LARGE_BATCHES = "16 KiB", "512 KiB"
-"""What a batch holds: 16 KiB after compression (a producer's default), or 512 KiB before it."""
+"""The size of a batch: 16 KiB after compression (a producer's default), or 512 KiB before it."""
 
 _RECORD_OVERHEAD_BYTES = KEY_BYTES + 10
 _UNCOMPRESSED_RECORDS = 126
@@ -58,7 +58,7 @@ class Shape:
 
     @property
     def batch_records(self) -> int:
-        """Give the number of records in a full batch."""
+        """Return the number of records in a full batch."""
         record_bytes = self.value_bytes + _RECORD_OVERHEAD_BYTES
         if self.batch == LARGE_BATCHES:
             return _LARGE_BYTES // record_bytes
@@ -108,13 +108,13 @@ def write_log_directory(root: Path, shape: Shape, rows: Bytes) -> None:
         write_segment(root / f"{TOPIC}-{partition}", batches(shape, part))
 
 
-def write_segment(directory: Path, made: Iterator[bytes]) -> int:
-    """Write one partition's first segment, batch by batch; give its size."""
+def write_segment(directory: Path, segment_batches: Iterator[bytes]) -> int:
+    """Write one partition's first segment, batch by batch; return its size."""
     directory.mkdir(parents=True)
     position = indexed = 0
     index = bytearray()
     with (directory / f"{0:020}.log").open("wb") as file:
-        for batch in made:
+        for batch in segment_batches:
             if position - indexed > INDEX_INTERVAL_BYTES:
                 base, delta = _base_offset.unpack_from(batch)[0], _length.unpack_from(batch, 23)[0]
                 index += _index_entry.pack(base + delta, position)

@@ -1,6 +1,6 @@
-"""Say what the figures were measured on.
+"""Describe the machine of the figures.
 
-The rule: what changes a figure and nothing that names a person, a host or a path.
+The rule: everything that changes a figure, and nothing that names a person, a host or a path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LIBRARIES = (
 
 
 def describe() -> dict[str, str]:
-    """Give what there is to know, in the order to print it."""
+    """Return the facts in the order to print them."""
     return {
         "processor": f"{_processor()}, {len(os.sched_getaffinity(0))} cores for this process",
         "memory": f"{psutil.virtual_memory().total / (1 << 30):.0f} GiB",
@@ -30,8 +30,8 @@ def describe() -> dict[str, str]:
 
 
 def load() -> str:
-    """Give the load average of 1, 5 and 15 minutes; a figure above the number of cores is noise."""
-    return ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    """Return the load average of 1, 5 and 15 minutes; a figure above the cores is noise."""
+    return ", ".join(f"{average:.1f}" for average in os.getloadavg())
 
 
 def _processor() -> str:

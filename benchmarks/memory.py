@@ -1,8 +1,8 @@
-"""The most memory a process needs to read a whole segment through klog, task by task.
+"""Measure the peak memory of a process that reads a whole segment through klog, task by task.
 
-The rule: a segment of a broker's full size, read by a fresh process that does nothing else, and the
-kernel's own account of it. The segment is some batches again and again, each with its own offset,
-which lies outside the CRC.
+The rule: a segment of a broker's full size, read by a fresh process that does nothing else; the
+kernel's own figure. The segment repeats a few batches, each with its own offset, which lies outside
+the CRC.
 
     python -m benchmarks.memory LOG_DIRECTORY     # the process that is measured
 """
@@ -35,7 +35,7 @@ _last_offset_delta = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the process that read one segment said of itself."""
+    """The figures of the process that read one segment."""
 
     codec: str
     batch: str
@@ -52,9 +52,9 @@ def run(segment_bytes: int) -> Iterator[Result]:
 
     for codec, batch in (("lz4", SMALL_BATCHES), ("zstd", LARGE_BATCHES)):
         shape = Shape(codec, batch, VALUE_BYTES, min(REPEATED_RECORDS, segment_bytes // 100))
-        with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-            written = write_repeated(Path(made), shape, segment_bytes)
-            command = [sys.executable, "-m", __spec__.name, made]
+        with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+            written = write_repeated(Path(folder), shape, segment_bytes)
+            command = [sys.executable, "-m", __spec__.name, folder]
             done = subprocess.run(
                 command, stdout=subprocess.PIPE, check=True, timeout=CHILD_TIMEOUT_SECONDS
             )
@@ -62,18 +62,18 @@ def run(segment_bytes: int) -> Iterator[Result]:
 
 
 def write_repeated(root: Path, shape: Shape, segment_bytes: int) -> int:
-    """Write one segment of nearly `segment_bytes`; give its size."""
+    """Write one segment of nearly `segment_bytes`; return its size."""
     from benchmarks.logs import TOPIC, batches, shape_records, write_segment
 
-    made = list(batches(shape, shape_records(shape)))
-    return write_segment(root / f"{TOPIC}-0", repeated(made, segment_bytes))
+    shape_batches = list(batches(shape, shape_records(shape)))
+    return write_segment(root / f"{TOPIC}-0", repeated(shape_batches, segment_bytes))
 
 
-def repeated(made: list[bytes], size_bytes: int) -> Iterator[bytes]:
+def repeated(segment_batches: list[bytes], size_bytes: int) -> Iterator[bytes]:
     """Repeat batches up to a size, offsets rising."""
     offset = position = 0
     while True:
-        for batch in made:
+        for batch in segment_batches:
             position += len(batch)
             if position > size_bytes:
                 return
@@ -102,9 +102,9 @@ def read_all(log_directory: str) -> dict[str, float]:
 
 
 def peak_mib() -> float:
-    """Give this program's peak resident memory.
+    """Return this program's peak resident memory.
 
-    Linux keeps `getrusage`'s figure across exec, where it tells of the parent; `VmHWM` starts anew.
+    `getrusage` includes the parent's memory, because Linux keeps it across exec; `VmHWM` does not.
     """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):

@@ -1,8 +1,9 @@
 """The other readers of Kafka's format in Python: kafka-python and aiokafka, as they ship.
 
-The rule: they do what their own consumers do with a fetched log, and it is said which of their
-implementations runs; a fallback to pure Python is an error, not a figure. How fast each computes
-CRC-32C is printed too: aiokafka's extension does it in software, a good part of its time at 1 KiB.
+The rule: they do what their own consumers do with a fetched log, and the report names the
+implementation that runs; a fallback to pure Python is an error, not a figure. The report also has
+the speed of each CRC-32C: aiokafka's extension computes it in software, a good part of its time at
+1 KiB.
 """
 
 from __future__ import annotations
@@ -59,22 +60,22 @@ def read_aiokafka(logs: Sequence[bytes]) -> int:
 
 
 def kafka_python_reads(codec: str) -> bool:
-    """Tell whether kafka-python has a library for the codec."""
+    """Return whether kafka-python has a library for the codec."""
     return codec == "none" or bool(getattr(kafka.codec, f"has_{codec}")())
 
 
 def kafka_python_records(log: bytes) -> Iterator[Any]:
-    """Give the records as kafka-python makes them."""
+    """Yield the records as kafka-python decodes them."""
     return _records(kafka.record.MemoryRecords(log))
 
 
 def aiokafka_records(log: bytes) -> Iterator[Any]:
-    """Give the records as aiokafka makes them."""
+    """Yield the records as aiokafka decodes them."""
     return _records(aiokafka.record.memory_records.MemoryRecords(log))
 
 
 def implementations() -> dict[str, str]:
-    """Say which code of the peers runs; raises `RuntimeError` if it is not their fastest."""
+    """Return which code of the peers runs; raises `RuntimeError` if it is not their fastest."""
     if kafka.record.util._crc32c is not crc32c.crc32c:
         raise RuntimeError("kafka-python does not use its CRC extension: install crc32c")
     module = aiokafka.record.default_records.DefaultRecordBatch.__module__

@@ -39,20 +39,20 @@ def records(
     by_rank = rng.permutation(size)
     for done in range(0, count, CHUNK_RECORDS):
         rows = min(CHUNK_RECORDS, count - done)
-        wanted_bytes = rows * value_bytes
-        drawn = rng.random(wanted_bytes // SHORTEST_MEAN_BYTES)
+        text_bytes = rows * value_bytes
+        drawn = rng.random(text_bytes // SHORTEST_MEAN_BYTES)
         ranks = np.minimum(np.searchsorted(cumulated, drawn), size - 1)
         text = _joined(vocabulary, by_rank[ranks])
-        if len(text) < wanted_bytes:
-            raise ValueError(f"{len(text)} bytes of text where {wanted_bytes} are needed")
+        if len(text) < text_bytes:
+            raise ValueError(f"{len(text)} bytes of text where {text_bytes} are needed")
         if unique_keys is None:
             ids = np.arange(done, done + rows)
         else:
             ids = rng.integers(0, unique_keys, rows)
-        made = np.empty((rows, KEY_BYTES + value_bytes), np.uint8)
-        made[:, :KEY_BYTES] = _keys(ids)
-        made[:, KEY_BYTES:] = text[:wanted_bytes].reshape(rows, value_bytes)
-        yield made
+        chunk = np.empty((rows, KEY_BYTES + value_bytes), np.uint8)
+        chunk[:, :KEY_BYTES] = _keys(ids)
+        chunk[:, KEY_BYTES:] = text[:text_bytes].reshape(rows, value_bytes)
+        yield chunk
 
 
 def as_table(rows: Bytes) -> pa.Table:
@@ -79,7 +79,7 @@ def _vocabulary(rng: np.random.Generator) -> pa.BinaryArray:
 
 
 def _joined(vocabulary: pa.BinaryArray, chosen: npt.NDArray[np.int64]) -> Bytes:
-    """Write the chosen words one behind the other."""
+    """Join the chosen words."""
     taken = vocabulary.take(pa.array(chosen))
     data = taken.buffers()[2]
     assert data is not None

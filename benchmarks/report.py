@@ -1,6 +1,6 @@
 """Print results as Markdown, ratios first.
 
-The rule: a figure stands beside its target, and a ratio shows its range over the rounds.
+The rule: a figure stands next to its target, and a ratio shows its range over the rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MILLION = 1e6
 
 
 def decode_table(results: Iterable[decode.Result]) -> str:
-    """Tell klog's decoding against both peers'; rates are million records a second."""
+    """Compare klog's decoding with both peers'; rates are million records a second."""
     header = (
         "batch", "value", "codec", "klog / kafka-python", "target", "klog / aiokafka", "target",
         "klog", "kafka-python", "aiokafka",
@@ -41,7 +41,7 @@ def decode_table(results: Iterable[decode.Result]) -> str:
 
 
 def legacy_table(results: Iterable[legacy.Result]) -> str:
-    """Tell klog's decoding of formats v0 and v1 against kafka-python's, in million records/s."""
+    """Compare klog's decoding of formats v0 and v1 with kafka-python's, in million records/s."""
     header = (
         "format", "entries", "value", "klog / kafka-python", "target",
         "klog", "without numba", "kafka-python",
@@ -66,7 +66,7 @@ def legacy_table(results: Iterable[legacy.Result]) -> str:
 
 
 def encode_table(results: Iterable[encode.Result]) -> str:
-    """Tell klog's encoding against kafka-python's; rates are million records a second."""
+    """Compare klog's encoding with kafka-python's; rates are million records a second."""
     header = (
         "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
         "without numba", "codec alone", "kafka-python", "indexes add", "target",
@@ -98,7 +98,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
 
 
 def spark_table(results: Iterable[spark_read.Result]) -> str:
-    """Tell klog's read against the ceiling and Parquet; rates are million rows a second."""
+    """Compare klog's read with the ceiling and Parquet; rates are million rows a second."""
     header = (
         "batch", "value", "codec", "klog / ceiling", "target", "klog / Parquet",
         "fixed time", "klog / ceiling without it", "klog", "ceiling", "Parquet",
@@ -122,7 +122,7 @@ def spark_table(results: Iterable[spark_read.Result]) -> str:
 
 
 def memory_table(results: Iterable[memory.Result]) -> str:
-    """Tell the peak of the reading process; the imports alone are part of it."""
+    """Print the peak of the reading process; it includes that of the imports."""
     header = ("batch", "codec", "segment", "records", "tasks", "peak", "target", "of it imports")
     rows = [
         (
@@ -141,19 +141,21 @@ def memory_table(results: Iterable[memory.Result]) -> str:
 
 
 def commits_table(results: Iterable[commits.Result]) -> str:
-    """Tell what the commit log costs, a figure a row."""
+    """Print the figures of the commit log, one a row."""
     header = ("what", "of", "figure", "target")
     rows = [
-        (result.what, result.size, f"{result.figure:.4g} {result.unit}".strip(), result.target)
+        (result.label, result.size, f"{result.figure:.4g} {result.unit}".strip(), result.target)
         for result in results
     ]
     return _table(header, rows)
 
 
 def figures_table(results: Iterable[spark_write.Result]) -> str:
-    """Tell a figure a row."""
+    """Print a figure a row."""
     header = ("what", "of", "figure", "target")
-    return _table(header, [(one.what, one.of, one.figure, one.target) for one in results])
+    return _table(
+        header, [(result.label, result.of, result.figure, result.target) for result in results]
+    )
 
 
 def listing(facts: dict[str, str]) -> str:

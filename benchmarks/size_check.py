@@ -1,8 +1,8 @@
-"""What it costs to bound what a Parquet file holds, of a checkpoint and of a sidecar.
+"""Measure the size check of Parquet files, for a checkpoint and a sidecar.
 
 The rule: one process, files in memory, the same bytes with the check and without it, in turns. A
-load decodes the file to a state or a commit, as who loads a topic does; a table is what of it
-Arrow does. Without the check a file is read as Arrow reads any.
+load decodes the file to a state or a commit, as a topic's reader does; a table is Arrow's part of
+it. Without the check Arrow reads the file directly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLOCKS: dict[str, Callable[[], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file, and what loads it."""
+    """A file and the function that loads it."""
 
     kind: str
     data: bytes
@@ -58,7 +58,7 @@ def run(segments: int, rounds: int) -> Iterator[Result]:
         }
         of = f"{file.kind} of {segments:,} segments, {len(file.data) / 1e6:.1f} MB"
         for name, (checked, plain) in works.items():
-            # A table is not read in turns with loads: what they leave behind in memory slows it.
+            # Tables and loads do not share turns: the memory that loads leave slows tables.
             counted = {"with": _counted(checked, segments), "without": _counted(plain, segments)}
             for clock_name, clock in CLOCKS.items():
                 times = interleaved(counted, rounds, clock)

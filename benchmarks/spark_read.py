@@ -48,7 +48,7 @@ class Result:
 
 
 def session() -> SparkSession:
-    """Give the Spark session; one that is there already is used."""
+    """Return the Spark session, an existing one if there is one."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: SparkSession.Builder = SparkSession.builder.master(MASTER).appName("benchmarks")
@@ -69,8 +69,8 @@ def run(
         rows = shape_records(Shape("none", SMALL_BATCHES, value_bytes, count))
         for codec in codecs:
             shape = Shape(codec, SMALL_BATCHES, value_bytes, count)
-            with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-                log_directory, parquet = Path(made, "log"), Path(made, "parquet")
+            with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+                log_directory, parquet = Path(folder, "log"), Path(folder, "parquet")
                 write_log_directory(log_directory, shape, rows)
                 yield Result(shape, measure(spark, shape, str(log_directory), str(parquet), rounds))
 
@@ -103,7 +103,7 @@ def klog_frame(spark: SparkSession, log_directory: str, ending: str = "latest") 
 def ceiling_frames(
     spark: SparkSession, log_directory: str, value_bytes: int
 ) -> Callable[[], DataFrame]:
-    """Learn klog's tasks and batches once; give what makes a frame of the same shape."""
+    """Measure klog's tasks and batches once; return a function that makes a frame of that shape."""
     shapes = json.dumps(task_shapes(log_directory))
 
     def frame() -> DataFrame:

@@ -2,8 +2,8 @@
 
 The rule: one cached DataFrame, two cores, wall time of the whole write, in turns; the broker runs
 on the same cores, as its CPU is part of what its sink costs. Kafka's sink has `acks=all` and the
-same codec; Parquet is as Spark writes it (snappy). Each write of klog's goes to a topic that is
-there, and what it wrote is counted at the end.
+same codec; Parquet is as Spark writes it (snappy). Each of klog's writes goes to an
+existing topic, and its rows are counted at the end.
 
 A micro-batch is of a stream that counts, one small partition each, written to klog, to files (text)
 and to a Delta table on local disk; its time is Spark's own account (`triggerExecution`), the first
@@ -37,7 +37,7 @@ KLOG, KAFKA, PARQUET, FILES, DELTA = "klog", "Kafka sink", "Parquet", "files", "
 TASKS = 4
 ROWS_A_BATCH = 100
 WARM_UP_BATCHES = 10
-MOST_SECONDS = 300
+MAX_SECONDS = 300
 THROUGHPUT_TARGETS = {KAFKA: 1.3, PARQUET: 0.6}
 TOPIC = "written"
 BROKER = {
@@ -49,16 +49,16 @@ BROKER = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One figure, and the target if there is one."""
+    """A figure with its label and size, and the target if there is one."""
 
-    what: str
+    label: str
     of: str
     figure: str
     target: str = ""
 
 
 def session() -> SparkSession:
-    """Give a session that has Spark's Kafka connector and Delta."""
+    """Return a session that has Spark's Kafka connector and Delta."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = [path for name in ("spark-kafka", "delta") for path in sorted(jars(name).glob("*.jar"))]
@@ -73,7 +73,7 @@ def session() -> SparkSession:
         .config("spark.log.level", "OFF")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", "3g")
-        # Delta works its log out in so many tasks at each commit: 50 and 200 where nobody says.
+        # Delta replays its log in so many tasks at each commit; the defaults are 50 and 200.
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "2")
         .getOrCreate()
@@ -81,16 +81,16 @@ def session() -> SparkSession:
 
 
 def run(count: int, rounds: int, batches: int) -> Iterator[Result]:
-    """Measure both."""
+    """Measure writes and micro-batches."""
     spark = session()
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made,
-            Broker(Path(made) / "broker", BROKER) as broker,
+            tempfile.TemporaryDirectory(prefix="klog-benchmark-") as path,
+            Broker(Path(path) / "broker", BROKER) as broker,
         ):
-            yield from throughput(spark, broker, Path(made), count, rounds)
-        with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-            yield from micro_batches(spark, Path(made), batches)
+            yield from throughput(spark, broker, Path(path), count, rounds)
+        with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as path:
+            yield from micro_batches(spark, Path(path), batches)
     finally:
         spark.stop()
 
@@ -121,7 +121,7 @@ def throughput(
     times = interleaved({name: timed(name) for name in writes}, rounds, time.perf_counter)
     written = (rounds + 1) * count
     table = log.describe(TOPIC).partitions
-    if (seen := sum(one.log_end - one.log_start for one in table)) != written:
+    if (seen := sum(partition.log_end - partition.log_start for partition in table)) != written:
         raise RuntimeError(f"klog has {seen} rows of {written}")
     of = f"{count:,} rows, lz4"
     for name in writes:
@@ -146,7 +146,7 @@ def cached(spark: SparkSession, folder: Path, count: int) -> DataFrame:
         pq.write_table(as_table(rows), path / f"{number:03}.parquet")
     df = spark.read.parquet(str(path)).repartition(TASKS).cache()
     if df.count() != count:
-        raise RuntimeError("the records are not whole")
+        raise RuntimeError("records are missing from the DataFrame")
     return df
 
 
@@ -164,13 +164,13 @@ def kafka_write(df: DataFrame, bootstrap: str) -> None:
 
 
 def micro_batches(spark: SparkSession, folder: Path, batches: int) -> Iterator[Result]:
-    """Run a stream into each sink, one behind the other, twice, and compare medians."""
-    found: dict[str, list[float]] = {KLOG: [], FILES: [], DELTA: []}
+    """Run a stream into each sink, one after the other, twice, and compare medians."""
+    milliseconds: dict[str, list[float]] = {KLOG: [], FILES: [], DELTA: []}
     for turn in range(2):
-        for name in found:
-            found[name] += durations(spark, folder / f"{name}-{turn}", name, batches)
+        for name in milliseconds:
+            milliseconds[name] += durations(spark, folder / f"{name}-{turn}", name, batches)
     of = f"{2 * batches} micro-batches of {ROWS_A_BATCH} rows"
-    medians = {name: median(values) for name, values in found.items()}
+    medians = {name: median(values) for name, values in milliseconds.items()}
     for name, value in medians.items():
         yield Result(f"{name}: median micro-batch", of, f"{value:.0f} ms")
     more = medians[KLOG] - medians[FILES]
@@ -180,7 +180,7 @@ def micro_batches(spark: SparkSession, folder: Path, batches: int) -> Iterator[R
 
 
 def durations(spark: SparkSession, folder: Path, name: str, batches: int) -> list[float]:
-    """Give the milliseconds of so many micro-batches, behind the first ones."""
+    """Return the milliseconds of so many micro-batches after the warm-up."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS_A_BATCH)
     rows = source.option("numPartitions", 1).load().selectExpr("cast(value as string) value")
     writer = rows.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
@@ -190,7 +190,7 @@ def durations(spark: SparkSession, folder: Path, name: str, batches: int) -> lis
     else:
         query = writer.format("text" if name == FILES else "delta").start(target)
     seen: dict[int, float] = {}
-    deadline = time.monotonic() + MOST_SECONDS
+    deadline = time.monotonic() + MAX_SECONDS
     while len(seen) < batches + WARM_UP_BATCHES and time.monotonic() < deadline:
         time.sleep(1)
         for progress in query.recentProgress:

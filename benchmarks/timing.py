@@ -13,7 +13,7 @@ from statistics import median
 from typing import TypeAlias
 
 Work: TypeAlias = Callable[[], int]
-"""Does the work once and gives how many records that was."""
+"""Does the work once and returns its number of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,23 @@ class Spread:
     high: float
 
     def __str__(self) -> str:
-        """Give the median, and the range in brackets."""
+        """Return the median, and the range in brackets."""
         return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of each piece of work: how many records it is, and the seconds it took in each round."""
+    """The records of each piece of work, and its seconds in each round."""
 
     records: dict[str, int]
     seconds: dict[str, list[float]]
 
     def median_seconds(self, name: str) -> float:
-        """Give the median time."""
+        """Return the median time in seconds."""
         return median(self.seconds[name])
 
     def rate(self, name: str) -> float:
-        """Give the records a second of the median time."""
+        """Return the records a second of the median time."""
         return self.records[name] / self.median_seconds(name)
 
     def ratio(self, name: str, other: str, fixed: str | None = None) -> Spread:
@@ -60,7 +60,7 @@ class Times:
 
 
 def interleaved(works: Mapping[str, Work], rounds: int, clock: Callable[[], float]) -> Times:
-    """Run every piece of work once a round; `clock` gives seconds."""
+    """Run every piece of work once a round; `clock` returns seconds."""
     records = {name: work() for name, work in works.items()}
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):

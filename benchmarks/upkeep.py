@@ -1,10 +1,9 @@
-"""What the jobs cost that read no record: merge, retention, verify's fast form; and memory.
+"""Measure the jobs that read no record (merge, retention, fast verify), and memory.
 
 The rule: klog's own functions in one process, on files in the page cache. A copy is Python's
-`shutil.copyfile` of the same files, one after the other, in turns with the merge; once as it is,
-and once with each file forced to disk (fsync), as klog forces what it writes. The memory of a
-compaction is a fresh process's, and the kernel's own account of it; the keys are as many for ten
-times the records.
+`shutil.copyfile` of the same files, one after the other, in turns with the merge; once without
+fsync and once with an fsync of each file, as klog writes its files. The memory of a compaction is
+that of a fresh process, by the kernel's figure; ten times the records have as many keys.
 
     python -m benchmarks.upkeep ROOT     # the process that compacts
 """
@@ -42,17 +41,17 @@ MEMORY_SHARE = 10
 
 
 def run(count: int, rounds: int) -> Iterator[Result]:
-    """Measure each; `count` is of records, of which memory takes a tenth, then all."""
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        yield from merged(Path(made), count // 4, rounds)
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        yield from retained(Path(made), rounds)
-    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as made:
-        yield from compacted(Path(made), count)
+    """Measure all; memory takes a tenth of `count` records, then all of them."""
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+        yield from merged(Path(folder), count // 4, rounds)
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+        yield from retained(Path(folder), rounds)
+    with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
+        yield from compacted(Path(folder), count)
 
 
 def written(folder: Path, count: int, appends: int, keys: int | None, **config: str) -> Path:
-    """Make a topic of one partition by so many appends."""
+    """Write a topic of one partition by so many appends."""
     log = klog.open(folder)
     named = {name.replace("_", "."): value for name, value in config.items()}
     log.create_topic(TOPIC, 1, {"compression.type": "lz4", **named})
@@ -108,17 +107,17 @@ def verified(root: Path, of: str, rounds: int) -> Result:
     """Verify a topic by its headers, its files in the page cache."""
     files = list((root / f"{TOPIC}-0").glob("*.log"))
     size_bytes = sum(len(file.read_bytes()) for file in files)
-    median_s, least_s, most_s = _spread(
+    median_s, min_s, max_s = _spread(
         lambda: verify.run(None, str(root), TOPIC, fast=True), rounds, time.process_time
     )
-    fast = Spread(*(size_bytes / 1e9 / seconds for seconds in (median_s, most_s, least_s)))
+    fast = Spread(*(size_bytes / 1e9 / seconds for seconds in (median_s, max_s, min_s)))
     return Result(
         "verify, fast form", of, f"{fast} GB a second a core", f"over {VERIFY_TARGET:.0f}"
     )
 
 
 def retained(folder: Path, rounds: int) -> Iterator[Result]:
-    """Let every segment of a large topic go."""
+    """Retain a large topic so that every segment is deleted."""
     state = state_of(SEGMENTS, RETAINED_VERSION)
 
     def prepared() -> str:
@@ -135,8 +134,8 @@ def retained(folder: Path, rounds: int) -> Iterator[Result]:
 
     def work() -> None:
         report = retain.run(None, roots.pop(), STATE_TOPIC)
-        if sum(one.segments for one in report.partitions) < SEGMENTS:
-            raise RuntimeError("not all segments went")
+        if sum(partition.segments for partition in report.partitions) < SEGMENTS:
+            raise RuntimeError("retention did not delete all segments")
 
     seconds = Spread(*_spread(work, rounds, time.perf_counter))
     yield Result(
@@ -150,18 +149,18 @@ def retained(folder: Path, rounds: int) -> Iterator[Result]:
 def compacted(folder: Path, count: int) -> Iterator[Result]:
     """Compact one and ten times the records, in fresh processes."""
     for share in (MEMORY_SHARE, 1):
-        some = count // share
+        records_written = count // share
         keys = count // MEMORY_SHARE // 2
-        root = written(folder / str(share), some, 1, keys, cleanup_policy="compact")
+        root = written(folder / str(share), records_written, 1, keys, cleanup_policy="compact")
         command = [sys.executable, "-m", __spec__.name, str(root)]
         done = subprocess.run(
             command, stdout=subprocess.PIPE, check=True, timeout=CHILD_TIMEOUT_SECONDS
         )
-        told = json.loads(done.stdout)
+        figures = json.loads(done.stdout)
         yield Result(
             "compaction, peak memory",
-            f"{some:,} records of {VALUE_BYTES} B, {keys:,} keys, one partition",
-            f"{told['peak_mib']:.0f} MiB, of it {told['imported_mib']:.0f} before",
+            f"{records_written:,} records of {VALUE_BYTES} B, {keys:,} keys, one partition",
+            f"{figures['peak_mib']:.0f} MiB, of it {figures['imported_mib']:.0f} before",
         )
 
 
@@ -175,7 +174,7 @@ def compact_all(root: str) -> dict[str, float]:
 def _spread(
     work: Callable[[], object], rounds: int, clock: Callable[[], float]
 ) -> tuple[float, float, float]:
-    """Give the median, least and most seconds, the first time left out."""
+    """Return the median, minimum and maximum of the seconds after a first, uncounted time."""
     work()
     seconds = []
     for _ in range(rounds):

@@ -272,7 +272,7 @@ def test_a_codec_without_a_peer_has_no_ratio_to_it() -> None:
 @pytest.mark.full  # `make bench-tiny` runs them all
 def test_commits_at_a_tiny_size() -> None:
     results = list(commits.run(replace(commits.TINY, commits=110)))
-    figures = {(result.what, result.size): result.figure for result in results}
+    figures = {(result.label, result.size): result.figure for result in results}
     assert all(figure > 0 for figure in figures.values())
     assert ("load and plan", "3,000 segments") in figures
     assert ("p99 / median of a commit", "5 turns of 110 commits, 5 checkpoints") in figures
