@@ -1,10 +1,10 @@
-"""Which kernels a process uses: those that numba compiles, or none and with that the numpy path.
+"""Which kernels a process uses: those that numba compiles, or none and the numpy path instead.
 
-The rule: a process loads kernels once they are worth it. They are worth it when the records that it
-has done without them, and those that it is known to have still to do, are more than loading costs.
-So a process that does not know its future loses at most what loading takes, once more; one that
-knows loses nothing. Spark keeps its Python workers, each of which runs task after task, so the
-count is the process's. Once loaded, kernels are always used (docs/adr/0010 and 0012).
+The rule: a process loads kernels when they are worth it: when the records that it has processed
+without them, plus those that it still has to process, cost more than loading. A process that does
+not know its remaining records loses at most the time of one load; a process that does loses
+nothing. The count is the process's, because Spark runs task after task in one Python worker. After
+they are loaded, kernels are always used (docs/adr/0010 and 0012).
 
 Nothing depends on kernels. If numba is missing, or is installed and cannot be used for any reason,
 all records take the numpy path.
@@ -29,25 +29,25 @@ from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels,
 Kernels = TypeVar("Kernels")
 
 LOADING_COST_RECORDS = 1 << 22
-"""To read or to write so many records takes some 0.7 s less with kernels; to load them takes 0.6 s,
-and to compile them, once where the code can be kept, 5."""
+"""Kernels save about 0.7 s on so many records, read or written. Loading them takes 0.6 s; compiling
+them takes 5 s, once if the code can be kept."""
 _COMPILING_COST_RATIO = 4
-"""How many times as much loading costs in a zip, of which no compiled code is kept. If klog lies in
-folders and there is no place to keep it either, which shows only when kernels are compiled, a
-process loses 1 to 2 s once."""
+"""How many times as much loading costs from a zip, whose compiled code cannot be kept. If klog is
+in folders and the code cannot be kept either, which shows only at compilation, a process loses 1 to
+2 s once."""
 
 
 class LazyKernel(Generic[Kernels]):
     """Kernels that a process loads once they are worth it, and uses from then on."""
 
     def __init__(self, load: Callable[[], Kernels | None], cost_records: int) -> None:
-        """Begin with no record done.
+        """Start to count records.
 
         Args:
-            load: Returns the kernels, or None if there can be none. It is called for each `get`
-                from the one on that they are worth it for.
-            cost_records: As many records as cost without kernels what loading these costs; below
-                0 they are worth it at once.
+            load: Returns the kernels, or None if there can be none. `get` calls it each time after
+                the kernels are worth it.
+            cost_records: How many records cost as much without kernels as loading the kernels;
+                below 0 the kernels are worth it at once.
         """
         self._load = load
         ratio = _COMPILING_COST_RATIO if is_in_zip(LazyKernel.get) else 1
@@ -57,8 +57,8 @@ class LazyKernel(Generic[Kernels]):
         """Return the kernels for more records, None if they are not worth it yet.
 
         Args:
-            records: How many records the caller does now; 0 for records that are counted already.
-            remaining: How many records the process is known to have still to do, these included.
+            records: How many records the caller processes now; 0 if they are counted already.
+            remaining: How many records the process still has to process, these included.
         """
         if max(records, remaining) <= self._cost_records:
             self._cost_records -= records

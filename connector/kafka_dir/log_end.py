@@ -46,8 +46,8 @@ def find_log_end(
         find_end: Finds the end of a segment as `find_segment_end` does.
 
     Raises:
-        CorruptRecordError: If the end of the last segment is damaged. Damage in a segment before it
-            is an error for who reads there.
+        CorruptRecordError: If the end of the last segment is damaged. Damage in an earlier segment
+            is an error when it is read.
     """
     count, end = len(segments), find_end(segments[-1])
     if recovery_point.is_cleanly_shut_down or recovery_point.is_locked_by_broker:
@@ -126,7 +126,7 @@ def _is_still_end(reader: SegmentReader, hint: LogEnd) -> bool:
 
 
 def _last_indexed(reader: SegmentReader) -> LogEnd:
-    """Start from the last index entry; one past the end is no entry (docs/format.md, seen 28)."""
+    """Start from the last index entry; one past the end is ignored (docs/format.md, seen 28)."""
     positions = reader.index().positions
     return LogEnd(reader.base_offset, int(positions[-1]) if len(positions) else 0)
 

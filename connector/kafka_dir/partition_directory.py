@@ -69,7 +69,7 @@ def list_consistently(store: ReadableStore, path: str) -> list[DirectoryEntry]:
         if _logs(entries) == _logs(previous):
             return entries
         previous = entries
-    raise FileNotFoundError(f"{path} changes as fast as it is listed")
+    raise FileNotFoundError(f"{path} changes faster than it can be listed")
 
 
 def _logs(entries: list[DirectoryEntry]) -> list[tuple[str, str]]:

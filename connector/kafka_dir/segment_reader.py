@@ -163,14 +163,14 @@ class SegmentReader(SegmentHeaders):
     def index_hint(self) -> OffsetIndex:
         """Return the offset index: the file's if it is well-formed, else one made from the log.
 
-        No entry is held against the log: the caller does that with those that it uses.
+        No entry is compared with the log: the caller checks the entries that it uses.
         """
         if self._index is None:
             self._index = self._read_index()
         return self.rebuild_index() if self._index is None else self._index
 
     def rebuild_index(self) -> OffsetIndex:
-        """Index the log by its headers as a broker's recovery does, as far as it is readable."""
+        """Index the readable part of the log by its headers, as a broker's recovery does."""
         indexes = empty_indexes(self.base_offset)
         try:
             for chunk in read_chunks(self.file, 0, self.file.size_bytes):

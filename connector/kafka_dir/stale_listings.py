@@ -1,7 +1,7 @@
 """What happens when a file that was listed has gone.
 
 The rule: a broker renames and deletes files while they are read, and a file that is gone, or
-belongs to another name, is no damage. The partition is listed again, a few times at once; after
+belongs to another name, is not damage. The partition is listed again, a few times at once; after
 that the whole root, with a growing pause (`retry_stale_listing`).
 """
 

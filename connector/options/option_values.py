@@ -30,21 +30,21 @@ _WORDS: dict[str, OffsetRangeLimit] = {"earliest": EARLIEST, "latest": LATEST}
 _BYTES = re.compile(r"[0-9]{1,18}")
 
 
-def choice(*words: str, any_case: bool = False) -> ValueParser[str]:
+def choice(*choices: str, any_case: bool = False) -> ValueParser[str]:
     """Return a parser of one of a few words.
 
     Args:
-        words: The words.
+        choices: The words.
         any_case: Whether capitals do not matter; the value is in lower case then.
     """
 
     def parse(text: str) -> str:
         word = text.lower() if any_case else text
-        if word not in words:
+        if word not in choices:
             raise ValueError
         return word
 
-    return ValueParser(parse, f"one of {', '.join(words)}")
+    return ValueParser(parse, f"one of {', '.join(choices)}")
 
 
 def whole_number(min_value: int | None = None, max_value: int | None = None) -> ValueParser[int]:

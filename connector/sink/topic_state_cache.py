@@ -39,7 +39,7 @@ def find_or_make_root(options: WriteOptions) -> KlogRoot:
         options: The options of the write.
 
     Raises:
-        OptionError: There is no klog root, and the write must not create one.
+        OptionError: The path is not a klog root, and the write must not create one.
     """
     root = find_root(options.path, options.storage)
     if root is not None:

@@ -1,6 +1,6 @@
 """Offset ranges of a batch read: options to `[start_offset, end_offset)` for each partition.
 
-The rules are those of Spark's Kafka connector, as it was seen to behave (docs/migrating.md): JSON
+The rules are those of Spark's Kafka connector, as observed (docs/migrating.md): JSON
 names every partition of the read and no other, an end is exclusive, and what lies outside the log
 is an error unless `failOnDataLoss` is false.
 """

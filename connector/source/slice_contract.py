@@ -23,8 +23,8 @@ TaskDict: TypeAlias = list[dict[str, Any]]
 
 
 def _wire_name(name: str) -> str:
-    first, *words = name.split("_")
-    return first + "".join(word.capitalize() for word in words)
+    first, *parts = name.split("_")
+    return first + "".join(part.capitalize() for part in parts)
 
 
 FIELDS: dict[str, str] = {field.name: _wire_name(field.name) for field in fields(Slice)}

@@ -1,6 +1,6 @@
 """What tests of the connector share: hypothesis without a deadline, and a count of requests.
 
-CI's machines are shared, and a slow example is no defect.
+CI's machines are shared, and a slow example is not a defect.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_a_directory_that_never_settles(locked_dir: Path, monkeypatch: pytest.Mo
         return really(store, directory)
 
     monkeypatch.setattr(LocalStore, "entries", changing)
-    with pytest.raises(FileNotFoundError, match="t-0 changes as fast as it is listed"):
+    with pytest.raises(FileNotFoundError, match="t-0 changes faster than it can be listed"):
         opened(locked_dir)
 
 

@@ -252,7 +252,7 @@ def test_intact_message_after_damage_makes_it_an_error(tmp_path: Path, following
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_batch_of_v2_that_says_another_magic_is_an_error(tmp_path: Path, magic: int) -> None:
-    # docs/format.md, seen 26: the magic is outside the CRC, so this is no torn append.
+    # docs/format.md, seen 26: the magic is outside the CRC, so this is not a torn append.
     wrong = batch([Record(9, 0, b"k", b"v")], magic=magic)
     with pytest.raises(CorruptRecordError, match=f"magic {magic} on a batch of format v2"):
         end_of(tmp_path, LOG[: 9 * SIZE] + wrong, UNCLEAN)

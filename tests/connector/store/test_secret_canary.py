@@ -339,7 +339,7 @@ def test_error_of_a_file_system_has_no_password() -> None:
 
 
 class Failing:
-    """A file system of which every call fails."""
+    """A file system whose every call fails."""
 
     def __init__(self, raised: Exception) -> None:
         self._raised = raised
