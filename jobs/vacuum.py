@@ -82,6 +82,9 @@ def run(
 def duration_ms(text: str) -> int:
     """Parse a duration such as `24h`, `90m`, `30s`, `500ms` or `7d`.
 
+    Args:
+        text: A number and a unit: `ms`, `s`, `m`, `h` or `d`.
+
     Raises:
         argparse.ArgumentTypeError: The text is not a duration.
     """

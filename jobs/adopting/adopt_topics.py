@@ -52,7 +52,11 @@ class RootAdoption:
     is_named: bool
 
     def plan(self, topics: Sequence[BrokerTopic]) -> Iterator[AdoptedPartition]:
-        """Yield what `adopt` would do to each partition; nothing is written."""
+        """Yield what `adopt` would do to each partition; nothing is written.
+
+        Args:
+            topics: The topics.
+        """
         for topic in topics:
             left = self._reason_to_leave(topic)
             yield from (AdoptedPartition.planned(log, left) for log in topic.logs)
@@ -175,6 +179,9 @@ def topics_without_broker_files(
 
 def refuse_unfinished_cleanings(topics: Sequence[BrokerTopic]) -> None:
     """Refuse segments that a broker would rename when it starts: an adopted file keeps its name.
+
+    Args:
+        topics: The topics to adopt.
 
     Raises:
         KlogError: There is such a segment.

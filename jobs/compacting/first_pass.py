@@ -64,6 +64,9 @@ def run_first_pass(
 def clean_or_mark(task: CleanTask) -> CleanedPartition | PartitionMarks:
     """Clean a partition in one pass if that is possible, else mark its records.
 
+    Args:
+        task: The partition.
+
     Raises:
         CorruptFileError: A segment is damaged.
         UnsupportedFormatError: A segment cannot have the offsets of its entry.

@@ -118,7 +118,13 @@ def groups_to_rewrite(
 
 
 def context_within(context: CleaningContext, start: int, end: int) -> CleaningContext:
-    """Return what of a partition's context is about offsets from `start` to before `end`."""
+    """Return what of a partition's context is about offsets from `start` to before `end`.
+
+    Args:
+        context: The context of a partition.
+        start: The first offset.
+        end: The offset after the last one.
+    """
     return replace(
         context,
         retain_empty_offsets=_within(context.retain_empty_offsets, start, end),
@@ -134,6 +140,12 @@ def _within(offsets: Longs, start: int, end: int) -> Longs:
 
 def rewrite_group(task: RewriteTask) -> RewrittenGroup:
     """Write the batches of a group that stay.
+
+    Args:
+        task: The group and the bitmaps of its records.
+
+    Returns:
+        The replaced files and the new entry; neither if all batches stay unchanged.
 
     Raises:
         CorruptFileError: A segment is damaged.

@@ -152,7 +152,11 @@ class ExportDirectory:
         return size_bytes
 
     def publish(self, staged: Mapping[TopicPartition, Checkpointed]) -> None:
-        """Write the checkpoints, then give staged partitions their names."""
+        """Write the checkpoints, then give staged partitions their names.
+
+        Args:
+            staged: The values for the checkpoints, by partition.
+        """
         starts = {
             name: values.log_start
             for name, values in staged.items()
@@ -177,7 +181,11 @@ class ExportDirectory:
         self._put_checkpoint(UNFINISHED, staged, {})
 
     def discard(self, names: Iterable[TopicPartition]) -> None:
-        """Remove staged partitions that are not published, as far as that is possible."""
+        """Remove staged partitions that are not published, as far as that is possible.
+
+        Args:
+            names: The partitions.
+        """
         for name in names:
             shutil.rmtree(self._staged(name), ignore_errors=True)
 
@@ -233,6 +241,9 @@ class ExportDirectory:
 
 def open_export_directory(path: str) -> ExportDirectory:
     """Return the directory of a local path.
+
+    Args:
+        path: An absolute or relative path, or a `file:` URL.
 
     Raises:
         OptionError: The path is not local.

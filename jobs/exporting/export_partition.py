@@ -41,7 +41,11 @@ class StagedPartition:
     min_broker_id: int
 
     def warn(self, name: TopicPartition) -> None:
-        """Log a warning if a new cluster may give out the ids of the partition's producers."""
+        """Log a warning if a new cluster may give out the ids of the partition's producers.
+
+        Args:
+            name: The partition, as the warning names it.
+        """
         if self.broker_id_count:
             _log.warning(
                 "%s: it knows %d producers by ids that a broker gave out, such as %d. A new "

@@ -35,7 +35,11 @@ class ExportedPartition:
 
     @staticmethod
     def planned(partition: CommittedPartition) -> ExportedPartition:
-        """Return what of a partition would be exported; no segment is read."""
+        """Return what of a partition would be exported; no segment is read.
+
+        Args:
+            partition: The partition, as of the exported version.
+        """
         return ExportedPartition(
             partition.name.topic,
             partition.name.partition,
@@ -58,7 +62,11 @@ class ExportLogReport:
     partitions: tuple[ExportedPartition, ...]
 
     def total(self, column: str) -> int:
-        """Return the sum of a field of the partitions."""
+        """Return the sum of a field of the partitions.
+
+        Args:
+            column: The name of a field with a number.
+        """
         return sum(getattr(partition, column) for partition in self.partitions)
 
     @property

@@ -86,7 +86,11 @@ def export_tasks(
 
 
 def export_partition(task: ExportTask) -> StagedPartition:
-    """Stage the partition of a task; it raises what `stage_partition` does."""
+    """Stage the partition of a task; it raises what `stage_partition` does.
+
+    Args:
+        task: The task.
+    """
     root = root_to_export(task.root, task.storage)
     partition = CommittedPartition(
         task.name, task.topic_id, root, task.log_start, task.log_end, task.segments.table
@@ -125,6 +129,10 @@ def stage_and_publish(
 
 def root_to_export(path: str, storage: StorageOptions) -> KlogRoot:
     """Open a klog root.
+
+    Args:
+        path: The root, as the caller gave it.
+        storage: The options of its store.
 
     Raises:
         OptionError: The directory is not a klog root.

@@ -71,7 +71,11 @@ class LogImport:
     storage: StorageOptions
 
     def plan(self, topics: Sequence[BrokerTopic]) -> Iterator[AdoptedPartition]:
-        """Yield what `take` would do to each partition; nothing is written."""
+        """Yield what `take` would do to each partition; nothing is written.
+
+        Args:
+            topics: The topics.
+        """
         for topic in topics:
             state = TopicState()
             if self.root is not None:

@@ -131,6 +131,9 @@ def _failed(plan: PlannedMerge, error: KlogError | OSError) -> MergedPartition:
 def merge_group(task: MergeTask) -> SegmentEntry:
     """Write the segments of a group as one, and return its entry.
 
+    Args:
+        task: The group.
+
     Raises:
         CorruptFileError: A segment is damaged.
     """

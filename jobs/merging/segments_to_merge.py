@@ -42,7 +42,13 @@ class PlannedMerge:
 
 
 def plan_merges(topic: str, state: TopicState, config: TopicConfig) -> Iterator[PlannedMerge]:
-    """Yield for each partition of a topic which segments are joined."""
+    """Yield for each partition of a topic which segments are joined.
+
+    Args:
+        topic: The topic.
+        state: Its state.
+        config: Its configs.
+    """
     segments = state.segments.combine_chunks()
     limits = merge_limits(config)
     for partition in range(state.partitions):
@@ -94,6 +100,9 @@ def merge_limits(config: TopicConfig) -> SegmentLimits:
 
     Retention deletes whole segments, so a merged one spans at most a tenth of `retention.ms`, and
     like a broker's at most `segment.ms`.
+
+    Args:
+        config: The configs of the topic.
     """
     span_ms = config.number("segment.ms")
     retention_ms = config.number("retention.ms")

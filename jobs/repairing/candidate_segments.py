@@ -29,7 +29,11 @@ class CandidateSegment:
     entry: SegmentEntry | None
 
     def is_older_than(self, version: int) -> bool:
-        """Return whether a commit of this version may have added it."""
+        """Return whether a commit of this version may have added it.
+
+        Args:
+            version: The version of a lost commit.
+        """
         return self.path.base_version is None or self.path.base_version < version
 
 
@@ -42,6 +46,9 @@ class CandidateSegments:
 
     def name(self, file: str) -> None:
         """Note that the user wants a segment added.
+
+        Args:
+            file: The segment, relative to the root.
 
         Raises:
             KlogError: It is not a candidate that can be added.
@@ -56,7 +63,12 @@ class CandidateSegments:
         self.named.setdefault(candidate.path.partition, []).append(candidate.entry)
 
     def of_partition(self, partition: int, version: int) -> list[CandidateSegment]:
-        """Return the candidates of a partition that a commit of this version may have added."""
+        """Return the candidates of a partition that a commit of this version may have added.
+
+        Args:
+            partition: The partition.
+            version: The version of a lost commit.
+        """
         return [
             candidate
             for candidate in self.candidates
@@ -64,7 +76,11 @@ class CandidateSegments:
         ]
 
     def remove(self, entries: Iterable[SegmentEntry]) -> None:
-        """Remove segments that a planned commit adds."""
+        """Remove segments that a planned commit adds.
+
+        Args:
+            entries: The entries of the segments.
+        """
         files = {entry["file"] for entry in entries}
         self.candidates = [
             candidate for candidate in self.candidates if str(candidate.path) not in files

@@ -50,6 +50,9 @@ class LostRangePlanner:
     def plan(self, lost: LostCommits) -> None:
         """Plan the commits of one range, and apply the commits after it.
 
+        Args:
+            lost: The range.
+
         Raises:
             KlogError: The user must choose, or the commits after it do not follow.
         """

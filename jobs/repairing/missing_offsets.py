@@ -111,7 +111,11 @@ def fill_with_candidates(
 
 
 def offset_count(entries: Iterable[SegmentEntry]) -> int:
-    """Return how many offsets segments have."""
+    """Return how many offsets segments have.
+
+    Args:
+        entries: The entries of the segments.
+    """
     return sum(entry["next_offset"] - entry["base_offset"] for entry in entries)
 
 

@@ -75,7 +75,11 @@ class RepairChoices:
         normalize_topic_config(self.config)
 
     def of_topic(self, topic: str) -> RepairChoices:
-        """Return the choices with the segments of one topic."""
+        """Return the choices with the segments of one topic.
+
+        Args:
+            topic: The topic.
+        """
         return replace(self, use=[file for file in self.use if _topic_of(file) == topic])
 
 

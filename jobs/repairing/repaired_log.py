@@ -35,7 +35,11 @@ class RepairedLog:
     _commits: dict[int, Commit] = field(default_factory=dict)
 
     def read_until_lost(self, version: int) -> list[Commit]:
-        """Return the commits from a version on, up to the next that is lost."""
+        """Return the commits from a version on, up to the next that is lost.
+
+        Args:
+            version: The version of the first commit to return.
+        """
         lost_versions = {lost.first_version for lost in self.lost}
         commits: list[Commit] = []
         while (number := version + len(commits)) not in lost_versions:
@@ -51,12 +55,19 @@ class RepairedLog:
         self.replay(self.read_until_lost(self.state.version + 1))
 
     def append(self, commit: Commit) -> None:
-        """Plan a commit at a lost number, and apply it to the state."""
+        """Plan a commit at a lost number, and apply it to the state.
+
+        Args:
+            commit: The commit.
+        """
         self.new_commits.append(commit)
         self.replay([commit])
 
     def replay(self, commits: Sequence[Commit]) -> None:
         """Apply commits to the state.
+
+        Args:
+            commits: The commits after the state, in order.
 
         Raises:
             KlogError: They do not follow from the state.
@@ -73,6 +84,10 @@ class RepairedLog:
             self.note_repair(commit)
 
     def note_repair(self, commit: Commit) -> None:
-        """Remember the segments that a commit added, if a repair put it."""
+        """Remember the segments that a commit added, if a repair put it.
+
+        Args:
+            commit: The commit.
+        """
         if commit.operation == REPAIR:
             self.repaired_files |= {entry["file"] for entry in commit.actions.add}

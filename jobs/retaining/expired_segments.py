@@ -29,7 +29,14 @@ NO_TIMESTAMP = -1
 def plan_retention(
     topic: str, state: TopicState, config: TopicConfig, now_ms: int
 ) -> Iterator[RetainedPartition]:
-    """Yield what each partition loses; a partition that loses nothing is left out."""
+    """Yield what each partition loses; a partition that loses nothing is left out.
+
+    Args:
+        topic: The topic.
+        state: Its state.
+        config: Its configs.
+        now_ms: The time to compare with, in ms since the epoch.
+    """
     segments = state.segments.combine_chunks()
     retention_ms, retention_bytes = (
         config.number("retention.ms"),

@@ -42,11 +42,20 @@ class EntryRows:
         return entry
 
     def part(self, start: int, stop: int) -> EntryRows:
-        """Return the segments from number `start` to before `stop`."""
+        """Return the segments from number `start` to before `stop`.
+
+        Args:
+            start: The number of the first segment.
+            stop: The number after the last one.
+        """
         return EntryRows(self.table.slice(start, stop - start))
 
     def numbers(self, column: str) -> Longs:
-        """Return a column of integers."""
+        """Return a column of integers.
+
+        Args:
+            column: The name of the column in `segment_entries.SCHEMA`.
+        """
         # Not `to_numpy`, for which Arrow imports pandas: that takes a task's process half a second.
         chunks = [np.from_dlpack(chunk) for chunk in self.table[column].chunks]
         values: Longs = np.concatenate([np.empty(0, np.int64), *chunks])

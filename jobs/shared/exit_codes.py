@@ -24,10 +24,18 @@ class MayFail(Protocol):
 
 
 def exit_code_of(parts: Iterable[MayFail]) -> int:
-    """Return 1 if any partition or topic failed, else 0."""
+    """Return 1 if any partition or topic failed, else 0.
+
+    Args:
+        parts: The reports of the partitions and topics.
+    """
     return REFUSED if count_failures(parts) else DONE
 
 
 def count_failures(parts: Iterable[MayFail]) -> int:
-    """Return how many partitions or topics failed."""
+    """Return how many partitions or topics failed.
+
+    Args:
+        parts: The reports of the partitions and topics.
+    """
     return sum(part.failure is not None for part in parts)

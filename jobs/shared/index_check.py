@@ -75,7 +75,12 @@ class IndexCheck:
         self._check_times(last_offsets, valid, batches)
 
     def skip(self, position: int, end: int) -> None:
-        """Accept the offset entries that point at bytes of the log that are no batch."""
+        """Accept the offset entries that point at bytes of the log that are no batch.
+
+        Args:
+            position: The position of the first byte.
+            end: The position after the last one.
+        """
         self._offsets.is_right[self._offsets.between(position, end)] = True
 
     def faults(self, *, is_complete: bool) -> Iterator[IndexFault]:

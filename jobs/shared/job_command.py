@@ -53,11 +53,20 @@ class Command:
 
 
 def no_options(parser: argparse.ArgumentParser) -> None:
-    """Add no option: for a job that has only those of all jobs."""
+    """Add no option: for a job that has only those of all jobs.
+
+    Args:
+        parser: The parser, which stays unchanged.
+    """
 
 
 def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Add the options that all jobs have, except `--root`, and the job's own."""
+    """Add the options that all jobs have, except `--root`, and the job's own.
+
+    Args:
+        parser: The parser of the command.
+        command: The job.
+    """
     parser.add_argument(
         "--topic",
         action="append",
@@ -70,7 +79,12 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
 
 
 def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add `--config NAME=VALUE`, repeatable; its value is a list of pairs."""
+    """Add `--config NAME=VALUE`, repeatable; its value is a list of pairs.
+
+    Args:
+        parser: The parser of the command.
+        help_text: The help of the option.
+    """
     parser.add_argument(
         "--config",
         action="append",
@@ -83,6 +97,9 @@ def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
 
 def is_executed(args: argparse.Namespace) -> bool:
     """Return whether `--execute` was given, for a job that is a dry run by default.
+
+    Args:
+        args: The parsed arguments of the job.
 
     Raises:
         argparse.ArgumentError: `--execute` and `--dry-run` were both given.
@@ -98,6 +115,12 @@ def is_executed(args: argparse.Namespace) -> bool:
 def name_and_value(text: str) -> tuple[str, str]:
     """Split `name=value`.
 
+    Args:
+        text: The text.
+
+    Returns:
+        The name and the value; spaces around the name are dropped.
+
     Raises:
         argparse.ArgumentTypeError: The text has no `=` or no name.
     """
@@ -108,7 +131,13 @@ def name_and_value(text: str) -> tuple[str, str]:
 
 
 def write_report(report: Report, out: BinaryIO, *, as_json: bool) -> int:
-    """Write a report and return its exit code."""
+    """Write a report and return its exit code.
+
+    Args:
+        report: The report of a job.
+        out: Gets the lines, in UTF-8.
+        as_json: Write one JSON object; else lines for people.
+    """
     if as_json:
         write_json(out, report.as_json())
     else:

@@ -82,7 +82,11 @@ class FailedTopic:
 
 
 def failure_labels(failure: Failure | None) -> dict[str, object]:
-    """Return a failure as fields of its partition's line; no field if nothing failed."""
+    """Return a failure as fields of its partition's line; no field if nothing failed.
+
+    Args:
+        failure: The failure; None if nothing failed.
+    """
     if failure is None:
         return {}
     return {

@@ -11,7 +11,13 @@ from klog.jobs.shared.job_failures import Failure
 
 
 def before_and_after(before: int, after: int, *, is_done: bool) -> str:
-    """Return a figure as `before -> after`, or before alone if nothing was done."""
+    """Return a figure as `before -> after`, or before alone if nothing was done.
+
+    Args:
+        before: The figure before the job.
+        after: The figure after the job.
+        is_done: Whether the job changed anything.
+    """
     return f"{before:,} -> {after:,}" if is_done else f"{before:,}"
 
 
@@ -37,12 +43,20 @@ def partitions_json(
 
 
 def dataclass_json(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, named as JSON has them."""
+    """Return the fields of a dataclass, named as JSON has them.
+
+    Args:
+        value: The dataclass; its fields have values of JSON, or failures.
+    """
     return camel_case({field.name: _as_json(getattr(value, field.name)) for field in fields(value)})
 
 
 def camel_case(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with their names in camelCase."""
+    """Return values with their names in camelCase.
+
+    Args:
+        values: The values by name in snake_case.
+    """
     return {
         "".join([head, *map(str.capitalize, tail)]): value
         for name, value in values.items()

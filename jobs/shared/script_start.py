@@ -14,7 +14,11 @@ from klog.interrupts import ending_at_once
 
 
 def start(name: str) -> NoReturn:
-    """Run the job of the module `klog.jobs.<name>` on Spark, and end with its exit code."""
+    """Run the job of the module `klog.jobs.<name>` on Spark, and end with its exit code.
+
+    Args:
+        name: The name of the module.
+    """
     with ending_at_once():
         command = import_module("klog.jobs.shared.job_command")
         job = import_module(f"klog.jobs.{name}")

@@ -28,7 +28,11 @@ class SegmentLimits:
 
     @staticmethod
     def of(config: TopicConfig) -> SegmentLimits:
-        """Return the limits of a topic, without one for times."""
+        """Return the limits of a topic, without one for times.
+
+        Args:
+            config: The configs of the topic.
+        """
         return SegmentLimits(config.number("segment.bytes"), config.number("segment.index.bytes"))
 
 
@@ -48,7 +52,12 @@ class SegmentGroup:
 
     @staticmethod
     def of(number: int, entry: SegmentEntry) -> SegmentGroup:
-        """Return the group of one segment, which has this number."""
+        """Return the group of one segment, which has this number.
+
+        Args:
+            number: The number of the segment in its partition.
+            entry: The segment's entry.
+        """
         return SegmentGroup(
             number,
             number + 1,
@@ -62,7 +71,11 @@ class SegmentGroup:
         )
 
     def joined(self, after: SegmentGroup) -> SegmentGroup:
-        """Return this group and the one after it as one."""
+        """Return this group and the one after it as one.
+
+        Args:
+            after: The group that begins with the segment after this one.
+        """
         return SegmentGroup(
             self.start,
             after.stop,
@@ -76,7 +89,11 @@ class SegmentGroup:
         )
 
     def fits(self, limits: SegmentLimits) -> bool:
-        """Return whether one segment may hold the group."""
+        """Return whether one segment may hold the group.
+
+        Args:
+            limits: What one segment may hold.
+        """
         span_ms = self.max_timestamp_ms - self.min_timestamp_ms
         return (
             self.size_bytes <= limits.segment_bytes

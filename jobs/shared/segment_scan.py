@@ -100,6 +100,9 @@ class SegmentScan:
     def add(self, chunk: Chunk) -> None:
         """Add the next chunk.
 
+        Args:
+            chunk: The chunk, which has at least one batch.
+
         Raises:
             CorruptRecordError: It is damaged; the error has the position in the file.
         """

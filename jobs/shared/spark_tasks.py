@@ -67,7 +67,11 @@ class TaskWave(Generic[Task]):
         self._size_bytes = 0
 
     def add(self, task: Task) -> None:
-        """Pickle a task."""
+        """Pickle a task.
+
+        Args:
+            task: The task.
+        """
         buffer = io.BytesIO()
         _Pickler(buffer, self.secrets).dump(task)
         self.payloads.append(buffer.getvalue())
@@ -80,7 +84,11 @@ class TaskWave(Generic[Task]):
 
 
 def task_waves(tasks: Iterable[Task]) -> Iterator[TaskWave[Task]]:
-    """Yield tasks in waves, each made when the one before it is done."""
+    """Yield tasks in waves, each made when the one before it is done.
+
+    Args:
+        tasks: The tasks in order.
+    """
     wave = TaskWave[Task]()
     for task in tasks:
         wave.add(task)
@@ -92,7 +100,12 @@ def task_waves(tasks: Iterable[Task]) -> Iterator[TaskWave[Task]]:
 
 
 def unpickle_task(payload: bytes, secrets: list[Any]) -> Any:
-    """Return a task with its secrets in place."""
+    """Return a task with its secrets in place.
+
+    Args:
+        payload: The pickled task.
+        secrets: The secrets of its wave, by number.
+    """
     return _Unpickler(io.BytesIO(payload), secrets).load()
 
 

@@ -41,7 +41,11 @@ class RaisedError:
 
     @staticmethod
     def of(exc: KlogError | OSError) -> RaisedError:
-        """Return what travels of an error."""
+        """Return what travels of an error.
+
+        Args:
+            exc: The error.
+        """
         attributes = dict(vars(exc)) if isinstance(exc, KlogError) else {}
         return RaisedError(type(exc).__name__, str(exc), attributes)
 
@@ -55,7 +59,12 @@ class RaisedError:
 
 
 def run_with_retries(work: Callable[[Task], Result], task: Task) -> Result | RaisedError:
-    """Run a task, again if it may succeed then, and return its result or its last error."""
+    """Run a task, again if it may succeed then, and return its result or its last error.
+
+    Args:
+        work: The function that does a task.
+        task: The task.
+    """
     tries = 1
     while True:
         try:

@@ -10,17 +10,31 @@ from typing import Any, BinaryIO
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
-    """Write each text as a line in UTF-8."""
+    """Write each text as a line in UTF-8.
+
+    Args:
+        out: Gets the lines.
+        lines: The texts, without line breaks.
+    """
     out.writelines(f"{line}\n".encode() for line in lines)
 
 
 def write_json(out: BinaryIO, value: Any) -> None:
-    """Write one JSON value as a line."""
+    """Write one JSON value as a line.
+
+    Args:
+        out: Gets the line.
+        value: The value.
+    """
     out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
 
 
 def labelled(fields: Mapping[str, object]) -> str:
-    """Return `Label: value` of each field whose value is not None, as one line."""
+    """Return `Label: value` of each field whose value is not None, as one line.
+
+    Args:
+        fields: Values by label.
+    """
     return "\t".join(
         f"{label}: {printable(str(value))}" for label, value in fields.items() if value is not None
     )
@@ -43,12 +57,20 @@ def configs_text(config: Mapping[str, str | None]) -> str | None:
 
 
 def printable(text: str) -> str:
-    """Escape characters that move the cursor or break a line: names on a store may have any."""
+    """Escape characters that move the cursor or break a line: names on a store may have any.
+
+    Args:
+        text: The text.
+    """
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Return a time in ISO 8601, UTC, or in milliseconds if no calendar has it."""
+    """Return a time in ISO 8601, UTC, or in milliseconds if no calendar has it.
+
+    Args:
+        timestamp_ms: The time, in ms since the epoch.
+    """
     try:
         time = datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc)
     except (ValueError, OverflowError, OSError):
@@ -57,7 +79,11 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def json_bytes(value: bytes | None) -> str | dict[str, str] | None:
-    """Return bytes as text, or as an object with their base64 if they are not UTF-8."""
+    """Return bytes as text, or as an object with their base64 if they are not UTF-8.
+
+    Args:
+        value: The bytes, or None.
+    """
     if value is None:
         return None
     try:

@@ -21,6 +21,10 @@ from klog.jobs.shared.job_failures import FailedTopic, Failure
 def open_root(path: str, storage: StorageOptions) -> KlogRoot:
     """Open a klog root.
 
+    Args:
+        path: The root, as the caller gave it.
+        storage: The options of its store.
+
     Raises:
         OptionError: The directory has no commit logs.
     """
@@ -31,7 +35,11 @@ def open_root(path: str, storage: StorageOptions) -> KlogRoot:
 
 
 def not_a_klog_root(path: str) -> OptionError:
-    """Return the error for a directory that has no commit logs."""
+    """Return the error for a directory that has no commit logs.
+
+    Args:
+        path: The directory, as the caller gave it.
+    """
     return OptionError(
         f"{path} is not a klog root: it has no commit logs, and a broker keeps its own logs in "
         "order. Give a root that `klog topics create` or a write has made"

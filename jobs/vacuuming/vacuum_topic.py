@@ -38,6 +38,9 @@ class VacuumTask:
 def vacuum_topic(task: VacuumTask) -> VacuumedTopic | None:
     """Vacuum a topic; if one that was not named fails, its report has the error.
 
+    Args:
+        task: The topic.
+
     Returns:
         What goes; None if the topic has no commit yet, only a folder.
 

@@ -41,7 +41,12 @@ class TransactionData:
     shown: int = 0
 
     def fault(self, producer_id: int, marker: Marker) -> str | None:
-        """Return what is wrong if this marker ends the transaction; None if nothing is."""
+        """Return what is wrong if this marker ends the transaction; None if nothing is.
+
+        Args:
+            producer_id: The producer of the transaction.
+            marker: The marker.
+        """
         offset, kind = marker
         count, verb = (self.shown, "shows") if kind == ABORT else (self.hidden, "hides")
         if not count:
@@ -70,7 +75,13 @@ class SegmentTransactions:
     is_unknown: bool = False
 
     def append(self, later: SegmentTransactions, topic: str, partition: int) -> list[Finding]:
-        """Add what is known of the segments after these, and return what is wrong of these."""
+        """Add what is known of the segments after these, and return what is wrong of these.
+
+        Args:
+            later: What is known of the segments after these.
+            topic: The topic.
+            partition: The partition.
+        """
         findings = resolve_open_data(self.open_data, later, topic, partition)
         self.is_unknown |= later.is_unknown
         if self.is_unknown:
@@ -130,7 +141,12 @@ class TransactionCheck:
         self._open_data.clear()
 
     def add(self, chunk: Chunk, valid: Mask) -> None:
-        """Check the valid batches of a chunk, one by one if there are transactions."""
+        """Check the valid batches of a chunk, one by one if there are transactions.
+
+        Args:
+            chunk: The chunk.
+            valid: Which of its batches are checked.
+        """
         batches = chunk.batches
         is_data = is_transactional_data(batches) & (batches.headers["count"] != 0)
         is_marker = is_control(batches) & (batches.headers["producer_id"] >= 0)

@@ -30,6 +30,9 @@ class VerifiedLog:
 def verify_log(log: CommitLog) -> VerifiedLog:
     """Look for lost commits, load the log, and look for what lost commits left.
 
+    Args:
+        log: The topic's commit log.
+
     Raises:
         OptionError: The topic's name or its root is wrong.
     """
@@ -56,7 +59,12 @@ def verify_log(log: CommitLog) -> VerifiedLog:
 
 
 def unreadable_log(topic: str, exc: KlogError) -> Finding:
-    """Return the finding that a topic's commit log cannot be read."""
+    """Return the finding that a topic's commit log cannot be read.
+
+    Args:
+        topic: The topic.
+        exc: The error that says why.
+    """
     return Finding(topic, None, None, "log", f"its log cannot be read: {exc}")
 
 

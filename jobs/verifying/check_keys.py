@@ -54,6 +54,9 @@ class KeysTask:
 def find_repeated_keys(task: KeysTask) -> list[Finding]:
     """Find the records that have no key, and those whose key a later record has.
 
+    Args:
+        task: The partition.
+
     Returns:
         The findings; none if a segment is damaged, which is another finding.
     """
@@ -80,7 +83,12 @@ def find_repeated_keys(task: KeysTask) -> list[Finding]:
 
 
 def unreadable_keys(task: KeysTask, error: KlogError | OSError) -> Finding:
-    """Return the finding that the store did not give the files of the keys."""
+    """Return the finding that the store did not give the files of the keys.
+
+    Args:
+        task: The partition.
+        error: What the store raised.
+    """
     end_offset = task.segments[-1]["next_offset"]
     reason = f"whether each key is there once below offset {end_offset} is not known: {error}"
     return Finding(task.topic, task.partition, None, "unreadable", reason)

@@ -54,15 +54,27 @@ class SequenceRuns:
         return len(self.first_sequence)
 
     def where(self, rows: Mask | Longs) -> SequenceRuns:
-        """Return the rows of a mask, or of these numbers."""
+        """Return the rows of a mask, or of these numbers.
+
+        Args:
+            rows: A mask of the rows, or their numbers.
+        """
         return SequenceRuns(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     def with_gap_before(self, offset: int) -> SequenceRuns:
-        """Return the runs with the one that begins at an offset marked as after a gap."""
+        """Return the runs with the one that begins at an offset marked as after a gap.
+
+        Args:
+            offset: The first offset of a run.
+        """
         return replace(self, after_gap=self.after_gap | (self.offset == offset))
 
     def in_file(self, number: int) -> SequenceRuns:
-        """Return the runs as those of the file with this number."""
+        """Return the runs as those of the file with this number.
+
+        Args:
+            number: The number of the file in its partition.
+        """
         return replace(self, file=np.full(len(self), number, np.int64))
 
 
@@ -100,7 +112,11 @@ def runs_of_batches(
 
 
 def join_runs(parts: Sequence[SequenceRuns]) -> SequenceRuns:
-    """Return the runs of several parts of the log in order, joined where they follow each other."""
+    """Return the runs of several parts of the log in order, joined where they follow each other.
+
+    Args:
+        parts: The runs of each part, in the order of the log.
+    """
     return _merge_following(_concat(parts))
 
 

@@ -58,7 +58,7 @@ class VerifyTask:
     fast: bool
 
 
-def verify_segments(task: VerifyTask) -> NeighbourFacts:
+def _verify_segments(task: VerifyTask) -> NeighbourFacts:
     """Verify the segments of a task; a missing file is a finding, even if it was removed since."""
     root = open_root(task.root, task.storage)
     facts = NeighbourFacts(int(task.segments[0]["base_offset"]), task.cleaned_to)
@@ -128,7 +128,7 @@ def _verify_partitions(
     """Verify a topic's segments, and that those of each partition fit each other."""
     table = state.segments.combine_chunks()
     tasks = _verify_tasks(root, storage, topic, state, fast=report.fast)
-    facts = run_tasks(spark, verify_segments, tasks, "verify")
+    facts = run_tasks(spark, _verify_segments, tasks, "verify")
     findings: list[Finding] = []
     for number in range(state.partitions):
         bounds = PartitionBounds(

@@ -12,7 +12,11 @@ OPEN_TRANSACTIONS = ("abort", "commit")
 
 
 def add_adopt_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that both jobs have."""
+    """Add the options that both jobs have.
+
+    Args:
+        parser: The parser of the job's command.
+    """
     parser.add_argument(
         "--config",
         action="append",
@@ -29,6 +33,12 @@ def add_adopt_options(parser: argparse.ArgumentParser) -> None:
 def parse_configs(texts: Sequence[str] | None) -> dict[str, str]:
     """Parse `name=value` texts.
 
+    Args:
+        texts: The values of `--config`; None if there is none.
+
+    Returns:
+        The values by name.
+
     Raises:
         OptionError: A text has no `=`.
     """
@@ -43,6 +53,9 @@ def parse_configs(texts: Sequence[str] | None) -> dict[str, str]:
 
 def check_open_transactions(value: str | None) -> None:
     """Check a value of `open_transactions`.
+
+    Args:
+        value: The value.
 
     Raises:
         OptionError: It is neither None nor one of `OPEN_TRANSACTIONS`.

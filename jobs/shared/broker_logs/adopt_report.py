@@ -58,7 +58,11 @@ class AdoptedPartition:
         )
 
     def committed(self, partition: BrokerPartition) -> AdoptedPartition:
-        """Return the report with what was read and committed."""
+        """Return the report with what was read and committed.
+
+        Args:
+            partition: The partition, as it was committed.
+        """
         transactions = {
             (producer_id, last)
             for entry in partition.segments

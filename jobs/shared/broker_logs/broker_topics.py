@@ -66,6 +66,9 @@ def with_broker_files(snapshot: RawSnapshot) -> RawSnapshot:
 
     In a klog root the others are klog's, or a failed write's: a directory that klog made has only
     segments with klog's own names, or nothing.
+
+    Args:
+        snapshot: All partitions of the directories.
     """
     listed = {
         name: (directory, entry)
@@ -114,6 +117,9 @@ def find_broker_topics(
 
 def check_no_broker_runs(snapshot: RawSnapshot) -> None:
     """Check that no broker runs on any of the directories.
+
+    Args:
+        snapshot: The partitions of the directories.
 
     Raises:
         KlogError: A broker has a directory's lock.

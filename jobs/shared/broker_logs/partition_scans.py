@@ -22,7 +22,12 @@ WAVE_BYTES = 64 << 30
 
 
 def scan_tasks(log: RawPartition, storage: StorageOptions) -> list[ScanTask]:
-    """Return a task for each segment of a partition."""
+    """Return a task for each segment of a partition.
+
+    Args:
+        log: The partition.
+        storage: The options of its store.
+    """
     indexed = read_aborted_transactions(log, log.log_start, log.log_end)
     return [
         ScanTask(
@@ -68,7 +73,12 @@ def partition_from_scans(
 def topic_waves(
     topics: Sequence[BrokerTopic], max_bytes: int = WAVE_BYTES
 ) -> Iterator[list[BrokerTopic]]:
-    """Yield topics in waves of at most so many bytes, or of one topic."""
+    """Yield topics in waves of at most so many bytes, or of one topic.
+
+    Args:
+        topics: The topics in order.
+        max_bytes: How many bytes a wave has, unless it is one topic.
+    """
     wave: list[BrokerTopic] = []
     wave_bytes = 0
     for topic in topics:

@@ -24,7 +24,11 @@ class ReadableSegment:
 
 
 def readable_segments(log: RawPartition) -> list[ReadableSegment]:
-    """Return the segments of a partition that are taken, in order."""
+    """Return the segments of a partition that are taken, in order.
+
+    Args:
+        log: The partition.
+    """
     segments: list[tuple[Segment, int]] = []
     for segment, end_offset in log.segments_with_ends():
         is_active = log.is_active(segment)

@@ -68,6 +68,12 @@ class CopyTask:
 def scan_segment(task: ScanTask) -> tuple[AdoptedFile, ScannedSegment]:
     """Scan a segment where it is.
 
+    Args:
+        task: The segment.
+
+    Returns:
+        The segment's file in the klog root, and what its bytes show.
+
     Raises:
         CorruptFileError: It is damaged.
     """
@@ -91,6 +97,12 @@ def scan_segment(task: ScanTask) -> tuple[AdoptedFile, ScannedSegment]:
 
 def copy_segment(task: CopyTask) -> tuple[AdoptedFile, ScannedSegment]:
     """Copy a segment, and scan it meanwhile.
+
+    Args:
+        task: The segment and its destination.
+
+    Returns:
+        The new file in the klog root, and what its bytes show.
 
     Raises:
         CorruptFileError: It is damaged.

@@ -38,7 +38,12 @@ class CleaningReader:
     first_dirty_offset: int
 
     def is_aborted(self, entry: SegmentEntry, batches: v2.Batches) -> Mask:
-        """Return which batches of a segment are data of aborted transactions."""
+        """Return which batches of a segment are data of aborted transactions.
+
+        Args:
+            entry: The segment's entry.
+            batches: Batches of the segment, with their offsets in the log.
+        """
         # The entry of an adopted segment has those whose marker is in a later segment.
         by_entry = is_aborted_by_index(batches, aborted_rows(aborted_transactions(entry)))
         return self.outcomes.is_aborted(batches, {}) | by_entry
@@ -98,7 +103,12 @@ def read_transactions(
 
 
 def read_last_batches(root: KlogRoot, segments: EntryRows) -> ProducerLastBatches:
-    """Read the last batch of each producer, from the headers of segments."""
+    """Read the last batch of each producer, from the headers of segments.
+
+    Args:
+        root: The klog root.
+        segments: The segments, in order of offset.
+    """
     last_batches = ProducerLastBatches()
     for entry in segments:
         walk_segment(root, entry, lambda _, batches: last_batches.add(batches))
@@ -106,6 +116,10 @@ def read_last_batches(root: KlogRoot, segments: EntryRows) -> ProducerLastBatche
 
 
 def has_broker_producers(segments: EntryRows) -> bool:
-    """Return whether a producer that is not klog's wrote to segments."""
+    """Return whether a producer that is not klog's wrote to segments.
+
+    Args:
+        segments: The segments.
+    """
     min_id = pc.min(pc.list_flatten(segments.table["producer_ids"])).as_py()
     return min_id is not None and min_id < MIN_PRODUCER_ID

@@ -29,7 +29,11 @@ PASSES = 2
 
 
 def workload(segments: EntryRows) -> int:
-    """Return what one pass over segments costs without kernels, in records."""
+    """Return what one pass over segments costs without kernels, in records.
+
+    Args:
+        segments: The segments.
+    """
     records, batches = segments.numbers("record_count"), segments.numbers("batch_count")
     return int(records.sum()) + BATCH_RECORDS * int(batches.sum())
 
@@ -45,7 +49,11 @@ def cleaning_kernels(segments: EntryRows, remaining_records: int) -> CleaningKer
 
 
 def key_reader(kernels: CleaningKernels | None) -> KeyReader:
-    """Return what reads keys with these kernels, and with those for formats v0 and v1 if loaded."""
+    """Return what reads keys with these kernels, and with those for formats v0 and v1 if loaded.
+
+    Args:
+        kernels: The compiled kernels for format v2; None to read without them.
+    """
     records = None if kernels is None else kernels.records
 
     def read(data: bytes, batches: Batches, seed: Seed) -> Iterator[RecordKeys]:

@@ -96,7 +96,11 @@ class PartitionMarks:
         return self.keys.end >= KeyRange().end
 
     def joined(self, ranges: Iterable[KeyRangeMarks]) -> PartitionMarks:
-        """Return the marks with those of the other ranges of keys: any of them keeps a record."""
+        """Return the marks with those of the other ranges of keys: any of them keeps a record.
+
+        Args:
+            ranges: The marks of the other ranges of keys.
+        """
         bitmaps = self.bitmaps
         for marks in ranges:
             bitmaps = _joined(bitmaps, marks.bitmaps)
@@ -151,7 +155,11 @@ def mark_key_range(task: MarkTask) -> KeyRangeMarks:
 
 
 def split_clean_and_dirty(task: MarkTask) -> tuple[EntryRows, EntryRows]:
-    """Return the segments that were cleaned before, and those that are dirty at least in part."""
+    """Return the segments that were cleaned before, and those that are dirty at least in part.
+
+    Args:
+        task: The partition.
+    """
     segments = task.segments
     next_offsets = segments.numbers("next_offset")
     first_dirty = int(np.searchsorted(next_offsets, task.first_dirty_offset, "right"))
