@@ -1,8 +1,8 @@
 """Adopt a broker's log directory: it becomes a klog root, and no byte of its logs is touched.
 
-The rule: each topic gets one commit that names the broker's files where they are, with what was
-read of them: sizes, checksums, records, timestamps, producers, aborted transactions. A torn append
-stays in its file and is not counted. `_klog/format.json` comes last
+The rule: each topic gets one commit that names the broker's files where they are, and what klog
+read from them: sizes, checksums, records, timestamps, producers, aborted transactions. A torn
+append stays in its file and is not counted. `_klog/format.json` comes last
 (`connector/commit_log/root_adoption.py`), so readers see the broker's directory until all is
 adopted. A killed adoption is run again. (docs/adopt.md.)
 """
@@ -46,12 +46,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NOTHING_TO_DO = (
-    "it is a klog root already, and a broker left nothing in it that was not adopted: nothing was "
-    "to be done"
+    "it is a klog root already, and all that a broker left in it is adopted: there is nothing to do"
 )
 _ADOPTED = (
-    "a broker does not start on this directory again until _klog/ is moved out of it; what klog "
-    "writes here, it would not see"
+    "a broker does not start on this directory again until _klog/ is moved out of it; it would not "
+    "see what klog writes here"
 )
 
 
@@ -134,10 +133,10 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> AdoptReport:
 
 COMMAND = Command(
     "adopt",
-    "make a klog root of a broker's log directory, in place",
+    "turn a broker's log directory into a klog root, in place",
     """\
-The broker has to be stopped. No file of the broker's is copied or changed: everything that klog
-adds is in _klog/ until topics are written to. A broker does not start there again until _klog/ is
+Stop the broker first. klog copies and changes no file of the broker: everything that it adds is in
+_klog/ until a topic is written to. A broker does not start there again until _klog/ is
 moved away. docs/adopt.md says more.""",
     add_adopt_options,
     _run,

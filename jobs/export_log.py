@@ -1,7 +1,8 @@
 """Export topics as the directories that a broker mounts as its own (docs/export.md).
 
-The rule: in the end all partitions of the export are there, or none. Each is read as of the version
-of its topic when the job began, copied on its own and synced; then all get their final names.
+The rule: at the end the directory has all partitions of the export, or none. Each is read as of the
+version of its topic when the job began, copied on its own and synced; then all get their final
+names.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def run(
         OptionError: The root is not a klog root, a topic does not exist, the directory has one of
             the partitions, or a log ends within a transaction.
         CorruptFileError: A segment is damaged.
-        KlogError: A log is one that a broker could not continue.
+        KlogError: A broker could not continue a log.
     """
     started = time.monotonic()
     if open_transactions not in (None, END):

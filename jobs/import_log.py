@@ -1,6 +1,6 @@
 """Import a broker's log directories: copy their topics into a klog root, from any store to any.
 
-The rule: batches are copied as they are, each of the broker's segments to one of klog's; only names
+The rule: batches are copied unchanged, each of the broker's segments to one of klog's; only names
 and indexes are new. Each partition gets one commit and the topic keeps its id, so a killed import
 is run again and copies only what has no commit (`importing/import_topics.py`; docs/adopt.md).
 """
@@ -70,7 +70,7 @@ def run(
     for directory in directories:
         if find_root(directory, storage) is not None:
             raise OptionError(
-                f"{directory} is a klog root; `klog export-log` makes a broker's directory of it"
+                f"{directory} is a klog root; `klog export-log` writes a broker's directory from it"
             )
     names = [topic] if isinstance(topic, str) else topic
     log_dirs = RawRoot(directories, storage)

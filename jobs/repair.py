@@ -1,4 +1,4 @@
-"""Repair topics that have lost commits at rest: put what stands for them.
+"""Repair topics that have lost commits on storage: put files that stand for them.
 
 The rule: it is a dry run by default. Repair never overwrites, renumbers or deletes.
 `repairing/repair_planning.py` decides what is put, `repairing/repair_topic.py` puts it.
@@ -66,7 +66,7 @@ def run(
         dry_run: Only list what would be put.
 
     Raises:
-        OptionError: The root has no commit logs, or a choice is wrong or about one topic where
+        OptionError: The root has no commit logs, a choice is wrong, or it is about one topic and
             several are repaired.
     """
     started = time.monotonic()
@@ -83,7 +83,9 @@ def run(
     choices.check(names)
     format_file = f"{klog_root.path}/{FORMAT_FILE}"
     if cluster_id and not lost_format:
-        raise OptionError(f"--cluster-id: {format_file} is there, and has one")
+        raise OptionError(
+            f"--cluster-id: {format_file} has a cluster id already; leave the option out"
+        )
     if lost_format and not dry_run:
         klog_root.store.put_if_absent(format_file, lost_format)
         klog_root = open_root(root, storage)  # Another process may have put it first.
@@ -96,7 +98,7 @@ def run(
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--execute", action="store_true", help="put; default: only show")
+    parser.add_argument("--execute", action="store_true", help="put files; default: only show them")
     parser.add_argument(
         "--use", action="append", default=[], metavar="FILE", help="add this segment again"
     )
@@ -149,9 +151,9 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> RepairReport:
 
 COMMAND = Command(
     "repair",
-    "put what stands for lost commits; a dry run by default",
+    "put files that stand for lost commits; a dry run by default",
     """\
-Restore lost files from a copy if there is one. Repair is for the case that there is none:
+If you have a copy of the lost files, restore them from it. If not, repair puts:
   boundary     a complete checkpoint at or above the lost commits stands for them
   commit       adds segments that fill the missing offsets exactly, or declares a hole
   topic.json, format.json   are put again

@@ -81,7 +81,7 @@ def run(
         if partitions and not dry_run:
             partitions = _commit(log, state, partitions)
             if not partitions:
-                continue  # A concurrent commit deleted the same.
+                continue  # A concurrent commit deleted the same segments.
         is_done = all(partition.failure is None for partition in partitions)
         report = replace(
             report,

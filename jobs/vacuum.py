@@ -22,7 +22,7 @@ from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOp
 from klog.jobs.shared.job_command import Command, is_executed
 from klog.jobs.shared.job_tasks import run_tasks
 from klog.jobs.shared.topic_selection import open_root, select_topic_names
-from klog.jobs.vacuuming.vacuum_report import VacuumReport
+from klog.jobs.vacuuming.vacuum_report import TEMPORARY, VacuumReport
 from klog.jobs.vacuuming.vacuum_topic import VacuumTask, vacuum_topic
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(
 
     Raises:
         OptionError: The root has no commit logs, or a named topic never existed.
-        CommitStateUnknownError: The store does not tell whether a commit landed.
+        CommitStateUnknownError: It is not known whether the store took a commit.
     """
     started = time.monotonic()
     klog_root = open_root(root, storage)
@@ -91,7 +91,7 @@ def duration_ms(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time; examples: 24h, 90m, 30s, 500ms, 7d"
+            f"{text!r} is not a duration; examples: 24h, 90m, 30s, 500ms, 7d"
         )
     return int(match["number"]) * _UNITS_MS[match["unit"]]
 
@@ -134,17 +134,18 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> VacuumReport:
 COMMAND = Command(
     "vacuum",
     "delete files that nothing needs; a dry run by default",
-    """\
+    f"""\
 What is deleted of each topic:
   removed     segments that retention, compaction or a deletion removed longer ago than the grace,
               and that no lease of a reader protects
   orphan      segments of a failed or killed writer: begun before the grace and never committed
-  leftover    temporary files of killed writers, as old
+  {TEMPORARY}    temporary files of killed writers, as old
   commits     older than the log's retention, if a checkpoint stands for them; they leave the
               history
 
-A link below the root stays, and so does what is reached through one; the report lists both. What
-needs no commit is deleted first, so a full disk gets room for the commit that the rest needs.
+Links below the root stay, and so do files that are reached through one; the report lists both.
+Files that need no commit are deleted first, so a full disk gets room for the commit that the rest
+needs.
 
 If a file is of a later version than the last commit, commits were lost. Then vacuum keeps such
 files and all that no commit names, and commits nothing, until --discard-lost is given. The exit

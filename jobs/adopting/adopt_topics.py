@@ -34,7 +34,7 @@ from klog.logformat.broker_files.file_names import segment_file_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_NO_BROKER_FILES = "no broker left anything of it"
+_NO_BROKER_FILES = "it has no file of a broker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class RootAdoption:
                 else "something changed the directory since: move _klog/ away, and adopt it again"
             )
             raise KlogError(
-                f"topic {topic.name} is in {self.root.location} with id {state.topic_id}, and what "
-                f"the broker left is not what was adopted; {step}"
+                f"topic {topic.name} is in {self.root.location} with id {state.topic_id}, and the "
+                f"broker's files are not those that were adopted; {step}"
             )
         return "it was adopted before"
 
@@ -164,11 +164,11 @@ def topics_without_broker_files(
             continue
         if root.log_to_read(name).load().version < 0:
             if names is None:
-                continue  # What a failed write left.
+                continue  # A failed write left the directory.
             raise OptionError(
-                f"there is no topic {name} of a broker's in {root.location}, which is a klog root "
-                "already: `klog topics list` names its topics. A directory of that name without a "
-                "broker's files is what a failed write left"
+                f"{root.location} has no topic {name} of a broker, and is a klog root already: "
+                "`klog topics list` names its topics. A directory of that name without a broker's "
+                "files is from a failed write"
             )
         own = [partition for partition in snapshot.listed_partitions if partition.topic == name]
         partitions += [
@@ -192,7 +192,7 @@ def refuse_unfinished_cleanings(topics: Sequence[BrokerTopic]) -> None:
                 file = readable.segment.log
                 if file.name != segment_file_name(readable.segment.base_offset, "log"):
                     raise KlogError(
-                        f"{file.path}: a cleaning of the broker's was cut short there. Start the "
-                        "broker and stop it cleanly, which ends it, or copy the topic with "
+                        f"{file.path}: the broker did not finish a cleaning of this log. Start the "
+                        "broker and stop it cleanly, which finishes it, or copy the topic with "
                         "`klog import-log`"
                     )

@@ -1,8 +1,8 @@
 """Clean the dirty part of a partition in one pass, from its newest record to its oldest (ADR 11).
 
 The rule: a record is its key's last one if no later record has the key, so nothing is read twice.
-Batches that stay wait until they fill a segment, or until a segment that stays as it is comes; then
-they are written. Then the records of the clean part are marked against the keys of the dirty part.
+Batches that stay wait until they fill a segment, or until an unchanged segment comes; then they are
+written. Then the records of the clean part are marked against the keys of the dirty part.
 
 This needs compiled kernels, memory for all keys of the dirty part, and room for what waits. If
 memory or room runs out, the pass ends; no commit names what it wrote.
@@ -215,7 +215,7 @@ class _GroupWriter:
         self._spool.add([run.rewritten() for run in runs] if entry["offset_shift"] else runs)
 
     def end_segment(self, segment: SegmentGroup, *, stays: bool) -> None:
-        """Join the segment to the group; one that stays as it is ends the group."""
+        """Join the segment to the group; an unchanged one ends the group."""
         if stays:
             self._spool.roll_back()
             self.flush()

@@ -88,7 +88,7 @@ def _plan_partition(
     if not cleanable.dirty_bytes:
         report = replace(report, left="nothing is dirty")
     elif not cleanable.is_due:
-        report = replace(report, left="its dirty ratio is not above the least")
+        report = replace(report, left="its dirty ratio is not above the minimum")
     later = own.slice(cleanable.segment_count)
     return PlannedCleaning(report, cleanable, EntryRows(below), EntryRows(later))
 

@@ -67,7 +67,7 @@ class ReverseSpool:
 
     def close(self) -> None:
         """Free the memory and the file; bytes that a full disk did not take are dropped."""
-        with suppress(OSError):  # Closing tries once more to write them.
+        with suppress(OSError):  # Closing tries to write them again.
             self._file.close()
 
 

@@ -1,8 +1,8 @@
 """Rewrite marked segments: write the batches that stay.
 
 The rule: a task takes neighbouring segments that together are no larger than a segment may be, and
-writes one segment, or none if nothing stays. If every batch of the group would stay as it is,
-nothing is written. Vacuum deletes what a task wrote and no commit names.
+writes one segment, or none if nothing stays. If every batch of the group would stay
+unchanged, nothing is written. Vacuum deletes the segments of tasks that no commit names.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RewriteTarget:
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """A group of neighbouring segments, the bitmaps of their records, and where the rest goes.
+    """A group of neighbouring segments, the bitmaps of their records, and the target.
 
     `remaining_records` is as in `MarkTask`.
     """
@@ -173,7 +173,7 @@ def _retained_runs(root: KlogRoot, task: RewriteTask) -> Iterator[BatchRun]:
 
 
 def _all_batches_stay(root: KlogRoot, task: RewriteTask) -> bool:
-    """Return whether every batch of the group would stay as it is, by headers alone."""
+    """Return whether every batch of the group would stay unchanged, by headers alone."""
     if any(bitmap.retained_count < bitmap.count for bitmap in task.bitmaps):
         return False
     for entry, bitmap in zip(task.segments, task.bitmaps, strict=True):

@@ -8,8 +8,8 @@ the directory's `.lock`, as a broker does.
 The next export of the same partitions recognizes what a killed one left: staged directories by
 their name, published ones by `klog-export.unfinished`. That file has the form of a checkpoint, with
 the bytes of each partition's logs. If a partition has other bytes or another topic id, a broker has
-used it since, and it is not touched. An export is done when the file no longer has its partitions:
-one rename, or one deletion, for all of them.
+used it since, and klog does not touch it. An export is done when the file no longer has its
+partitions: one rename, or one deletion, for all of them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class ExportDirectory:
         """
         if (self.path / KLOG).exists():
             raise OptionError(
-                f"{self.path} is a klog root, and no broker starts there; give another directory"
+                f"{self.path} is a klog root, and a broker does not start there; give another "
+                "directory"
             )
         if self.path.exists() and not self.path.is_dir():
             raise OptionError(f"{self.path} is a file; give a directory")
@@ -98,8 +99,8 @@ class ExportDirectory:
         if taken:
             more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
             raise OptionError(
-                f"{self.path} has {', '.join(taken[:5])}{more} already, and nothing there is "
-                "overwritten; take these directories away, or export to another directory"
+                f"{self.path} has {', '.join(taken[:5])}{more} already, and an export overwrites "
+                "nothing; move these directories away, or export to another directory"
             )
 
     @contextmanager
@@ -138,7 +139,7 @@ class ExportDirectory:
         """
         staged = self._staged(name)
         with translate_errors(str(self.path / str(name)), "written"):
-            if (self.path / str(name)).exists():  # It is unfinished: see `check`.
+            if (self.path / str(name)).exists():  # Unfinished: see `check`.
                 shutil.rmtree(staged, ignore_errors=True)
                 (self.path / str(name)).rename(staged)
             if staged.exists():
@@ -253,14 +254,14 @@ def open_export_directory(path: str) -> ExportDirectory:
     local_path = path.removeprefix("file:") if scheme == "file" else path
     if scheme not in ("", "file") or not local_path:
         raise OptionError(
-            f"an export goes to a directory on this machine, not to {path!r}: a broker reads no "
-            "other. Export to a local path, and copy it to where the broker is"
+            f"{path!r} is not a directory on this machine, and a broker reads no other. Export to "
+            "a local path, and copy the result to the broker's machine"
         )
     return ExportDirectory(Path("/" + local_path.lstrip("/") if scheme else local_path).absolute())
 
 
 def _read(path: Path) -> bytes:
-    """Read a small file of a broker's."""
+    """Read a small file of a broker."""
     return LocalStore().read(str(path), max_companion_bytes(path.name))
 
 
@@ -273,8 +274,8 @@ def _locked(staged: Path) -> Iterator[None]:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
             raise KlogError(
-                f"{staged}: a task of an export that was killed still writes there; run it again "
-                "when that has ended"
+                f"{staged}: a task of a killed export still writes there; run the export again "
+                "when it has ended"
             ) from exc
         yield
     finally:

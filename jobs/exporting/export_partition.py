@@ -48,9 +48,9 @@ class StagedPartition:
         """
         if self.broker_id_count:
             _log.warning(
-                "%s: it knows %d producers by ids that a broker gave out, such as %d. A new "
-                "cluster gives out the same ids: producers that get them are refused until these "
-                "expire, a day after their last records",
+                "%s: %d of its producers have ids that a broker gave out, such as %d. A new "
+                "cluster gives out the same ids, and refuses producers that get them until "
+                "these expire, a day after their last records",
                 name, self.broker_id_count, self.min_broker_id,
             )  # fmt: skip
 
@@ -150,8 +150,8 @@ def _refuse_open_transactions(partition: CommittedPartition, exporter: Partition
     for producer_id, offset in exporter.open_transactions.items():
         raise OptionError(
             f"{partition.name}: the transaction of producer {producer_id} that began at offset "
-            f"{offset} has no end in this log. No broker that mounts it could end it, and "
-            "consumers that read committed records would stop there for good. With "
-            "--open-transactions end its marker is written after the log, as the topic's readers "
-            "see it; or have the broker that the log came from end it, and adopt the log again"
+            f"{offset} has no end in this log. A broker that mounts the log cannot end it, and "
+            "consumers that read committed records would stop there for good. Give "
+            "--open-transactions end to write its marker after the log, as the topic's readers see "
+            "it; or let the broker that wrote the log end it, and adopt the log again"
         )

@@ -16,7 +16,7 @@ _TOTALS = ("segments", "records", "size_bytes", "shifted", "ended")
 
 @dataclass(frozen=True, slots=True)
 class ExportedPartition:
-    """What of a partition is exported; offsets of the log, ends exclusive.
+    """The exported part of a partition; offsets of the log, ends exclusive.
 
     `segments` and `records` are those of the topic's log, some records below the log start
     included. `shifted` counts segments whose files have other offsets than the log, `ended` the
@@ -35,7 +35,7 @@ class ExportedPartition:
 
     @staticmethod
     def planned(partition: CommittedPartition) -> ExportedPartition:
-        """Return what of a partition would be exported; no segment is read.
+        """Return the report of a partition that would be exported; no segment is read.
 
         Args:
             partition: The partition, as of the exported version.

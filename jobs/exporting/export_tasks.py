@@ -141,7 +141,7 @@ def root_to_export(path: str, storage: StorageOptions) -> KlogRoot:
     if root is None:
         raise OptionError(
             f"{path} is not a klog root. A broker's own log directory needs no export: a broker "
-            "mounts it as it is"
+            "mounts it directly"
         )
     return root
 

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DIAGNOSIS = (
-    "`klog dump --files` tells what is wrong with a file; what was imported is not copied again"
+    "`klog dump --files` shows what is wrong with a file; a new run copies only what is missing"
 )
 _IMPORTED = "it was imported before"
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A topic in the klog root: its log, its state before the import, and the topic to be made."""
+    """A topic in the klog root: its log, its state before the import, and the topic to create."""
 
     log: CommitLog
     state: TopicState
@@ -160,7 +160,7 @@ class LogImport:
 
 
 def _reason_to_leave(state: TopicState, topic: BrokerTopic, log: RawPartition) -> str:
-    """Return why a partition is not copied, empty if it is; refuse one that is something else."""
+    """Return why a partition is not copied, empty if it is; refuse one that differs."""
     number = log.name.partition
     if not state.topic_id:
         return ""
@@ -174,13 +174,12 @@ def _reason_to_leave(state: TopicState, topic: BrokerTopic, log: RawPartition) -
         return "" if log.log_end else _IMPORTED
     if log.log_end and not state.log_start[number] and _is_written(state, number):
         raise KlogError(
-            f"{log.name} was written to before it was imported, and an import comes first: import "
-            "it into another root"
+            f"{log.name} has records that klog wrote before the import; import it into another root"
         )
     if not topic.topic_id and not _has_segments(state, log):
         raise KlogError(
             f"{log.name} is in the root already, with other segments, and the broker's directory "
-            "does not say the topic's id; import it into another root"
+            "does not have the topic's id; import it into another root"
         )
     if state.log_end[number] < log.log_end:
         raise KlogError(

@@ -62,7 +62,7 @@ def plan_merges(topic: str, state: TopicState, config: TopicConfig) -> Iterator[
             len(own) - sum(map(len, inputs)) + len(inputs),
             sum(int(rows.numbers("size_bytes").sum()) for rows in inputs),
             sum(int(np.count_nonzero(rows.numbers("offset_shift"))) for rows in inputs),
-            "" if groups else "its segments are as large as they are to be",
+            "" if groups else "its segments are large enough",
         )
         yield PlannedMerge(report, own, groups)
 

@@ -1,8 +1,8 @@
 """Segments that no commit names, and that a lost commit may have added.
 
-The rule: any segment whose name has a version before a lost commit may be of it, and any of a
-broker's. One that is intact from its first byte to its last, with a record at each offset, can be
-added again. The others count too, as such a segment may be all that is there.
+The rule: a lost commit may have added any segment whose name has an earlier version, and any of a
+broker's. A segment that is intact from its first byte to its last, with a record at each offset,
+can be added again. The others count too: such a segment may be all that is left.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class CandidateSegments:
         candidate = by_file.get(file)
         if candidate is None or candidate.entry is None:
             raise KlogError(
-                f"--use: {file} is not there, is damaged, has gaps, or a commit names it. "
-                "Choose another"
+                f"--use: {file} does not exist, is damaged, has gaps, or a commit names it. Choose "
+                "another"
             )
         self.named.setdefault(candidate.path.partition, []).append(candidate.entry)
 

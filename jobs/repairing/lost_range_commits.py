@@ -30,7 +30,7 @@ from klog.jobs.repairing.repair_choices import RepairChoices
 from klog.jobs.repairing.repaired_log import RepairedLog
 
 MAX_LOST = 10_000
-"""At most so many commits of one range are put: a higher number is that of a bogus file, rather."""
+"""At most so many commits of one range are put: a higher number is rather from a bogus file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class LostRangePlanner:
         if count > MAX_LOST:
             raise KlogError(
                 f"{count:,} commits are lost, as {lost.evidence.source} shows: at most "
-                f"{MAX_LOST:,} are put. Take the file away if klog did not write it"
+                f"{MAX_LOST:,} are put. Move the file away if klog did not write it"
             )
         start_ms = later.timestamp_ms - count
         if start_ms <= self.repaired.state.timestamp_ms and lost.first_version:
@@ -134,9 +134,9 @@ class LostRangePlanner:
         return fill_with_candidates(missing, candidates, removed)
 
     def _replacements(self) -> tuple[list[SegmentEntry], list[str]]:
-        """Return the segments that the user named in place of live ones, and those.
+        """Return segments that the user named, and the files of the live ones that they replace.
 
-        A lost merge replaced live segments by such a one, and vacuum deleted them since.
+        A lost merge replaced live segments with such a segment, and vacuum deleted them since.
         """
         add: list[SegmentEntry] = []
         remove: list[str] = []

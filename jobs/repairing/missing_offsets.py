@@ -1,10 +1,10 @@
 """Fill the offsets of a partition that lost commits appended.
 
 The rule (docs/commit-protocol.md, Lost commits): the missing offsets are between the log end before
-the loss and the first offset that a later commit shows. Segments with just these offsets are added
-again, and so is the only attempt that has as many. If there is no candidate, the offsets become a
-hole. The user decides about anything else: a hole is for good, and vacuum deletes what is not
-added.
+the loss and the first offset that a later commit shows. Segments with exactly these offsets are
+added again. So are the segments of a single attempt with as many offsets. If there is no candidate,
+the offsets become a hole. The user decides about anything else: a hole is for good, and vacuum
+deletes what is not added.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What only the user knows of a topic that has lost commits, and what of it is wrong in itself."""
+"""What only the user knows of a topic that has lost commits, and which choices are wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from klog.logformat.broker_files.metadata_files import is_topic_id
 from klog.logformat.topic_config import normalize_topic_config
 
 NEW_ID = "new"
-"""The topic id to give if nobody knows the lost one: a new id is made."""
+"""The topic id to give if nobody knows the lost one: repair makes a new id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class RepairChoices:
         options = [f"--{name}" for name, value in of_one_topic.items() if value]
         if options and len(topics) != 1:
             raise OptionError(
-                f"{', '.join(options)}: name the one topic that is meant with --topic"
+                f"{', '.join(options)}: name the one topic that they are for with --topic"
             )
         if self.topic_id not in ("", NEW_ID) and not is_topic_id(self.topic_id):
             raise OptionError(
@@ -69,7 +69,7 @@ class RepairChoices:
                     "orders-0/00000000000000000000-0000000000-0123456789abcdef.log"
                 )
         if len(set(self.use)) < len(self.use):
-            raise OptionError("--use: a segment is named twice")
+            raise OptionError("--use: a segment is named twice; name each one once")
         if not 0 <= self.partitions <= MAX_PARTITIONS:
             raise OptionError(f"--partitions {self.partitions}: give 1 to {MAX_PARTITIONS:,}")
         normalize_topic_config(self.config)

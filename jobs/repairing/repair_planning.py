@@ -124,8 +124,8 @@ class RepairPlanner:
             raise KlogError(
                 f"{summarize_files(list(above))}: the log ends at version {last_version}, and "
                 f"these files show that version {max(above.values())} was made: the last commits "
-                "are lost too. Restore them from a copy. If they are not to come back, give "
-                "--discard-lost, to `klog vacuum` where nothing else is lost"
+                "are lost too. Restore them from a copy. To go on without them, give "
+                "--discard-lost, or give it to `klog vacuum` if nothing else is lost"
             )
         return replace(plan, above_last_commit=above)
 
@@ -229,11 +229,11 @@ def _files_in(directories: PartitionDirectories) -> set[str]:
 def _refuse_doubts(not_added: Sequence[str], missing: Sequence[str]) -> None:
     """Refuse to leave segments out, and to put a log whose segments are missing."""
     if not_added:
-        raise KlogError(f"{summarize_files(not_added)} may be of a lost commit. {CHOOSE}")
+        raise KlogError(f"{summarize_files(not_added)} may be from a lost commit. {CHOOSE}")
     if missing:
         raise KlogError(
             f"{summarize_files(missing)}: the repaired topic would have these segments, and they "
             "are missing: a lost commit may have removed them. Restore it from a copy, or name a "
             "merged segment with the same offsets with --use, or give --declare-holes to repair "
-            "the log as it is; reads of these offsets then fail"
+            "the log without them; reads of these offsets then fail"
         )

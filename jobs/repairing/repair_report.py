@@ -57,7 +57,7 @@ class RepairReport:
         if not self._is_needed and not self.exit_code:
             yield "Nothing is lost below the last commits."
         elif self.dry_run and self._has_puts:
-            yield "This was a dry run: give --execute to put what is named."
+            yield "This was a dry run: give --execute to put these files."
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for machines, in camelCase."""

@@ -24,7 +24,7 @@ from klog.jobs.repairing.repair_planning import RepairPlanner
 
 NO_CHOICES = RepairChoices()
 MAX_PLANS = 100
-"""A repair gives up if others put what was planned so often."""
+"""A repair gives up if other writers have put the planned files so often."""
 
 
 def repair_topic(
@@ -51,7 +51,7 @@ def repair_topic(
             return replace(plan, problem=f"{exc}. Something may have been put: run repair again")
         log.wait(tries + 1)
     return RepairPlan(
-        problem=f"{log.paths.directory}: others changed this log meanwhile; run repair again"
+        problem=f"{log.paths.directory}: other writers changed this log meanwhile; run repair again"
     )
 
 
@@ -66,7 +66,7 @@ def put_plan(log: CommitLog, plan: RepairPlan) -> bool:
         False if another writer's file was there; the repair has to be planned again.
     """
     if plan.topic_file:
-        # Every klog writes the same, so whoever puts it puts what is lost.
+        # Every klog writes the same, so a file that another process put is right too.
         log.store.put_if_absent(plan.topic_file, format_description.encode_description({}))
     if plan.fence is not None and not _put_commit(log, plan.fence):
         return False

@@ -76,7 +76,7 @@ class RepairedLog:
             self.state = replay(self.state, commits)
         except KlogError as exc:
             raise KlogError(
-                f"{self.log.paths.commits}: {exc}. What the lost commits did cannot be worked out: "
+                f"{self.log.paths.commits}: {exc}. klog cannot tell what the lost commits did: "
                 "restore them from a copy"
             ) from exc
         for commit in commits:

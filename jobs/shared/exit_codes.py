@@ -2,7 +2,7 @@
 
 The rule: 1 means that a partition or a topic failed, that something wrong was found, or that an
 error ended the job. Work that a concurrent commit did first is not a failure. argparse ends a
-process with 2; `klog.interrupts` has the 130.
+process with 2; `klog.interrupts` defines 130.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DONE, REFUSED = 0, 1
 
 
 class MayFail(Protocol):
-    """What a report says of a partition or a topic."""
+    """The report of a partition or a topic."""
 
     @property
     def failure(self) -> Failure | None:

@@ -75,11 +75,11 @@ class IndexCheck:
         self._check_times(last_offsets, valid, batches)
 
     def skip(self, position: int, end: int) -> None:
-        """Accept the offset entries that point at bytes of the log that are no batch.
+        """Accept the offset entries that point at bytes of the log that are not a batch.
 
         Args:
             position: The position of the first byte.
-            end: The position after the last one.
+            end: The position after the last byte.
         """
         self._offsets.is_right[self._offsets.between(position, end)] = True
 

@@ -34,11 +34,11 @@ class Failure:
 
         Args:
             error: What the task or the commit raised.
-            topic: The topic that the work was on.
-            diagnosis: What shows more; by default `klog verify` of the topic.
+            topic: The topic.
+            diagnosis: The step that shows more; by default `klog verify` of the topic.
         """
         diagnosis = (
-            diagnosis or f"`klog verify --topic {topic}` tells all that is wrong with the topic"
+            diagnosis or f"`klog verify --topic {topic}` shows all that is wrong with the topic"
         )
         if isinstance(error, CorruptFileError):
             step = f"restore the file from a copy, then run it again; {diagnosis}"

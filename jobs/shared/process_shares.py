@@ -1,8 +1,8 @@
 """How much work each process has that runs the tasks of a job.
 
 The rule: processes take tasks in order and share the work evenly. Spark keeps one Python worker for
-each core and gives it one task after the other. If Spark does not tell how many workers there are
-(Spark Connect), or ends a worker with its task, each task counts alone.
+each core and gives it one task after the other. If klog cannot know how many workers there are
+(Spark Connect), or Spark ends a worker with its task, each task counts alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a task on Spark is retried, and how its error comes back to the driver.
 
 The rule: an error that leaves a Spark task arrives as a traceback, so a task never lets one out. It
-runs up to three times where it is, with a pause before each retry, and then returns its error as a
-value. Damage, an unsupported format and a wrong option are not retried: they would come again.
+runs up to three times in its process, with a pause before each retry, and then returns its error as
+a value. Damage, an unsupported format and a wrong option are not retried: they would fail again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FailedTask:
 
 @dataclass(frozen=True, slots=True)
 class RaisedError:
-    """An error as it is pickled: the name of its class, its message and its attributes."""
+    """An error in a form that pickles: the name of its class, its message and its attributes."""
 
     class_name: str
     message: str
@@ -41,7 +41,7 @@ class RaisedError:
 
     @staticmethod
     def of(exc: KlogError | OSError) -> RaisedError:
-        """Return what travels of an error.
+        """Return an error in a form that pickles.
 
         Args:
             exc: The error.

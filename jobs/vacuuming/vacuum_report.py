@@ -12,10 +12,13 @@ from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.jobs.shared.text_output import labelled
 
+TEMPORARY = "leftover"  # codespell:ignore leftover
+"""The kind of temporary files in a report."""
+
 
 @dataclass(frozen=True, slots=True)
 class VacuumedTopic:
-    """Files of a topic that go, and how many commits; `error` is what ended its vacuum."""
+    """The files of a topic that are deleted, and how many commits; `error` ended its vacuum."""
 
     topic: str
     orphan_files: OrphanFiles = field(default_factory=lambda: OrphanFiles((), ()))
@@ -24,25 +27,25 @@ class VacuumedTopic:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of the files that go."""
+        """Return the bytes of the files that are deleted."""
         return sum(self.orphan_files.files.values())
 
     @property
     def files_by_kind(self) -> dict[str, Iterable[str]]:
-        """Return the files by why they go; a segment stands for its indexes too."""
+        """Return the files by why they are deleted; a segment stands for its indexes too."""
         files = self.orphan_files
         return {
             "removed": files.removed,
             "orphan": files.uncommitted,
-            "leftover": files.temporary_files,
+            TEMPORARY: files.temporary_files,
         }
 
     def total(self) -> str:
-        """Return as text how much goes."""
+        """Return as text how much is deleted."""
         return _total(len(self.orphan_files.files), self.size_bytes, self.commits)
 
     def lines(self) -> Iterator[str]:
-        """Yield the topic's lines: its error, what goes, and what stays because of a link."""
+        """Yield the topic's lines: its error, what is deleted, and what stays because of a link."""
         topic, files = {"Topic": self.topic}, self.orphan_files.files
         if self.error:
             yield labelled({**topic, "Error": self.error})

@@ -42,11 +42,11 @@ def vacuum_topic(task: VacuumTask) -> VacuumedTopic | None:
         task: The topic.
 
     Returns:
-        What goes; None if the topic has no commit yet, only a folder.
+        What is deleted; None if the topic has no commit yet, only a folder.
 
     Raises:
         KlogError: A named topic failed before anything was deleted.
-        CommitStateUnknownError: The store does not tell whether the commit landed.
+        CommitStateUnknownError: It is not known whether the store took the commit.
     """
     try:
         root = open_root(task.root, task.storage)
@@ -82,7 +82,7 @@ def _topic_without_commits(log: CommitLog) -> VacuumedTopic | None:
     error = (
         f"{log.paths.commits}: there is no commit, and files show that version "
         f"{max(above.values())} was made: the commits are lost, and nothing was deleted. Restore "
-        "them from a copy. If they are not to come back: `klog topics create`, then `klog vacuum "
+        "them from a copy. To go on without them: `klog topics create`, then `klog vacuum "
         "--discard-lost`"
     )
     return VacuumedTopic(log.paths.topic, OrphanFiles((), (), traces=above), error=error)

@@ -94,7 +94,7 @@ def _files_above(log: CommitLog) -> Iterator[Finding]:
             file,
             "above",
             f"it shows that version {version} was made, which the log does not reach: its last "
-            "commits are lost, or a loss of power undid one that nobody was told of",
+            "commits are lost, or a power loss undid a commit that was not acknowledged",
         )
 
 

@@ -20,7 +20,7 @@ _SPARSE_ORIGINS = ("adopt", "compact")
 
 @dataclass(frozen=True, slots=True)
 class PartitionBounds:
-    """The bounds of a partition; below `cleaned_to` offsets may have no record any more."""
+    """The bounds of a partition; below `cleaned_to` offsets may have no record."""
 
     topic: str
     partition: int

@@ -202,7 +202,7 @@ class HeaderCheck:
             due = (
                 f"{expected[number]} is due"
                 if self.is_dense
-                else f"{expected[number]} is the least and {self.end_offset - 1} the most"
+                else f"{expected[number]} is the lowest and {self.end_offset - 1} the highest"
             )
             self.findings.add(
                 "offset",

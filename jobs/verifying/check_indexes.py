@@ -1,4 +1,4 @@
-"""What verify checks of a segment's indexes: each is there, has its size, and fits the log.
+"""Check a segment's indexes: each exists, has its size, and fits the log.
 
 The rule: an index that is missing or has another size than the commit says is a finding, and its
 entries are not checked. `shared/index_check.py` checks the entries of the others.
@@ -81,7 +81,7 @@ def _read_index(
     try:
         data = store.read(path, min(size_bytes, MAX_INDEX_BYTES))
     except FileNotFoundError:
-        reason = f"the file is not there, and the commit log says it has {size_bytes} bytes"
+        reason = f"the file is missing, and the commit log says it has {size_bytes} bytes"
         findings.add("missing", reason, file=file)
         return None
     except FileTooLargeError:

@@ -32,7 +32,7 @@ _MAX_PARTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPartition:
-    """What of a partition could be read, and what is wrong with it."""
+    """How much of a partition could be read, and what is wrong with it."""
 
     segments: int = 0
     batches: int = 0

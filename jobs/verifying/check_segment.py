@@ -80,7 +80,7 @@ def verify_segment(
         finally:
             file.close()
     except FileNotFoundError:
-        findings.add("missing", "the file is not there, and the commit log names it")
+        findings.add("missing", "the file is missing, and the commit log names it")
         check.add_unreadable()
     except (KlogError, OSError) as exc:
         findings.add("unreadable", f"the file cannot be read: {exc}")

@@ -1,7 +1,7 @@
 """Check the sequences of producers in a partition: no gap and no duplicate.
 
 The rule: sequences of a producer id and epoch begin at 0, and each batch follows the one before it;
-0 follows 2147483647. If the batch directly before is not there (deleted, damaged, compacted away),
+0 follows 2147483647. If the batch directly before is missing (deleted, damaged, compacted away),
 the sequence may be any above the last one: it never goes back.
 
 A broker checks less, so less is asked of what a broker wrote (docs/format.md, 10; Kafka's
@@ -86,7 +86,7 @@ def runs_of_batches(
     Args:
         topic: The topic.
         batches: The batches, with the offsets of their file.
-        after_gap: Of which batches it is not known which one was directly before.
+        after_gap: For which batches the one directly before is not known.
         position: The position of their buffer in the file.
         offset_shift: What the commit adds to the file's offsets.
     """

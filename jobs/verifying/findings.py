@@ -12,20 +12,18 @@ from dataclasses import dataclass, field
 MAX_OF_A_KIND = 1000
 
 _RESTORE = "restore the file from a copy, or read around these offsets"
-_INDEX = (
-    "restore the file from a copy; readers find such an index out and go by the log, only slower"
-)
-_REPORT = "keep the root as it is, look with `klog history` who committed it, and report it"
+_INDEX = "restore the file from a copy; readers notice such an index and use the log, only slower"
+_REPORT = "leave the root unchanged, see with `klog history` which job committed it, and report it"
 NEXT_STEPS = {
     "log": "do what the finding says, or restore the file that it names from a copy",
-    "above": "restore the last commits of the topic from a copy; if they are not to come back, "
-    "`klog vacuum --discard-lost` goes on without them",
+    "above": "restore the last commits of the topic from a copy; to go on without them, run "
+    "`klog vacuum --discard-lost`",
     "lost": "restore the commits from a copy, or see what `klog repair` can do",
-    "fork": "copy this file and its segments away, before cleaning and vacuum delete them; put the "
-    "lost commit in the place of this file from a copy, or delete this file and see what `klog "
-    "repair` can do; then append the records of the segments again",
-    "missing": "restore the file from a copy; vacuum takes none that a commit needs",
-    "unreadable": "see to what the store says, then verify again",
+    "fork": "copy this file and its segments elsewhere, before log expiration and vacuum delete "
+    "them; replace this file with the lost commit from a copy, or delete this file and see what "
+    "`klog repair` can do; then append the records of the segments again",
+    "missing": "restore the file from a copy; vacuum deletes no file that a commit needs",
+    "unreadable": "fix what the store reports, then verify again",
     "size": _RESTORE,
     "checksum": _RESTORE,
     "frame": _RESTORE,
@@ -51,8 +49,8 @@ NEXT_STEPS = {
 class Finding:
     """One thing that is wrong.
 
-    `kind` is a key of `NEXT_STEPS`, `position` is in the file, `offset` the log's. What a finding
-    is not about is None: one of a topic's log has no partition, one between two segments no
+    `kind` is a key of `NEXT_STEPS`, `position` is in the file, `offset` the log's. A field that
+    does not apply is None: one of a topic's log has no partition, one between two segments no
     position.
     """
 

@@ -1,8 +1,8 @@
 """Verify one topic: its commit log, its segments by tasks, its partitions, its keys.
 
 The rule: a topic is verified as of one version of its commit log. If a file is missing, the log is
-loaded again: a compaction, retention or deletion may have removed the segment since, which is no
-finding.
+loaded again: a compaction, retention or deletion may have removed the segment since, which is
+not a finding.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _key_findings(
 def _without_removed_files(
     log: CommitLog, state: TopicState, findings: list[Finding]
 ) -> list[Finding]:
-    """Leave out that files are missing whose segments the topic does not have any more."""
+    """Leave out findings about missing files whose segments the topic no longer has."""
     missing = {_log_file(finding) for finding in findings if finding.kind == "missing"}
     if not missing:
         return findings

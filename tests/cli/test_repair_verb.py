@@ -39,7 +39,7 @@ def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
     assert (said.code, said.err) == (1, "")
     assert said.out.decode().splitlines() == [
         *told,
-        "This was a dry run: give --execute to put what is named.",
+        "This was a dry run: give --execute to put these files.",
     ]
     assert klog("repair", "--root", root.given, "--topic", TOPIC, "--dry-run").out == said.out
     done = klog("repair", "--root", root.given, "--execute")

@@ -130,7 +130,7 @@ def test_a_grace_is_read(text: str, expect: int) -> None:
 
 @pytest.mark.parametrize("text", ["24", "", "-1h", "1.5h", "1w", "h", "9" * 13 + "h"])
 def test_a_grace_that_is_none(on_root: Root, text: str) -> None:
-    assert "is not a time" in on_root.refuses("vacuum", f"--grace={text}", code=2)
+    assert "is not a duration" in on_root.refuses("vacuum", f"--grace={text}", code=2)
 
 
 def test_both_at_once_are_wrong_usage(on_root: Root) -> None:

@@ -170,7 +170,7 @@ def test_what_cannot_be_adopted_is_refused(tmp_path: Path) -> None:
     refused(root, "different topic ids")
     (root / "t-1" / "partition.metadata").write_bytes(encode_partition_metadata(TOPIC_ID))
     (root / "t-0" / f"{segment_file_name(0, 'log')}.swap").write_bytes(WHOLE)
-    refused(root, "a cleaning of the broker's was cut short")
+    refused(root, "did not finish a cleaning")
     refused(root, "not a topic config", OptionError, config={"retention": "1"})
 
 

@@ -198,7 +198,7 @@ def test_the_ratio_has_to_be_above_the_least(root: WrittenRoot) -> None:
     root.append("t", [Sent(b"k%d" % n, b"v" * 50, NOW_MS) for n in range(20)])
     (told,) = run(root, min_dirty_ratio=None).partitions
     half = told.dirty_ratio
-    assert told.left == "its dirty ratio is not above the least"
+    assert told.left == "its dirty ratio is not above the minimum"
     assert 0.45 < half <= 0.5
     assert run(root, min_dirty_ratio=half).partitions[0].left != ""
     assert run(root, min_dirty_ratio=half - 0.001).partitions[0].left == ""

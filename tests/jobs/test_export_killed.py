@@ -94,7 +94,7 @@ def test_a_task_that_outlives_its_export_is_waited_for(root: WrittenRoot, tmp_pa
     held = os.open(staged, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
-        with pytest.raises(KlogError, match="a task of an export that was killed still writes"):
+        with pytest.raises(KlogError, match="a task of a killed export still writes"):
             run(root, to, "t")
     finally:
         os.close(held)

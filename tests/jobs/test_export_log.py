@@ -201,4 +201,4 @@ def test_ids_that_a_broker_gave_out_are_warned_of(
     root.create("t", 1)
     root.adopt("t", 0, {0: transactional(0, 1234) + marker(1, 1234, 1)})
     export_log.run(None, root.given, (), str(tmp_path / "to"), clock_ms=lambda: 0)
-    assert "t-0: it knows 1 producers by ids that a broker gave out, such as 1234" in caplog.text
+    assert "t-0: 1 of its producers have ids that a broker gave out, such as 1234" in caplog.text

@@ -222,7 +222,7 @@ def test_a_partition_that_was_written_to_first_is_no_import(tmp_path: Path) -> N
     assert import_log.run(None, str(root), source=str(source)).exit_code == 1
     file.write_bytes(whole)
     klog.open(str(root)).append("t", pa.table({"value": [b"x"] * 9, "partition": [1] * 9}))
-    with pytest.raises(KlogError, match="t-1 was written to before it was imported"):
+    with pytest.raises(KlogError, match="t-1 has records that klog wrote before the import"):
         import_log.run(None, str(root), source=str(source))
 
 

@@ -116,7 +116,7 @@ def test_a_quiet_partition_is_asked_about(root: WrittenRoot) -> None:
     append(root, 1, 1)
     file = added_by(root, 5)
     lose_commits(root, 5)
-    assert f"{file} may be of a lost commit" in problem(root)
+    assert f"{file} may be from a lost commit" in problem(root)
     assert repair.run(None, root.given, use=[file], dry_run=False).exit_code == 0
     assert root.state(TOPIC).log_end == (before.log_end[0], before.log_end[1] + 1)
     assert verify.run(None, root.given).findings == ()
@@ -194,7 +194,7 @@ def test_only_sound_segments_that_no_commit_names_are_used(root: WrittenRoot, ki
         path.write_bytes(path.read_bytes()[:-1] + b"?")
     report = repair.run(None, root.given, use=[file], dry_run=False)
     assert report.exit_code == 1
-    assert f"--use: {file} is not there" in report.topics[TOPIC].problem
+    assert f"--use: {file} does not exist" in report.topics[TOPIC].problem
 
 
 def test_segments_that_do_not_fill_the_offsets_are_refused(root: WrittenRoot) -> None:

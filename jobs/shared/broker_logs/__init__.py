@@ -1,1 +1,1 @@
-"""A broker's logs as `adopt` and `import-log` take them: topics, segments, tasks, entries."""
+"""A broker's logs, for `adopt` and `import-log`: topics, segments, tasks, entries."""

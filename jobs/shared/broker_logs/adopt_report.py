@@ -1,4 +1,4 @@
-"""What `adopt` or `import-log` took, or would take: a line for each partition, and the totals."""
+"""What `adopt` or `import-log` did, or would do: a line for each partition, and the totals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from klog.jobs.shared.text_output import labelled
 
 @dataclass(frozen=True, slots=True)
 class AdoptedPartition:
-    """A partition as it is taken; the fields are those of the JSON report.
+    """The report of a partition; the fields are those of the JSON report.
 
     Offsets are the log's, ends exclusive. `records` are those that a reader of committed records
     gets, `aborted` the transactions that it does not; both are None in a dry run and if nothing was
@@ -39,7 +39,7 @@ class AdoptedPartition:
 
     @staticmethod
     def planned(log: RawPartition, left: str = "") -> AdoptedPartition:
-        """Return what of a partition would be taken.
+        """Return the report of a partition that would be taken.
 
         Args:
             log: The partition.
@@ -74,7 +74,7 @@ class AdoptedPartition:
 
 @dataclass(frozen=True, slots=True)
 class AdoptReport:
-    """What was taken, or would be; `verb` is `Adopt` or `Import`."""
+    """What the job did, or would do; `verb` is `Adopt` or `Import`."""
 
     root: str
     dry_run: bool

@@ -1,9 +1,9 @@
 """Find the topics of a broker's log directories that can be taken.
 
 The rule: a topic is taken with all its partitions or not at all. A topic is refused if a partition
-between others is missing, as it is on another disk or broker, and if the end of a log is not known:
-while a broker runs on the directory, or a transaction is open. The controllers' own log is not a
-topic. (docs/format.md, 14.)
+between others is missing, because that one is on another disk or broker. It is also refused if the
+end of a log is not known: a broker runs on the directory, or a transaction is open. The
+controllers' own log is not a topic. (docs/format.md, 14.)
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class BrokerTopic:
 def with_broker_files(snapshot: RawSnapshot) -> RawSnapshot:
     """Return the partitions in which a broker left a file.
 
-    In a klog root the others are klog's, or a failed write's: a directory that klog made has only
-    segments with klog's own names, or nothing.
+    In a klog root the others are klog's, or a failed write left them: a directory that klog made
+    has only segments with klog's own names, or nothing.
 
     Args:
         snapshot: All partitions of the directories.
@@ -98,15 +98,15 @@ def find_broker_topics(
     """
     check_open_transactions(open_transactions)
     check_no_broker_runs(snapshot)
-    found = snapshot.topics
+    known_names = snapshot.topics
     if names is None:
-        names = [name for name in found if name != CONTROLLERS_LOG]
+        names = [name for name in known_names if name != CONTROLLERS_LOG]
     topics = []
     for name in dict.fromkeys(names):
         if name == CONTROLLERS_LOG:
             raise OptionError(f"{name} is the controllers' own log, which no klog root has")
-        if name not in found:
-            nearest = nearest_name(name, found)
+        if name not in known_names:
+            nearest = nearest_name(name, known_names)
             hint = f"; did you mean {nearest}?" if nearest else ""
             raise OptionError(f"there is no topic {name}{hint}")
         topics.append(_topic(snapshot, name))
@@ -130,8 +130,8 @@ def check_no_broker_runs(snapshot: RawSnapshot) -> None:
     for directory in directories.values():
         if directory.is_locked_by_broker:
             raise KlogError(
-                f"{directory.root}: a broker runs on it; stop it cleanly first, so that what it "
-                "has written ends where it says"
+                f"{directory.root}: a broker runs on it; stop it cleanly first, so that its "
+                "checkpoints match its logs"
             )
 
 
@@ -148,9 +148,9 @@ def refuse_open_transactions(name: TopicPartition, first_offsets: Mapping[int, i
     for producer_id, offset in sorted(first_offsets.items(), key=lambda item: item[1]):
         raise KlogError(
             f"{name}: the transaction of producer {producer_id} that began at offset {offset} has "
-            "no end in this log, and no coordinator will write one any more. Start the broker, "
-            "have it ended (kafka-transactions.sh abort) and stop it, or say what became of it: "
-            "--open-transactions abort, or commit"
+            "no end in this log, and no coordinator will write one. Start the broker, end the "
+            "transaction (kafka-transactions.sh abort) and stop the broker, or say how the "
+            "transaction ended: --open-transactions abort, or commit"
         )
 
 
@@ -184,7 +184,7 @@ def _topic(snapshot: RawSnapshot, name: str) -> BrokerTopic:
     logs = tuple(snapshot.open(partitions).values())
     offsets = {partition.partition: _cleaned_to(snapshot, partition) for partition in partitions}
     known = {number: offset for number, offset in offsets.items() if offset is not None}
-    # A broker ignores one that is outside the log.
+    # A broker ignores an offset that is outside the log.
     cleaned_to = {
         log.name.partition: known[log.name.partition]
         for log in logs

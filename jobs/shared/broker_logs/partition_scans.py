@@ -1,4 +1,4 @@
-"""From a broker's partitions to the scans of their segments, and back to what is committed of them.
+"""Plan the scans of a broker's partitions, and build what is committed from their results.
 
 The rule: topics are read in waves of about `WAVE_BYTES` between commits, which bounds the work that
 a kill costs.
@@ -52,7 +52,7 @@ def partition_from_scans(
     scans: Iterator[tuple[AdoptedFile, ScannedSegment]],
     open_transactions: str | None,
 ) -> BrokerPartition:
-    """Return what is committed of a partition.
+    """Return the partition that is committed.
 
     Args:
         topic: The topic.

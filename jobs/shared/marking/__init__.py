@@ -1,1 +1,1 @@
-"""Which records of a partition a compaction keeps: asked by `compact` and by `verify`."""
+"""Which records of a partition a compaction keeps: for `compact` and for `verify`."""

@@ -205,7 +205,7 @@ class _PartitionScan:
 
 
 def _joined(
-    bitmaps: Iterable[RetainedBitmap], others: Iterable[RetainedBitmap]
+    bitmaps: Iterable[RetainedBitmap], range_bitmaps: Iterable[RetainedBitmap]
 ) -> tuple[RetainedBitmap, ...]:
-    pairs = zip(bitmaps, others, strict=True)
-    return tuple(bitmap.union(other) for bitmap, other in pairs)
+    pairs = zip(bitmaps, range_bitmaps, strict=True)
+    return tuple(bitmap.union(range_bitmap) for bitmap, range_bitmap in pairs)
