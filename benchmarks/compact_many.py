@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -141,12 +140,12 @@ def results(seconds: Seconds, partition_records: int) -> Iterator[Result]:
         for name in (KLOG, SPARK):
             mine = seconds[name, partitions]
             ratios = [own / other for own, other in zip(mine, theirs, strict=True)]
-            spread = Spread(median(ratios), min(ratios), max(ratios))
+            spread = Spread.of(ratios)
             target = TARGETS.get((name, partitions), "")
             yield Result(f"{name} / {BROKER}: CPU", of, str(spread), target)
         for name in (KLOG, SPARK, BROKER):
             records_cpu = [
                 spent / partitions / partition_records * 1e6 for spent in seconds[name, partitions]
             ]
-            spread = Spread(median(records_cpu), min(records_cpu), max(records_cpu))
+            spread = Spread.of(records_cpu)
             yield Result(f"{name}: CPU", of, f"{spread} us a record")

@@ -140,7 +140,7 @@ def figures(
     yield Result(
         "klog / broker's cleaner: throughput",
         f"{of}; {CORES} cores, {CORES} threads",
-        str(Spread(median(ratios), min(ratios), max(ratios))),
+        str(Spread.of(ratios)),
         f"at least {BROKER_TARGET}",
     )
     best = min((STRUCT, SEMI_JOIN), key=lambda name: median(cpu[name][1:]))
@@ -148,7 +148,7 @@ def figures(
     yield Result(
         f"{best} / klog: CPU",
         of,
-        str(Spread(median(less), min(less), max(less))),
+        str(Spread.of(less)),
         f"at least {PARQUET_TARGET}",
     )
     yield Result("klog: records", of, f"{median(rates) / 1e6:.2f} M a second")

@@ -134,7 +134,7 @@ def throughput(
     for name, microseconds in used.items():
         yield Result(f"{name}: CPU, the broker's included", of, f"{microseconds:.2f} us a row")
     ratios = [mine / theirs for mine, theirs in zip(cpu[KLOG][1:], cpu[KAFKA][1:], strict=True)]
-    spread = Spread(median(ratios), min(ratios), max(ratios))
+    spread = Spread.of(ratios)
     yield Result("klog / Kafka sink: CPU", of, str(spread), "at most 1")
 
 

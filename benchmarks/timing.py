@@ -7,7 +7,7 @@ within a round and then the median over rounds. One round before the first is no
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
@@ -23,6 +23,11 @@ class Spread:
     median: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Return the spread of the values of all rounds."""
+        return cls(median(values), min(values), max(values))
 
     def __str__(self) -> str:
         """Return the median, and the range in brackets."""
@@ -56,7 +61,7 @@ class Times:
             off = self.seconds[fixed][index] if fixed else 0.0
             faster = (theirs - off) / (mine - off) if mine > off else float("nan")
             ratios.append(faster * self.records[name] / self.records[other])
-        return Spread(median(ratios), min(ratios), max(ratios))
+        return Spread.of(ratios)
 
 
 def interleaved(works: Mapping[str, Work], rounds: int, clock: Callable[[], float]) -> Times:
