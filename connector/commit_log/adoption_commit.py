@@ -79,8 +79,8 @@ def import_partition(
         number = partition.partition
         if number >= state.partitions or state.log_end[number]:
             raise CommitConflictError(
-                f"partition {number} was written to or imported meanwhile; look at it, then run "
-                "this again"
+                f"partition {number} was written to meanwhile, or imported by another process; "
+                "look at it, then run this again"
             )
         return _actions(None, {}, [partition])
 

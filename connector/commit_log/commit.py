@@ -1,28 +1,28 @@
-"""One commit of a topic's log: what it says, to JSON and back.
+"""One commit of a topic's log.
 
-The rule: a commit is one JSON object. What every commit says stands first, then its actions, each
-under its own name and left out where there is none:
+The rule: a commit is one JSON object. The fields that every commit has come first. Then come its
+actions, each under its own name and left out if there is none:
 
     format      version of this format; a newer one is refused with the klog that can read it
     since       the first klog that reads this format
-    version     its number: the file's name
-    writeId     made once a try to write; who lost an answer finds their own commit by it
-    previousWriteId  that of the commit before it, empty for version 0; klog 0.1 wrote none
+    version     its number, also the name of the file
+    writeId     unique to a write; a writer that got no answer finds its own commit by it
+    previousWriteId  that of the commit before it, empty for version 0; klog 0.1 did not write it
     timestampMs above that of the commit before
     operation   append, create-topic, ...: an unknown one is refused
-    engine      who wrote it, with what version: for people
+    engine      the program, its version and the user that wrote it: for people
     add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setLogEnd,
     setCleanedTo, setHorizon, setProducer, forget, addHoles, post
     sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
-                they are so many that a commit would be larger than 1 MiB (`sidecar.py`)
+                they are so many that a commit would be larger than 1 MiB (`commit_sidecar.py`)
 
-Fields that this klog does not know are kept and shown, never acted on: whoever adds one that
-changes what the rest means raises the format. A commit has the lowest format that can say it, so
-that a klog that knows less refuses only what it would misread. Format 2 is what `adopt` needs of a
-broker's log: `setLogEnd`, where no segment reaches the log's end, and in an entry `tornBytes` and
-`aborted` (`entries.py`). Format 3 is what `repair` needs: the operation, and `addHoles`, a list of
-`partition`, `baseOffset` and `nextOffset`: offsets that have no records, and never get any. It
-names its segments in the order of partitions and offsets.
+klog keeps and shows fields that it does not know, and never acts on them: a klog that adds a field
+which changes the meaning of others raises the format. A commit has the lowest format that can say
+it, so that an older klog refuses only what it would misread. Format 2 is what `adopt` needs of a
+broker's log: `setLogEnd`, if no segment reaches the log's end, and in an entry `tornBytes` and
+`aborted` (`segment_entries.py`). Format 3 is what `repair` needs: the operation, and `addHoles`, a
+list of `partition`, `baseOffset` and `nextOffset`: offsets that have no records and never get any.
+Its segments are in the order of partitions and offsets.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REPAIR = "repair"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic's incarnation: one made anew under the same name has another id."""
+    """An incarnation of a topic: if it is deleted and created again, its id is another."""
 
     topic_id: str
     partitions: int
@@ -48,9 +48,9 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class WriterTransaction:
-    """How far a named writer has come: its last batch, and the run and query that wrote it.
+    """The last batch of a named writer, and the run and query that wrote it.
 
-    `superseded` are the runs before this one, newest last: what one of them still writes is fenced.
+    `superseded` are the runs before this one, newest last: a batch of one of them is fenced.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hole:
-    """Offsets of a partition that have no records, and never get any."""
+    """Offsets of a partition that have no records and never get any."""
 
     partition: int
     base_offset: int
@@ -79,12 +79,12 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What a commit changes; offsets and versions are those of the log, exclusive at their ends."""
+    """The changes of a commit. Offsets and versions are those of the log; ends are exclusive."""
 
     add: tuple[segment_entries.SegmentEntry, ...] = ()
     remove: tuple[str, ...] = ()
     removed: Amount | None = None
-    """Redundant, for people: what the segments held that are live no more."""
+    """Redundant, for people: records and bytes of the segments that are no longer live."""
     create_topic: Topic | None = None
     delete_topic: bool = False
     partitions: int | None = None
@@ -94,16 +94,16 @@ class Actions:
     vacuum_version: int | None = None
     writer_transaction: WriterTransaction | None = None
     purge: tuple[str, ...] = ()
-    """Removed segments whose files are gone."""
+    """Removed segments whose files vacuum has deleted."""
     asserted_log_end: Mapping[int, int] = field(default_factory=dict)
-    """Redundant: what the log ends are afterwards, which a replay asserts."""
+    """Redundant: the log ends after the commit, which a replay asserts."""
     explicit_log_end: Mapping[int, int] = field(default_factory=dict)
-    """Where a partition ends, if no segment reaches its end."""
+    """The log end of each partition whose segments do not reach it."""
     holes: tuple[Hole, ...] = ()
 
     @property
     def format(self) -> int:
-        """Give the lowest format that can say this."""
+        """Return the lowest format that can say these actions."""
         if self.holes:
             return MAX_FORMAT
         is_plain = not self.explicit_log_end and all(map(segment_entries.is_format_1, self.add))
@@ -123,12 +123,16 @@ class Commit:
     unknown_fields: Mapping[str, Any] = field(default_factory=dict)
     """Fields of later versions, as they were read."""
     sidecar: SidecarName | None = None
-    """Where `add`, `remove` and `forget` stand, if not in the commit itself."""
+    """The file that has `add`, `remove` and `forget`, if the commit itself does not."""
     previous_write_id: str | None = None
-    """Of the commit that it was put on top of; None where its writer did not say."""
+    """Of the commit that it was put on top of; None if its writer did not say."""
     size_bytes: int = field(default=0, compare=False)
-    """Of its files on the store, as far as they are known."""
+    """Of its files on the store, as far as known."""
 
     def is_on_top_of(self, write_id: str) -> bool:
-        """Return whether it was put on top of this write; klog 0.1 does not say, so it may be."""
+        """Return whether the commit may have been put on top of this write; klog 0.1 does not say.
+
+        Args:
+            write_id: The write id of the commit before it.
+        """
         return self.previous_write_id in (None, write_id)

@@ -1,9 +1,9 @@
-"""What each operation commits on top of a state, and what of a state forbids it.
+"""The commit of each operation on top of a state, and the states that refuse it.
 
-The rule (docs/commit-protocol.md, 4): each function makes the `build` of one commit. It is called
-anew for each state that others' commits lead to, so it decides by that state alone: an append gets
-the offsets of the moment, a rewrite asks whether its inputs are still what they were, a named write
-whether it is there already.
+The rule (docs/commit-protocol.md, 4): each function returns the `build` of one commit. It is called
+again for each state that others' commits lead to, so it decides by that state alone: an append gets
+the log ends of that state, a rewrite checks that its inputs are still live, and a named write
+checks whether it has been committed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from klog.errors import CommitConflictError
 
 
 def create_topic(topic: Topic, config: Mapping[str, str]) -> CommitBuilder:
-    """Make the topic; one that is there is a `CommitConflictError`."""
+    """Return the builder of a commit that creates a topic.
+
+    Args:
+        topic: The topic.
+        config: Its configs, as text.
+
+    Returns:
+        The builder. It raises `CommitConflictError` if the topic exists.
+    """
 
     def build(state: TopicState) -> Actions:
         if state.topic_id:
@@ -31,7 +39,11 @@ def create_topic(topic: Topic, config: Mapping[str, str]) -> CommitBuilder:
 
 
 def delete_topic(topic_id: str) -> CommitBuilder:
-    """Delete this topic, not one that was made anew under its name."""
+    """Return the builder of a commit that deletes a topic.
+
+    Args:
+        topic_id: The id of the topic. A topic that was created again under the name is not deleted.
+    """
 
     def build(state: TopicState) -> Actions | None:
         if state.topic_id != topic_id:
@@ -42,22 +54,41 @@ def delete_topic(topic_id: str) -> CommitBuilder:
 
 
 def alter_config(
-    topic_id: str, seen: Mapping[str, str], config: Mapping[str, str | None]
+    topic_id: str, known: Mapping[str, str], config: Mapping[str, str | None]
 ) -> CommitBuilder:
-    """Set and unset configs that still have the values `seen`."""
+    """Return the builder of a commit that sets and unsets configs.
+
+    Args:
+        topic_id: The id of the topic.
+        known: The configs of the topic as of the state that the change was planned on.
+        config: The new value of each config; None unsets it.
+
+    Returns:
+        The builder. It raises `CommitConflictError` if one of these configs was changed meanwhile.
+    """
 
     def build(state: TopicState) -> Actions:
         commit_checks.check_same_topic(state, topic_id)
         for name in config:
-            if state.config.get(name) != seen.get(name):
-                raise CommitConflictError(f"config {name} was changed meanwhile; look at it again")
+            if state.config.get(name) != known.get(name):
+                raise CommitConflictError(
+                    f"config {name} was changed meanwhile; check it, then try again"
+                )
         return Actions(config=dict(config))
 
     return build
 
 
 def add_partitions(topic_id: str, partitions: int) -> CommitBuilder:
-    """Give the topic more partitions."""
+    """Return the builder of a commit that adds partitions to a topic.
+
+    Args:
+        topic_id: The id of the topic.
+        partitions: The new number of partitions.
+
+    Returns:
+        The builder. It raises `CommitConflictError` if the topic has as many or more.
+    """
 
     def build(state: TopicState) -> Actions:
         commit_checks.check_same_topic(state, topic_id)
@@ -71,9 +102,14 @@ def add_partitions(topic_id: str, partitions: int) -> CommitBuilder:
 
 
 def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder:
-    """Begin partitions at higher offsets, and take out the segments that lie wholly below.
+    """Return the builder of a commit that raises log starts and removes the segments before them.
 
-    An offset above the log's end means its end. Nothing left to do is nothing committed.
+    Args:
+        topic_id: The id of the topic.
+        log_start: The new log start by partition. An offset after the log end means the log end.
+
+    Returns:
+        The builder. It makes no commit if each log start is that high already.
     """
 
     def build(state: TopicState) -> Actions | None:
@@ -81,7 +117,7 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder
         starts = {}
         for partition, offset in log_start.items():
             if partition >= state.partitions:
-                raise CommitConflictError(f"there is no partition {partition}")
+                raise CommitConflictError(f"partition {partition} does not exist")
             start = min(offset, state.log_end[partition])
             if start > state.log_start[partition]:
                 starts[partition] = start
@@ -89,23 +125,31 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder
             return None
         remove: list[str] = []
         for partition, start in starts.items():
-            own = segment_entries.rows_of_partition(state.segments, partition)
-            remove += own.filter(pc.less_equal(own["next_offset"], start))["file"].to_pylist()
-        _, found = segment_entries.split_by_files(state.segments, remove)
-        return Actions(log_start=starts, remove=tuple(remove), removed=amount_of(found))
+            segments = segment_entries.rows_of_partition(state.segments, partition)
+            remove += segments.filter(pc.less_equal(segments["next_offset"], start))[
+                "file"
+            ].to_pylist()
+        _, removed = segment_entries.split_by_files(state.segments, remove)
+        return Actions(log_start=starts, remove=tuple(remove), removed=amount_of(removed))
 
     return build
 
 
-def set_vacuum_version(horizon: int, forget: Sequence[str]) -> CommitBuilder:
-    """Say that files born before `horizon` may go if no commit names them (vacuum)."""
+def set_vacuum_version(vacuum_version: int, purge: Sequence[str]) -> CommitBuilder:
+    """Return the builder of a commit that allows vacuum to delete files without a commit.
+
+    Args:
+        vacuum_version: The new vacuum version. Files of a lower base version may be deleted if no
+            commit names them.
+        purge: Removed segments whose files are gone.
+    """
 
     def build(state: TopicState) -> Actions | None:
-        if horizon <= state.vacuum_version and not forget:
+        if vacuum_version <= state.vacuum_version and not purge:
             return None
-        _, known = segment_entries.split_by_files(state.removed, forget)
+        _, known = segment_entries.split_by_files(state.removed, purge)
         return Actions(
-            vacuum_version=max(horizon, state.vacuum_version),
+            vacuum_version=max(vacuum_version, state.vacuum_version),
             purge=tuple(known["file"].to_pylist()),
         )
 
@@ -113,7 +157,7 @@ def set_vacuum_version(horizon: int, forget: Sequence[str]) -> CommitBuilder:
 
 
 CommitBuilder = Callable[[TopicState], Actions | None]
-"""Makes the actions of a commit on top of a state; None: what it would do is done already.
+"""Returns the actions of a commit on top of a state; None if they have been committed.
 
-Raises what ends the commit: it would not be right on top of this state.
+It raises an error, which ends the commit, if the state refuses it.
 """

@@ -1,7 +1,7 @@
-"""What forbids a commit on top of a state, whatever its operation.
+"""Which states refuse a commit, whatever its operation.
 
 The rule (docs/commit-protocol.md, 4): a commit is built again on each state that it may land on, so
-each builder asks these questions of that state alone.
+each builder makes these checks on that state alone.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from klog.errors import CommitConflictError, LostCommitError
 def check_same_topic(state: TopicState, topic_id: str) -> None:
     """Refuse a topic that was deleted, or deleted and created again, since the work began.
 
+    Args:
+        state: The state that the commit is to land on.
+        topic_id: The id of the topic that the work was planned on.
+
     Raises:
-        CommitConflictError: The state has another topic id than `topic_id`, or none.
+        CommitConflictError: The state has another topic id, or none.
     """
     if not state.topic_id:
         raise CommitConflictError("the topic was deleted meanwhile")
@@ -55,7 +59,11 @@ def check_base_version(state: TopicState, base_version: int) -> None:
 
 
 def amount_of(segments: pa.Table) -> Amount | None:
-    """Return what segments hold, None if there are no segments."""
+    """Return the records and bytes of segments; None if there are no segments.
+
+    Args:
+        segments: A table of `segment_entries.SCHEMA`.
+    """
     if not segments.num_rows:
         return None
     return Amount(*(pc.sum(segments[name]).as_py() for name in ("record_count", "size_bytes")))

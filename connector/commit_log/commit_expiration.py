@@ -1,9 +1,10 @@
-"""Checkpoints on a store, and the commits and parts that they make superfluous.
+"""Log expiration: delete the commits, checkpoints and parts that a newer checkpoint replaces.
 
-The rule (docs/commit-protocol.md, Vacuum): a commit goes once a boundary at or above it is on the
-store and a checkpoint at or above that boundary was read back whole. The boundary names the
-checkpoint that it rests on. A part goes when no checkpoint names it and no writer can be about to:
-those up to the boundary are named anew only where the checkpoint that it rests on has them.
+The rule (docs/commit-protocol.md, Garbage): a commit is deleted after the last expired version was
+raised to it or above, on a checkpoint at or above that version that was read back complete. The
+file of the last expired version names this checkpoint. A part is deleted when no checkpoint names
+it and no writer can be about to: of parts up to the last expired version, only those of that
+checkpoint are named again.
 """
 
 from __future__ import annotations
@@ -34,88 +35,123 @@ LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
 
 def list_expired_versions(log: CommitLog) -> list[int]:
-    """Give the commits that are left of a cleaning which ended early, lowest first.
+    """Return the expired commits that an interrupted expiration did not delete, lowest first.
 
-    They go upward, so the boundary's own is the last: where it is gone, nothing is listed.
+    Args:
+        log: The log of the topic.
     """
-    boundary = log.last_expired_version()
-    if boundary < 0 or log.read_without_sidecar(boundary) is None:
+    last_expired = log.last_expired_version()
+    # Commits are deleted upwards: if that of the last expired version is gone, all are.
+    if last_expired < 0 or log.read_without_sidecar(last_expired) is None:
         return []
     newest = next((name for name, _ in complete_checkpoints(log)), None)
-    return _versions(log, boundary) if newest is not None and newest.version >= boundary else []
+    return (
+        _versions(log, last_expired)
+        if newest is not None and newest.version >= last_expired
+        else []
+    )
 
 
 def delete_commits(log: CommitLog, versions: Iterable[int]) -> None:
-    """Delete commits at or below a boundary that is on the store."""
+    """Delete commits that have expired.
+
+    Args:
+        log: The log of the topic.
+        versions: Versions at or below the last expired version that is on the store.
+    """
     for version in versions:
         log.store.delete(log.paths.commit(version))
 
 
 def expire_log(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
-    """Delete commits that a checkpoint stands for and that are older than `retention_ms`.
+    """Delete commits that a checkpoint replaces and that are older than the retention.
 
-    Gives the boundary: commits at or below it are gone, or may be.
+    Args:
+        log: The log of the topic.
+        retention_ms: The age from which commits may expire.
+
+    Returns:
+        The last expired version: commits at or below it are gone, or may be.
     """
-    due = _due(log, retention_ms)
-    if due.resting is None:
-        return due.old
-    if due.boundary > due.old:
-        if not _is_durable(log, due.resting):
-            return due.old
-        content = str(due.resting).encode()
+    plan = _plan(log, retention_ms)
+    if plan.checkpoint is None:
+        return plan.last_expired
+    if plan.next_expired > plan.last_expired:
+        if not _is_durable(log, plan.checkpoint):
+            return plan.last_expired
+        content = str(plan.checkpoint).encode()
         if (
-            log.store.put_if_absent(log.paths.expiration(due.boundary), content)
+            log.store.put_if_absent(log.paths.expiration(plan.next_expired), content)
             is PutResult.UNKNOWN
         ):
-            return due.old  # The next run looks again; until then nothing may go.
-    boundary = max(due.boundary, due.old)
-    _delete_below(log, boundary, due.whole)
-    return boundary
+            return plan.last_expired  # The next run looks again; until then nothing may be deleted.
+    last_expired = max(plan.next_expired, plan.last_expired)
+    _delete_below(log, last_expired, plan.complete)
+    return last_expired
 
 
 def plan_expiration(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
-    """Give the boundary that `expire_log` would leave if it ran now; nothing is written."""
-    due = _due(log, retention_ms)
-    return max(due.boundary, due.old)
+    """Return the last expired version that `expire_log` would set now; nothing is written.
+
+    Args:
+        log: The log of the topic.
+        retention_ms: The age from which commits may expire.
+    """
+    plan = _plan(log, retention_ms)
+    return max(plan.next_expired, plan.last_expired)
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
-    """Where the boundary is and where it may be, and the whole checkpoint that it rests on."""
+class _ExpirationPlan:
+    """The last expired version now and after the expiration, and the checkpoint that allows it.
 
-    old: int
-    boundary: int
-    resting: CheckpointName | None
-    whole: list[CheckpointName]
+    `complete` are the newest complete checkpoints.
+    """
+
+    last_expired: int
+    next_expired: int
+    checkpoint: CheckpointName | None
+    complete: list[CheckpointName]
 
 
-def _due(log: CommitLog, retention_ms: int) -> _Due:
-    state, old = log.load(), log.last_expired_version()
-    found = list(islice(complete_checkpoints(log), 2))
-    # After they were read: a boundary that came before may have taken parts of theirs since.
-    is_certain = retained_parts(log)
-    resting = next((name for name, parts in found if all(map(is_certain, parts))), None)
-    whole = [name for name, _ in found]
-    if resting is None:
-        return _Due(old, old, None, whole)
-    aged = version_at_time(log, state, log.clock() - retention_ms)
-    return _Due(old, min(resting.version, state.version - 1, aged), resting, whole)
+def _plan(log: CommitLog, retention_ms: int) -> _ExpirationPlan:
+    state, last_expired = log.load(), log.last_expired_version()
+    checkpoints = list(islice(complete_checkpoints(log), 2))
+    # After they were read: an expiration before that may have deleted parts of theirs since.
+    is_retained = retained_parts(log)
+    checkpoint = next((name for name, parts in checkpoints if all(map(is_retained, parts))), None)
+    complete = [name for name, _ in checkpoints]
+    if checkpoint is None:
+        return _ExpirationPlan(last_expired, last_expired, None, complete)
+    retention_version = version_at_time(log, state, log.clock() - retention_ms)
+    return _ExpirationPlan(
+        last_expired,
+        min(checkpoint.version, state.version - 1, retention_version),
+        checkpoint,
+        complete,
+    )
 
 
 def _is_durable(log: CommitLog, name: CheckpointName) -> bool:
-    """Make sure that a checkpoint outlives a loss of power: who put it may have died before that.
+    """Return whether a checkpoint outlives a loss of power: its writer may have died before that.
 
-    That it can be read does not say so; that it exists, said by the store, does. One that has gone
-    was deleted by another cleaning, which rests on a newer one.
+    That it can be read does not prove it; that the store says that it exists does. A missing one
+    was deleted by another expiration, on a newer checkpoint.
     """
     path = log.paths.checkpoint(name)
     return is_durable(log, path, lambda: read_named(log.store, path, name))
 
 
 def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
-    """Have the store say that a file exists, which it may say only of a durable one.
+    """Return whether the store says that a file exists, which it may say only of a durable one.
 
-    `read` gives its bytes. False also where the file is gone.
+    Args:
+        log: The log of the topic.
+        path: The path of the file.
+        read: Reads the bytes of the file.
+
+    Returns:
+        False also if the file is missing.
     """
     try:
         data = read()
@@ -124,38 +160,40 @@ def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
     return log.store.put_if_absent(path, data) is not PutResult.UNKNOWN
 
 
-def _delete_below(log: CommitLog, boundary: int, whole: list[CheckpointName]) -> None:
-    """Delete what a boundary that is on the store makes superfluous, lowest numbers first."""
-    delete_commits(log, _versions(log, boundary))
+def _delete_below(log: CommitLog, last_expired: int, complete: list[CheckpointName]) -> None:
+    """Delete what the last expired version on the store makes superfluous, lowest first."""
+    delete_commits(log, _versions(log, last_expired))
     for sidecar in filter(None, map(parse_sidecar_name, _own_names(log, log.paths.sidecars))):
-        if sidecar.version <= boundary:
+        if sidecar.version <= last_expired:
             log.store.delete(log.paths.sidecar(sidecar))
-    keep = {*whole, read_last_expiration(log)[1]}
+    keep = {*complete, read_last_expiration(log)[1]}
     for name in filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.checkpoints))):
-        if name not in keep and name < whole[-1]:
+        if name not in keep and name < complete[-1]:
             log.store.delete(log.paths.checkpoint(name))
-    _delete_parts(log, boundary)
-    for one in _own_names(log, log.paths.expirations):
-        if (version := parse_expiration_version(one)) is not None and version < boundary:
+    _delete_parts(log, last_expired)
+    for file_name in _own_names(log, log.paths.expirations):
+        if (version := parse_expiration_version(file_name)) is not None and version < last_expired:
             log.store.delete(log.paths.expiration(version))
 
 
-def _versions(log: CommitLog, boundary: int) -> list[int]:
-    """List the commits at or below a boundary that may be deleted, lowest first."""
-    found = map(parse_commit_version, _own_names(log, log.paths.commits))
-    return sorted(version for version in found if version is not None and version <= boundary)
+def _versions(log: CommitLog, last_expired: int) -> list[int]:
+    """List the commits that may be deleted, lowest version first."""
+    versions = map(parse_commit_version, _own_names(log, log.paths.commits))
+    return sorted(
+        version for version in versions if version is not None and version <= last_expired
+    )
 
 
 def _own_names(log: CommitLog, directory: str) -> list[str]:
-    """List the names in a folder that are no links, nor reached through one: others stay."""
+    """List the names in a folder that are not links and not reached through a link."""
     return [entry.name for entry in log.entries(directory) if not entry.link]
 
 
-def _delete_parts(log: CommitLog, boundary: int) -> None:
-    """Delete parts that were written up to a boundary and that no checkpoint names."""
+def _delete_parts(log: CommitLog, last_expired: int) -> None:
+    """Delete parts up to the last expired version that no checkpoint names."""
     names = filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.parts)))
-    old = {name for name in names if name.version <= boundary}
-    if old:
-        old.difference_update(part.name for _, parts in list_checkpoints(log) for part in parts)
-    for name in sorted(old):
+    unnamed = {name for name in names if name.version <= last_expired}
+    if unnamed:
+        unnamed.difference_update(part.name for _, parts in list_checkpoints(log) for part in parts)
+    for name in sorted(unnamed):
         log.store.delete(log.paths.part(name))

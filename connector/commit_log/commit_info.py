@@ -1,7 +1,7 @@
-"""Who commits, and by what ids: for people in `history`, and for a lost answer to be found again.
+"""The ids of a commit, and the program and user that write it.
 
 Ids are Kafka's `Uuid`: 16 random bytes in URL-safe base64, which `partition.metadata` prints as 22
-characters. None begins with a dash, which a command would take for an option.
+characters. No id begins with a dash, which a command would take for an option.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import TypeAlias
 from klog.version import VERSION
 
 NewId: TypeAlias = Callable[[], str]
-"""Makes an id that no other call, process or machine has made."""
+"""Returns an id that no other call, process or machine has returned."""
 
 
 def random_uuid() -> str:
-    """Give a new id, as `Uuid.randomUuid().toString()` does."""
+    """Return a new id, as `Uuid.randomUuid().toString()` does."""
     while True:
         text = base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
         if not text.startswith("-"):
@@ -29,7 +29,12 @@ def random_uuid() -> str:
 
 
 def this_engine(by: str = "") -> str:
-    """Say who commits: klog's version, through what, and which user of which machine."""
+    """Return the engine of a commit: klog's version, the program, the user and the machine.
+
+    Args:
+        by: The program that calls klog, such as Spark and its version; empty for klog's own
+            commands.
+    """
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -40,7 +45,7 @@ def this_engine(by: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What all tries of one commit have in common."""
+    """What all tries of one commit have in common: the write id, operation and engine."""
 
     write_id: str
     operation: str

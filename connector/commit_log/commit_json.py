@@ -41,14 +41,21 @@ OPERATIONS = frozenset(
 
 
 def encode_commit(commit: Commit) -> bytes:
-    """Give the bytes of a commit's file; what its sidecar has stands there alone."""
+    """Return the bytes of a commit's file; what its sidecar has is left out.
+
+    Args:
+        commit: The commit.
+
+    Raises:
+        UnsupportedFormatError: A text of the commit cannot be encoded.
+    """
     actions = commit.actions
-    form = MAX_FORMAT if commit.operation == REPAIR else actions.format
+    file_format = MAX_FORMAT if commit.operation == REPAIR else actions.format
     if commit.sidecar is not None:
         actions = replace(actions, add=(), remove=(), purge=())
-    said: dict[str, Any] = {
-        "format": form,
-        "since": FIRST_VERSION[form],
+    fields: dict[str, Any] = {
+        "format": file_format,
+        "since": FIRST_VERSION[file_format],
         "version": commit.version,
         "writeId": commit.write_id,
         **_previous(commit),
@@ -58,13 +65,13 @@ def encode_commit(commit: Commit) -> bytes:
     }
     if actions.create_topic is not None:
         topic = actions.create_topic
-        said["createTopic"] = {"topicId": topic.topic_id, "partitions": topic.partitions}
+        fields["createTopic"] = {"topicId": topic.topic_id, "partitions": topic.partitions}
     if actions.delete_topic:
-        said["deleteTopic"] = {}
+        fields["deleteTopic"] = {}
     if actions.writer_transaction is not None:
-        said["setProducer"] = _progress_to_json(actions.writer_transaction)
+        fields["setProducer"] = _transaction_to_json(actions.writer_transaction)
     if commit.sidecar is not None:
-        said["sidecar"] = str(commit.sidecar)
+        fields["sidecar"] = str(commit.sidecar)
     optional: dict[str, Any] = {
         name: value
         for name, value in (
@@ -89,44 +96,50 @@ def encode_commit(commit: Commit) -> bytes:
     }
     try:
         return json.dumps(
-            {**commit.unknown_fields, **said, **optional}, ensure_ascii=False
+            {**commit.unknown_fields, **fields, **optional}, ensure_ascii=False
         ).encode()
     except UnicodeEncodeError as exc:
         raise UnsupportedFormatError(f"a text of the commit cannot be written: {exc}") from exc
 
 
 def _previous(commit: Commit) -> dict[str, str]:
-    found = commit.previous_write_id
-    return {} if found is None else {"previousWriteId": found}
+    write_id = commit.previous_write_id
+    return {} if write_id is None else {"previousWriteId": write_id}
 
 
 def decode_commit(data: bytes, topic: str, version: int) -> Commit:
-    """Read a commit's file, which is the one of `version` and may say anything.
+    """Parse a commit's file, whose bytes may be anything.
 
-    What stands in its sidecar is not among its actions yet: the caller reads that file.
+    What is in its sidecar is not among its actions: the caller reads that file.
 
-    Raises `UnsupportedFormatError` for what is no commit of this topic and version, for a format or
-    an operation that this klog does not know.
+    Args:
+        data: The bytes of the file.
+        topic: The topic that its segments must belong to.
+        version: The version that the commit must have.
+
+    Raises:
+        UnsupportedFormatError: It is not a commit of this topic and version, is too large, or has a
+            format or an operation that this klog does not know.
     """
-    if len(data) > MAX_COMMIT_BYTES:  # A reader has not read it: this is who is about to write it.
+    if len(data) > MAX_COMMIT_BYTES:  # Only a writer gets here: readers check it.
         raise UnsupportedFormatError(
             f"commit {version} of {topic} would have {len(data)} bytes, at most "
             f"{MAX_COMMIT_BYTES} are read. Change less at a time"
         )
     try:
-        said = json.loads(data)
+        fields = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        raise UnsupportedFormatError(f"it is no JSON: {exc}") from exc
-    if not isinstance(said, dict):
-        raise UnsupportedFormatError("it is no JSON object")
-    check_format(said)
-    head = Fields(said)
-    if (found := head.number("version", MAX_VERSION)) != version:
-        raise UnsupportedFormatError(f"it says that it is version {found}")
+        raise UnsupportedFormatError(f"it is not JSON: {exc}") from exc
+    if not isinstance(fields, dict):
+        raise UnsupportedFormatError("it is not a JSON object")
+    check_format(fields)
+    head = Fields(fields)
+    if (file_version := head.number("version", MAX_VERSION)) != version:
+        raise UnsupportedFormatError(f"it says that it is version {file_version}")
     operation = head.text("operation")
     if operation not in OPERATIONS:
         raise UnsupportedFormatError(
-            f"operation {shorten(operation)} is none that this klog knows; read the topic with a "
+            f"this klog does not know operation {shorten(operation)}; read the topic with a "
             "newer one"
         )
     return Commit(
@@ -139,28 +152,28 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
         actions=_actions(head, topic),
         sidecar=_sidecar(head, version),
         size_bytes=len(data),
-        unknown_fields={name: value for name, value in said.items() if name not in head.known},
+        unknown_fields={name: value for name, value in fields.items() if name not in head.known},
     )
 
 
 def _actions(head: Fields, topic: str) -> Actions:
     created = head.object("createTopic")
-    made = None
+    topic_to_create = None
     if created is not None:
         fields = Fields(created)
-        made = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
-    beside = [name for name in ("add", "remove", "forget") if name in head.names]
-    if beside and head.optional_text("sidecar") is not None:
-        raise UnsupportedFormatError(f"it has a sidecar, and {' and '.join(beside)} beside it")
+        topic_to_create = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
+    duplicate = [name for name in ("add", "remove", "forget") if name in head.names]
+    if duplicate and head.optional_text("sidecar") is not None:
+        raise UnsupportedFormatError(f"it has both a sidecar and {' and '.join(duplicate)}")
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
-    progress = head.object("setProducer")
+    transaction = head.object("setProducer")
     removed = head.object("removed")
     return Actions(
         add=tuple(segment_entries.entry_from_json(entry, topic) for entry in head.objects("add")),
         remove=tuple(check_segment_file(name, topic) for name in head.texts("remove")),
-        removed=None if removed is None else _amount_from_json(removed),
-        create_topic=made,
+        removed=None if removed is None else _amount_from_json(Fields(removed)),
+        create_topic=topic_to_create,
         delete_topic=head.object("deleteTopic") is not None,
         partitions=head.optional_number("setPartitions", MAX_PARTITIONS),
         config={
@@ -171,7 +184,9 @@ def _actions(head: Fields, topic: str) -> Actions:
         explicit_log_end=head.by_partition("setLogEnd"),
         cleaned_to=head.by_partition("setCleanedTo"),
         vacuum_version=head.optional_number("setHorizon", MAX_VERSION),
-        writer_transaction=None if progress is None else _progress_from_json(progress),
+        writer_transaction=None
+        if transaction is None
+        else _transaction_from_json(Fields(transaction)),
         purge=tuple(check_segment_file(name, topic) for name in head.texts("forget")),
         holes=tuple(map(hole_from_json, head.objects("addHoles"))),
         asserted_log_end={
@@ -182,7 +197,11 @@ def _actions(head: Fields, topic: str) -> Actions:
 
 
 def hole_to_json(hole: Hole) -> dict[str, int]:
-    """Name a hole's fields as a commit does."""
+    """Return the fields of a hole in a commit.
+
+    Args:
+        hole: The hole.
+    """
     return {
         "partition": hole.partition,
         "baseOffset": hole.base_offset,
@@ -190,13 +209,20 @@ def hole_to_json(hole: Hole) -> dict[str, int]:
     }
 
 
-def hole_from_json(given: Mapping[str, Any]) -> Hole:
-    """Check a hole, whose fields may say anything."""
-    fields = Fields(given)
+def hole_from_json(fields: Mapping[str, Any]) -> Hole:
+    """Parse a hole, whose fields may be anything.
+
+    Args:
+        fields: The JSON object.
+
+    Raises:
+        UnsupportedFormatError: A field is not what it must be.
+    """
+    hole_fields = Fields(fields)
     hole = Hole(
-        fields.number("partition", MAX_PARTITION),
-        fields.number("baseOffset"),
-        fields.number("nextOffset"),
+        hole_fields.number("partition", MAX_PARTITION),
+        hole_fields.number("baseOffset"),
+        hole_fields.number("nextOffset"),
     )
     if hole.next_offset <= hole.base_offset:
         raise UnsupportedFormatError(
@@ -206,28 +232,27 @@ def hole_from_json(given: Mapping[str, Any]) -> Hole:
 
 
 def _sidecar(head: Fields, version: int) -> SidecarName | None:
-    """Read the name of the sidecar, which is of this version or none of this commit's."""
-    said = head.optional_text("sidecar")
-    if said is None:
+    """Read the name of the sidecar, which must have the version of the commit."""
+    text = head.optional_text("sidecar")
+    if text is None:
         return None
-    name = parse_sidecar_name(said)
+    name = parse_sidecar_name(text)
     if name is None or name.version != version:
-        raise UnsupportedFormatError(f"sidecar {shorten(said)} is none of version {version}")
+        raise UnsupportedFormatError(f"sidecar {shorten(text)} is not one of version {version}")
     return name
 
 
-def _progress_to_json(progress: WriterTransaction) -> dict[str, Any]:
+def _transaction_to_json(transaction: WriterTransaction) -> dict[str, Any]:
     return {
-        "transactionalId": progress.name,
-        "batchId": progress.batch_id,
-        "queryId": progress.query_id,
-        "runId": progress.run_id,
-        "superseded": list(progress.superseded),
+        "transactionalId": transaction.name,
+        "batchId": transaction.batch_id,
+        "queryId": transaction.query_id,
+        "runId": transaction.run_id,
+        "superseded": list(transaction.superseded),
     }
 
 
-def _progress_from_json(said: Mapping[str, Any]) -> WriterTransaction:
-    fields = Fields(said)
+def _transaction_from_json(fields: Fields) -> WriterTransaction:
     return WriterTransaction(
         fields.text("transactionalId"),
         fields.number("batchId"),
@@ -241,8 +266,7 @@ def _amount_to_json(amount: Amount | None) -> dict[str, int] | None:
     return None if amount is None else {"records": amount.records, "bytes": amount.size_bytes}
 
 
-def _amount_from_json(said: Mapping[str, Any]) -> Amount:
-    fields = Fields(said)
+def _amount_from_json(fields: Fields) -> Amount:
     return Amount(fields.number("records"), fields.number("bytes"))
 
 

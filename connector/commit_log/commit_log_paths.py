@@ -92,7 +92,11 @@ class TopicPaths:
         return f"{self.directory}/log"
 
     def commit(self, version: int) -> str:
-        """Return the path of a commit."""
+        """Return the path of a commit.
+
+        Args:
+            version: The version of the commit.
+        """
         return f"{self.commits}/{commit_name(version)}"
 
     @property
@@ -101,7 +105,11 @@ class TopicPaths:
         return f"{self.directory}/checkpoints"
 
     def checkpoint(self, name: CheckpointName) -> str:
-        """Return the path of a checkpoint."""
+        """Return the path of a checkpoint.
+
+        Args:
+            name: The name of the checkpoint.
+        """
         return f"{self.checkpoints}/{name}"
 
     @property
@@ -110,7 +118,11 @@ class TopicPaths:
         return f"{self.directory}/parts"
 
     def part(self, name: CheckpointName) -> str:
-        """Return the path of a part of a checkpoint."""
+        """Return the path of a part of a checkpoint.
+
+        Args:
+            name: The name of the part.
+        """
         return f"{self.parts}/{name}"
 
     @property
@@ -119,7 +131,11 @@ class TopicPaths:
         return f"{self.directory}/sidecars"
 
     def sidecar(self, name: SidecarName) -> str:
-        """Return the path of a commit's sidecar."""
+        """Return the path of a commit's sidecar.
+
+        Args:
+            name: The name of the sidecar.
+        """
         return f"{self.sidecars}/{name}"
 
     @property
@@ -128,7 +144,11 @@ class TopicPaths:
         return f"{self.directory}/gc"
 
     def expiration(self, version: int) -> str:
-        """Return the path of the file that makes `version` the last expired one."""
+        """Return the path of the file that makes `version` the last expired one.
+
+        Args:
+            version: The last expired version.
+        """
         return f"{self.expirations}/{version:020d}"
 
     @property
@@ -137,7 +157,11 @@ class TopicPaths:
         return f"{self.directory}/pins"
 
     def lease(self, lease_id: str) -> str:
-        """Return the path of a snapshot lease."""
+        """Return the path of a snapshot lease.
+
+        Args:
+            lease_id: The id of the lease.
+        """
         return f"{self.leases}/{lease_id}.json"
 
     def data(self, file: str) -> str:
@@ -150,18 +174,30 @@ class TopicPaths:
 
 
 def commit_name(version: int) -> str:
-    """Return the name of a commit's file."""
+    """Return the name of a commit's file.
+
+    Args:
+        version: The version of the commit.
+    """
     return f"{version:020d}.json"
 
 
 def parse_commit_version(name: str) -> int | None:
-    """Return the version of the commit with this file name; None if it is not such a name."""
+    """Return the version of the commit with this file name; None if it is not such a name.
+
+    Args:
+        name: The name of a file in the folder.
+    """
     match = _COMMIT.fullmatch(name)
     return None if match is None else _version(match["version"])
 
 
 def parse_checkpoint_name(name: str) -> CheckpointName | None:
-    """Parse the file name of a checkpoint or a part of one; None if it is not such a name."""
+    """Parse the file name of a checkpoint or a part of one; None if it is not such a name.
+
+    Args:
+        name: The name of a file in the folder.
+    """
     match = _CHECKPOINT.fullmatch(name)
     version = None if match is None else _version(match["version"])
     if match is None or version is None:
@@ -170,7 +206,11 @@ def parse_checkpoint_name(name: str) -> CheckpointName | None:
 
 
 def parse_sidecar_name(name: str) -> SidecarName | None:
-    """Parse the file name of a sidecar; None if it is not such a name."""
+    """Parse the file name of a sidecar; None if it is not such a name.
+
+    Args:
+        name: The name of a file in the folder.
+    """
     match = _SIDECAR.fullmatch(name)
     version = None if match is None else _version(match["version"])
     if match is None or version is None:
@@ -179,12 +219,20 @@ def parse_sidecar_name(name: str) -> SidecarName | None:
 
 
 def parse_expiration_version(name: str) -> int | None:
-    """Return the expired version that a file name says; None if it is not such a name."""
+    """Return the expired version that a file name says; None if it is not such a name.
+
+    Args:
+        name: The name of a file in the folder.
+    """
     return _version(name) if _EXPIRATION.fullmatch(name) else None
 
 
 def is_lease_name(name: str) -> bool:
-    """Return whether a file name is one of a snapshot lease."""
+    """Return whether a file name is one of a snapshot lease.
+
+    Args:
+        name: The name of a file in the folder.
+    """
     return _LEASE.fullmatch(name) is not None
 
 

@@ -1,10 +1,11 @@
 """Reading a topic's commit log: its files, and the state that they lead to.
 
-The rule (docs/commit-protocol.md, Load): a load begins with a state or the newest checkpoint that
-is whole, and reads commits by number. Commits at or below a boundary may be gone, so a number that
-is free there proves nothing: the boundary is read after the tail, and what it overtakes is loaded
-again from a checkpoint. A load that begins with no state lists the commits, and so does one whose
-last listing is a minute old: a commit that was lost at rest is an error, never the end of the log.
+The rule (docs/commit-protocol.md, Load): a load begins with a state or the newest complete
+checkpoint, and reads commits by number. Commits at or below the last expired version may be gone,
+so a free number there proves nothing: this version is read after the tail, and if it is above the
+start, the load starts again from a checkpoint. A load that begins without a state lists the
+commits, and so does one whose last listing is a minute old: a commit that was lost at rest is an
+error, never the end of the log.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ from klog.connector.store.writable_store import WritableStore
 from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
 
 MAX_LOADS = 8
-"""A load is begun again when cleaning overtakes it; so often in a row means something is wrong."""
+"""A load starts again when commits expire meanwhile; so often in a row means an error."""
 LISTING_INTERVAL_MS = 60_000
-"""A state that goes on by number for longer lists the commits: one of them may be lost."""
+"""A state that is followed by number for longer lists the commits: one may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitLogReader:
-    """The commit log of one topic, as it is read.
+    """The commit log of one topic, for reading.
 
-    `clock` gives milliseconds since the epoch. `is_described` says that `topic.json` is there: it
-    was just looked for or made. If not, each load that begins without a state looks for it.
+    `clock` returns milliseconds since the epoch. `has_description` says that `topic.json` is known
+    to exist; if not, each load that begins without a state looks for it.
     """
 
     store: WritableStore
@@ -58,34 +59,47 @@ class CommitLogReader:
     has_description: bool = field(default=True, kw_only=True)
 
     def load(self, cached: TopicState | None = None) -> TopicState:
-        """Give the topic's state as of its last commit, from one of an earlier load or from none.
+        """Return the topic's state as of its last commit.
 
-        A state of version -1 means that there is no such topic. Raises `LostCommitError` for a
-        commit that is not there though a later one was made, and `KlogError` that names the file
-        for a commit or a checkpoint that is not what it should be.
+        Args:
+            cached: The state of an earlier load; None if there is none.
+
+        Returns:
+            The state. Version -1 means that there is no such topic.
+
+        Raises:
+            LostCommitError: A commit is missing though a later one exists.
+            KlogError: A commit or a checkpoint is damaged. The error names the file.
         """
         if cached is None:
             return self.load_cold(None)
         if self.is_listing_due(cached):
             return self._list_again(cached)
         tail = read_by_number(self.read, cached.version + 1)
-        # After the tail: a number that was read, or found free, may be a cleaned one.
+        # After the tail: a number that was read, or was free, may have expired.
         if self.last_expired_version() > cached.version:
             return self.load_cold(cached)
         if not tail:
             return cached
         if not tail[0].is_on_top_of(cached.last_write_id):
             return self.load_cold(cached)  # Of another log, or its commit was lost and replaced.
-        return self._folded(cached, tail) if not _is_repaired(tail) else self.load_cold(cached)
+        return self._replay_tail(cached, tail) if not _is_repaired(tail) else self.load_cold(cached)
 
     def is_listing_due(self, state: TopicState) -> bool:
-        """Tell whether commits may have been lost unseen for too long; a clock may go back."""
+        """Return whether commits may have been lost unseen for too long; a clock may go back.
+
+        Args:
+            state: A state that was loaded before.
+        """
         return self._is_old(state.listed_ms)
 
     def is_cold_load_due(self, state: TopicState) -> bool:
-        """Tell whether commits below a state may have been lost unseen for too long.
+        """Return whether commits below a state may have been lost unseen for too long.
 
-        A listing from a state on shows nothing of them, so it does not count.
+        A listing that starts at a state does not show them, so it does not count.
+
+        Args:
+            state: A state that was loaded before.
         """
         return self._is_old(state.loaded_ms)
 
@@ -93,7 +107,7 @@ class CommitLogReader:
         return time_ms < 0 or not 0 <= self.clock() - time_ms < LISTING_INTERVAL_MS
 
     def _list_again(self, cached: TopicState) -> TopicState:
-        """Load from a state, and list the commits from its own on."""
+        """Load from a state, and list the commits from its own version on."""
         now_ms, known = self.clock(), _known(cached)
         start = max(cached.version, 0)
         tail = read_listed(self.store, self.paths, self.read, start, known)
@@ -106,26 +120,32 @@ class CommitLogReader:
             commits = commits[1:]
         if _is_repaired(commits):
             return self.load_cold(cached)
-        state = self._folded(cached, commits) if commits else cached
+        state = self._replay_tail(cached, commits) if commits else cached
         if any(name.version > state.version for name in self._checkpoint_names()):
-            return self.load_cold(cached)  # The last commits may be lost, and this be what is left.
+            return self.load_cold(cached)  # The last commits may be lost.
         return replace(state, listed_ms=now_ms)
 
     def load_cold(self, known: TopicState | None) -> TopicState:
-        """Load from the newest checkpoint, or from nothing; `known` is what a process has seen.
+        """Load from the newest checkpoint, or from nothing.
 
-        Raises `LostCommitError` where the log does not have the last commit of `known`, and
-        loads a log that was made again by hand as what it is.
+        A log that was created again by hand is loaded as a new one.
+
+        Args:
+            known: The state that this process has loaded before; None if there is none.
+
+        Raises:
+            LostCommitError: A commit is lost, such as the last one of `known`.
+            KlogError: The checkpoint of the last expired version cannot be read.
         """
         for _ in range(MAX_LOADS):
             now_ms = self.clock()
             state = self.newest_checkpoint()
             evidence = None if known is None else _known(known)
             tail = read_listed(self.store, self.paths, self.read, state.version + 1, evidence)
-            own = None if tail.commits else self._own_commit(state)
-            # After the tail: a number that was read, or found free, may be a cleaned one.
-            boundary = self.last_expired_version()
-            if boundary > state.version:
+            own_commit = None if tail.commits else self._own_commit(state)
+            # After the tail: a number that was read, or was free, may have expired.
+            last_expired = self.last_expired_version()
+            if last_expired > state.version:
                 continue
             if (
                 known is not None
@@ -134,9 +154,9 @@ class CommitLogReader:
             ):
                 return self.load_cold(None)
             self._refuse_lost(tail)
-            if not tail.commits and boundary < state.version:
-                self._refuse_alone(state, own)
-            state = self._folded(state, tail.commits) if tail.commits else state
+            if not tail.commits and last_expired < state.version:
+                self._refuse_alone(state, own_commit)
+            state = self._replay_tail(state, tail.commits) if tail.commits else state
             self._refuse_lost_description(state)
             if known is not None:
                 check_not_replaced(self.paths, known, state)
@@ -150,16 +170,16 @@ class CommitLogReader:
 
     def _is_another(self, known: TopicState, state: TopicState, tail: Tail) -> bool:
         """Return whether a log in which a known version is absent is not the known one."""
-        return is_of_another_log(known, self._folded(state, tail.commits))
+        return is_of_another_log(known, self._replay_tail(state, tail.commits))
 
     def _refuse_lost(self, tail: Tail) -> None:
-        """Raise `LostCommitError` where the boundary, listed after the reads, is below the loss."""
+        """Raise `LostCommitError` if the tail ends at a lost commit."""
         if tail.lost_version is None or tail.evidence is None:
             return
         raise lost_commit_error(self.paths, tail.lost_version, tail.evidence)
 
     def _refuse_lost_description(self, state: TopicState) -> None:
-        """Raise `KlogError` where a topic has commits and no `topic.json`, which comes first."""
+        """Raise `KlogError` if a topic has commits and no `topic.json`, which is created first."""
         if self.has_description or state.version < 0:
             return
         path = self.paths.description
@@ -170,61 +190,73 @@ class CommitLogReader:
             )
 
     def _own_commit(self, state: TopicState) -> Commit | None:
-        """Read the last commit of a state, twice where it is absent."""
+        """Read the last commit of a state, twice if it is missing."""
         if state.version < 0:
             return None
         return self.read_without_sidecar(state.version) or self.read_without_sidecar(state.version)
 
     def _refuse_alone(self, state: TopicState, own: Commit | None) -> None:
-        """Raise where a checkpoint has no commits behind it, and its own is not there either.
+        """Raise if no commit follows a checkpoint, and its own commit is missing or another one.
 
-        Others may have been lost with it, of which nothing else is left.
+        Later commits may have been lost with it without a trace.
         """
-        assert state.checkpoint is not None  # Nothing else gives a state without a commit.
+        assert state.checkpoint is not None  # No other state is loaded without a commit.
         path = self.paths.checkpoint(state.checkpoint)
         if own is None:
             self._refuse_lost(Tail([], state.version, Evidence(state.version, path)))
         elif state.writes.get(own.write_id) != state.version:
             raise KlogError(
-                f"{path}: this checkpoint does not stand for these commits: one of them was lost "
-                "and another was put in its place, or they came from another topic. Restore "
+                f"{path}: this checkpoint is not one of these commits: one of them was lost and "
+                "another was put in its place, or they came from another topic. Restore "
                 f"{self.paths.commits} from a copy; `klog verify` names such commits"
             )
 
-    def has_last_commit_of(self, state: TopicState) -> bool:
-        """Tell whether the last commit of a state is that of this log: one read."""
+    def _has_last_commit_of(self, state: TopicState) -> bool:
+        """Return whether the last commit of a state is that of this log: one read.
+
+        Args:
+            state: A state that was loaded before.
+        """
         if state.version < 0:
             return True
-        found = self.read_without_sidecar(state.version)
-        return found is not None and state.writes.get(found.write_id) == state.version
+        commit = self.read_without_sidecar(state.version)
+        return commit is not None and state.writes.get(commit.write_id) == state.version
 
     def follow(self, state: TopicState) -> TopicState | None:
-        """Give the state that the commits behind one lead to; None if the log does not hold it.
+        """Return the state that the commits after another one lead to, for planning.
 
-        For those who plan: the boundary is not looked at, so it may be an old state of this log,
-        on which a commit would lose its number or be built anew.
+        The last expired version is not read, so it may be an old state of this log, on which a
+        commit would lose its number or be built again.
+
+        Args:
+            state: A state that was loaded before.
+
+        Returns:
+            The new state; None if the log does not have the last commit of `state`, or was
+            repaired.
         """
-        if not self.has_last_commit_of(state):
+        if not self._has_last_commit_of(state):
             return None
         tail = read_by_number(self.read, state.version + 1)
         if _is_repaired(tail):
             return None
-        return self._folded(state, tail) if tail else state
+        return self._replay_tail(state, tail) if tail else state
 
-    def _folded(self, state: TopicState, tail: list[Commit]) -> TopicState:
+    def _replay_tail(self, state: TopicState, tail: list[Commit]) -> TopicState:
         try:
             return compacted(replay(state, tail))
         except KlogError as exc:
             self._refuse_forked(state, tail)
             raise KlogError(
-                f"{self.paths.commits}: {exc}. Something else than klog changed this log: restore "
+                f"{self.paths.commits}: {exc}. A program other than klog changed this log: restore "
                 "it from a copy"
             ) from exc
 
     def _refuse_forked(self, state: TopicState, tail: list[Commit]) -> None:
         """Raise `LostCommitError` for the commit below one that was put on top of another write.
 
-        That write is the lost one, unless the file below is not the state's: then the state's is.
+        That other write is the lost one, unless the file below is not that of the state: then the
+        state's write is lost.
         """
         below, write_id = None, state.last_write_id
         for commit in tail:
@@ -232,7 +264,7 @@ class CommitLogReader:
                 below, write_id = commit, commit.write_id
                 continue
             if commit.version == 0 or not commit.previous_write_id:
-                return  # No klog puts such a commit.
+                return  # klog does not write such a commit.
             path, number = self.paths.commit(commit.version), commit.version - 1
             below = below or self.read_without_sidecar(number)
             if below is None:
@@ -250,19 +282,34 @@ class CommitLogReader:
         return self.paths.checkpoint(name) if name and is_checkpoint else THIS_PROCESS
 
     def last_expired_version(self) -> int:
-        """Give the highest version at or below which commits may be gone; -1 if there is none."""
-        found = (parse_expiration_version(name) for name in self.names(self.paths.expirations))
-        return max((version for version in found if version is not None), default=-1)
+        """Return the highest version at or below which commits may be gone; -1 if there is none."""
+        versions = (parse_expiration_version(name) for name in self.names(self.paths.expirations))
+        return max((version for version in versions if version is not None), default=-1)
 
     def read(self, version: int) -> Commit | None:
-        """Read one commit, with its sidecar; None if it is not there."""
-        found = self.read_without_sidecar(version)
-        if found is None or found.sidecar is None:
-            return found
-        return self._with_sidecar(found, found.sidecar)
+        """Read one commit, with its sidecar; None if it is missing.
+
+        Args:
+            version: The version of the commit.
+
+        Raises:
+            UnsupportedFormatError: The commit or its sidecar is damaged, or needs a newer klog.
+            KlogError: The sidecar is missing.
+        """
+        commit = self.read_without_sidecar(version)
+        if commit is None or commit.sidecar is None:
+            return commit
+        return self._with_sidecar(commit, commit.sidecar)
 
     def read_without_sidecar(self, version: int) -> Commit | None:
-        """Read one commit's own file, without its sidecar; None if it is not there."""
+        """Read one commit's own file, without its sidecar; None if it is missing.
+
+        Args:
+            version: The version of the commit.
+
+        Raises:
+            UnsupportedFormatError: The commit is damaged, or needs a newer klog.
+        """
         path = self.paths.commit(version)
         try:
             data = self.store.read(path, MAX_COMMIT_BYTES)
@@ -273,26 +320,26 @@ class CommitLogReader:
         except UnsupportedFormatError as exc:
             raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
 
-    def _with_sidecar(self, found: Commit, name: SidecarName) -> Commit | None:
-        """Read what a commit's sidecar says; None if both were cleaned meanwhile."""
+    def _with_sidecar(self, commit: Commit, name: SidecarName) -> Commit | None:
+        """Return the commit with the actions of its sidecar; None if both have expired."""
         path = self.paths.sidecar(name)
         try:
             data = read_named(self.store, path, name)
-            return commit_sidecar.decode_sidecar(found, name, data, self.paths.topic)
+            return commit_sidecar.decode_sidecar(commit, name, data, self.paths.topic)
         except FileNotFoundError as exc:
-            if self.last_expired_version() >= found.version:
+            if self.last_expired_version() >= commit.version:
                 return None
             raise KlogError(
-                f"{path}: it is not there, and commit {found.version} needs it. Restore it from a "
-                "copy"
+                f"{path}: this sidecar is missing, and commit {commit.version} needs it. Restore "
+                "it from a copy"
             ) from exc
         except UnsupportedFormatError as exc:
             raise UnsupportedFormatError(f"sidecar {path}: {exc.reason}") from exc
 
     def newest_checkpoint(self) -> TopicState:
-        """Read the newest checkpoint that is whole; none is the state before the first commit.
+        """Read the newest complete checkpoint; without one, return a state without commits.
 
-        They are found by listing: a hint may be older than the boundary.
+        Checkpoints are listed: a hint may be older than the last expired version.
         """
         for name in sorted(self._checkpoint_names(), reverse=True):
             path = self.paths.checkpoint(name)
@@ -303,35 +350,50 @@ class CommitLogReader:
             if not state_checkpoint.is_intact(name, data):
                 continue
             try:
-                found = state_checkpoint.decode_checkpoint(data, self.read_part, self.paths.topic)
+                state = state_checkpoint.decode_checkpoint(data, self.read_part, self.paths.topic)
             except IncompleteCheckpointError:
                 continue
             except UnsupportedFormatError as exc:
                 raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
-            if found.version != name.version:
+            if state.version != name.version:
                 raise UnsupportedFormatError(
-                    f"checkpoint {path}: it is of version {found.version}. Take it away"
+                    f"checkpoint {path}: it is of version {state.version}. Move it away"
                 )
-            return replace(found, checkpoint=name)
+            return replace(state, checkpoint=name)
         return TopicState()
 
     def _checkpoint_names(self) -> list[CheckpointName]:
-        found = map(parse_checkpoint_name, self.names(self.paths.checkpoints))
-        return [name for name in found if name is not None]
+        names = map(parse_checkpoint_name, self.names(self.paths.checkpoints))
+        return [name for name in names if name is not None]
 
     def read_part(self, name: CheckpointName) -> bytes:
-        """Read a part of a checkpoint."""
+        """Read a part of a checkpoint.
+
+        Args:
+            name: The name of the part.
+
+        Returns:
+            The bytes, which the caller checks; empty if the file is larger than its name says.
+        """
         try:
             return read_named(self.store, self.paths.part(name), name)
         except InvalidFileError:
-            return b""  # As torn as a longer one, for all who check it.
+            return b""  # A caller refuses it as damaged.
 
     def names(self, directory: str) -> list[str]:
-        """List the names in a folder; one that is not there has none."""
+        """List the names in a folder; a missing folder has none.
+
+        Args:
+            directory: The path of the folder.
+        """
         return [entry.name for entry in self.entries(directory)]
 
     def entries(self, directory: str) -> list[DirectoryEntry]:
-        """List a folder; one that is not there has nothing."""
+        """List the entries of a folder; a missing folder has none.
+
+        Args:
+            directory: The path of the folder.
+        """
         try:
             return self.store.entries(directory)
         except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""What a commit adds and takes out, in a Parquet file beside it, where that is very much.
+"""The Parquet file of a commit's added and removed segments, if they are many.
 
-The rule: a commit whose JSON would be larger than 1 MiB names a sidecar, which is on the store
-before the commit is, and which has the segments of `add`, `remove` and `forget`, in their order, a
-row each. Its name says the version, the write, its length and its CRC-32C: a commit whose sidecar
-is not there, or not what its name says, cannot be read, and nothing stands in for it.
+The rule: a commit whose JSON would be larger than 1 MiB names a sidecar, which is put on the store
+before the commit. It has the segments of `add`, `remove` and `forget` in their order, one row each.
+Its name has the version, a hash of the write id, its length and its CRC-32C. A commit whose sidecar
+is missing, or is not what its name says, cannot be read, and nothing replaces it.
 """
 
 from __future__ import annotations
@@ -31,34 +31,43 @@ MAX_JSON_BYTES = 1 << 20
 """A commit that is larger has a sidecar."""
 _KEY = b"klog"
 _TEXTS = ["codec", "origin", "action"]
-"""Columns of few values have a dictionary. With one of file names, a reader would take it for a
-small file that holds very much, and read it the slow way (`parquet.py`)."""
+"""Columns of few values have a dictionary. If file names had one, a reader would take the file for
+a small one that holds very much, and read it the slow way (`parquet_tables.py`)."""
 _ACTION = pa.field("action", pa.string())
 _NULLABLE = pa.schema([field.with_nullable(True) for field in segment_entries.SCHEMA])
 
 
 def encode_sidecar(commit: Commit) -> tuple[SidecarName, bytes]:
-    """Give what of a commit goes into its sidecar, and the name that this must have.
+    """Return the sidecar of a commit: its name and its bytes.
 
-    Raises `KlogError` for one that no reader would take.
+    Args:
+        commit: The commit with all its actions.
+
+    Raises:
+        KlogError: The sidecar would be larger than readers accept.
     """
     actions = commit.actions
     rows_count = len(actions.add) + len(actions.remove) + len(actions.purge)
     if rows_count > parquet_tables.MAX_ROWS:
         raise _too_large(commit, f"{rows_count} segments", f"{parquet_tables.MAX_ROWS}")
     added = segment_entries.to_table(actions.add).cast(_NULLABLE)
-    others = [
+    file_tables = [
         pa.table({"file": pa.array(files, pa.string())}).append_column(
             _ACTION, pa.array([action] * len(files), pa.string())
         )
         for action, files in (("remove", actions.remove), ("forget", actions.purge))
     ]
     added = added.append_column(_ACTION, pa.array(["add"] * len(added), pa.string()))
-    rows = pa.concat_tables([added, *others], promote_options="default")
-    said = json.dumps({"format": actions.format, "since": FIRST_VERSION[actions.format]}).encode()
+    rows = pa.concat_tables([added, *file_tables], promote_options="default")
+    metadata = json.dumps(
+        {"format": actions.format, "since": FIRST_VERSION[actions.format]}
+    ).encode()
     sink = pa.BufferOutputStream()
     pq.write_table(
-        rows.replace_schema_metadata({_KEY: said}), sink, compression="zstd", use_dictionary=_TEXTS
+        rows.replace_schema_metadata({_KEY: metadata}),
+        sink,
+        compression="zstd",
+        use_dictionary=_TEXTS,
     )
     data = sink.getvalue().to_pybytes()
     if len(data) > MAX_TABLE_BYTES:
@@ -67,30 +76,37 @@ def encode_sidecar(commit: Commit) -> tuple[SidecarName, bytes]:
     return SidecarName(commit.version, write, len(data), google_crc32c.value(data)), data
 
 
-def _too_large(commit: Commit, has: str, most: str) -> KlogError:
+def _too_large(commit: Commit, size: str, limit: str) -> KlogError:
     return KlogError(
-        f"commit {commit.version} ({commit.operation}) would have {has}, at most {most} are read; "
-        "nothing was committed. Write it in several commits"
+        f"commit {commit.version} ({commit.operation}) would have {size}, at most {limit} are "
+        "read; nothing was committed. Write it in several commits"
     )
 
 
 def decode_sidecar(commit: Commit, name: SidecarName, data: bytes, topic: str) -> Commit:
-    """Give the commit with what its sidecar says, which may be anything.
+    """Return the commit with the actions of its sidecar, whose bytes may be anything.
 
-    Raises `UnsupportedFormatError` for bytes that are not those that the name speaks of, that are
-    of a newer format, or no sidecar.
+    Args:
+        commit: The commit as its own file says it.
+        name: The name of the sidecar.
+        data: The bytes of the sidecar.
+        topic: The topic that the segments must belong to.
+
+    Raises:
+        UnsupportedFormatError: The bytes are not those of the name, need a newer klog, or are not a
+            sidecar.
     """
     if len(data) != name.size_bytes or google_crc32c.value(data) != name.crc32c:
         raise UnsupportedFormatError(
-            f"it has {len(data)} bytes, or others than were written: its length or its CRC-32C is "
-            "not the one in its name"
+            f"it has {len(data)} bytes: its length or its CRC-32C is not the one in its name. "
+            "Restore it from a copy"
         )
     try:
         rows = parquet_tables.read_table(data)
         check_format(json.loads((rows.schema.metadata or {})[_KEY]))
         actions = _actions(commit.actions, rows, topic)
     except DAMAGE as exc:
-        raise UnsupportedFormatError(f"it is no sidecar: {type(exc).__name__}: {exc}") from exc
+        raise UnsupportedFormatError(f"it is not a sidecar: {type(exc).__name__}: {exc}") from exc
     return replace(commit, actions=actions, size_bytes=commit.size_bytes + len(data))
 
 
@@ -114,10 +130,17 @@ def _files(rows: pa.Table, action: str, topic: str) -> tuple[str, ...]:
     return tuple(check_segment_file(file, topic) for file in files)
 
 
-def with_sidecar_if_large(made: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
-    """Give a commit with its size, and its sidecar if it is too large to be without."""
-    data = commit_json.encode_commit(made)
+def with_sidecar_if_large(commit: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
+    """Return a commit with its size, and its sidecar if it is too large to be without.
+
+    Args:
+        commit: The commit with all its actions.
+
+    Returns:
+        The commit, and the name and bytes of its sidecar; None if it needs no sidecar.
+    """
+    data = commit_json.encode_commit(commit)
     if len(data) <= commit_sidecar.MAX_JSON_BYTES:
-        return replace(made, size_bytes=len(data)), None
-    name, beside = commit_sidecar.encode_sidecar(made)
-    return replace(made, sidecar=name, size_bytes=len(beside)), (name, beside)
+        return replace(commit, size_bytes=len(data)), None
+    name, sidecar_data = commit_sidecar.encode_sidecar(commit)
+    return replace(commit, sidecar=name, size_bytes=len(sidecar_data)), (name, sidecar_data)

@@ -1,9 +1,9 @@
-"""The commits behind a version, read by number, and whether one of them is lost.
+"""The commits after a version, read by number, and whether one of them is lost.
 
-The rule (docs/commit-protocol.md, Lost commits): who commits n + 1 has seen n, so a number that is
-absent below one that was made was lost at rest. It is lost only when something shows a later
-version, and two reads say that it is absent; the caller then lists the boundary, which has to be
-below it. A listing alone proves nothing: what it leaves out is read.
+The rule (docs/commit-protocol.md, Lost commits): the writer of commit n + 1 has seen n, so a
+missing number below an existing one was lost at rest. It counts as lost only if something shows a
+later version and two reads do not find it; the caller then lists the last expired version, which
+must be below it. A listing alone proves nothing: numbers that it leaves out are read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from klog.connector.store.parallel_reads import read_in_order
 from klog.connector.store.readable_store import ReadableStore
 
 ReadCommit = Callable[[int], Commit | None]
-"""Reads the commit of a version; None if it is not there."""
+"""Reads the commit of a version; None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Commits without a gap; `lost` is the version that two reads did not find behind them.
+    """Commits without a gap.
 
-    `evidence` is what shows that it was there.
+    `lost_version` is the version after them if two reads did not find it, and `evidence` is what
+    shows that it existed.
     """
 
     commits: list[Commit]
@@ -34,7 +35,12 @@ class Tail:
 
 
 def read_by_number(read: ReadCommit, version: int) -> list[Commit]:
-    """Read the commits from a version on, until one is not there."""
+    """Read the commits from a version on, until one is missing.
+
+    Args:
+        read: Reads a commit.
+        version: The first version.
+    """
     commits: list[Commit] = []
     while (commit := read(version + len(commits))) is not None:
         commits.append(commit)
@@ -44,9 +50,14 @@ def read_by_number(read: ReadCommit, version: int) -> list[Commit]:
 def read_listed(
     store: ReadableStore, paths: TopicPaths, read: ReadCommit, start: int, evidence: Evidence | None
 ) -> Tail:
-    """Read the commits from `start` on: those that a listing shows, then by number.
+    """Read the commits from a version on: those that a listing shows, then by number.
 
-    `evidence` is what the caller knows of later versions, if anything.
+    Args:
+        store: The store of the log.
+        paths: The paths of the log.
+        read: Reads a commit.
+        start: The first version.
+        evidence: The highest version that the caller knows of, None if it knows none.
     """
     names = store.names_after(paths.commits, commit_name(start - 1) if start else "")
     versions = (parse_commit_version(name) for name in names)
@@ -54,17 +65,17 @@ def read_listed(
     if evidence is None or listed > evidence.version:
         evidence = Evidence(listed, paths.commit(listed))
     commits: list[Commit] = []
-    while (upcoming := start + len(commits)) <= evidence.version:
+    while (next_version := start + len(commits)) <= evidence.version:
         for commit in read_in_order(
-            read, range(upcoming, evidence.version + 1), store.max_parallel_reads
+            read, range(next_version, evidence.version + 1), store.max_parallel_reads
         ):
             if commit is None:
                 break
             commits.append(commit)
-        upcoming = start + len(commits)
-        if upcoming <= evidence.version:
-            again = read(upcoming)
-            if again is None:
-                return Tail(commits, upcoming, evidence)
-            commits.append(again)
+        next_version = start + len(commits)
+        if next_version <= evidence.version:
+            commit_again = read(next_version)
+            if commit_again is None:
+                return Tail(commits, next_version, evidence)
+            commits.append(commit_again)
     return Tail(commits + read_by_number(read, start + len(commits)))

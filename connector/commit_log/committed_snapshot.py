@@ -1,10 +1,10 @@
-"""The topics of a klog root as their commits say: nothing is listed but names, nothing opened.
+"""The topics of a klog root as their commits say: only names are listed, and no segment is opened.
 
-The rule: a look loads the state of each topic asked for, at most once; a long-lived root goes on
-from the state it knows, so that looking at an idle topic costs one read and one listing. No
-transaction is open: klog's own segments hold none, and a broker's log is adopted when all have
-ended, so the last stable offset is the log end. A segment's file says its
-offsets as written: the log's are `offset_shift` higher.
+The rule: a snapshot loads the state of each topic that a caller asks for, at most once. A
+long-lived root continues from the states that it knows, so that a snapshot of an idle topic costs
+one read and one listing. No transaction is open: klog's own segments have none, and a broker's log
+is adopted after all have ended, so the last stable offset is the log end. A segment's file has the
+offsets as written: those of the log are `offset_shift` higher.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from klog.logformat.array_types import Longs
 
 @dataclass(frozen=True, slots=True)
 class CommittedPartition:
-    """A partition of a klog root; `segments` has `entries.SCHEMA`, in order of offset."""
+    """A partition of a klog root; `segments` has `segment_entries.SCHEMA`, in order of offset."""
 
     name: TopicPartition
     topic_id: str
@@ -35,52 +35,66 @@ class CommittedPartition:
 
     @property
     def is_locked_by_broker(self) -> bool:
-        """Tell that no broker has it."""
+        """Return False: no broker has it."""
         return False
 
     @property
     def readable_end(self) -> int:
-        """Give the log end: what is committed is whole."""
+        """Return the log end: committed segments are complete."""
         return self.log_end
 
     @property
     def size_bytes(self) -> int:
-        """Give the bytes of its segments."""
+        """Return the size of its segments."""
         return int(self.numbers("size_bytes").sum())
 
     @property
     def segment_count(self) -> int:
-        """Give the number of its segments."""
+        """Return the number of its segments."""
         return int(self.segments.num_rows)
 
     def numbers(self, column: str) -> Longs:
-        """Give a column of the segments."""
-        found: Longs = self.segments[column].to_numpy()
-        return found
+        """Return a column of the segments.
+
+        Args:
+            column: The name of the column.
+        """
+        numbers: Longs = self.segments[column].to_numpy()
+        return numbers
 
     def overlapping(self, start: int, end: int) -> pa.Table:
-        """Keep the segments that reach into a range of offsets."""
-        first = int(np.searchsorted(self.numbers("next_offset"), start, "right"))
-        behind = int(np.searchsorted(self.numbers("base_offset"), end, "left"))
-        return self.segments.slice(first, max(behind - first, 0))
+        """Return the segments that have offsets of a range.
+
+        Args:
+            start: The first offset.
+            end: The offset after the last one.
+        """
+        first_row = int(np.searchsorted(self.numbers("next_offset"), start, "right"))
+        end_row = int(np.searchsorted(self.numbers("base_offset"), end, "left"))
+        return self.segments.slice(first_row, max(end_row - first_row, 0))
 
     def last_stable_offset(self) -> int:
-        """Give the log end."""
+        """Return the log end."""
         return self.log_end
 
     def offset_for_time(self, timestamp_ms: int, bound: int) -> int | None:
-        """Give the first offset of at least this time, None if none below `bound` has it."""
-        late = self.numbers("max_timestamp_ms") >= timestamp_ms
-        late &= self.numbers("next_offset") > self.log_start
-        for number in np.flatnonzero(late).tolist():
+        """Return the first offset whose record is at or after a time; None if there is none.
+
+        Args:
+            timestamp_ms: The time.
+            bound: Only offsets below it count.
+        """
+        may_have = self.numbers("max_timestamp_ms") >= timestamp_ms
+        may_have &= self.numbers("next_offset") > self.log_start
+        for number in np.flatnonzero(may_have).tolist():
             entry = self.segments.slice(number, 1).to_pylist()[0]
             if entry["base_offset"] >= bound:
                 return None
-            found = segment_time_lookup.offset_for_time(
+            offset = segment_time_lookup.offset_for_time(
                 self.root, entry, timestamp_ms, self.log_start
             )
-            if found is not None:
-                return found if found < bound else None
+            if offset is not None:
+                return offset if offset < bound else None
         return None
 
 
@@ -93,11 +107,15 @@ class CommittedRoot:
         self._known: dict[str, TopicState] = {}
 
     def snapshot(self) -> CommittedSnapshot:
-        """See what is there now: each topic as of when it is first asked for."""
+        """Return a snapshot: each topic as of when a caller first asks for it."""
         return CommittedSnapshot(self)
 
     def state(self, topic: str) -> TopicState:
-        """Load a topic's state, from the one known; `topic.json` is read when nothing is known."""
+        """Load a topic's state, from the known one if there is one.
+
+        Args:
+            topic: The name of the topic.
+        """
         known = self._known.get(topic)
         log = self.root.log(topic) if known is not None else self.root.log_to_read(topic)
         self._known[topic] = log.load(known)
@@ -105,10 +123,10 @@ class CommittedRoot:
 
 
 class CommittedSnapshot:
-    """What a klog root held at one look."""
+    """The topics of a klog root at one time."""
 
     def __init__(self, root: CommittedRoot) -> None:
-        """Begin a look; a topic is loaded when it is asked for."""
+        """Take the root; a topic is loaded when a caller asks for it."""
         self._root = root
         self._loaded: dict[str, TopicState] = {}
         self._segments: dict[str, pa.Table] = {}
@@ -116,26 +134,37 @@ class CommittedSnapshot:
 
     @property
     def no_topics_hint(self) -> str:
-        """Say that the root has no topics."""
+        """Return the text that the root has no topics, and what to do."""
         return (
             f"{self._root.root.location} has no topics. Create one with `klog topics create`, or "
             "write to one"
         )
 
     def missing_topic_reason(self, topic: str) -> str:
-        """Say that a topic is not there, or that it was deleted."""
+        """Return the text that a topic does not exist, or was deleted.
+
+        Args:
+            topic: The name of the topic.
+        """
         if self.state(topic).version < 0:
             return f"there is no topic {topic}"
         return f"topic {topic} was deleted (`klog history --topic {topic}` says when and by whom)"
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether a `TopicPartition` was there."""
+        """Return whether a `TopicPartition` existed."""
         if not isinstance(name, TopicPartition):
             return False
         return 0 <= name.partition < self.state(name.topic).partitions
 
     def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedPartition]:
-        """Open partitions; one that is not there is a `FileNotFoundError`."""
+        """Open partitions.
+
+        Args:
+            names: The partitions.
+
+        Raises:
+            FileNotFoundError: A partition does not exist.
+        """
         opened = {}
         for name in names:
             if name not in self:
@@ -154,26 +183,34 @@ class CommittedSnapshot:
         return opened
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Give the id of each of these topics."""
+        """Return the topic ids by topic, without topics that do not exist.
+
+        Args:
+            topics: The names of the topics.
+        """
         ids = {topic: self.state(topic).topic_id for topic in topics}
         return {topic: topic_id for topic, topic_id in ids.items() if topic_id}
 
     def state(self, topic: str) -> TopicState:
-        """Give the state of a topic as of this look; one that is not there has no id."""
+        """Return the state of a topic as of this snapshot; a missing topic has no id.
+
+        Args:
+            topic: The name of the topic.
+        """
         if topic not in self._loaded:
             self._loaded[topic] = self._root.state(topic)
         return self._loaded[topic]
 
 
 class _Topics(Mapping[str, Sequence[int]]):
-    """The topics, each loaded when it is asked for; by name alone, deleted ones are there too."""
+    """The topics, each loaded when a caller asks for it; the names include deleted topics."""
 
-    def __init__(self, look: CommittedSnapshot, list_names: Callable[[], list[str]]) -> None:
-        self._look, self._list_names = look, list_names
+    def __init__(self, snapshot: CommittedSnapshot, list_names: Callable[[], list[str]]) -> None:
+        self._snapshot, self._list_names = snapshot, list_names
         self._names: list[str] | None = None
 
     def __getitem__(self, topic: str) -> Sequence[int]:
-        partitions = range(self._look.state(topic).partitions)
+        partitions = range(self._snapshot.state(topic).partitions)
         if not partitions:
             raise KeyError(topic)
         return partitions

@@ -1,10 +1,10 @@
-"""Commits in the place of lost ones that a checkpoint stands for: no load reads them.
+"""Commits that were put in the place of lost ones below a checkpoint: no load reads them.
 
 The rule (docs/commit-protocol.md, Lost commits): a load begins at the newest checkpoint and reads
 no commit at or below it. So a commit that a writer with an older state put at a lost number there
 is acknowledged, and never read. The checkpoint remembers the write ids of the last 10,000 commits:
-a file at one of these versions that has another write id is such a commit. Versions at or below
-the boundary may have been cleaned and used again, so they show nothing.
+a file at one of these versions that has another write id is such a commit. Versions at or below the
+last expired version may have expired and been used again, so they show nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from klog.errors import KlogError
 
 
 def find_forked_commits(log: CommitLog, state: TopicState) -> list[ForkedCommit | KlogError]:
-    """Hold the commits at or below the checkpoint that a state was loaded from to its write ids.
+    """Compare the commits at or below a state's checkpoint with the write ids that it remembers.
 
     Args:
         log: The topic's log.
@@ -37,24 +37,23 @@ def find_forked_commits(log: CommitLog, state: TopicState) -> list[ForkedCommit 
     listed = (parse_commit_version(name) for name in names)
     versions = sorted(version for version in listed if version in known)
 
-    def judge(version: int) -> ForkedCommit | KlogError | None:
+    def compare(version: int) -> ForkedCommit | KlogError | None:
         try:
-            found = log.read_without_sidecar(version)
+            commit = log.read_without_sidecar(version)
         except KlogError as exc:
             return exc
-        if found is None or found.write_id == known[version]:
+        if commit is None or commit.write_id == known[version]:
             return None
         path = log.paths.commit(version)
         try:
-            return ForkedCommit(path, log.read(version) or found, known[version], source)
+            return ForkedCommit(path, log.read(version) or commit, known[version], source)
         except KlogError as exc:
-            return ForkedCommit(path, found, known[version], source, str(exc))
+            return ForkedCommit(path, commit, known[version], source, str(exc))
 
     results = zip(
-        versions, read_in_order(judge, versions, log.store.max_parallel_reads), strict=True
+        versions, read_in_order(compare, versions, log.store.max_parallel_reads), strict=True
     )
-    forked = [(version, one) for version, one in results if one is not None]
-    boundary = (
-        log.last_expired_version()
-    )  # After the reads: what it overtook may have been cleaned.
-    return [one for version, one in forked if version > boundary]
+    forked = [(version, commit) for version, commit in results if commit is not None]
+    # After the reads: a commit at or below it may have expired meanwhile.
+    last_expired = log.last_expired_version()
+    return [commit for version, commit in forked if version > last_expired]

@@ -88,5 +88,7 @@ def decode_description(path: str, data: bytes) -> FormatDescription:
     except UnsupportedFormatError as exc:
         raise UnsupportedFormatError(f"{path}: {exc.reason}") from exc
     writer_since = str(fields.pop("writerSince", fields.get("since")))[:100]
-    others = {name: value for name, value in fields.items() if name not in ("format", "since")}
-    return FormatDescription(path, writer_format, writer_since, others)
+    other_fields = {
+        name: value for name, value in fields.items() if name not in ("format", "since")
+    }
+    return FormatDescription(path, writer_format, writer_since, other_fields)

@@ -35,44 +35,82 @@ class Fields:
         return self._fields.get(name)
 
     def number(self, name: str, max_value: int = MAX_OFFSET) -> int:
-        """Read an integer from 0 to `max_value`."""
+        """Read an integer from 0 to `max_value`.
+
+        Args:
+            name: The name of the field.
+            max_value: The highest value.
+        """
         return check_number(name, self._read(name), max_value)
 
     def optional_number(self, name: str, max_value: int = MAX_OFFSET) -> int | None:
-        """Read an integer from 0 to `max_value`, which may be left out."""
+        """Read an integer from 0 to `max_value`, which may be missing.
+
+        Args:
+            name: The name of the field.
+            max_value: The highest value.
+        """
         value = self._read(name)
         return None if value is None else check_number(name, value, max_value)
 
     def text(self, name: str) -> str:
-        """Read a string."""
+        """Read a string.
+
+        Args:
+            name: The name of the field.
+        """
         return check_text(name, self._read(name))
 
     def optional_text(self, name: str) -> str | None:
-        """Read a string, which may be left out."""
+        """Read a string, which may be missing.
+
+        Args:
+            name: The name of the field.
+        """
         value = self._read(name)
         return None if value is None else check_text(name, value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Read a list of strings; an absent one is empty."""
+        """Read a list of strings; a missing one is empty.
+
+        Args:
+            name: The name of the field.
+        """
         return tuple(check_text(name, value) for value in self.values(name))
 
     def object(self, name: str) -> dict[str, Any] | None:
-        """Read an object, which may be left out."""
+        """Read an object, which may be missing.
+
+        Args:
+            name: The name of the field.
+        """
         value = self._read(name)
         return None if value is None else check_type(name, value, dict)
 
     def values(self, name: str) -> list[Any]:
-        """Read a list; an absent one is empty."""
+        """Read a list; a missing one is empty.
+
+        Args:
+            name: The name of the field.
+        """
         values: list[Any] = check_type(name, self._read(name) or [], list)
         return values
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Read a list of integers from 0, which must be there."""
+        """Read a list of integers from 0, which must not be missing.
+
+        Args:
+            name: The name of the field.
+        """
         values = check_type(name, self._read(name), list)
         return tuple(check_number(name, value) for value in values)
 
     def by_partition(self, name: str) -> dict[int, int]:
-        """Read an object of integers by partition; an absent one is empty."""
+        """Read an object of integers by partition; a missing one is empty.
+
+        Args:
+            name: The name of the field.
+        """
         values = check_type(name, self._read(name) or {}, dict)
         return {
             parse_partition(name, partition): check_number(name, value)
@@ -80,12 +118,20 @@ class Fields:
         }
 
     def objects(self, name: str) -> list[dict[str, Any]]:
-        """Read a list of objects; an absent one is empty."""
+        """Read a list of objects; a missing one is empty.
+
+        Args:
+            name: The name of the field.
+        """
         return [check_type(name, value, dict) for value in self.values(name)]
 
 
 def check_segment_file(file: str, topic: str) -> str:
     """Return a path if it is the path of a segment of this topic.
+
+    Args:
+        file: The path, relative to the root.
+        topic: The topic.
 
     Raises:
         UnsupportedFormatError: It is not such a path.
@@ -97,7 +143,11 @@ def check_segment_file(file: str, topic: str) -> str:
 
 
 def parse_partition(name: str, text: str) -> int:
-    """Return the partition that a key of the object `name` is.
+    """Return the partition that a key of an object is.
+
+    Args:
+        name: The name of the object.
+        text: The key.
 
     Raises:
         UnsupportedFormatError: The key is not a partition, or not in its only spelling: otherwise
@@ -110,7 +160,12 @@ def parse_partition(name: str, text: str) -> int:
 
 
 def check_number(name: str, value: object, max_value: int = MAX_OFFSET) -> int:
-    """Return the value of the field `name` if it is an integer from 0 to `max_value`.
+    """Return a value if it is an integer from 0 to `max_value`.
+
+    Args:
+        name: The name of the field.
+        value: The value, of any type.
+        max_value: The highest value.
 
     Raises:
         UnsupportedFormatError: It is not.
@@ -121,7 +176,11 @@ def check_number(name: str, value: object, max_value: int = MAX_OFFSET) -> int:
 
 
 def check_text(name: str, value: object) -> str:
-    """Return the value of the field `name` if it is a string as `is_text` wants it.
+    """Return a value if it is a string that `is_text` accepts.
+
+    Args:
+        name: The name of the field.
+        value: The value, of any type.
 
     Raises:
         UnsupportedFormatError: It is not.
@@ -135,6 +194,9 @@ def is_text(value: str) -> bool:
     """Return whether a string has at most 64 Ki characters, and UTF-8 can encode it.
 
     JSON may have half of a surrogate pair, which UTF-8 cannot encode.
+
+    Args:
+        value: The string.
     """
     if len(value) > _MAX_TEXT_LENGTH:
         return False
@@ -145,7 +207,11 @@ def is_text(value: str) -> bool:
 
 
 def shorten(value: object) -> str:
-    """Return the start of any value that JSON may have, in printable characters."""
+    """Return the start of any value that JSON may have, in printable characters.
+
+    Args:
+        value: The value, of any type.
+    """
     try:
         text = ascii(value[:_MAX_SHOWN_LENGTH] if isinstance(value, str) else value)
     except (RecursionError, ValueError):  # Nested deeply, or a number of very many digits.
@@ -154,10 +220,15 @@ def shorten(value: object) -> str:
 
 
 def check_type(name: str, value: Any, expected: type[Any]) -> Any:
-    """Return the value of the field `name` if it has the expected type.
+    """Return a value if it has the expected type.
+
+    Args:
+        name: The name of the field.
+        value: The value, of any type.
+        expected: The type.
 
     Raises:
-        UnsupportedFormatError: It has another one.
+        UnsupportedFormatError: It has another type.
     """
     if not isinstance(value, expected):
         raise UnsupportedFormatError(f"{name} is {shorten(value)}")

@@ -4,9 +4,10 @@
     _klog/topics/<topic>/topic.json    who may read and write this topic
 
 The rule: `_klog/format.json` makes a directory a klog root. It is created once, in a directory that
-has no broker's files, and never changed; `config` holds the root's `num.partitions`, what a topic
-gets that is made without a number. `topic.json` is there before a topic's first commit. A topic is
-there if the state of its log says so: a folder under `_klog/topics` may be that of a deleted one.
+has no broker's files, and never changed; `config` has the root's `num.partitions`, the partitions
+of a topic that is created without a number. `topic.json` is created before a topic's first commit.
+A topic exists if the state of its log says so: a folder under `_klog/topics` may be that of a
+deleted one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from klog.logformat.broker_files.file_names import is_topic
 
 @dataclass(frozen=True, slots=True)
 class KlogRoot:
-    """A root as it was given, its store, and its path as the store spells it."""
+    """A root: its location as the user wrote it, its store, and its path as the store spells it."""
 
     location: str
     store: WritableStore
@@ -40,13 +41,17 @@ class KlogRoot:
     description: FormatDescription
 
     def segment_path(self, entry: SegmentEntry) -> str:
-        """Return the path of a segment's file as the store spells it."""
+        """Return the path of a segment's file as the store spells it.
+
+        Args:
+            entry: The entry of the segment.
+        """
         return f"{self.path}/{entry['file']}"
 
     def topic_names(self) -> list[str]:
         """List the topics that have a log, deleted ones too: one listing.
 
-        A file that a desktop or a copy left among them is no topic, whatever its name.
+        A file among their folders is not a topic, whatever its name.
         """
         try:
             entries = self.store.entries(f"{self.path}/{KLOG}/{TOPICS}")
@@ -57,35 +62,61 @@ class KlogRoot:
         )
 
     def log(self, topic: str) -> CommitLog:
-        """Return the log of a topic, which need not be there; nobody has looked for `topic.json`.
+        """Return the log of a topic, which need not exist; `topic.json` is not read.
 
-        Raises `OptionError` for a bad name.
+        Args:
+            topic: The name of the topic.
+
+        Raises:
+            OptionError: The name is not one of a topic.
         """
         check_topic_name(topic)
         paths = TopicPaths(self.path, topic)
         return CommitLog(self.store, paths, now_ms, back_off, has_description=False)
 
     def log_to_read(self, topic: str) -> CommitLog:
-        """Give the log of a topic that this klog may read: one read.
+        """Return the log of a topic that this klog may read: one read.
 
-        Raises `UnsupportedFormatError` where `topic.json` asks for a newer klog.
+        Args:
+            topic: The name of the topic.
+
+        Raises:
+            UnsupportedFormatError: `topic.json` needs a newer klog.
+            OptionError: The name is not one of a topic.
         """
         log = self.log(topic)
         return replace(log, has_description=self._described(log) is not None)
 
     def log_to_write(self, topic: str) -> CommitLog:
-        """Give the log of a topic that this klog may write: one read. Raises as `log_to_read`."""
+        """Return the log of a topic that this klog may write: one read.
+
+        Args:
+            topic: The name of the topic.
+
+        Raises:
+            UnsupportedFormatError: The root or `topic.json` needs a newer klog.
+            OptionError: The name is not one of a topic.
+        """
         self.description.check_writer()
         log = self.log(topic)
-        found = self._described(log)
-        if found is not None:
-            found.check_writer()
-        return replace(log, has_description=found is not None)
+        description = self._described(log)
+        if description is not None:
+            description.check_writer()
+        return replace(log, has_description=description is not None)
 
     def new_log(self, topic: str) -> CommitLog:
-        """Give the log of a topic that is about to be made: `topic.json` is there then.
+        """Return the log of a topic that is about to be created, after `topic.json` was created.
 
-        One request where the topic is new. Raises as `log_to_read`.
+        Args:
+            topic: The name of the topic.
+
+        Returns:
+            The log. A new topic costs one request.
+
+        Raises:
+            UnsupportedFormatError: The root or `topic.json` needs a newer klog.
+            OptionError: The name is not one of a topic.
+            KlogError: The store does not say whether `topic.json` was created.
         """
         self.description.check_writer()
         log = self.log(topic)
@@ -94,21 +125,34 @@ class KlogRoot:
             self.store.put_if_absent(path, format_description.encode_description({}))
             is not PutResult.CREATED
         ):
-            found = self._described(log)
-            if found is None:
-                raise KlogError(f"{path}: the store did not say whether it was made; try again")
-            found.check_writer()
+            description = self._described(log)
+            if description is None:
+                raise KlogError(f"{path}: the store did not say whether it was created; try again")
+            description.check_writer()
         return replace(log, has_description=True)
 
     def load(self, log: CommitLog, cached: TopicState | None = None) -> TopicState:
-        """Load the state of a topic that has to be there.
+        """Load the state of a topic that must exist.
 
-        Raises `OptionError` that tells one that was deleted from one that never was.
+        Args:
+            log: The log of the topic.
+            cached: The state of an earlier load; None if there is none.
+
+        Raises:
+            OptionError: The topic was deleted, or never existed.
         """
         return self._existing(log.paths.topic, log.load(cached))
 
     def load_to_commit(self, log: CommitLog, cached: TopicState | None) -> TopicState:
-        """Load the state of a topic for a commit that follows at once. Raises as `load` does."""
+        """Load the state of a topic that must exist, for a commit that follows at once.
+
+        Args:
+            log: The log of the topic.
+            cached: The state of an earlier load; None if there is none.
+
+        Raises:
+            OptionError: The topic was deleted, or never existed.
+        """
         return self._existing(log.paths.topic, log.load_to_commit(cached))
 
     def _existing(self, topic: str, state: TopicState) -> TopicState:
@@ -120,26 +164,26 @@ class KlogRoot:
                 f"topic {topic} of {self.location} was deleted; `klog history --topic {topic}` "
                 "says when and by whom. A topic created again under its name has another id"
             )
-        others = [name for name in self.topic_names() if name != topic]
-        if not others:
+        other_topics = [name for name in self.topic_names() if name != topic]
+        if not other_topics:
             raise OptionError(
                 f"there is no topic {topic}: {self.location} has no topics. Create one "
                 "with `klog topics create`, or write to one"
             )
-        close = self._close_topic(topic, others)
+        close = self._close_topic(topic, other_topics)
         raise OptionError(
             f"there is no topic {topic} in {self.location}; "
-            + (f"did you mean {close}?" if close else "`klog topics list` names those there are")
+            + (f"did you mean {close}?" if close else "`klog topics list` names the topics")
         )
 
-    def _close_topic(self, topic: str, others: Sequence[str]) -> str:
-        """Return the topic that is there with the most similar name; "" if there is none."""
-        for name in difflib.get_close_matches(topic, others):
+    def _close_topic(self, topic: str, other_topics: Sequence[str]) -> str:
+        """Return the existing topic with the most similar name; "" if there is none."""
+        for name in difflib.get_close_matches(topic, other_topics):
             try:
                 if self.log(name).load().topic_id:
                     return name
             except (KlogError, OSError):
-                return name  # A topic that cannot be read is there.
+                return name  # A topic that cannot be read exists.
         return ""
 
     def _described(self, log: CommitLog) -> FormatDescription | None:
@@ -158,9 +202,16 @@ class KlogRoot:
 
 
 def check_topic_name(topic: str) -> None:
-    """Raise `OptionError` for a name that Kafka allows no topic."""
+    """Refuse a name that Kafka does not allow for a topic.
+
+    Args:
+        topic: The name of the topic.
+
+    Raises:
+        OptionError: Kafka does not allow it.
+    """
     if not is_topic(topic):
         raise OptionError(
-            f"{topic!r} is no topic name: letters, digits, '.', '_' and '-', at most 249, and "
-            "neither '.' nor '..'"
+            f"{topic!r} is not a topic name: it has at most 249 letters, digits, '.', '_' and '-', "
+            "and is neither '.' nor '..'"
         )

@@ -45,7 +45,11 @@ class LiveSegments:
 
     @classmethod
     def of(cls, rows: pa.Table) -> LiveSegments:
-        """Return the live segments of a table of `ROW_SCHEMA` in any order."""
+        """Return the live segments of a table.
+
+        Args:
+            rows: A table of `ROW_SCHEMA`, in any order.
+        """
         return cls(_sort(rows))
 
     def __len__(self) -> int:
@@ -75,7 +79,11 @@ class LiveSegments:
         return self.rows().select(segment_entries.SCHEMA.names)
 
     def plus(self, rows: pa.Table) -> LiveSegments:
-        """Return these segments and those of another table of `ROW_SCHEMA`."""
+        """Return these segments and those of another table.
+
+        Args:
+            rows: A table of `ROW_SCHEMA`, in any order.
+        """
         base, recent = self._tables
         recent = (*recent, rows)
         # Each table is at least twice as large as the next: there are few, and a row is seldom
@@ -87,7 +95,11 @@ class LiveSegments:
         return LiveSegments(base, recent)
 
     def without(self, files: Collection[str]) -> LiveSegments:
-        """Return these segments except those of some files."""
+        """Return these segments without those of some files.
+
+        Args:
+            files: The paths of the segments to leave out.
+        """
         file_array = pa.array(files, pa.string())
         base, recent = self._tables  # Read once: the thread of a checkpoint may replace them.
         remaining = (_without(table, file_array) for table in recent)
@@ -163,6 +175,6 @@ def _insert_positions(base: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _numbers(rows: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    """Return a column as it is in memory; one in several chunks is copied."""
+    """Return a column without a copy, unless it has several chunks."""
     numbers: npt.NDArray[np.int64] = rows[name].to_numpy()
     return numbers

@@ -2,7 +2,7 @@
 
 The rule (docs/commit-protocol.md, Lost commits): each error names the file of the commit that is
 lost, or of the one that was put in its place, and ends with the next step. The same loss has the
-same words, whoever notices it.
+same text, whichever process notices it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from klog.connector.commit_log.commit_log_paths import TopicPaths
 from klog.errors import ForkedCommitError, LostCommitError
 
 MAX_NAMED_FILES = 10
-"""So many files are named in an error, and the others counted."""
+"""An error names so many files, and counts the others."""
 THIS_PROCESS = "this process, which has loaded it,"
 _PUT_BACK = "Copy this file and its segments away, and put the lost commit in its place from a copy"
 _GO_ON = "To go on without the lost commit, start this process again"
@@ -23,7 +23,7 @@ _GO_ON = "To go on without the lost commit, start this process again"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A version that was made, and what shows it."""
+    """A version that existed, and what shows it."""
 
     version: int
     source: str
@@ -44,7 +44,7 @@ class ForkedCommit:
     sidecar_error: str = ""
 
     def __str__(self) -> str:
-        """Return what is wrong, in words."""
+        """Return the text of what is wrong."""
         commit = self.commit
         return (
             f"commit {commit.version} is write {commit.write_id} ({commit.operation}), and "
@@ -62,24 +62,38 @@ class ForkedCommit:
 
 
 def summarize_files(files: Sequence[str]) -> str:
-    """Return the first files by name, and how many more there are."""
+    """Return the first files by name, and how many more there are.
+
+    Args:
+        files: The paths.
+    """
     more = len(files) - MAX_NAMED_FILES
     return ", ".join(files[:MAX_NAMED_FILES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def lost_commit_error(paths: TopicPaths, lost: int, evidence: Evidence) -> LostCommitError:
-    """Return the error that names a lost commit, and what shows that it was made."""
+def lost_commit_error(paths: TopicPaths, lost_version: int, evidence: Evidence) -> LostCommitError:
+    """Return the error of a lost commit.
+
+    Args:
+        paths: The paths of the log.
+        lost_version: The version of the commit.
+        evidence: What shows that it existed.
+    """
     text = (
-        f"{paths.commit(lost)}: this commit is lost: it is not there, and {evidence.source} shows "
-        f"that version {evidence.version} was made. Restore it from a copy, or see what `klog "
-        f"repair --topic {paths.topic}` can do"
+        f"{paths.commit(lost_version)}: this commit is lost: it is not there, and "
+        f"{evidence.source} shows that version {evidence.version} was made. Restore it from a "
+        f"copy, or see what `klog repair --topic {paths.topic}` can do"
     )
     # Nothing else may show it, so that a new process would not see the loss.
     return LostCommitError(f"{text}. {_GO_ON}" if evidence.source == THIS_PROCESS else text)
 
 
 def forked_commit_error(forked: ForkedCommit) -> ForkedCommitError:
-    """Return the error of who needs the commit that was lost."""
+    """Return the error of a reader that needs the lost commit.
+
+    Args:
+        forked: The commit in its place.
+    """
     return ForkedCommitError(
         f"{forked.path}: {forked}. {_PUT_BACK}; `klog verify` names all such commits"
     )
@@ -88,7 +102,14 @@ def forked_commit_error(forked: ForkedCommit) -> ForkedCommitError:
 def replaced_commit_error(
     path: str, version: int, write_id: str, known_write_id: str
 ) -> ForkedCommitError:
-    """Return the error of a process whose own state has another write than the log now."""
+    """Return the error of a process whose own state has another write than the log now.
+
+    Args:
+        path: The path of the commit.
+        version: Its version.
+        write_id: Its write id.
+        known_write_id: The write id that the process knows.
+    """
     return ForkedCommitError(
         f"{path}: commit {version} is write {write_id}, and {THIS_PROCESS} shows that it was write "
         f"{known_write_id}: that commit was lost, and another was put in its place. {_PUT_BACK}. "

@@ -1,11 +1,11 @@
-"""What lost commits leave behind when they were the last ones: files of a later version.
+"""Files that show that the last commits were lost: they have a later version in their names.
 
-The rule (docs/durability.md, Lost files): a segment is born at a version that was read, a
-checkpoint and a part of one are of a version that was made, a sidecar is put by who has read the
-version before its own, and a lease is on a version that was loaded. Where one of them is above the
-last commit, the commits up to its version were made and are lost; or a loss of power undid one
-that nobody was told of. Files are listed before the log is loaded: what is committed meanwhile is
-no trace.
+The rule (docs/durability.md, Lost files): the base version of a segment is one that its writer has
+read, a checkpoint and a part of one have a version that existed, a sidecar is put by a writer that
+has read the version before, and a lease is on a version that a reader has loaded. If one of them is
+above the last commit, the commits up to its version existed and are lost; or a loss of power undid
+a commit that was not acknowledged. Files are listed before the log is loaded, so a file of a commit
+that lands meanwhile is not a trace.
 """
 
 from __future__ import annotations
@@ -26,17 +26,21 @@ from klog.connector.store.readable_store import DirectoryEntry
 from klog.logformat.broker_files.file_names import parse_partition_directory
 
 PartitionDirectories = list[tuple[str, list[DirectoryEntry]]]
-"""The directories of a topic's partitions, and what is in each."""
+"""The directories of a topic's partitions, and the entries of each."""
 
 
 def find_lost_commit_traces(log: CommitLog) -> dict[str, int]:
-    """List the topic's files, load its log, and return what `traces_above` does."""
-    directories, folders, pinned = (
+    """List the topic's files, load its log, and return what `traces_above` does.
+
+    Args:
+        log: The log of the topic.
+    """
+    directories, folders, leases = (
         list_partition_directories(log),
         list_folders(log),
         leased_versions(log),
     )
-    return traces_above(log.load().version, log.paths, directories, folders, pinned)
+    return traces_above(log.load().version, log.paths, directories, folders, leases)
 
 
 def traces_above(
@@ -44,37 +48,64 @@ def traces_above(
     paths: TopicPaths,
     directories: PartitionDirectories,
     folders: Folders,
-    pinned: Iterable[tuple[str, int]],
+    leases: Iterable[tuple[str, int]],
 ) -> dict[str, int]:
-    """Return by file, relative to the root, the version above this one that it shows."""
-    shown = {**dict(_of_segments(directories)), **dict(_of_folders(paths, folders))}
-    leases = paths.leases.removeprefix(f"{paths.root}/")
-    shown |= {f"{leases}/{name}": pinned_version for name, pinned_version in pinned}
-    return {file: one for file, one in sorted(shown.items()) if one > version}
+    """Return the files that show a version above the last one of a log.
+
+    Args:
+        version: The version of the last commit.
+        paths: The paths of the log.
+        directories: The directories of the topic's partitions.
+        folders: The folders of the topic's log.
+        leases: File name and version of each snapshot lease.
+
+    Returns:
+        By path relative to the root, the version that the file shows.
+    """
+    versions = {**dict(_of_segments(directories)), **dict(_of_folders(paths, folders))}
+    lease_folder = paths.leases.removeprefix(f"{paths.root}/")
+    versions |= {f"{lease_folder}/{name}": leased_version for name, leased_version in leases}
+    return {
+        file: shown_version
+        for file, shown_version in sorted(versions.items())
+        if shown_version > version
+    }
 
 
 def topics_without_log(root: KlogRoot, known: Iterable[str]) -> list[str]:
-    """Return the topics of whose log nothing is left, and which have segments that show one.
+    """Return the topics that have lost their whole log, and whose segments show that they had one.
 
-    `known` are those that have a log. One listing of the root, and one of each directory of such a
-    topic.
+    The root is listed once, and each directory of such a topic once.
+
+    Args:
+        root: The klog root.
+        known: The topics that have a log.
     """
     known, lost = set(known), set()
     for entry in root.store.entries(root.path):
-        owner = parse_partition_directory(entry.name) if entry.is_directory else None
-        if owner is not None and owner[0] not in known and owner[0] not in lost:
+        topic_partition = parse_partition_directory(entry.name) if entry.is_directory else None
+        if (
+            topic_partition is not None
+            and topic_partition[0] not in known
+            and topic_partition[0] not in lost
+        ):
             segments = root.store.entries(f"{root.path}/{entry.name}")
             if any(_of_segments([(entry.name, segments)])):
-                lost.add(owner[0])
+                lost.add(topic_partition[0])
     return sorted(lost)
 
 
 def list_partition_directories(log: CommitLog) -> PartitionDirectories:
-    """List the directories of the topic's partitions, those of earlier topics of its name too."""
+    """List the directories of the topic's partitions, also those of earlier topics of its name.
+
+    Args:
+        log: The log of the topic.
+    """
     return [
         (name, log.entries(f"{log.paths.root}/{name}"))
         for name in log.names(log.paths.root)
-        if (owner := parse_partition_directory(name)) is not None and owner[0] == log.paths.topic
+        if (topic_partition := parse_partition_directory(name)) is not None
+        and topic_partition[0] == log.paths.topic
     ]
 
 
@@ -83,7 +114,7 @@ def _of_segments(directories: PartitionDirectories) -> Iterator[tuple[str, int]]
         for entry in entries:
             file = f"{directory}/{entry.name}"
             path = None if entry.is_directory else parse_segment_path(file)
-            if path is not None and path.base_version:  # 0 also where there was no log yet.
+            if path is not None and path.base_version:  # It is also 0 if there was no log yet.
                 yield file, path.base_version
 
 
@@ -98,7 +129,7 @@ def _of_folders(paths: TopicPaths, folders: Folders) -> Iterator[tuple[str, int]
 
 
 def _version_of(paths: TopicPaths, directory: str, name: str) -> int | None:
-    """Return the version that a file of a topic's log shows to have been made."""
+    """Return the version that a file of a topic's log shows; None if it shows none."""
     if directory in (paths.checkpoints, paths.parts):
         checkpoint = parse_checkpoint_name(name)
         return None if checkpoint is None else checkpoint.version

@@ -1,9 +1,9 @@
-"""Which commits of a topic's whole log are lost, those that no load needs too.
+"""Which commits of a topic's whole log are lost, also those that no load needs.
 
 The rule (docs/commit-protocol.md, Lost commits): a listing alone proves nothing. The commits are
-listed, each number of a gap is read twice, and then the boundary is listed: what is absent above it
-is lost. A number far above the others may be that of a bogus file, so of a long gap only the first
-numbers are read, and what is told is a range.
+listed, each number of a gap is read twice, and then the last expired version is read: what is
+missing above it is lost. A number far above the others may be that of a bogus file, so only the
+first numbers of a long gap are read, and the result is a range.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from klog.connector.commit_log.lost_commit_errors import Evidence
 from klog.connector.store.parallel_reads import read_in_order
 
 MAX_READS = 1000
-"""So many numbers of one gap are read; the others are taken for what the listing says of them."""
+"""So many numbers of one gap are read; for the others the listing decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostCommits:
-    """Lost commits with neighbouring versions, `first` to `last`, and what shows that they were."""
+    """Lost commits of neighbouring versions.
+
+    They are `first_version` to `last_version`; `evidence` shows that they existed.
+    """
 
     first_version: int
     last_version: int
     evidence: Evidence
 
     def __str__(self) -> str:
-        """Return the range in words."""
+        """Return the version, or the first and the last one."""
         return (
             f"{self.first_version}"
             if self.first_version == self.last_version
@@ -39,8 +42,12 @@ class LostCommits:
 
 
 def find_lost_commits(log: CommitLog) -> list[LostCommits]:
-    """Return the lost commits of a topic's log, lowest first."""
-    start = log.last_expired_version() + 1  # It only rises: what is below is not lost.
+    """Return the lost commits of a topic's log, lowest first.
+
+    Args:
+        log: The log of the topic.
+    """
+    start = log.last_expired_version() + 1  # It only rises: a commit below it is not lost.
     names = log.store.names_after(log.paths.commits, "")
     versions = {version for name in names if (version := parse_commit_version(name)) is not None}
     top = max(versions, default=-1)
@@ -48,41 +55,42 @@ def find_lost_commits(log: CommitLog) -> list[LostCommits]:
     newest = next((name for name, _ in complete_checkpoints(log)), None)
     if newest is not None and newest.version > top:
         evidence = Evidence(newest.version, log.paths.checkpoint(newest))
+    listed = sorted(version for version in versions if version >= start)
     lost = [
-        one
-        for first, last in _gaps(sorted(one for one in versions if one >= start), start, evidence)
-        for one in _absent(log, first, last)
+        lost_range
+        for first, last in _gaps(listed, start, evidence)
+        for lost_range in _missing(log, first, last)
     ]
-    boundary = log.last_expired_version()
+    last_expired = log.last_expired_version()
     return [
-        LostCommits(max(first, boundary + 1), last, evidence)
+        LostCommits(max(first, last_expired + 1), last, evidence)
         for first, last in lost
-        if last > boundary
+        if last > last_expired
     ]
 
 
 def _gaps(versions: list[int], start: int, evidence: Evidence) -> Iterator[tuple[int, int]]:
-    """Return the ranges of numbers that a listing does not show."""
+    """Yield the ranges of numbers that a listing does not show."""
     for version in [*versions, evidence.version + 1]:
         if version > start:
             yield start, version - 1
         start = max(start, version + 1)
 
 
-def _absent(log: CommitLog, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Read the numbers of a gap, and return the ranges of those that two reads do not find."""
+def _missing(log: CommitLog, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Read the numbers of a gap, and yield the ranges of those that two reads do not find."""
     end = min(last, first + MAX_READS - 1)
     numbers = range(first, end + 1)
     begin: int | None = None
-    for version, found in zip(
+    for version, commit in zip(
         numbers,
         read_in_order(log.read_without_sidecar, numbers, log.store.max_parallel_reads),
         strict=True,
     ):
-        is_absent = found is None and log.read_without_sidecar(version) is None
-        if is_absent and begin is None:
+        is_missing = commit is None and log.read_without_sidecar(version) is None
+        if is_missing and begin is None:
             begin = version
-        elif not is_absent and begin is not None:
+        elif not is_missing and begin is not None:
             yield begin, version - 1
             begin = None
     if begin is not None:

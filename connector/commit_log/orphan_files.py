@@ -1,12 +1,13 @@
-"""What of a topic's data may be deleted from a store, and the order in which it goes.
+"""The files of a topic that may be deleted, and the order in which vacuum deletes them.
 
-The rule (docs/commit-protocol.md, Vacuum): a segment that a commit took out goes when that is
-longer ago than the readers' grace and no pin needs it. A file that no commit names goes when it was
-born below the horizon, which a commit has raised first: whoever began before it can no longer
-commit. Clocks decide when, never what.
+The rule (docs/commit-protocol.md, Garbage): a segment that a commit removed may be deleted if the
+removal is older than the readers' grace and no snapshot lease needs the segment. A file that no
+commit names may be deleted if its base version is below the vacuum version, which a commit has
+raised first: a writer that began before it can no longer commit. Clocks decide when, never what.
 
-What the commits on the store allow goes before vacuum puts its own, which takes space that a full
-disk may not have. A link, and what is reached through one, stays.
+Files that the commits on the store allow to delete are deleted before vacuum puts its own commit,
+which needs space that a full disk may not have. A link stays, and so do files that are reached
+through one.
 """
 
 from __future__ import annotations
@@ -27,36 +28,48 @@ READER_GRACE_MS = 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class OrphanFiles:
-    """Files of one topic that may go now, by their paths relative to the root.
+    """Files of one topic that may be deleted, by their paths relative to the root.
 
-    A segment stands for its indexes too; `files` are all that go, with their bytes.
+    A segment includes its indexes; `files` are all files to delete, with their bytes.
     """
 
     removed: tuple[str, ...]
-    """Segments that a commit took out, longer ago than the grace."""
+    """Segments that a commit removed, longer ago than the grace."""
     uncommitted: tuple[str, ...]
-    """Segments that were never committed, and are too old to be."""
+    """Segments that were never committed, and can no longer be."""
     temporary_files: tuple[str, ...] = ()
     """Temporary files of writers that were killed."""
     files: Mapping[str, int] = field(default_factory=dict)
     traces: Mapping[str, int] = field(default_factory=dict)
-    """Files of versions above the last commit: commits were lost, and these stay."""
+    """Files of versions above the last commit: commits were lost, and these files stay."""
     linked: Mapping[str, str] = field(default_factory=dict)
-    """What stays because of a link, and the link: files that might go else, and links in the
-    folder of the topic's log."""
+    """Files that stay because of a link, and the link; also links in the folder of the topic's
+    log."""
 
     def only(self, files: Mapping[str, int]) -> OrphanFiles:
-        """Return what these of the files are of."""
+        """Return the part of these that some files belong to.
+
+        Args:
+            files: The files by path, with their bytes.
+        """
         segments = {segment_of_file(file) for file in files}
         removed = tuple(file for file in self.removed if file in segments)
-        orphans = tuple(file for file in self.uncommitted if file in segments)
-        leftovers = tuple(file for file in self.temporary_files if file in files)
+        uncommitted = tuple(file for file in self.uncommitted if file in segments)
+        temporary_files = tuple(file for file in self.temporary_files if file in files)
         return replace(
-            self, removed=removed, uncommitted=orphans, temporary_files=leftovers, files=files
+            self,
+            removed=removed,
+            uncommitted=uncommitted,
+            temporary_files=temporary_files,
+            files=files,
         )
 
     def joined(self, other: OrphanFiles) -> OrphanFiles:
-        """Return what is in either."""
+        """Return the files of both.
+
+        Args:
+            other: Other files of the topic.
+        """
         return OrphanFiles(
             tuple(sorted({*self.removed, *other.removed})),
             tuple(sorted({*self.uncommitted, *other.uncommitted})),
@@ -69,7 +82,7 @@ class OrphanFiles:
 
 @dataclass(frozen=True, slots=True)
 class OrphanFileScan:
-    """Garbage, the state that tells it, and the segments that were listed before that."""
+    """Orphan files, the state that they were found by, and the segments that were listed before."""
 
     files: OrphanFiles
     state: TopicState
@@ -79,65 +92,93 @@ class OrphanFileScan:
 def find_orphan_files(
     log: CommitLog,
     grace_ms: int = READER_GRACE_MS,
-    horizon: int | None = None,
+    vacuum_version: int | None = None,
     *,
     discard_lost: bool = False,
 ) -> OrphanFileScan:
-    """Find what may go under the horizon that was committed, or one to come. Nothing is changed.
+    """Find the files that vacuum may delete. Nothing is changed.
 
-    Files without a commit go only with `discard_lost` where the last commits were lost.
+    Args:
+        log: The log of the topic.
+        grace_ms: How long a removed segment stays for readers.
+        vacuum_version: The vacuum version to go by; None for the one that was committed.
+        discard_lost: Also return uncommitted segments if the last commits were lost. They may
+            belong to those commits.
     """
-    # The clock before the pins: who is not pinned by now began inside the grace, and this may take
-    # long. The pins before the state: one that comes later is of a version at least as new.
-    limit_ms = log.clock() - grace_ms
-    pins = read_leases(log)
-    pinned = min_leased_version(log, pins)
+    # The clock before the leases: a reader without a lease by now began inside the grace, and this
+    # may take long. The leases before the state: a later lease has a version at least as new.
+    removed_before_ms = log.clock() - grace_ms
+    leases = read_leases(log)
+    min_leased = min_leased_version(log, leases)
     listed, folders = list_partition_directories(log), list_folders(log)
-    there = _by_segment(listed)
-    state = log.load()  # After the listing: what was committed meanwhile is no orphan.
+    by_segment = _by_segment(listed)
+    # After the listing: a segment that was committed meanwhile is not an orphan.
+    state = log.load()
     live = set(state.segments["file"].to_pylist())
-    gone = {row["file"]: row for row in state.removed.to_pylist()}
-    horizon = state.vacuum_version if horizon is None else horizon
-    removed, orphans = [], []
-    for file in sorted(there.keys() - live):
-        row = gone.get(file)
+    removed_rows = {row["file"]: row for row in state.removed.to_pylist()}
+    vacuum_version = state.vacuum_version if vacuum_version is None else vacuum_version
+    removed, uncommitted = [], []
+    for file in sorted(by_segment.keys() - live):
+        row = removed_rows.get(file)
         if row is not None:
-            if row["timestamp_ms"] <= limit_ms and (pinned is None or pinned >= row["version"]):
+            if row["timestamp_ms"] <= removed_before_ms and (
+                min_leased is None or min_leased >= row["version"]
+            ):
                 removed.append(file)
             continue
         path = parse_segment_path(file)
-        if path is not None and path.base_version is not None and path.base_version < horizon:
-            orphans.append(file)
-    versions = [(entry.name, version) for entry, version, _ in pins]
-    above = traces_above(state.version, log.paths, listed, folders, versions)
-    if above and not discard_lost:
-        orphans = []  # Any may be of a commit that was lost.
-    entries = {file: one for name in (*removed, *orphans) for file, one in there[name].items()}
-    leftovers = find_temporary_files(log, listed, folders, horizon)
-    entries |= leftovers
-    left = {file: one.link.removeprefix(f"{log.paths.root}/") for file, one in entries.items()}
-    left = {file: link for file, link in left.items() if link} | find_links(log, folders)
-    found = OrphanFiles(
-        tuple(removed), tuple(orphans), tuple(sorted(leftovers)), traces=above, linked=left
+        if (
+            path is not None
+            and path.base_version is not None
+            and path.base_version < vacuum_version
+        ):
+            uncommitted.append(file)
+    versions = [(entry.name, version) for entry, version, _ in leases]
+    traces = traces_above(state.version, log.paths, listed, folders, versions)
+    if traces and not discard_lost:
+        uncommitted = []  # Each may belong to a lost commit.
+    entries = {
+        file: entry
+        for segment in (*removed, *uncommitted)
+        for file, entry in by_segment[segment].items()
+    }
+    temporary_files = find_temporary_files(log, listed, folders, vacuum_version)
+    entries |= temporary_files
+    linked = {
+        file: entry.link.removeprefix(f"{log.paths.root}/") for file, entry in entries.items()
+    }
+    linked = {file: link for file, link in linked.items() if link} | find_links(log, folders)
+    orphans = OrphanFiles(
+        tuple(removed),
+        tuple(uncommitted),
+        tuple(sorted(temporary_files)),
+        traces=traces,
+        linked=linked,
     )
-    files = {file: one.size_bytes for file, one in entries.items() if not one.link}
-    return OrphanFileScan(found.only(files), state, frozenset(there))
+    files = {file: entry.size_bytes for file, entry in entries.items() if not entry.link}
+    return OrphanFileScan(orphans.only(files), state, frozenset(by_segment))
 
 
 def files_of(log: CommitLog) -> set[str]:
-    """List the segments of which a file lies in the topic's directories, lost partitions' too."""
+    """List the segments that have a file in the directories of the topic's partitions.
+
+    A partition that the log has lost counts too.
+
+    Args:
+        log: The log of the topic.
+    """
     return set(_by_segment(list_partition_directories(log)))
 
 
 def _by_segment(
     listed: list[tuple[str, list[DirectoryEntry]]],
 ) -> dict[str, dict[str, DirectoryEntry]]:
-    """Give each segment's files. One may lack its log: its writer was killed."""
-    found: dict[str, dict[str, DirectoryEntry]] = {}
+    """Return each segment's files. The log may be missing: its writer was killed."""
+    by_segment: dict[str, dict[str, DirectoryEntry]] = {}
     for directory, entries in listed:
         for entry in entries:
             file = f"{directory}/{entry.name}"
             segment = None if entry.is_directory else segment_of_file(file)
             if segment is not None:
-                found.setdefault(segment, {})[file] = entry
-    return found
+                by_segment.setdefault(segment, {})[file] = entry
+    return by_segment

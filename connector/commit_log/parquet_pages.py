@@ -1,9 +1,9 @@
 """How much a Parquet file holds, by its footer and by the headers of its pages.
 
-The rule: what a page makes of its bytes is said by its header, which a reader follows, and not by
-the footer, which may say less; so both are looked at, before Arrow is. Footer and headers are
-structs of Thrift's compact protocol: a byte for each field, with the step of its number and its
-type, then its value. What is malformed is a `ValueError`.
+The rule: the header of a page says how large it is when it is decompressed. A reader follows it,
+and not the footer, which may say less; so both are read, before Arrow reads the file. Footer and
+headers are structs of Thrift's compact protocol: a byte for each field, with the step of its number
+and its type, then its value. Malformed bytes are a `ValueError`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUM_VALUES = 1
 class FileSizes:
     """What a file holds; `size_bytes` are decompressed, each dictionary once.
 
-    `repeated_bytes` is what values become at most that stand in dictionaries.
+    `repeated_bytes` is the largest size of the values that dictionaries hold, each repeated.
     """
 
     rows: int
@@ -42,42 +42,49 @@ class FileSizes:
 
 
 def file_sizes(data: bytes) -> FileSizes:
-    """Return what a file holds. Raises `ValueError` for what is no Parquet file."""
+    """Return what a file holds.
+
+    Args:
+        data: The bytes of the file.
+
+    Raises:
+        ValueError: It is not a Parquet file.
+    """
     try:
-        return _sizes_of(data)
+        return _read_sizes(data)
     except IndexError as exc:
         raise ValueError("a struct has no end") from exc
 
 
-def _sizes_of(data: bytes) -> FileSizes:
+def _read_sizes(data: bytes) -> FileSizes:
     length = int.from_bytes(data[-8:-4], "little")
     if data[-4:] != _MAGIC or not 0 < length <= len(data) - 12:
         raise ValueError("its end is not that of a Parquet file")
     footer = _Reader(data, len(data) - 8 - length).struct()
     groups = _structs(footer.get(_ROW_GROUPS))
-    said_bytes = values = size_bytes = repeated_bytes = 0
+    footer_bytes = values = size_bytes = repeated_bytes = 0
     for group in groups:
-        said_bytes += _number(group, _TOTAL_BYTE_SIZE)
+        footer_bytes += _number(group, _TOTAL_BYTE_SIZE)
         for chunk in _structs(group.get(_COLUMNS)):
-            of_chunk = dictionary_bytes = 0
+            chunk_values = dictionary_bytes = 0
             for header in _pages(data, chunk.get(_META_DATA)):
                 page_bytes = _number(header, _UNCOMPRESSED_SIZE)
                 size_bytes += page_bytes
                 if _DICTIONARY_PAGE in header:
                     dictionary_bytes += page_bytes
                 page = header.get(_DATA_PAGE) or header.get(_DATA_PAGE_V2)
-                of_chunk += _number(page, _NUM_VALUES) if isinstance(page, dict) else 0
-            values += of_chunk
-            repeated_bytes += of_chunk * dictionary_bytes
+                chunk_values += _number(page, _NUM_VALUES) if isinstance(page, dict) else 0
+            values += chunk_values
+            repeated_bytes += chunk_values * dictionary_bytes
     rows = _number(footer, _NUM_ROWS)
-    return FileSizes(rows, values, max(said_bytes, size_bytes), repeated_bytes)
+    return FileSizes(rows, values, max(footer_bytes, size_bytes), repeated_bytes)
 
 
 def _pages(data: bytes, column: Any) -> Iterator[dict[int, Any]]:
-    """Give the headers of the pages of a column in one row group."""
+    """Yield the headers of the pages of a column in one row group."""
     if not isinstance(column, dict):
         raise ValueError("a column's metadata are not in the footer")
-    if not _number(column, _CHUNK_VALUES):  # No page is read; some may lie nowhere.
+    if not _number(column, _CHUNK_VALUES):  # No page is read, so their positions may be wrong.
         return
     begin = _number(column, _DATA_OFFSET)
     if _DICTIONARY_OFFSET in column and 0 < _number(column, _DICTIONARY_OFFSET) < begin:
@@ -100,16 +107,16 @@ def _number(fields: dict[int, Any], field: int) -> int:
 
 
 def _structs(values: Any) -> list[dict[int, Any]]:
-    if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
-        raise ValueError("its row groups or columns are no list of structs")
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise ValueError("its row groups or columns are not a list of structs")
     return values
 
 
 class _Reader:
-    """Reads one struct; `position` is where it goes on. Booleans and texts are passed over.
+    """Reads one struct from `position` on. Booleans and texts are skipped.
 
-    A table has some hundred pages, and their headers are read in Python: most bytes are looked at
-    without a call. What has no end is an `IndexError`.
+    A table has some hundred pages, and their headers are read in Python: most bytes are read
+    without a call. A struct without an end is an `IndexError`.
     """
 
     def __init__(self, data: bytes, position: int) -> None:
@@ -119,21 +126,21 @@ class _Reader:
         """Return the fields by number."""
         if depth > _MAX_DEPTH:
             raise ValueError(f"structs lie too deep at {self.position}")
-        data, found, number = self._data, dict[int, Any](), 0
+        data, fields, number = self._data, dict[int, Any](), 0
         while head := data[self.position]:
             self.position += 1
             step, kind = head >> 4, head & 15
             number = number + step if step else self._signed()
-            if number in found:
+            if number in fields:
                 raise ValueError(f"field {number} is there twice, at {self.position}")
             if kind in (_TRUE, _FALSE):
-                found[number] = None  # A boolean is in the type itself.
+                fields[number] = None  # A boolean is in the type itself.
             elif _BYTE < kind <= _I64:
-                found[number] = self._signed()
+                fields[number] = self._signed()
             else:
-                found[number] = self._value(kind, depth)
+                fields[number] = self._value(kind, depth)
         self.position += 1
-        return found
+        return fields
 
     def _value(self, kind: int, depth: int) -> Any:
         if kind == _STRUCT:

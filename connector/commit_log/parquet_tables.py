@@ -1,9 +1,9 @@
-"""Parquet files of klog's own, read whole: checkpoints, their parts and sidecars.
+"""klog's own Parquet files, each read in full: checkpoints, their parts and sidecars.
 
-The rule: what a file holds is bounded before it is read, for a small file can hold very much. Its
-footer says so, and the headers of its pages (`parquet_pages.py`), where a value that stands a
-million times is written once. A text that stands in a dictionary is repeated only after it is known
-how much comes of that. Whatever a file's bytes are, there is a table or an error in words.
+The rule: the size of the contents is bounded before they are read, for a small file can hold very
+much. The footer says it, and the headers of the pages (`parquet_pages.py`), if a value that a
+million rows have is written once. A text in a dictionary is repeated only after its size is known.
+Whatever a file's bytes are, the result is a table or an error.
 """
 
 from __future__ import annotations
@@ -18,29 +18,40 @@ from klog.errors import UnsupportedFormatError
 
 MAX_ROWS = 8_000_000
 MAX_BYTES = 2 << 30
-"""Decompressed; a million segments are 300 MB, and stand in parts."""
+"""Decompressed; a million segments are 300 MB, and are in parts."""
 _VALUE_BYTES = 8
-"""What a value takes in memory, beside the bytes of a text."""
+"""The memory of a value, without the bytes of a text."""
 
 DAMAGE = (
     pa.ArrowException, KeyError, ValueError, TypeError, AttributeError, RecursionError
 )  # fmt: skip
-"""What is raised where the rows or the metadata of a file are not what they should be."""
+"""The errors that wrong rows or metadata of a file cause."""
 
 
 def read_schema(data: bytes) -> pa.Schema:
-    """Read the schema of a file that is not larger than may be read.
+    """Read the schema of a file that is not too large.
 
-    Raises `UnsupportedFormatError` for what is no Parquet file, or too large a one.
+    Args:
+        data: The bytes of the file.
+
+    Raises:
+        UnsupportedFormatError: It is not a Parquet file, or too large.
     """
-    _sizes_of(data)
-    return _opened(data).schema_arrow
+    _checked_sizes(data)
+    return _open(data).schema_arrow
 
 
 def read_table(data: bytes) -> pa.Table:
-    """Read all rows; errors as those of `read_schema`."""
-    sizes = _sizes_of(data)
-    file = _opened(data)
+    """Read all rows of a file.
+
+    Args:
+        data: The bytes of the file.
+
+    Raises:
+        UnsupportedFormatError: It is not a Parquet file, too large, or has damaged rows.
+    """
+    sizes = _checked_sizes(data)
+    file = _open(data)
     try:
         if sizes.repeated_bytes > MAX_BYTES:
             texts = _texts(file.schema_arrow)
@@ -50,34 +61,34 @@ def read_table(data: bytes) -> pa.Table:
         raise UnsupportedFormatError(f"its rows cannot be read: {exc}") from exc
 
 
-def _sizes_of(data: bytes) -> FileSizes:
+def _checked_sizes(data: bytes) -> FileSizes:
     """Return what a file holds; raises as `read_schema` does."""
     try:
         sizes = file_sizes(data)
     except ValueError as exc:
-        raise UnsupportedFormatError(f"it is no Parquet file: {exc}") from exc
+        raise UnsupportedFormatError(f"it is not a Parquet file: {exc}") from exc
     size_bytes = max(sizes.size_bytes, sizes.values * _VALUE_BYTES)
     if sizes.rows > MAX_ROWS or size_bytes > MAX_BYTES:
         raise _too_much(sizes.rows, size_bytes)
     return sizes
 
 
-def _opened(data: bytes) -> pq.ParquetFile:
+def _open(data: bytes) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(pa.BufferReader(data))
     except (pa.ArrowException, OSError, ValueError) as exc:
-        # What exceeds a limit of Thrift's is an OSError, and a name of a column a ValueError.
-        raise UnsupportedFormatError(f"it is no Parquet file: {exc}") from exc
+        # A footer above a limit of Thrift's is an OSError, a wrong column name a ValueError.
+        raise UnsupportedFormatError(f"it is not a Parquet file: {exc}") from exc
 
 
 def _texts(schema: pa.Schema) -> list[str]:
-    """Return the columns of texts; raises `ValueError` where others may have texts in them too."""
+    """Return the columns of texts; raises `ValueError` if other columns may have texts too."""
     texts = []
     for field in schema:
-        of = field.type.value_type if pa.types.is_list(field.type) else field.type
+        value_type = field.type.value_type if pa.types.is_list(field.type) else field.type
         if _is_text(field.type):
             texts.append(field.name)
-        elif not pa.types.is_integer(of):
+        elif not pa.types.is_integer(value_type):
             raise ValueError(f"column {field.name} has {field.type}")
     return texts
 
@@ -87,7 +98,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _repeated(table: pa.Table) -> pa.Table:
-    """Write each text that stands in a dictionary where it belongs."""
+    """Replace each dictionary of texts by the texts."""
     size_bytes = 0
     for number, field in enumerate(table.schema):
         if not pa.types.is_dictionary(field.type):

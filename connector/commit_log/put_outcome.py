@@ -91,7 +91,13 @@ def put_commit(log: CommitLogReader, commit: Commit, wait: Callable[[int], None]
 def commit_state_unknown(
     log: CommitLogReader, commit: Commit, reason: str
 ) -> CommitStateUnknownError:
-    """Return the error of a commit that may have landed."""
+    """Return the error of a commit that may have landed.
+
+    Args:
+        log: The log of the topic.
+        commit: The commit.
+        reason: Why the outcome is unknown.
+    """
     return CommitStateUnknownError(
         f"{log.paths.commit(commit.version)}: the store did not say whether this "
         f"{commit.operation} (write id {commit.write_id}) landed: {reason}. Look for it with "

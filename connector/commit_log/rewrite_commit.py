@@ -18,61 +18,74 @@ from klog.errors import CommitConflictError
 
 def replace_segments(
     topic_id: str,
-    birth: int,
+    base_version: int,
     inputs: Sequence[str],
     outputs: Sequence[segment_entries.SegmentEntry],
     cleaned_to: Mapping[int, int],
 ) -> CommitBuilder:
-    """Put segments in the place of others (compaction, merge), if those are all still live.
+    """Return the builder of a commit that replaces segments, if all of them are still live.
 
-    Each output lies where inputs lay side by side; a `ValueError` if not, for the log would hold
-    offsets twice.
+    Args:
+        topic_id: The id of the topic.
+        base_version: The version of the log that the rewrite was planned on.
+        inputs: The files of the segments to replace.
+        outputs: The new segments. Each must lie within the offsets of neighbouring inputs.
+        cleaned_to: By partition, the offset up to which the log cleaner has cleaned.
+
+    Returns:
+        The builder. It raises `CommitConflictError` if an input is no longer live, and `ValueError`
+        if the log would have an offset twice.
     """
 
     def build(state: TopicState) -> Actions:
         commit_checks.check_same_topic(state, topic_id)
-        commit_checks.check_base_version(state, birth)
-        _, found = segment_entries.split_by_files(state.segments, inputs)
-        if len(found) != len(inputs):
+        commit_checks.check_base_version(state, base_version)
+        _, input_rows = segment_entries.split_by_files(state.segments, inputs)
+        if len(input_rows) != len(inputs):
             raise CommitConflictError(
-                f"{len(inputs) - len(found)} of {len(inputs)} segments to be rewritten are gone: "
-                "another job was faster; run it again"
+                f"{len(inputs) - len(input_rows)} of {len(inputs)} segments to rewrite were "
+                "replaced by a concurrent commit; run it again"
             )
-        _check_places(state, found, outputs)
+        _check_offsets(state, input_rows, outputs)
         return Actions(
             add=tuple(outputs),
             remove=tuple(inputs),
-            removed=amount_of(found),
+            removed=amount_of(input_rows),
             cleaned_to=dict(cleaned_to),
         )
 
     return build
 
 
-def _check_places(
+def _check_offsets(
     state: TopicState, inputs: pa.Table, outputs: Sequence[segment_entries.SegmentEntry]
 ) -> None:
-    """Refuse outputs that would lie over what is not rewritten, or over each other.
+    """Refuse outputs that overlap a segment that is not rewritten, or each other.
 
-    Each has to fit between the first and the last offset of inputs that lie side by side.
+    Each must fit between the first and the last offset of neighbouring inputs.
     """
     free: dict[int, list[tuple[int, int]]] = {}
     for partition in pc.unique(inputs["partition"]).to_pylist():
-        own = segment_entries.rows_of_partition(inputs, partition)
-        begins, behinds = (own[name].to_numpy() for name in ("base_offset", "next_offset"))
+        rows = segment_entries.rows_of_partition(inputs, partition)
+        base_offsets, next_offsets = (
+            rows[name].to_numpy() for name in ("base_offset", "next_offset")
+        )
         starts = segment_entries.rows_of_partition(state.segments, partition)[
             "base_offset"
         ].to_numpy()
-        apart = np.flatnonzero(np.diff(np.searchsorted(starts, begins)) != 1)
-        firsts, lasts = begins[np.append(0, apart + 1)], behinds[np.append(apart, len(own) - 1)]
+        apart = np.flatnonzero(np.diff(np.searchsorted(starts, base_offsets)) != 1)
+        firsts, lasts = (
+            base_offsets[np.append(0, apart + 1)],
+            next_offsets[np.append(apart, len(rows) - 1)],
+        )
         free[partition] = list(zip(firsts.tolist(), lasts.tolist(), strict=True))
-    for output in sorted(outputs, key=lambda one: (one["partition"], one["base_offset"])):
-        places = free.get(output["partition"], [])
-        while places and places[0][1] < output["next_offset"]:
-            places.pop(0)
-        if not places or output["base_offset"] < places[0][0]:
+    for output in sorted(outputs, key=lambda entry: (entry["partition"], entry["base_offset"])):
+        ranges = free.get(output["partition"], [])
+        while ranges and ranges[0][1] < output["next_offset"]:
+            ranges.pop(0)
+        if not ranges or output["base_offset"] < ranges[0][0]:
             raise ValueError(
                 f"{output['file']} of offsets {output['base_offset']} to {output['next_offset']} "
-                "does not lie where segments that are rewritten lay side by side"
+                "does not lie within the offsets of neighbouring inputs"
             )
-        places[0] = (output["next_offset"], places[0][1])
+        ranges[0] = (output["next_offset"], ranges[0][1])

@@ -1,12 +1,12 @@
-"""How a broker's log directory becomes a klog root: `_klog/` grows in it, and counts in the end.
+"""How a broker's log directory becomes a klog root: `_klog/` is written, and counts at the end.
 
-    _klog/adopting.json    the directory is being adopted, and is a broker's until that is done
+    _klog/adopting.json    the directory is being adopted, and is a broker's until then
 
-The rule: `_klog/adopting.json` is there before anything else of `_klog/`, each topic gets its whole
-log in one commit, and `_klog/format.json` comes last. Until then readers see the broker's directory
-as it lies, from then on the adopted topics, and never a part. What is killed is run again: topics
-that have their commit are left. `adopting.json` goes when it is done; one that is left behind
-`format.json` says nothing.
+The rule: `_klog/adopting.json` is created before any other file of `_klog/`, each topic gets its
+whole log in one commit, and `_klog/format.json` comes last. Until then readers see the broker's
+directory, from then on the adopted topics, and never a mixture. An adoption that was killed is run
+again: topics that have their commit are left. `adopting.json` is deleted at the end; if it stays,
+`format.json` makes it meaningless.
 """
 
 from __future__ import annotations
@@ -34,57 +34,81 @@ ADOPTING_FILE = f"{KLOG}/{ADOPTING}"
 
 
 def begin_adoption(
-    given: str, cluster_id: str, storage: StorageOptions = NO_STORAGE_OPTIONS
+    location: str, cluster_id: str, storage: StorageOptions = NO_STORAGE_OPTIONS
 ) -> KlogRoot:
-    """Find the klog root at a path or URL, or begin to make one of a broker's directory.
+    """Find the klog root at a path or URL, or begin to turn a broker's directory into one.
 
-    The store is probed first. Raises `OptionError` for a store that klog does not write to.
+    The store is probed first.
+
+    Args:
+        location: The path or URL.
+        cluster_id: The cluster id of a new root.
+        storage: Options of the store.
+
+    Raises:
+        OptionError: klog does not write to this kind of store.
     """
-    found = find_root(given, storage)
-    if found is not None:
-        return found
-    store, path = writable_store_for(given, storage)
+    root = find_root(location, storage)
+    if root is not None:
+        return root
+    store, path = writable_store_for(location, storage)
     store.put_if_absent(f"{path}/{ADOPTING_FILE}", json.dumps({"clusterId": cluster_id}).encode())
     probe_put_if_absent(store, f"{path}/{KLOG}")
-    return _root_to_be(given, store, path, cluster_id)
+    return _root_to_be(location, store, path, cluster_id)
 
 
 def preview_adoption(
-    given: str, cluster_id: str, storage: StorageOptions = NO_STORAGE_OPTIONS
+    location: str, cluster_id: str, storage: StorageOptions = NO_STORAGE_OPTIONS
 ) -> KlogRoot:
-    """Return the klog root at a path or URL, or the one that `begin_adoption` would make.
+    """Return the klog root at a path or URL, or the one that `begin_adoption` would create.
 
-    Nothing is written.
+    Nothing is written. The root shows what an adoption that was killed has done.
 
-    It can be looked at for what an adoption that was killed has done.
+    Args:
+        location: The path or URL.
+        cluster_id: The cluster id of a new root.
+        storage: Options of the store.
     """
-    found = find_root(given, storage)
-    if found is not None:
-        return found
-    return _root_to_be(given, *log_store_for(given, storage), cluster_id)
+    root = find_root(location, storage)
+    if root is not None:
+        return root
+    return _root_to_be(location, *log_store_for(location, storage), cluster_id)
 
 
-def _root_to_be(given: str, store: WritableStore, path: str, cluster_id: str) -> KlogRoot:
-    root = format_description.FormatDescription(f"{path}/{FORMAT_FILE}")
-    return KlogRoot(given, store, path, cluster_id, 1, root)
+def _root_to_be(location: str, store: WritableStore, path: str, cluster_id: str) -> KlogRoot:
+    description = format_description.FormatDescription(f"{path}/{FORMAT_FILE}")
+    return KlogRoot(location, store, path, cluster_id, 1, description)
 
 
 def finish_adoption(root: KlogRoot, storage: StorageOptions = NO_STORAGE_OPTIONS) -> None:
-    """Make it a klog root, which it may be already."""
+    """Turn the directory into a klog root, unless it is one.
+
+    Args:
+        root: The root, as `begin_adoption` returned it.
+        storage: Options of the store.
+
+    Raises:
+        KlogError: The store does not say whether `format.json` was created.
+    """
     data = format_description.encode_description(new_root_fields(root.cluster_id))
     root.store.put_if_absent(f"{root.path}/{FORMAT_FILE}", data)
     if find_root(root.location, storage) is None:
         raise KlogError(
-            f"{root.path}/{FORMAT_FILE}: the store did not say whether it was made; run it again"
+            f"{root.path}/{FORMAT_FILE}: the store did not say whether it was created; run it again"
         )
-    with suppress(KlogError):  # Who may not delete leaves it, where it says nothing any more.
+    with suppress(KlogError):  # Without the right to delete it stays, and has no meaning.
         root.store.delete(f"{root.path}/{ADOPTING_FILE}")
 
 
 def is_adoption_under_way(store: ReadableStore, path: str) -> bool:
-    """Tell whether a directory that has `_klog/` is still a broker's.
+    """Return whether a directory that has `_klog/` is still a broker's.
 
-    Raises `KlogError` for one that has become a klog root just now.
+    Args:
+        store: The store of the directory.
+        path: The path of the directory.
+
+    Raises:
+        KlogError: The directory has just become a klog root.
     """
     if small_file_exists(store, f"{path}/{ADOPTING_FILE}"):
         return True

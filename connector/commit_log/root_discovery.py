@@ -20,7 +20,7 @@ from klog.errors import KlogError, OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import parse_partition_directory
 
 ADOPTING = "adopting.json"
-"""The name in `_klog/` of what says that the directory is a broker's until it is adopted."""
+"""The file in `_klog/` that says that the directory is a broker's until it is adopted."""
 FORMAT_FILE = f"{KLOG}/format.json"
 _OF_A_BROKER = frozenset(
     {
@@ -31,83 +31,119 @@ _OF_A_BROKER = frozenset(
 """Names that a broker's log directory has besides its partitions."""
 
 
-def find_root(given: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> KlogRoot | None:
-    """Find the klog root at a path or URL; None where a directory is raw Kafka: one read.
+def find_root(location: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> KlogRoot | None:
+    """Find the klog root at a path or URL: one read.
 
-    Raises `UnsupportedFormatError` for a root of a newer klog.
+    Args:
+        location: The path or URL.
+        storage: Options of the store.
+
+    Returns:
+        The root; None if the directory is raw Kafka.
+
+    Raises:
+        UnsupportedFormatError: The root needs a newer klog.
+        KlogError: The root has lost its `format.json`.
     """
-    return _read_root(given, *log_store_for(given, storage))
+    return _read_root(location, *log_store_for(location, storage))
 
 
 def find_root_to_repair(
-    given: str,
+    location: str,
     cluster_id: Callable[[WritableStore, str], str],
     storage: StorageOptions = NO_STORAGE_OPTIONS,
 ) -> tuple[KlogRoot, bytes] | None:
     """Find the klog root at a path or URL, also one that has lost its `format.json`.
 
-    Returns with it the bytes of that file if it is lost, with the cluster id that the function
-    makes; None where a directory is raw Kafka. Writes nothing.
+    Nothing is written.
+
+    Args:
+        location: The path or URL.
+        cluster_id: Returns the cluster id of a root that has lost it, by its store and path.
+        storage: Options of the store.
+
+    Returns:
+        The root and the bytes of its lost `format.json`, empty if it is not lost; None if the
+        directory is raw Kafka.
     """
-    store, path = log_store_for(given, storage)
+    store, path = log_store_for(location, storage)
     if not _has_lost_format(store, path):
-        found = _read_root(given, store, path)
-        return None if found is None else (found, b"")
+        root = _read_root(location, store, path)
+        return None if root is None else (root, b"")
     data = format_description.encode_description(new_root_fields(cluster_id(store, path)))
     file = f"{path}/{FORMAT_FILE}"
-    return _root_of(given, store, path, format_description.decode_description(file, data)), data
+    return _root_of(location, store, path, format_description.decode_description(file, data)), data
 
 
 def new_root_fields(cluster_id: str, num_partitions: int = 1) -> dict[str, Any]:
-    """Return what the `format.json` of a new root says."""
+    """Return the fields of a new root's `format.json`.
+
+    Args:
+        cluster_id: The cluster id.
+        num_partitions: The partitions of a topic that is created without a number.
+    """
     return {"clusterId": cluster_id, "config": {"num.partitions": str(num_partitions)}}
 
 
 def find_or_create_root(
-    given: str,
+    location: str,
     new_id: str,
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     num_partitions: int = 1,
 ) -> KlogRoot:
-    """Find the klog root at a path or URL, or make it, with a cluster id if it is new.
+    """Find the klog root at a path or URL, or create it.
 
-    The store is probed first: a root is made only where of several writers one wins. Raises
-    `OptionError` for a store that klog does not write to, and for a broker's log directory.
+    The store is probed first: a root is created only if one of several concurrent writers wins
+    there.
+
+    Args:
+        location: The path or URL.
+        new_id: The cluster id of a new root.
+        storage: Options of the store.
+        num_partitions: The partitions of a new root's topics that are created without a number.
+
+    Raises:
+        OptionError: klog does not write to this kind of store, or the directory is a broker's.
+        KlogError: The store does not say whether the root was created.
     """
-    store, path = writable_store_for(given, storage)
-    found = _read_root(given, store, path)
-    if found is not None:
-        return found
-    _refuse_raw(given, store, path)
+    store, path = writable_store_for(location, storage)
+    root = _read_root(location, store, path)
+    if root is not None:
+        return root
+    _refuse_raw(location, store, path)
     probe_put_if_absent(store, f"{path}/{KLOG}")
-    said = new_root_fields(new_id, num_partitions)
-    store.put_if_absent(f"{path}/{FORMAT_FILE}", format_description.encode_description(said))
-    # Read back: another may have been first, and what is used is what is there.
-    found = _read_root(given, store, path)
-    if found is None:
-        raise KlogError(f"{path}/{FORMAT_FILE}: the store did not say whether it was made; again")
-    return found
+    fields = new_root_fields(new_id, num_partitions)
+    store.put_if_absent(f"{path}/{FORMAT_FILE}", format_description.encode_description(fields))
+    # Read back: another process may have created it first.
+    root = _read_root(location, store, path)
+    if root is None:
+        raise KlogError(
+            f"{path}/{FORMAT_FILE}: the store did not say whether it was created; try again"
+        )
+    return root
 
 
-def _refuse_raw(given: str, store: WritableStore, path: str) -> None:
-    """Raise `OptionError` for a broker's log directory: nothing is ever written there."""
+def _refuse_raw(location: str, store: WritableStore, path: str) -> None:
+    """Raise `OptionError` for a broker's log directory: klog never writes there."""
     try:
         entries = store.entries(path)
     except FileNotFoundError:
         return
     except NotADirectoryError as exc:
-        raise OptionError(f"{given} is a file; give a directory, where klog makes a root") from exc
+        raise OptionError(
+            f"{location} is a file; give a directory, where klog creates a root"
+        ) from exc
     for entry in entries:
         if entry.name in _OF_A_BROKER or (
             entry.is_directory and parse_partition_directory(entry.name) is not None
         ):
             raise OptionError(
-                f"{given} has a broker's files ({entry.name}): klog reads such a directory and "
-                "writes nothing there. Give a directory of its own, where klog makes a root"
+                f"{location} has a broker's files ({entry.name}): klog reads such a directory and "
+                "writes nothing there. Give a directory of its own, where klog creates a root"
             )
 
 
-def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
+def _read_root(location: str, store: WritableStore, path: str) -> KlogRoot | None:
     file = f"{path}/{FORMAT_FILE}"
     try:
         data = store.read(file, MAX_SMALL_FILE_BYTES)
@@ -118,21 +154,23 @@ def _read_root(given: str, store: WritableStore, path: str) -> KlogRoot | None:
                 "a klog root. Restore it from a copy, or run `klog repair`"
             ) from None
         return None
-    return _root_of(given, store, path, format_description.decode_description(file, data))
+    return _root_of(location, store, path, format_description.decode_description(file, data))
 
 
-def _root_of(given: str, store: WritableStore, path: str, found: FormatDescription) -> KlogRoot:
-    file = found.path
-    cluster_id, config = found.fields.get("clusterId"), found.fields.get("config")
+def _root_of(
+    location: str, store: WritableStore, path: str, description: FormatDescription
+) -> KlogRoot:
+    file = description.path
+    cluster_id, config = description.fields.get("clusterId"), description.fields.get("config")
     if not isinstance(cluster_id, str):
         raise UnsupportedFormatError(f"{file}: its clusterId is {str(cluster_id)[:100]!r}")
-    return KlogRoot(given, store, path, cluster_id, _num_partitions(file, config), found)
+    return KlogRoot(location, store, path, cluster_id, _num_partitions(file, config), description)
 
 
 def _has_lost_format(store: WritableStore, path: str) -> bool:
-    """Tell topics of klog's whose root has lost its format: one listing.
+    """Return whether a directory has klog's topics and no `format.json`: one listing.
 
-    A directory that is being adopted has no format yet, and says so.
+    A directory that is being adopted has none yet, and `adopting.json` says so.
     """
     try:
         names = {entry.name for entry in store.entries(f"{path}/{KLOG}")}
@@ -144,12 +182,12 @@ def _has_lost_format(store: WritableStore, path: str) -> bool:
 
 
 def _num_partitions(file: str, config: object) -> int:
-    said = config.get("num.partitions", "1") if isinstance(config, Mapping) else "1"
-    if isinstance(said, str) and said.isascii() and said.isdecimal() and len(said) < 10:
-        number = int(said)
+    text = config.get("num.partitions", "1") if isinstance(config, Mapping) else "1"
+    if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 10:
+        number = int(text)
         if 1 <= number <= MAX_PARTITIONS:
             return number
     raise UnsupportedFormatError(
-        f"{file}: its num.partitions is {str(said)[:100]!r}, not a number from 1 to "
+        f"{file}: its num.partitions is {str(text)[:100]!r}, not a number from 1 to "
         f"{MAX_PARTITIONS}"
     )

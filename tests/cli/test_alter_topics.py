@@ -32,7 +32,7 @@ def test_configs_are_given_one_by_one(on_root: Root) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--topic", "a b"], "'a b' is no topic name"),
+        (["--topic", "a b"], "'a b' is not a topic name"),
         (["--topic", "x", "--partitions", "0"], "0 partitions: a topic has from 1 to 100,000"),
         (["--topic", "x", "--config", "flush.ms=1"], "durable when its commit is acknowledged"),
         (["--topic", "x", "--config", "retention=1"], "did you mean retention.ms?"),

@@ -95,7 +95,7 @@ def test_a_root_without_its_format(klog: Klog, root: WrittenRoot) -> None:
         (("--execute", "--dry-run"), 2, "--dry-run: not allowed with argument --execute"),
         (("--config", "x"), 2, "'x' is not NAME=VALUE"),
         (("--topic-id", "x", "--topic", TOPIC), 1, "--topic-id 'x' is not a topic id"),
-        (("--topic", "a/b"), 1, "'a/b' is no topic name"),
+        (("--topic", "a/b"), 1, "'a/b' is not a topic name"),
     ],
 )
 def test_what_is_refused(

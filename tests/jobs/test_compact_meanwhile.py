@@ -82,7 +82,7 @@ def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch)
     report = run(root)
     told = report.partitions
     assert told[0].left == ""
-    assert "another job was faster; run it again" in told[1].left
+    assert "were replaced by a concurrent commit; run it again" in told[1].left
     assert records(path, 0) == survivors(before[0])
     assert records(path, 1) == [one for one in before[1] if one.offset >= gone]
     assert state_of(path).cleaned_to == {0: 180}

@@ -100,7 +100,7 @@ def test_what_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
         (root.given, ["t"], root.given, "is a klog root"),
         (root.given, ["t"], str(tmp_path / "file"), "is a file"),
         (root.given, ["u"], str(tmp_path / "to"), "there is no topic u"),
-        (root.given, ["t", "../t"], str(tmp_path / "to"), "no topic name"),
+        (root.given, ["t", "../t"], str(tmp_path / "to"), "not a topic name"),
         (str(tmp_path / "raw"), [], str(tmp_path / "to"), "is not a klog root"),
     ):
         with pytest.raises(OptionError, match=said):

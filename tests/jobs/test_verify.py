@@ -63,7 +63,7 @@ def test_topics_are_chosen_by_name(sound: Path) -> None:
 
 @pytest.mark.parametrize(
     ("topic", "words"),
-    [("nope", "no topic nope"), ("gone", "was deleted"), ("a/b", "no topic name")],
+    [("nope", "no topic nope"), ("gone", "was deleted"), ("a/b", "not a topic name")],
 )
 def test_a_topic_that_is_named_and_not_there_is_refused(
     sound: Path, topic: str, words: str

@@ -142,7 +142,7 @@ def test_wrong_write_is_refused_before_a_task_starts(
         ("'a' value, cast(id + 1 as int) partition", "only 0 to 0"),
         ("'a' value, -1 partition", "there is no partition -1, only 0 to 0"),
         ("'a' value, cast(null as string) topic", "its topic is null"),
-        ("'a' value, 'a b' topic", "'a b' is no topic name"),
+        ("'a' value, 'a b' topic", "'a b' is not a topic name"),
         ("'a' value, timestamp'1969-01-01' timestamp", "is before 1970"),
     ],
 )

@@ -155,7 +155,7 @@ def test_no_checkpoint_is_written_that_cannot_be_read(monkeypatch: pytest.Monkey
     log = topic_log(store)
     state = append(log, created(log), (0, 3))
     long = {str(i): WriterTransaction(str(i), 1, "q" * 60_000, "r") for i in range(2000)}
-    with pytest.raises(UnsupportedFormatError, match="no Parquet file"):
+    with pytest.raises(UnsupportedFormatError, match="not a Parquet file"):
         checkpoint_writer.write_checkpoint(log, replace(state, writer_transactions=long))
     assert log.names(log.paths.checkpoints) == []
 

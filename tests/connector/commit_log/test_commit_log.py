@@ -166,7 +166,7 @@ def test_who_is_not_remembered_is_told_that_nobody_knows(
     if commits_behind < 5:
         assert append(log, before, (0, 3)).log_end == (3, commits_behind)
     else:
-        with pytest.raises(CommitStateUnknownError, match="too many commits came behind it"):
+        with pytest.raises(CommitStateUnknownError, match="too many commits came after it"):
             append(log, before, (0, 3))
     assert log.load().log_end == (3, commits_behind)
 
@@ -319,20 +319,20 @@ def test_inputs_of_a_rewrite_must_be_there() -> None:
     merged = log.commit(state, build, attempt("merge"))
     assert rows(merged, 0) == [(0, 2, 0)]
     assert merged.removed["file"].to_pylist() == files
-    with pytest.raises(CommitConflictError, match="2 of 2 segments to be rewritten are gone"):
+    with pytest.raises(CommitConflictError, match="2 of 2 segments to rewrite were replaced"):
         log.commit(merged, build, attempt("merge"))
 
 
 @pytest.mark.parametrize(
     ("inputs", "places", "words"),
     [
-        ([0, 2], [(0, 30)], "of offsets 0 to 30 does not lie where"),
-        ([0, 2], [(0, 11)], "of offsets 0 to 11 does not lie where"),
-        ([0, 2], [(0, 10), (19, 30)], "of offsets 19 to 30 does not lie where"),
-        ([0, 2], [(10, 20)], "of offsets 10 to 20 does not lie where"),
-        ([0, 1], [(0, 25)], "of offsets 0 to 25 does not lie where"),
-        ([1, 2], [(9, 30)], "of offsets 9 to 30 does not lie where"),
-        ([0, 1], [(0, 15), (14, 20)], "of offsets 14 to 20 does not lie where"),
+        ([0, 2], [(0, 30)], "of offsets 0 to 30 does not lie within"),
+        ([0, 2], [(0, 11)], "of offsets 0 to 11 does not lie within"),
+        ([0, 2], [(0, 10), (19, 30)], "of offsets 19 to 30 does not lie within"),
+        ([0, 2], [(10, 20)], "of offsets 10 to 20 does not lie within"),
+        ([0, 1], [(0, 25)], "of offsets 0 to 25 does not lie within"),
+        ([1, 2], [(9, 30)], "of offsets 9 to 30 does not lie within"),
+        ([0, 1], [(0, 15), (14, 20)], "of offsets 14 to 20 does not lie within"),
         ([0, 2], [(0, 10), (20, 30)], None),
         ([0, 2], [(1, 3), (4, 9), (25, 30)], None),
         ([0, 1], [(0, 15), (15, 20)], None),

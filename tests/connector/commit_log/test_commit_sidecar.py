@@ -151,7 +151,7 @@ Large = tuple[CountingStore, CommitLog, TopicState, str]
 def test_a_sidecar_that_is_gone_is_named(large: Large) -> None:
     store, log, _, path = large
     del store.files[path]
-    with pytest.raises(KlogError, match=rf"{path}: it is not there, and commit 1 needs it"):
+    with pytest.raises(KlogError, match=rf"{path}: this sidecar is missing, and commit 1 needs it"):
         log.load()
 
 
@@ -197,7 +197,7 @@ def test_a_sidecar_that_says_what_may_not_be_is_refused(change: Any, words: str)
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"{}"])
 def test_any_other_file_is_no_sidecar(data: bytes) -> None:
     made = Commit(7, "w", 1, "append", "test", Actions())
-    with pytest.raises(UnsupportedFormatError, match="it is no Parquet file"):
+    with pytest.raises(UnsupportedFormatError, match="it is not a Parquet file"):
         _decode(made, data)
 
 

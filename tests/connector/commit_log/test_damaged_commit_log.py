@@ -77,5 +77,5 @@ def test_a_checkpoint_names_its_bytes() -> None:
     name, data = state_checkpoint.encode_checkpoint(state)
     assert name == CheckpointName(1, len(data), name.crc32c)
     assert same(state_checkpoint.decode_checkpoint(data), state)
-    with pytest.raises(UnsupportedFormatError, match="it is no Parquet file"):
+    with pytest.raises(UnsupportedFormatError, match="it is not a Parquet file"):
         state_checkpoint.decode_checkpoint(b"PAR1")

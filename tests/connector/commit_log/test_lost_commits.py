@@ -71,7 +71,7 @@ def test_a_checkpoint_of_another_log_is_refused() -> None:
     store = CountingStore()
     log, state = eight(store)
     checkpoint_writer.write_checkpoint(log, replace(state, writes={"another": 8}))
-    with pytest.raises(KlogError, match=r"0008-.*parquet: this checkpoint does not"):
+    with pytest.raises(KlogError, match=r"0008-.*parquet: this checkpoint is not"):
         log.load()
 
 
@@ -244,7 +244,7 @@ def test_a_commit_in_the_place_of_a_lost_one_is_never_replayed() -> None:
         )
         assert f"it was write {said['writeId']}: that commit was lost" in text
         assert "put the lost commit in its place from a copy" in text
-        assert "else than klog" not in text
+        assert "other than klog" not in text
 
 
 def test_commits_of_klog_0_1_say_nothing_of_the_one_before() -> None:

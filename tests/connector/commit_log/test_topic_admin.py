@@ -59,8 +59,8 @@ def test_partitions_default_to_those_of_the_root(store: CountingStore) -> None:
 @pytest.mark.parametrize(
     ("name", "partitions", "config", "words"),
     [
-        ("a/b", 1, {}, "'a/b' is no topic name"),
-        ("..", 1, {}, "is no topic name"),
+        ("a/b", 1, {}, "'a/b' is not a topic name"),
+        ("..", 1, {}, "is not a topic name"),
         ("x" * 250, 1, {}, "at most 249"),
         ("x", 0, {}, "from 1 to 100,000"),
         ("x", 100_001, {}, "from 1 to 100,000"),
