@@ -1,9 +1,9 @@
 """The commit of each operation on top of a state, and the states that refuse it.
 
-The rule (docs/commit-protocol.md, 4): each function returns the `build` of one commit. It is called
-again for each state that others' commits lead to, so it decides by that state alone: an append gets
-the log ends of that state, a rewrite checks that its inputs are still live, and a named write
-checks whether it has been committed.
+The rule (docs/commit-protocol.md, Commit): each function returns the `build` of one commit. It is
+called again for each state that others' commits lead to, so it decides by that state alone: an
+append gets the log ends of that state, a rewrite checks that its inputs are still live, and a named
+write checks whether it has been committed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which states refuse a commit, whatever its operation.
 
-The rule (docs/commit-protocol.md, 4): a commit is built again on each state that it may land on, so
-each builder makes these checks on that state alone.
+The rule (docs/commit-protocol.md, Commit): a commit is built again on each state that it may land
+on, so each builder makes these checks on that state alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Log expiration: delete the commits, checkpoints and parts that a newer checkpoint replaces.
 
-The rule (docs/commit-protocol.md, Garbage): a commit is deleted after the last expired version was
+The rule (docs/commit-protocol.md, Vacuum): a commit is deleted after the last expired version was
 raised to it or above, on a checkpoint at or above that version that was read back complete. The
 file of the last expired version names this checkpoint. A part is deleted when no checkpoint names
 it and no writer can be about to: of parts up to the last expired version, only those of that

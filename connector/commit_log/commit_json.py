@@ -164,7 +164,9 @@ def _actions(head: Fields, topic: str) -> Actions:
         topic_to_create = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
     duplicate = [name for name in ("add", "remove", "forget") if name in head.names]
     if duplicate and head.optional_text("sidecar") is not None:
-        raise UnsupportedFormatError(f"it has both a sidecar and {' and '.join(duplicate)}")
+        raise UnsupportedFormatError(
+            f"it has a sidecar, and {' and '.join(duplicate)} in its own JSON"
+        )
     config = head.object("setConfig") or {}
     ends = head.object("post") or {}
     transaction = head.object("setProducer")

@@ -1,11 +1,11 @@
 """Files that show that the last commits were lost: they have a later version in their names.
 
-The rule (docs/durability.md, Lost files): the base version of a segment is one that its writer has
-read, a checkpoint and a part of one have a version that existed, a sidecar is put by a writer that
-has read the version before, and a lease is on a version that a reader has loaded. If one of them is
-above the last commit, the commits up to its version existed and are lost; or a loss of power undid
-a commit that was not acknowledged. Files are listed before the log is loaded, so a file of a commit
-that lands meanwhile is not a trace.
+The rule (docs/durability.md, Files that are lost at rest): the base version of a segment is one
+that its writer has read, a checkpoint and a part of one have a version that existed, a sidecar is
+put by a writer that has read the version before, and a lease is on a version that a reader has
+loaded. If one of them is above the last commit, the commits up to its version existed and are lost;
+or a loss of power undid a commit that was not acknowledged. Files are listed before the log is
+loaded, so a file of a commit that lands meanwhile is not a trace.
 """
 
 from __future__ import annotations

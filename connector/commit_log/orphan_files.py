@@ -1,6 +1,6 @@
 """The files of a topic that may be deleted, and the order in which vacuum deletes them.
 
-The rule (docs/commit-protocol.md, Garbage): a segment that a commit removed may be deleted if the
+The rule (docs/commit-protocol.md, Vacuum): a segment that a commit removed may be deleted if the
 removal is older than the readers' grace and no snapshot lease needs the segment. A file that no
 commit names may be deleted if its base version is below the vacuum version, which a commit has
 raised first: a writer that began before it can no longer commit. Clocks decide when, never what.

@@ -1,9 +1,9 @@
 """Put a commit at its number, and find out whether it landed when the store's answer is unknown.
 
-The rule (docs/commit-protocol.md, 4): the commit that creates a number is the one that counts. When
-the answer is lost, or says that the file exists, the number is read back: the write id says whose
-commit has it. If the number is free, the same bytes are put at the same number again. The last
-expired version is read after each put: a number at or below it may have been another's commit
+The rule (docs/commit-protocol.md, Commit): the commit that creates a number is the one that counts.
+When the answer is lost, or says that the file exists, the number is read back: the write id says
+whose commit has it. If the number is free, the same bytes are put at the same number again. The
+last expired version is read after each put: a number at or below it may have been another's commit
 before, so only the state can tell.
 """
 

@@ -93,7 +93,11 @@ parsed one by one."""
 
 
 def to_table(entries: Iterable[SegmentEntry]) -> pa.Table:
-    """Return a table of entries, which may lack the optional columns."""
+    """Return a table of entries.
+
+    Args:
+        entries: The entries, which may lack the optional columns.
+    """
     # Arrow converts structs in one call, and columns in one call each.
     complete = [
         entry if len(entry) == len(SCHEMA) else {**OPTIONAL_COLUMNS, **entry} for entry in entries
@@ -103,7 +107,11 @@ def to_table(entries: Iterable[SegmentEntry]) -> pa.Table:
 
 
 def with_optional_columns(segments: pa.Table) -> pa.Table:
-    """Return a table that was read from a file, of format 1 too, with all columns."""
+    """Return a table with all columns of `SCHEMA`.
+
+    Args:
+        segments: A table that was read from a file. One of format 1 lacks the optional columns.
+    """
     for name in OPTIONAL_COLUMNS.keys() - set(segments.column_names):
         default = pa.scalar(OPTIONAL_COLUMNS[name], SCHEMA.field(name).type)
         segments = segments.append_column(name, pa.repeat(default, len(segments)))
@@ -111,34 +119,58 @@ def with_optional_columns(segments: pa.Table) -> pa.Table:
 
 
 def is_format_1(entry: SegmentEntry) -> bool:
-    """Return whether format 1 can say an entry."""
+    """Return whether format 1 can say an entry.
+
+    Args:
+        entry: The entry.
+    """
     return not (entry.get("torn_bytes") or entry.get("aborted"))
 
 
 def are_format_1(segments: pa.Table) -> bool:
-    """Return whether format 1 can say all segments of a table."""
+    """Return whether format 1 can say all segments of a table.
+
+    Args:
+        segments: A table of `SCHEMA`.
+    """
     torn_bytes = pc.max(segments["torn_bytes"])
     aborted_length = pc.max(pc.list_value_length(segments["aborted"]))
     return not (torn_bytes.as_py() or aborted_length.as_py())
 
 
 def file_size_bytes(entry: SegmentEntry) -> int:
-    """Return the size that a segment's file must have, with a torn append."""
+    """Return the size that a segment's file must have, with a torn append.
+
+    Args:
+        entry: The entry.
+    """
     return int(entry["size_bytes"] + entry.get("torn_bytes", 0))
 
 
 def first_offset_in_file(entry: SegmentEntry) -> int:
-    """Return a segment's base offset as its file says it."""
+    """Return a segment's base offset as its file says it.
+
+    Args:
+        entry: The entry.
+    """
     return int(entry["base_offset"] - entry["offset_shift"])
 
 
 def partition_directory_of(entry: SegmentEntry) -> str:
-    """Return the topic-partition of a segment, which its directory is named after."""
+    """Return the topic-partition of a segment, which its directory is named after.
+
+    Args:
+        entry: The entry.
+    """
     return str(entry["file"]).partition("/")[0]
 
 
 def entry_to_json(entry: SegmentEntry) -> dict[str, Any]:
-    """Return an entry with the names of a commit; optional columns only if they say something."""
+    """Return an entry with the names of a commit; optional columns only if they say something.
+
+    Args:
+        entry: The entry.
+    """
     return {
         JSON_NAMES[name]: value
         for name, value in entry.items()
@@ -190,13 +222,21 @@ def entry_from_json(fields: Mapping[str, Any], topic: str) -> dict[str, Any]:
 
 
 def aborted_transactions(entry: SegmentEntry) -> list[tuple[int, int, int]]:
-    """Return each aborted transaction of a segment: producer id, first offset, last offset."""
+    """Return each aborted transaction of a segment: producer id, first offset, last offset.
+
+    Args:
+        entry: The entry.
+    """
     numbers = entry.get("aborted") or ()
     return list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
 
 
 def merge_aborted(segments: Iterable[SegmentEntry]) -> list[int]:
-    """Return the column `aborted` of one segment that replaces neighbouring ones."""
+    """Return the column `aborted` of one segment that replaces neighbouring ones.
+
+    Args:
+        segments: The entries of the segments that it replaces.
+    """
     first_offsets: dict[tuple[int, int], int] = {}
     for entry in segments:
         for producer_id, first_offset, last_offset in aborted_transactions(entry):
@@ -240,7 +280,11 @@ def are_segment_paths(files: pa.ChunkedArray, topic: str | None = None) -> bool:
 
 
 def are_in_partition_directories(segments: pa.Table) -> bool:
-    """Return whether each segment's file is in the directory of its partition."""
+    """Return whether each segment's file is in the directory of its partition.
+
+    Args:
+        segments: A table of `SCHEMA`.
+    """
     directories = pc.list_element(pc.split_pattern(segments["file"], "/", max_splits=1), 0)
     names = pc.split_pattern(directories, "-", max_splits=1, reverse=True)
     is_own = pc.equal(pc.list_element(names, 1), segments["partition"].cast(pa.string()))
@@ -248,13 +292,23 @@ def are_in_partition_directories(segments: pa.Table) -> bool:
 
 
 def split_by_files(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, pa.Table]:
-    """Return the segments that are not among `files`, and those that are."""
+    """Split segments into those that are not among some files, and those that are.
+
+    Args:
+        segments: A table with the column `file`.
+        files: The paths.
+    """
     is_among = pc.is_in(segments["file"], value_set=pa.array(files, pa.string()))
     return segments.filter(pc.invert(is_among)), segments.filter(is_among)
 
 
 def rows_of_partition(segments: pa.Table, partition: int) -> pa.Table:
-    """Return the segments of one partition as a slice of a state's table, in order of offset."""
+    """Return the segments of one partition as a slice of a state's table, in order of offset.
+
+    Args:
+        segments: A table of `SCHEMA`, sorted by partition and offset.
+        partition: The partition.
+    """
     bounds = np.array([partition, partition + 1], np.int32)  # Another type would copy the column.
     start, end = np.searchsorted(segments["partition"].to_numpy(), bounds)
     return segments.slice(start, end - start)

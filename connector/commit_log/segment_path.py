@@ -48,7 +48,11 @@ class SegmentPath:
 
 
 def parse_segment_path(path: str) -> SegmentPath | None:
-    """Parse the path of a segment, relative to the root; None if it is not such a path."""
+    """Parse the path of a segment; None if it is not such a path.
+
+    Args:
+        path: The path relative to the root.
+    """
     directory, _, name = path.partition("/")
     topic_partition = parse_partition_directory(directory)
     if topic_partition is None:

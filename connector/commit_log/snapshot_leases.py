@@ -1,8 +1,8 @@
-"""Pins: a reader's lease on a version, for a plan that takes longer than the grace.
+"""Snapshot leases: a reader keeps a version for a plan that takes longer than the grace.
 
-The rule: while a pin lasts, no segment goes that its version has. A reader that puts none, as
-klog's own do not, has the grace alone. A pin that cannot be read keeps everything, for as long as
-it lies there.
+The rule: while a lease lasts, vacuum deletes no segment of its version. A reader without a lease,
+as klog's own are, has the grace alone. A lease that cannot be read keeps every version until its
+file is deleted.
 """
 
 from __future__ import annotations
@@ -19,59 +19,94 @@ from klog.errors import InvalidFileError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 
 Lease = tuple[DirectoryEntry, int, int]
-"""A pin's file, its version and when it ends."""
+"""The file of a lease, its version and the time of its end."""
 
 
-def take_lease(log: CommitLog, pin_id: str, version: int, lease_ms: int) -> None:
+def take_lease(log: CommitLog, lease_id: str, version: int, lease_ms: int) -> None:
     """Keep the segments of a version for a while, for a reader that takes longer than the grace.
 
-    `pin_id` is new for each pin: 8 to 64 letters, digits, dashes and underscores, such as an id of
-    `author.random_uuid`; others, which no vacuum would look at, are a `ValueError`.
+    Args:
+        log: The log of the topic.
+        lease_id: Unique to the lease: 8 to 64 letters, digits, dashes and underscores, such as an
+            id of `commit_info.random_uuid`.
+        version: The version.
+        lease_ms: The time that the lease lasts.
+
+    Raises:
+        ValueError: The id is not of this form, so that vacuum would not read the lease.
     """
-    if not is_lease_name(f"{pin_id}.json"):
-        raise ValueError(f"{pin_id!r} is no id of a pin: 8 to 64 of A-Z a-z 0-9 _ -")
-    said = {"version": version, "expiresMs": log.clock() + lease_ms}
-    log.store.put(log.paths.lease(pin_id), [json.dumps(said).encode()])
+    if not is_lease_name(f"{lease_id}.json"):
+        raise ValueError(
+            f"{lease_id!r} is not the id of a lease: it has 8 to 64 of A-Z a-z 0-9 _ -"
+        )
+    fields = {"version": version, "expiresMs": log.clock() + lease_ms}
+    log.store.put(log.paths.lease(lease_id), [json.dumps(fields).encode()])
 
 
-def release_lease(log: CommitLog, pin_id: str) -> None:
-    """Give a pin back before it ends."""
-    log.store.delete(log.paths.lease(pin_id))
+def release_lease(log: CommitLog, lease_id: str) -> None:
+    """Delete a lease before it ends.
+
+    Args:
+        log: The log of the topic.
+        lease_id: The id of the lease.
+    """
+    log.store.delete(log.paths.lease(lease_id))
 
 
 def leased_versions(log: CommitLog) -> list[tuple[str, int]]:
-    """Return each pin's file name and version, ended ones too; 0 of one that cannot be read."""
+    """Return file name and version of each lease, ended ones too.
+
+    Args:
+        log: The log of the topic.
+
+    Returns:
+        The pairs. The version of a lease that cannot be read is 0.
+    """
     return [(entry.name, version) for entry, version, _ in read_leases(log)]
 
 
-def min_leased_version(log: CommitLog, pins: Iterable[Lease]) -> int | None:
-    """Return the oldest version that a pin keeps; a pin that cannot be read keeps version 0."""
+def min_leased_version(log: CommitLog, leases: Iterable[Lease]) -> int | None:
+    """Return the lowest version that a lease keeps; None if there is no lease.
+
+    Args:
+        log: The log of the topic.
+        leases: The leases. One that cannot be read keeps version 0.
+    """
     now_ms = log.clock()
-    return min((version for _, version, ends_ms in pins if ends_ms >= now_ms), default=None)
+    return min((version for _, version, ends_ms in leases if ends_ms >= now_ms), default=None)
 
 
 def read_leases(log: CommitLog) -> list[Lease]:
-    """Read all pins: their files, versions and ends; one that cannot be read never ends."""
-    found = []
+    """Read all leases: their files, versions and ends; one that cannot be read never ends.
+
+    Args:
+        log: The log of the topic.
+    """
+    leases = []
     for entry in log.entries(log.paths.leases):
         if not is_lease_name(entry.name):
             continue
         try:
-            said = json.loads(
+            value = json.loads(
                 log.store.read(f"{log.paths.leases}/{entry.name}", MAX_SMALL_FILE_BYTES)
             )
-            fields = Fields(check_type("pin", said, dict))
+            fields = Fields(check_type("pin", value, dict))
             version, ends_ms = fields.number("version", MAX_VERSION), fields.number("expiresMs")
-            found.append((entry, version, ends_ms))
+            leases.append((entry, version, ends_ms))
         except FileNotFoundError:
             continue
         except (ValueError, RecursionError, InvalidFileError, UnsupportedFormatError):
-            found.append((entry, 0, MAX_OFFSET))
-    return found
+            leases.append((entry, 0, MAX_OFFSET))
+    return leases
 
 
 def delete_expired_leases(log: CommitLog, limit_ms: int) -> None:
-    """Delete the pins of readers that never gave them back and were not renewed for long."""
+    """Delete the leases of readers that neither released nor renewed them.
+
+    Args:
+        log: The log of the topic.
+        limit_ms: Leases that ended before this time are deleted.
+    """
     for entry, _, ends_ms in read_leases(log):
         if ends_ms < limit_ms and not entry.link:
             log.store.delete(f"{log.paths.leases}/{entry.name}")

@@ -1,10 +1,10 @@
 """The whole state of a topic in one Parquet file, so that no load reads a long history.
 
 The rule: the rows are the segments, live ones and those removed inside their grace (with the
-version and time of their removal), and the last writes; all else is JSON in the file's metadata.
-The name carries the length and the CRC-32C of the bytes, and what does not match its name is no
-checkpoint. Of a large state, most segments stand in parts (`checkpoint_parts.py`), which the
-metadata names: a checkpoint one of whose parts is not whole is not whole.
+version and time of their removal), and the last writes. The rest is JSON in the file's metadata.
+The name has the length and the CRC-32C of the bytes, and a file that does not match its name is not
+a checkpoint. Most segments of a large state are in parts (`checkpoint_parts.py`), which the
+metadata names: a checkpoint is complete if all its parts are intact.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TEXTS = ["codec", "origin"]
 """Columns of few values; the others are no smaller with a dictionary, and slower to read."""
 
 _IDS_AT_ONCE = 2500
-"""Arrow holds Python's lock while it takes these over, so a commit beside it waits that long."""
+"""Arrow holds Python's lock while it converts these, so a commit of another thread waits."""
 
 Pause = Callable[[], None]
 ReadPart = Callable[[CheckpointName], bytes]
@@ -64,29 +64,35 @@ T = TypeVar("T")
 
 
 class IncompleteCheckpointError(KlogError):
-    """A part of a checkpoint is not there, or not what its name says: an older one is tried."""
+    """A part of a checkpoint is missing or not what its name says: an older one is tried."""
 
 
 def encode_checkpoint(
     state: TopicState, parts: Sequence[Part] = (), pause: Pause = lambda: None
 ) -> tuple[CheckpointName, bytes]:
-    """Give a state's file, without the segments that its parts have, and the name it must have.
+    """Encode a state, without the segments in its parts.
 
-    `pause` is called between pieces of work that hold Python's lock, for whoever waits for it.
+    Args:
+        state: The state.
+        parts: The parts of the checkpoint, in order of version.
+        pause: Called between steps that hold Python's lock, so that other threads can run.
+
+    Returns:
+        The name that the file must have, and its bytes.
     """
     live = checkpoint_parts.rows_outside_parts(state.live.rows(), parts)
     pause()
     removed = state.removed.rename_columns(
         [_REMOVAL.get(name, name) for name in REMOVED_SCHEMA.names]
     )
-    writes = _writes_of(state, pause)
+    writes = _writes_table(state, pause)
     nullable = (
         table.cast(pa.schema([_SCHEMA.field(name) for name in table.column_names]))
         for table in (live, removed, writes)
     )
     rows = pa.concat_tables(nullable, promote_options="default")
     pause()
-    form = MAX_FORMAT if state.holes else _format(state.live.rows())
+    file_format = MAX_FORMAT if state.holes else _format(state.live.rows())
     metadata: dict[str, Any] = {
         "version": state.version,
         "timestamp_ms": state.timestamp_ms,
@@ -94,8 +100,8 @@ def encode_checkpoint(
         "log_start": state.log_start,
         "log_end": state.log_end,
         "horizon": state.vacuum_version,
-        "format": form,
-        "since": FIRST_VERSION[form],
+        "format": file_format,
+        "since": FIRST_VERSION[file_format],
         "config": dict(state.config),
         "cleaned_to": [list(pair) for pair in state.cleaned_to.items()],
         "progress": [_transaction_to_json(writer) for writer in state.writer_transactions.values()],
@@ -110,23 +116,31 @@ def encode_checkpoint(
     return CheckpointName(state.version, len(data), google_crc32c.value(data)), data
 
 
-def _writes_of(state: TopicState, pause: Pause) -> pa.Table:
-    """Give the last writes, made a piece at a time."""
+def _writes_table(state: TopicState, pause: Pause) -> pa.Table:
+    """Return the last writes as a table, built in slices."""
     ids, versions = list(state.writes), np.fromiter(state.writes.values(), np.int64)
-    pieces = [pa.array([], pa.string())]
+    chunks = [pa.array([], pa.string())]
     for begin in range(0, len(ids), _IDS_AT_ONCE):
         pause()
-        pieces.append(pa.array(ids[begin : begin + _IDS_AT_ONCE], pa.string()))
+        chunks.append(pa.array(ids[begin : begin + _IDS_AT_ONCE], pa.string()))
     pause()
-    return pa.table([pa.chunked_array(pieces), versions], names=[_WRITE, _WRITTEN])
+    return pa.table([pa.chunked_array(chunks), versions], names=[_WRITE, _WRITTEN])
 
 
 def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
-    """Give the file of a part that a checkpoint of `version` is the first to name."""
-    form = _format(rows)
-    said = json.dumps({"format": form, "since": FIRST_VERSION[form]}).encode()
+    """Encode the segments of a part.
+
+    Args:
+        rows: The segments, with the version that added each.
+        version: The version of the first checkpoint that names the part.
+
+    Returns:
+        The name that the file must have, and its bytes.
+    """
+    file_format = _format(rows)
+    metadata = json.dumps({"format": file_format, "since": FIRST_VERSION[file_format]}).encode()
     sink = pa.BufferOutputStream()
-    rows = rows.replace_schema_metadata({_KEY: said})
+    rows = rows.replace_schema_metadata({_KEY: metadata})
     pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
     data = sink.getvalue().to_pybytes()
     return CheckpointName(version, len(data), google_crc32c.value(data)), data
@@ -137,32 +151,51 @@ def _format(rows: pa.Table) -> int:
 
 
 def is_intact(name: CheckpointName, data: bytes) -> bool:
-    """Tell whether these are the bytes that the name speaks of."""
+    """Return whether these are the bytes of the file with this name.
+
+    Args:
+        name: The name of a checkpoint or a part.
+        data: The bytes.
+    """
     return len(data) == name.size_bytes and google_crc32c.value(data) == name.crc32c
 
 
 def read_parts(data: bytes) -> tuple[Part, ...]:
-    """Read which parts a checkpoint names, without its rows; the bytes are whole."""
-    return _in_words(lambda: _head(parquet_tables.read_schema(data)).parts)
+    """Return the parts that a checkpoint names, without reading its rows.
+
+    Args:
+        data: The bytes of the checkpoint, which are intact.
+
+    Raises:
+        UnsupportedFormatError: It needs a newer klog, or is not a checkpoint.
+    """
+    return _translate_errors(lambda: _head(parquet_tables.read_schema(data)).parts)
 
 
 def decode_checkpoint(
     data: bytes, read_part: ReadPart | None = None, topic: str | None = None
 ) -> TopicState:
-    """Read a checkpoint whose bytes are whole; `read_part` gives the bytes of its parts.
+    """Return the state of a checkpoint.
 
-    It names segments of `topic` alone, if that is given. Raises `UnsupportedFormatError` for one of
-    a newer format and for a file that is none of klog's, `IncompleteCheckpointError` where a part
-    is not there or not whole.
+    Args:
+        data: The bytes of the checkpoint, which are intact.
+        read_part: Reads the bytes of a part; None if the checkpoint has none.
+        topic: The topic that its segments must belong to; None allows any.
+
+    Raises:
+        UnsupportedFormatError: It needs a newer klog, or is not a checkpoint.
+        IncompleteCheckpointError: A part is missing or not intact.
     """
-    return _in_words(lambda: _decode(data, read_part, topic))
+    return _translate_errors(lambda: _decode(data, read_part, topic))
 
 
-def _in_words(work: Callable[[], T]) -> T:
+def _translate_errors(work: Callable[[], T]) -> T:
     try:
         return work()
     except DAMAGE as exc:
-        raise UnsupportedFormatError(f"it is no checkpoint: {type(exc).__name__}: {exc}") from exc
+        raise UnsupportedFormatError(
+            f"it is not a checkpoint: {type(exc).__name__}: {exc}"
+        ) from exc
 
 
 def _decode(data: bytes, read_part: ReadPart | None, topic: str | None) -> TopicState:
@@ -183,7 +216,7 @@ def _decode(data: bytes, read_part: ReadPart | None, topic: str | None) -> Topic
         and segment_entries.are_in_partition_directories(live)
         and segment_entries.are_segment_paths(removed["file"], topic)
     ):
-        raise ValueError("it names a file that is no segment of the topic")
+        raise ValueError("it names a file that is not a segment of the topic")
     writes = rows.filter(pc.is_valid(rows[_WRITTEN]))
     ids, versions = writes[_WRITE].to_pylist(), writes[_WRITTEN].to_pylist()
     return replace(
@@ -198,30 +231,30 @@ def _decode(data: bytes, read_part: ReadPart | None, topic: str | None) -> Topic
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What the metadata say: a state without its rows, and its parts."""
+    """The metadata: a state without its rows, and its parts."""
 
     state: TopicState
     parts: tuple[Part, ...]
 
 
 def _head(schema: pa.Schema) -> _Head:
-    """Check all that the metadata say, as the fields of a commit are checked."""
-    said = Fields(_said(schema))
-    log_start, log_end = said.numbers("log_start"), said.numbers("log_end")
+    """Check all fields of the metadata, as the fields of a commit are checked."""
+    fields = Fields(_metadata(schema))
+    log_start, log_end = fields.numbers("log_start"), fields.numbers("log_end")
     if len(log_start) != len(log_end) or len(log_end) > MAX_PARTITIONS:
         raise ValueError(f"it has {len(log_start)} log starts and {len(log_end)} log ends")
-    parts = tuple(Part.from_json(one) for one in said.objects("parts"))
+    parts = tuple(Part.from_json(part) for part in fields.objects("parts"))
     if any(before.end_version > after.start_version for before, after in pairwise(parts)):
         raise ValueError("two of its parts have the same versions")
-    config = said.object("config") or {}
-    pairs = [check_type("cleaned_to", pair, list) for pair in said.values("cleaned_to")]
+    config = fields.object("config") or {}
+    pairs = [check_type("cleaned_to", pair, list) for pair in fields.values("cleaned_to")]
     state = TopicState(
-        version=said.number("version", MAX_VERSION),
-        timestamp_ms=said.number("timestamp_ms"),
-        topic_id=said.text("topic_id"),
+        version=fields.number("version", MAX_VERSION),
+        timestamp_ms=fields.number("timestamp_ms"),
+        topic_id=fields.text("topic_id"),
         log_start=log_start,
         log_end=log_end,
-        vacuum_version=said.number("horizon", MAX_VERSION),
+        vacuum_version=fields.number("horizon", MAX_VERSION),
         config=MappingProxyType(
             {
                 check_text("config", name): check_text("config", value)
@@ -235,9 +268,12 @@ def _head(schema: pa.Schema) -> _Head:
             }
         ),
         writer_transactions=MappingProxyType(
-            {one.name: one for one in map(_transaction_from_json, said.objects("progress"))}
+            {
+                writer.name: writer
+                for writer in map(_transaction_from_json, fields.objects("progress"))
+            }
         ),
-        holes=tuple(map(hole_from_json, said.objects("holes"))),
+        holes=tuple(map(hole_from_json, fields.objects("holes"))),
     )
     return _Head(state, parts)
 
@@ -252,8 +288,8 @@ def _transaction_to_json(writer: WriterTransaction) -> dict[str, Any]:
     }
 
 
-def _transaction_from_json(said: Mapping[str, Any]) -> WriterTransaction:
-    fields = Fields(said)
+def _transaction_from_json(json_object: Mapping[str, Any]) -> WriterTransaction:
+    fields = Fields(json_object)
     return WriterTransaction(
         fields.text("name"),
         fields.number("batch_id"),
@@ -263,24 +299,24 @@ def _transaction_from_json(said: Mapping[str, Any]) -> WriterTransaction:
     )
 
 
-def _said(schema: pa.Schema) -> dict[str, Any]:
-    said = check_type("klog", json.loads((schema.metadata or {})[_KEY]), dict)
-    check_format(said)
-    return dict(said)
+def _metadata(schema: pa.Schema) -> dict[str, Any]:
+    fields = check_type("klog", json.loads((schema.metadata or {})[_KEY]), dict)
+    check_format(fields)
+    return dict(fields)
 
 
 def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
     """Read the segments of one part."""
     if read_part is None:
-        raise ValueError(f"its part {part.name} is not at hand")
+        raise ValueError(f"its part {part.name} cannot be read here")
     try:
         data = read_part(part.name)
     except FileNotFoundError as exc:
-        raise IncompleteCheckpointError(f"part {part.name} is not there") from exc
+        raise IncompleteCheckpointError(f"part {part.name} is missing") from exc
     if not is_intact(part.name, data):
         raise IncompleteCheckpointError(f"part {part.name} is torn or was changed")
     rows = parquet_tables.read_table(data)
-    _said(rows.schema)
+    _metadata(rows.schema)
     if len(rows) != part.rows:
         raise ValueError(f"part {part.name} has {len(rows)} segments, not {part.rows}")
     return segment_entries.with_optional_columns(rows).select(ROW_SCHEMA.names)

@@ -21,24 +21,32 @@ _MAX_CHUNKS = 64
 
 
 def replay(state: TopicState, commits: Iterable[Commit]) -> TopicState:
-    """Apply the commits that follow a state, in order."""
+    """Return the state after the commits that follow another one.
+
+    Args:
+        state: The state to start at.
+        commits: The commits, in order.
+
+    Raises:
+        KlogError: A commit does not follow from those before it.
+    """
     commits = list(commits)
-    folding = StateReplayer(state, commits)
+    replayer = StateReplayer(state, commits)
     for commit in commits:
         try:
-            folding.apply(commit)
+            replayer.apply(commit)
         except ValueError as exc:
             raise KlogError(
                 f"commit {commit.version} ({commit.operation}, {commit.engine}) does not follow "
                 f"from those before it: {exc}"
             ) from exc
-    return folding.state()
+    return replayer.state()
 
 
 class StateReplayer:
-    """A state under change: tables are made once, however many commits are folded.
+    """A state under change: tables are built once, however many commits are replayed.
 
-    Of the live files only those are known by name that a commit takes out or adds.
+    Of the live files, only those that a commit removes or adds are known by name.
     """
 
     def __init__(self, state: TopicState, commits: Sequence[Commit]) -> None:
@@ -48,21 +56,28 @@ class StateReplayer:
         self._version, self._timestamp_ms = state.version, state.timestamp_ms
         self._topic_id, self._config = state.topic_id, _copied(state.config)
         self._log_start, self._log_end = list(state.log_start), list(state.log_end)
-        self._cleaned_to, self._progress = (
+        self._cleaned_to, self._transactions = (
             _copied(state.cleaned_to),
             _copied(state.writer_transactions),
         )
-        self._writes, self._horizon = _copied(state.writes), state.vacuum_version
+        self._writes, self._vacuum_version = _copied(state.writes), state.vacuum_version
         self._added: dict[str, segment_entries.SegmentEntry] = {}
         self._added_by: dict[str, int] = {}
         self._gone: list[tuple[str, int, int]] = []
-        self._forgotten: set[str] = set()
+        self._purged: set[str] = set()
         self._segments, self._removed = state.live, state.removed
         self._holes = list(state.holes)
-        self._live = _named(state.live, commits)
+        self._live = _files_in_commits(state.live, commits)
 
     def apply(self, commit: Commit) -> None:
-        """Apply one commit; `ValueError` says what of it cannot be."""
+        """Apply one commit.
+
+        Args:
+            commit: The commit.
+
+        Raises:
+            ValueError: An action of the commit does not fit the state.
+        """
         actions = commit.actions
         if commit.version != self._version + 1:
             raise ValueError(f"version {self._version} comes before it")
@@ -75,8 +90,8 @@ class StateReplayer:
         self._remove(actions.remove)
         holes = sorted(actions.holes, reverse=True)
         for entry in actions.add:
-            place = (entry["partition"], entry["base_offset"])
-            while holes and (holes[-1].partition, holes[-1].base_offset) < place:
+            start = (entry["partition"], entry["base_offset"])
+            while holes and (holes[-1].partition, holes[-1].base_offset) < start:
                 self._add_hole(holes.pop())
             self._add(entry)
             self._added_by[entry["file"]] = commit.version
@@ -85,11 +100,11 @@ class StateReplayer:
         for partition, end in actions.explicit_log_end.items():
             self._log_end[partition] = max(self._end(partition), end)
         self._set_offsets(actions.log_start, actions.cleaned_to)
-        self._forgotten.update(actions.purge)
+        self._purged.update(actions.purge)
         if actions.vacuum_version is not None:
-            self._horizon = max(self._horizon, actions.vacuum_version)
+            self._vacuum_version = max(self._vacuum_version, actions.vacuum_version)
         if actions.writer_transaction is not None:
-            self._progress[actions.writer_transaction.name] = actions.writer_transaction
+            self._transactions[actions.writer_transaction.name] = actions.writer_transaction
         self._writes[commit.write_id] = commit.version
         if len(self._writes) > topic_state.MAX_REMEMBERED_WRITES:
             del self._writes[next(iter(self._writes))]
@@ -97,8 +112,8 @@ class StateReplayer:
         self._assert_ends(actions.asserted_log_end)
 
     def state(self) -> TopicState:
-        """Give the state as of the last commit applied."""
-        self._settle()
+        """Return the state as of the last commit that was applied."""
+        self._update_tables()
         return TopicState(
             version=self._version,
             timestamp_ms=self._timestamp_ms,
@@ -109,9 +124,9 @@ class StateReplayer:
             cleaned_to=MappingProxyType(self._cleaned_to),
             live=self._segments,
             removed=self._removed,
-            writer_transactions=MappingProxyType(self._progress),
+            writer_transactions=MappingProxyType(self._transactions),
             writes=MappingProxyType(self._writes),
-            vacuum_version=self._horizon,
+            vacuum_version=self._vacuum_version,
             holes=tuple(self._holes),
             checkpoint=self._checkpoint,
             tail_bytes=self._tail_bytes,
@@ -128,22 +143,22 @@ class StateReplayer:
                 raise ValueError(f"the topic is there, with id {self._topic_id}")
             self._topic_id = actions.create_topic.topic_id
             self._grow(actions.create_topic.partitions)
-        elif not self._topic_id and not (actions.delete_topic or self._tidies(actions)):
+        elif not self._topic_id and not (actions.delete_topic or self._is_vacuum(actions)):
             raise ValueError("the topic is not there")
         if actions.partitions is not None:
             self._grow(actions.partitions)
 
-    def _tidies(self, actions: Actions) -> bool:
-        """Tell a commit that is about files only: vacuum goes on when the topic was deleted."""
+    def _is_vacuum(self, actions: Actions) -> bool:
+        """Return whether the actions are about files only: vacuum also runs on a deleted topic."""
         files_only = Actions(vacuum_version=actions.vacuum_version, purge=actions.purge)
         return self._version > 0 and actions == files_only
 
     def _empty(self) -> None:
-        """Take all out: a topic that is made anew begins at offset 0 with another id.
+        """Remove everything: a topic that is created again begins at offset 0 with another id.
 
-        Of writers it knows nothing: what they wrote is not in it, whatever their last batch was.
+        It remembers no writers: their batches are not in it, whatever their last batch was.
         """
-        self._settle()
+        self._update_tables()
         gone = self._segments.rows().select(["file"])
         for name, value in (("version", self._version), ("timestamp_ms", self._timestamp_ms)):
             gone = gone.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), len(gone)))
@@ -151,12 +166,12 @@ class StateReplayer:
         self._segments, self._live = LiveSegments(), set()
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
-        self._cleaned_to, self._progress, self._holes = {}, {}, []
+        self._cleaned_to, self._transactions, self._holes = {}, {}, []
 
     def _grow(self, partitions: int) -> None:
         more = partitions - len(self._log_end)
         if more <= 0:
-            raise ValueError(f"{partitions} partitions where there are {len(self._log_end)}")
+            raise ValueError(f"it sets {partitions} partitions, and there are {len(self._log_end)}")
         if partitions > MAX_PARTITIONS:
             raise ValueError(f"{partitions} partitions are more than {MAX_PARTITIONS}")
         self._log_start += [0] * more
@@ -172,24 +187,30 @@ class StateReplayer:
     def _remove(self, files: tuple[str, ...]) -> None:
         for file in files:
             if file not in self._live:
-                raise ValueError(f"{file} is removed, but not there")
+                raise ValueError(f"{file} is removed, but is not live")
             self._live.discard(file)
             self._added.pop(file, None)
             self._gone.append((file, self._version, self._timestamp_ms))
 
     def _add(self, entry: segment_entries.SegmentEntry) -> None:
-        partition, base, behind = entry["partition"], entry["base_offset"], entry["next_offset"]
+        partition, base_offset, next_offset = (
+            entry["partition"],
+            entry["base_offset"],
+            entry["next_offset"],
+        )
         if entry["file"] in self._live:
             raise ValueError(f"{entry['file']} is added twice")
-        if _birth(entry["file"]) >= self._version:
+        if _base_version(entry["file"]) >= self._version:
             raise ValueError(f"{entry['file']} is younger than the commit that adds it")
         end = self._end(partition)
         if entry["origin"] in ("append", "adopt"):
-            if base < end or (base > end and entry["origin"] == "append"):
-                raise ValueError(f"{entry['file']} begins at {base}, partition ends at {end}")
-            self._log_end[partition] = behind
-        elif behind > end:
-            raise ValueError(f"{entry['file']} ends at {behind}, partition ends at {end}")
+            if base_offset < end or (base_offset > end and entry["origin"] == "append"):
+                raise ValueError(
+                    f"{entry['file']} begins at {base_offset}, partition ends at {end}"
+                )
+            self._log_end[partition] = next_offset
+        elif next_offset > end:
+            raise ValueError(f"{entry['file']} ends at {next_offset}, partition ends at {end}")
         self._live.add(entry["file"])
         self._added[entry["file"]] = entry
 
@@ -206,11 +227,13 @@ class StateReplayer:
     def _set_offsets(self, log_start: Mapping[int, int], cleaned_to: Mapping[int, int]) -> None:
         for partition, start in log_start.items():
             if start > self._end(partition):
-                raise ValueError(f"partition {partition} would begin at {start}, behind its end")
+                raise ValueError(f"partition {partition} would begin at {start}, after its end")
             self._log_start[partition] = max(self._log_start[partition], start)
         if log_start:
             starts = self._log_start
-            self._holes = [one for one in self._holes if one.next_offset > starts[one.partition]]
+            self._holes = [
+                hole for hole in self._holes if hole.next_offset > starts[hole.partition]
+            ]
         for partition, offset in cleaned_to.items():
             self._end(partition)
             self._cleaned_to[partition] = max(self._cleaned_to.get(partition, 0), offset)
@@ -235,8 +258,8 @@ class StateReplayer:
             raise ValueError(f"there is no partition {partition}")
         return self._log_end[partition]
 
-    def _settle(self) -> None:
-        """Bring what was added and taken out into the tables."""
+    def _update_tables(self) -> None:
+        """Apply the added and removed segments to the tables."""
         if self._gone:
             self._segments = self._segments.without([file for file, _, _ in self._gone])
             columns = [list(column) for column in zip(*self._gone, strict=True)]
@@ -254,23 +277,23 @@ class StateReplayer:
                 added.append_column(ROW_SCHEMA.field(VERSION_COLUMN), column)
             )
             self._added, self._added_by = {}, {}
-        if self._forgotten:
-            self._removed, _ = segment_entries.split_by_files(self._removed, self._forgotten)
-            self._forgotten = set()
+        if self._purged:
+            self._removed, _ = segment_entries.split_by_files(self._removed, self._purged)
+            self._purged = set()
 
 
-def _named(live: LiveSegments, commits: Iterable[Commit]) -> set[str]:
-    """Give the live files that commits take out or add: what is live cannot be added again."""
-    taken_out = {file for commit in commits for file in commit.actions.remove}
+def _files_in_commits(live: LiveSegments, commits: Iterable[Commit]) -> set[str]:
+    """Return the live files that commits remove or add: a live file cannot be added again."""
+    removed = {file for commit in commits for file in commit.actions.remove}
     added = {entry["file"] for commit in commits for entry in commit.actions.add}
-    found = live.live_files_among(taken_out) if taken_out else set()
+    live_files = live.live_files_among(removed) if removed else set()
     if added and len(live):
-        found |= live.live_files_among(added, min(map(_birth, added)))
-    return found
+        live_files |= live.live_files_among(added, min(map(_base_version, added)))
+    return live_files
 
 
-def _birth(file: str) -> int:
-    """Give the version before which no commit can have added a file; -1 for one of a broker's."""
+def _base_version(file: str) -> int:
+    """Return the version before which no commit can have added a file; -1 for a broker's file."""
     path = parse_segment_path(file)
     return -1 if path is None or not path.base_version else path.base_version
 
@@ -279,11 +302,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _copied(given: Mapping[K, V]) -> dict[K, V]:
-    """Copy a mapping; one of a state is copied as a whole, where `dict` would look each key up."""
-    return given.copy() if isinstance(given, (dict, MappingProxyType)) else dict(given)
+def _copied(mapping: Mapping[K, V]) -> dict[K, V]:
+    """Copy a mapping; a state's own is copied in one call, where `dict` looks each key up."""
+    return mapping.copy() if isinstance(mapping, (dict, MappingProxyType)) else dict(mapping)
 
 
 def compacted(state: TopicState) -> TopicState:
-    """Give the same state with what was removed in one piece: many commits leave many."""
+    """Return the same state with the table of removed segments in one chunk: each commit adds one.
+
+    Args:
+        state: The state.
+    """
     return replace(state, removed=state.removed.combine_chunks())

@@ -1,12 +1,12 @@
-"""Temporary files of killed writers beside a topic's files, on stores that write by renaming.
+"""Temporary files of killed writers in a topic's folders, on stores that write by renaming.
 
-The rule: a temporary file is as old as what it was to become says. One of a segment carries the
-segment's birth, one of a commit or a checkpoint its version; when that is below the committed
-horizon, it goes. One of a boundary goes when its version is below the newest boundary, for it is
-always that of old commits. Whoever still writes it could not commit any more (a birth below the
-horizon) or puts a number that others have (a version below it): their put then fails with an error
-and without effect. No clock and no time of the store's is asked. What carries neither (`topic.json`
-and pins, some bytes each) stays.
+The rule: a temporary file is as old as the name of the final file says. That of a segment has a
+base version, that of a commit or a checkpoint its version; if this is below the committed vacuum
+version, vacuum deletes the file. The temporary file of an expired version is deleted if its version
+is below the last expired one, for it is always that of old commits. A process that still writes a
+deleted file can no longer commit (its base version is too low), or puts a number that others have
+(its version is too low): its put then fails with an error and without effect. No clock is read, nor
+a time of the store's. Files without a version (`topic.json` and leases, some bytes each) stay.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ _VERSION = re.compile(r"[0-9]{20}(?![0-9])")
 
 
 Folders = list[tuple[DirectoryEntry, list[DirectoryEntry]]]
-"""The folders beside a topic's `topic.json`, and what is in each."""
+"""The folders next to a topic's `topic.json`, and the entries of each."""
 
 
 def list_folders(log: CommitLog) -> Folders:
-    """List the folders of the topic's log: commits, checkpoints, boundaries, pins, ..."""
+    """List the folders of the topic's log: commits, checkpoints, expired versions, leases, ...
+
+    Args:
+        log: The log of the topic.
+    """
     return [
         (folder, log.entries(f"{log.paths.directory}/{folder.name}"))
         for folder in log.entries(log.paths.directory)
@@ -37,57 +41,77 @@ def list_folders(log: CommitLog) -> Folders:
 
 
 def find_links(log: CommitLog, folders: Folders) -> dict[str, str]:
-    """Find the links by which the folders of the topic's log are reached, and those in them.
+    """Find the links that lead to the folders of the topic's log, and those in them.
 
-    Nothing behind them goes. They are relative to the root, and each stands for itself.
+    Files that are reached through them are not deleted.
+
+    Args:
+        log: The log of the topic.
+        folders: The folders.
+
+    Returns:
+        Each link, relative to the root, by itself.
     """
-    links = {one.link for folder, entries in folders for one in (folder, *entries) if one.link}
-    own = (link.removeprefix(f"{log.paths.root}/") for link in sorted(links))
-    return {link: link for link in own}
+    links = {
+        entry.link for folder, entries in folders for entry in (folder, *entries) if entry.link
+    }
+    relative = (link.removeprefix(f"{log.paths.root}/") for link in sorted(links))
+    return {link: link for link in relative}
 
 
 def find_temporary_files(
     log: CommitLog,
     by_directory: Iterable[tuple[str, list[DirectoryEntry]]],
     folders: Folders,
-    horizon: int,
+    vacuum_version: int,
 ) -> dict[str, DirectoryEntry]:
-    """Find the temporary files that may go, by path relative to the root.
+    """Find the temporary files that vacuum may delete.
 
-    `by_directory` are the listed directories of the topic's partitions.
+    Args:
+        log: The log of the topic.
+        by_directory: The listed directories of the topic's partitions.
+        folders: The folders of the topic's log.
+        vacuum_version: Files of lower versions may be deleted.
+
+    Returns:
+        The entries by path relative to the root.
     """
-    found: dict[str, DirectoryEntry] = {}
+    temporary_files: dict[str, DirectoryEntry] = {}
     for directory, listed in by_directory:
         for entry in listed:
             final = _final_name(entry)
             segment = None if final is None else segment_of_file(f"{directory}/{final}")
             path = None if segment is None else parse_segment_path(segment)
-            if path is not None and path.base_version is not None and path.base_version < horizon:
-                found[f"{directory}/{entry.name}"] = entry
+            if (
+                path is not None
+                and path.base_version is not None
+                and path.base_version < vacuum_version
+            ):
+                temporary_files[f"{directory}/{entry.name}"] = entry
     for folder, entries in folders:
         if f"{log.paths.directory}/{folder.name}" != log.paths.leases:
-            found |= _of_versions(log, folder.name, entries, horizon)
-    return found
+            temporary_files |= _find_by_version(log, folder.name, entries, vacuum_version)
+    return temporary_files
 
 
 def _final_name(entry: DirectoryEntry) -> str | None:
-    found = TEMPORARY_NAME.fullmatch(entry.name)
-    return None if found is None or entry.is_directory else found["name"]
+    match = TEMPORARY_NAME.fullmatch(entry.name)
+    return None if match is None or entry.is_directory else match["name"]
 
 
-def _of_versions(
-    log: CommitLog, folder: str, entries: list[DirectoryEntry], horizon: int
+def _find_by_version(
+    log: CommitLog, folder: str, entries: list[DirectoryEntry], limit_version: int
 ) -> dict[str, DirectoryEntry]:
-    """Find those of a folder whose files are called by versions: commits, checkpoints, ..."""
+    """Find the temporary files of a folder whose files are named after versions."""
     directory = f"{log.paths.directory}/{folder}"
     if directory == log.paths.expirations:
-        found = (parse_expiration_version(entry.name) for entry in entries)
-        horizon = max((version for version in found if version is not None), default=-1)
+        versions = (parse_expiration_version(entry.name) for entry in entries)
+        limit_version = max((version for version in versions if version is not None), default=-1)
     relative = directory.removeprefix(f"{log.paths.root}/")
     return {
         f"{relative}/{entry.name}": entry
         for entry in entries
         if (final := _final_name(entry)) is not None
         and (version := _VERSION.match(final)) is not None
-        and int(version[0]) < horizon
+        and int(version[0]) < limit_version
     }

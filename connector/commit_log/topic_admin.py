@@ -1,9 +1,9 @@
-"""The topics of a klog root: make, alter, delete, describe, and tell what happened to them.
+"""The topics of a klog root: create, alter, delete and describe them, and read their history.
 
 The rule: each change is one commit of the topic's log, checked against the state that it lands on,
-so that two people who change a topic at once cannot make of two right configs a wrong one. What is
-wrong in itself (a name, a number, a config) is refused before the store is asked. A topic that is
-made again after it was deleted goes on in the same log with a new id.
+so that two changes at the same time cannot turn two right configs into a wrong one. A name, number
+or config that is wrong in itself is refused before the store is read. A topic that is created again
+after it was deleted continues in the same log with a new id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """What one partition holds as of a version; the last stable offset is the log end."""
+    """One partition as of a version; the last stable offset is the log end."""
 
     partition: int
     log_start: int
@@ -41,7 +41,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as of a version. `config` has what was given, as text."""
+    """A topic as of a version. `config` has the configs that were set, as text."""
 
     topic: str
     topic_id: str
@@ -53,23 +53,29 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicAdmin:
-    """The administration of a root's topics; `engine` is who commits, for `history`."""
+    """The administration of a root's topics; `engine` is the one of its commits, for `history`."""
 
     root: KlogRoot
     engine: str = field(default_factory=this_engine)
     new_id: NewId = random_uuid
 
     def names(self) -> list[str]:
-        """List the topics that are there; each log is loaded, for a deleted one leaves its log."""
+        """List the topics that exist; each log is loaded, for a deleted topic leaves its log."""
         names = self.root.topic_names()
         return [name for name in names if self.root.log_to_read(name).load().topic_id]
 
     def create(
         self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
     ) -> TopicState:
-        """Make a topic, by default with as many partitions as the root's `num.partitions`.
+        """Create a topic.
 
-        Raises `OptionError` for a topic that is there, and as `ensure`.
+        Args:
+            topic: The name of the topic.
+            partitions: The number of partitions; None for the root's `num.partitions`.
+            config: Its configs, as text.
+
+        Raises:
+            OptionError: The topic exists, or Kafka or klog refuses its name, number or configs.
         """
         state, is_new = self.ensure(topic, partitions, config)
         if not is_new:
@@ -82,43 +88,59 @@ class TopicAdmin:
     def ensure(
         self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
     ) -> tuple[TopicState, bool]:
-        """Make a topic unless it is there, whatever partitions and configs that one has.
+        """Create a topic unless it exists, whatever partitions and configs it has.
 
-        Tells whether this call made it. Raises `OptionError` for a name, a number or a config that
-        Kafka or klog refuses.
+        Args:
+            topic: The name of the topic.
+            partitions: The number of partitions; None for the root's `num.partitions`.
+            config: Its configs, as text.
+
+        Returns:
+            The state, and whether this call created the topic.
+
+        Raises:
+            OptionError: Kafka or klog refuses the name, number or configs.
         """
-        kept = check_new_topic(topic, partitions, config)
-        made = Topic(self.new_id(), partitions or self.root.num_partitions)
+        normalized = check_new_topic(topic, partitions, config)
+        new_topic = Topic(self.new_id(), partitions or self.root.num_partitions)
         refuse_collision(self.root, topic)
         log = self.root.log_to_write(topic)
-        before = log.load()  # Of a topic that has lost its `topic.json`, raises: none is made then.
+        before = log.load()  # Raises if the topic has lost its `topic.json`.
         if not before.topic_id:
             log = self.root.new_log(topic)
 
         def build(state: TopicState) -> Actions | None:
-            return None if state.topic_id else Actions(create_topic=made, config=kept)
+            return None if state.topic_id else Actions(create_topic=new_topic, config=normalized)
 
         state = self._commit(log, before, build, "create-topic")
-        return state, state.topic_id == made.topic_id
+        return state, state.topic_id == new_topic.topic_id
 
     def alter_config(
         self, topic: str, change: Mapping[str, str], unset: Iterable[str] = ()
     ) -> TopicState:
-        """Set configs, and give others back to their defaults; no change is no commit.
+        """Set configs, and unset others; without a change there is no commit.
 
-        Raises `OptionError` for what the topic would not be made with, and `CommitConflictError`
-        where another changed the same config meanwhile.
+        Args:
+            topic: The name of the topic.
+            change: The configs to set, as text.
+            unset: The configs to set back to their defaults.
+
+        Raises:
+            OptionError: The topic could not be created with these configs.
+            CommitConflictError: Another commit changed one of them meanwhile.
         """
         log = self.root.log_to_write(topic)
         before = self.root.load(log)
         change, unset = normalize_topic_config(change), list(unset)
-        both = sorted(change.keys() & set(unset))
-        if both:
-            raise OptionError(f"{', '.join(both)}: set and unset at once; give one of the two")
-        # One that is given may be of another klog: it can be taken away, though not set.
+        in_both = sorted(change.keys() & set(unset))
+        if in_both:
+            raise OptionError(f"{', '.join(in_both)}: set and unset at once; give one of the two")
+        # A config of the topic may be one of a newer klog: it can be unset, but not set.
         check_config_names(name for name in unset if name not in before.config)
-        wanted: dict[str, str | None] = {**change, **dict.fromkeys(unset)}
-        changed = {name: text for name, text in wanted.items() if before.config.get(name) != text}
+        new_values: dict[str, str | None] = {**change, **dict.fromkeys(unset)}
+        changed = {
+            name: text for name, text in new_values.items() if before.config.get(name) != text
+        }
         if not changed:
             return before
         alter = commit_builders.alter_config(before.topic_id, before.config, changed)
@@ -131,10 +153,14 @@ class TopicAdmin:
         return self._commit(log, before, build, "alter-config")
 
     def add_partitions(self, topic: str, partitions: int) -> TopicState:
-        """Give a topic more partitions, so many in all.
+        """Add partitions to a topic. Keys go to other partitions from then on, as in Kafka.
 
-        Keys go to other partitions from then on, as in Kafka. Raises `OptionError` where there are
-        as many or more.
+        Args:
+            topic: The name of the topic.
+            partitions: The new number of partitions.
+
+        Raises:
+            OptionError: The topic has as many or more.
         """
         log = self.root.log_to_write(topic)
         before = self.root.load(log)
@@ -148,7 +174,11 @@ class TopicAdmin:
         return self._commit(log, before, build, "add-partitions")
 
     def delete(self, topic: str) -> TopicState:
-        """Delete a topic; its files go when vacuum runs, later than the readers' grace."""
+        """Delete a topic. Vacuum deletes its files after the readers' grace.
+
+        Args:
+            topic: The name of the topic.
+        """
         log = self.root.log_to_write(topic)
         before = self.root.load(log)
         return self._commit(
@@ -156,13 +186,23 @@ class TopicAdmin:
         )
 
     def describe(self, topic: str) -> TopicDescription:
-        """Tell what a topic holds, from its state alone."""
+        """Return the description of a topic, from its state alone.
+
+        Args:
+            topic: The name of the topic.
+        """
         return describe_state(topic, self.root.load(self.root.log_to_read(topic)))
 
     def history(self, topic: str) -> Iterator[Commit]:
-        """Give a topic's commits, newest first, those of earlier topics of the name too.
+        """Read a topic's commits, newest first, also those of earlier topics of the name.
 
-        It ends above version 0 where older commits were cleaned: a checkpoint stands for them.
+        It ends above version 0 if older commits have expired.
+
+        Args:
+            topic: The name of the topic.
+
+        Raises:
+            OptionError: The topic never existed.
         """
         log = self.root.log_to_read(topic)
         state = log.load()
@@ -184,7 +224,16 @@ class TopicAdmin:
 def check_new_topic(
     topic: str, partitions: int | None, config: Mapping[str, str]
 ) -> dict[str, str]:
-    """Raise `OptionError` for what is wrong in itself; gives the configs as they are to be kept."""
+    """Return the configs of a new topic as its commit has them.
+
+    Args:
+        topic: The name of the topic.
+        partitions: The number of partitions; None if the root decides.
+        config: Its configs, as text.
+
+    Raises:
+        OptionError: Kafka or klog refuses the name, number or configs.
+    """
     check_topic_name(topic)
     if partitions is not None:
         _check_partitions(partitions)
@@ -192,10 +241,17 @@ def check_new_topic(
 
 
 def refuse_collision(root: KlogRoot, topic: str) -> None:
-    """Raise `OptionError` for a new topic that only '.' and '_' tell from another.
+    """Refuse a new topic whose name differs from another one only in '.' and '_'.
 
-    A broker could not take in both, for its metrics do not tell them apart. Two who make such a
-    pair at the same moment both succeed: nothing of klog's depends on it.
+    A broker could not have both, for its metrics do not distinguish them. If two processes create
+    such a pair at the same moment, both succeed: klog itself does not depend on it.
+
+    Args:
+        root: The klog root.
+        topic: The name of the topic.
+
+    Raises:
+        OptionError: Such a topic exists.
     """
     if "." not in topic and "_" not in topic:
         return
@@ -203,21 +259,25 @@ def refuse_collision(root: KlogRoot, topic: str) -> None:
         collides = other != topic and other.replace(".", "_") == topic.replace(".", "_")
         if collides and root.log_to_read(other).load().topic_id:
             raise OptionError(
-                f"topic {topic} collides with topic {other}, which is there: a broker takes "
-                "'.' and '_' for the same in its metrics, and could not have both. Give "
-                "another name"
+                f"topic {topic} collides with topic {other}, which exists: a broker's metrics do "
+                "not distinguish '.' from '_', so it could not have both. Give another name"
             )
 
 
 def describe_state(topic: str, state: TopicState) -> TopicDescription:
-    """Tell what a topic holds as of a state: one row a partition, whatever its segments."""
+    """Return the description of a topic: one row for each partition, with or without segments.
+
+    Args:
+        topic: The name of the topic.
+        state: Its state.
+    """
     columns = state.segments.select(["partition", "file", "size_bytes"])
     grouped = columns.group_by("partition").aggregate([("file", "count"), ("size_bytes", "sum")])
-    held = {
+    sizes = {
         row["partition"]: (row["file_count"], row["size_bytes_sum"]) for row in grouped.to_pylist()
     }
     partitions = tuple(
-        PartitionDescription(partition, start, end, *held.get(partition, (0, 0)))
+        PartitionDescription(partition, start, end, *sizes.get(partition, (0, 0)))
         for partition, (start, end) in enumerate(zip(state.log_start, state.log_end, strict=True))
     )
     return TopicDescription(
@@ -226,7 +286,7 @@ def describe_state(topic: str, state: TopicState) -> TopicDescription:
 
 
 def _known(config: Mapping[str, str | None]) -> dict[str, str]:
-    """Give the configs that this klog knows; a newer one may have set others, which stay."""
+    """Return the configs that this klog knows; a newer klog may have set others, which stay."""
     names = klog_config_names()
     return {name: text for name, text in config.items() if text is not None and name in names}
 

@@ -1,9 +1,9 @@
-"""A topic as of one version of its log, and how commits change it.
+"""A topic as of one version of its log.
 
-The rule: a state is what folding commits 0 to `version` in order gives, and nothing else goes into
-it. Folding asserts what commits promise: numbers without gaps, times that rise, appends that begin
-where the log ends, removals of what is live, and the log ends that the commit itself states. A
-commit that breaks one is a `KlogError`: the log was changed by something that is not klog.
+The rule: a state is what a replay of commits 0 to `version` in order leads to, and has nothing
+else. Replay asserts what commits promise: numbers without gaps, times that rise, appends that begin
+at the log end, removals of live segments, and the log ends that the commit itself says. A commit
+that breaks one is a `KlogError`: a program other than klog changed the log.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from klog.connector.commit_log.commit_log_paths import CheckpointName
 from klog.connector.commit_log.live_segments import LiveSegments
 
 MAX_REMEMBERED_WRITES = 10_000
-"""So many of the last commits are known by their write id: of a try that takes longer nobody knows
-whether it landed."""
+"""A state has the write ids of so many of the last commits. Whether a try landed that takes longer
+cannot be known."""
 
 REMOVED_SCHEMA = pa.schema(
     [
@@ -29,18 +29,18 @@ REMOVED_SCHEMA = pa.schema(
         pa.field("timestamp_ms", pa.int64(), nullable=False),
     ]
 )
-"""Segments that a commit took out, and which one when: readers of older versions may need them."""
+"""Segments that a commit removed, its version and time: readers of older versions need them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
     """A topic as of `version`; -1 is before its first commit. A deleted topic has no `topic_id`.
 
-    `log_start` and `log_end` are by partition. `removed` has `REMOVED_SCHEMA`. `writes` gives the
-    version by write id, oldest first. `checkpoint` is the newest known one, and `tail_bytes` is
-    the size of the commits after it. `listed_ms` is when the commits were last listed, -1 if they
-    never were, `loaded_ms` when they were last loaded from a checkpoint, and `own_commits` how
-    many this process has put since. States that differ in these alone are the same.
+    `log_start` and `log_end` are by partition. `removed` has `REMOVED_SCHEMA`. `writes` has the
+    version by write id, oldest first. `checkpoint` is the newest known one, and `tail_bytes` is the
+    size of the commits after it. `listed_ms` is when the commits were last listed, -1 if they never
+    were, `loaded_ms` is when they were last loaded from a checkpoint, and `own_commits` is how many
+    this process has put since. States that differ only in these five are equal.
     """
 
     version: int = -1
@@ -69,25 +69,33 @@ class TopicState:
 
     @property
     def segments(self) -> pa.Table:
-        """Give the live segments, `entries.SCHEMA`, sorted by partition and offset.
+        """Return the live segments, `segment_entries.SCHEMA`, sorted by partition and offset.
 
-        The table may have many chunks. It is worked out once for a state, when it is first asked
-        for: a writer that only appends never pays for it.
+        The table may have many chunks. It is computed once, when a caller first needs it: a writer
+        that only appends never does.
         """
         return self.live.segments()
 
     @property
     def partitions(self) -> int:
-        """Give the number of partitions."""
+        """Return the number of partitions."""
         return len(self.log_end)
 
     def remembers(self, version: int) -> bool:
-        """Tell whether the write id of a commit of this version would be among `writes`."""
+        """Return whether `writes` has the write ids of commits of this version.
+
+        Args:
+            version: A version up to that of the state.
+        """
         if len(self.writes) < MAX_REMEMBERED_WRITES:
             return True
         return version >= next(iter(self.writes.values()))
 
 
 def last_write_id(writes: Mapping[str, int]) -> str:
-    """Return the last key; what a state is made of are dictionaries, which know it at once."""
+    """Return the last write id; empty if there is none.
+
+    Args:
+        writes: Versions by write id. It must be a dictionary, whose last key is found at once.
+    """
     return next(reversed(cast("dict[str, int]", writes)), "")

@@ -16,68 +16,75 @@ from klog.errors import LostCommitError
 
 
 class Vacuum:
-    """A vacuum of a topic in two steps: `deleted` is what has gone so far, whatever ends it."""
+    """A vacuum of a topic in two steps; `deleted` are the files deleted so far."""
 
     def __init__(
         self, log: CommitLog, grace_ms: int = READER_GRACE_MS, *, discard_lost: bool = False
     ) -> None:
         """Take the log; nothing is read yet.
 
-        With `discard_lost`, commits that were lost at the end of the log are not to come back.
+        Args:
+            log: The log of the topic.
+            grace_ms: How long a removed segment stays for readers.
+            discard_lost: Commits that were lost at the end of the log are not to be restored.
         """
         self._log, self._grace_ms, self._discard_lost = log, grace_ms, discard_lost
         self.deleted = OrphanFiles((), ())
 
     def free(self) -> None:
-        """Delete what the commits on the store allow: it takes no space."""
+        """Delete what the commits on the store allow: it needs no space."""
         log = self._log
         state = log.load()
-        found = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
-        aged = state.removed.filter(
+        scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
+        aged_rows = state.removed.filter(
             pc.less_equal(state.removed["timestamp_ms"], log.clock() - self._grace_ms)
         )
-        # Removed ones whose files a vacuum before this deleted need not be known any more. Not
-        # before the grace ends: a store may list a file late, and an unknown one would be taken
-        # for an orphan. The state is older than the listing: what it removed had been written.
-        self._forget = [file for file in aged["file"].to_pylist() if file not in found.segments]
-        self._horizon = max(version_at_time(log, state, log.clock() - self._grace_ms), 0)
-        self._state, self._above = found.state, found.files.traces
-        self.deleted = OrphanFiles((), (), traces=self._above)
+        # Removed segments whose files an earlier vacuum has deleted need not be known any more,
+        # after the grace: a store may list a file late, and an unknown one would be taken for an
+        # orphan. The state is older than the listing: the files of its segments had been written.
+        self._purge = [file for file in aged_rows["file"].to_pylist() if file not in scan.segments]
+        self._vacuum_version = max(version_at_time(log, state, log.clock() - self._grace_ms), 0)
+        self._state, self._traces = scan.state, scan.files.traces
+        self.deleted = OrphanFiles((), (), traces=self._traces)
         # Another's commit may be read before it is durable, and a loss of power may then undo it.
-        tip = log.paths.commit(found.state.version)
-        if found.files.files and is_durable(
-            log, tip, lambda: log.store.read(tip, MAX_COMMIT_BYTES)
+        last_commit = log.paths.commit(scan.state.version)
+        if scan.files.files and is_durable(
+            log, last_commit, lambda: log.store.read(last_commit, MAX_COMMIT_BYTES)
         ):
-            self._delete(found.files)
+            self._delete(scan.files)
 
     def finish(self, attempt: CommitInfo) -> None:
-        """Raise the horizon, and delete what that allows.
+        """Raise the vacuum version, and delete what that allows.
 
-        Raises `LostCommitError` where files show that the last commits were lost: nothing is
-        committed in their place.
+        Args:
+            attempt: The write id, operation and engine of the commit.
+
+        Raises:
+            LostCommitError: Files show that the last commits were lost. Nothing is committed in
+                their place.
         """
         log = self._log
-        if self._above and not self._discard_lost:
-            file, version = max(self._above.items(), key=lambda one: one[1])
+        if self._traces and not self._discard_lost:
+            file, version = max(self._traces.items(), key=lambda trace: trace[1])
             raise LostCommitError(
                 f"{log.paths.data(file)}: the log ends at version {self._state.version}, and this "
                 f"file shows that version {version} was made: its last commits are lost. No file "
                 f"without a commit was deleted. Restore the commits of {log.paths.commits} from a "
                 "copy, or give --discard-lost if they are not to come back"
             )
-        log.commit(self._state, set_vacuum_version(self._horizon, self._forget), attempt)
-        found = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
-        self._delete(found.files)
+        log.commit(self._state, set_vacuum_version(self._vacuum_version, self._purge), attempt)
+        scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
+        self._delete(scan.files)
         delete_expired_leases(log, log.clock() - self._grace_ms)
 
-    def _delete(self, garbage: OrphanFiles) -> None:
-        gone: dict[str, int] = {}
+    def _delete(self, orphans: OrphanFiles) -> None:
+        deleted: dict[str, int] = {}
         try:
-            for file, size_bytes in garbage.files.items():
+            for file, size_bytes in orphans.files.items():
                 self._log.store.delete(self._log.paths.data(file))
-                gone[file] = size_bytes
+                deleted[file] = size_bytes
         finally:
-            self.deleted = self.deleted.joined(garbage.only(gone))
+            self.deleted = self.deleted.joined(orphans.only(deleted))
 
 
 def vacuum(
@@ -87,7 +94,20 @@ def vacuum(
     *,
     discard_lost: bool = False,
 ) -> OrphanFiles:
-    """Delete the topic's garbage, and raise the horizon; gives what was deleted."""
+    """Raise the vacuum version, and delete the topic's orphan files.
+
+    Args:
+        log: The log of the topic.
+        attempt: The write id, operation and engine of the commit.
+        grace_ms: How long a removed segment stays for readers.
+        discard_lost: Commits that were lost at the end of the log are not to be restored.
+
+    Returns:
+        The files that were deleted.
+
+    Raises:
+        LostCommitError: Files show that the last commits were lost.
+    """
     run = Vacuum(log, grace_ms, discard_lost=discard_lost)
     run.free()
     run.finish(attempt)
@@ -97,8 +117,14 @@ def vacuum(
 def preview_vacuum(
     log: CommitLog, grace_ms: int = READER_GRACE_MS, *, discard_lost: bool = False
 ) -> OrphanFiles:
-    """Find what `vacuum` would delete if it ran now; nothing is written, the horizon neither."""
+    """Return the files that `vacuum` would delete now; nothing is written.
+
+    Args:
+        log: The log of the topic.
+        grace_ms: How long a removed segment stays for readers.
+        discard_lost: Commits that were lost at the end of the log are not to be restored.
+    """
     state = log.load()
-    horizon = version_at_time(log, state, log.clock() - grace_ms)
-    horizon = max(horizon, state.vacuum_version)
-    return find_orphan_files(log, grace_ms, horizon, discard_lost=discard_lost).files
+    vacuum_version = version_at_time(log, state, log.clock() - grace_ms)
+    vacuum_version = max(vacuum_version, state.vacuum_version)
+    return find_orphan_files(log, grace_ms, vacuum_version, discard_lost=discard_lost).files

@@ -114,11 +114,11 @@ def test_a_checkpoint_that_fails_fails_no_commit(caplog: pytest.LogCaptureFixtur
         ({"config": {"a": "\ud800"}}, "config is "),
         ({"cleaned_to": {-1: 5}}, "cleaned_to is -1"),
         ({"writer_transactions": {"a": WriterTransaction("a", 1.5, "q", "r")}}, "batch_id is 1.5"),  # type: ignore[arg-type]
-        ({"removed": ["other-0/" + "0" * 20 + ".log"]}, "no segment of the topic"),
-        ({"files": ["other-0/" + "0" * 20 + ".log"]}, "no segment of the topic"),
-        ({"files": ["orders-1/" + "0" * 20 + ".log"]}, "no segment of the topic"),
-        ({"files": ["orders-0/" + "9" * 20 + ".log"]}, "no segment of the topic"),
-        ({"files": ["orders-0/0" + "9" * 19 + ".log"]}, "no segment of the topic"),
+        ({"removed": ["other-0/" + "0" * 20 + ".log"]}, "not a segment of the topic"),
+        ({"files": ["other-0/" + "0" * 20 + ".log"]}, "not a segment of the topic"),
+        ({"files": ["orders-1/" + "0" * 20 + ".log"]}, "not a segment of the topic"),
+        ({"files": ["orders-0/" + "9" * 20 + ".log"]}, "not a segment of the topic"),
+        ({"files": ["orders-0/0" + "9" * 19 + ".log"]}, "not a segment of the topic"),
     ],
 )
 def test_what_a_checkpoint_may_not_say_is_refused(fields: dict[str, Any], words: str) -> None:

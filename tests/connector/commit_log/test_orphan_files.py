@@ -145,7 +145,7 @@ class Unsynced(CountingStore):
 @pytest.mark.parametrize("pin_id", ["1234567", "12345678/x", "../../12345678", "a" * 65, "ä" * 8])
 def test_a_pin_that_vacuum_would_not_see_is_refused(pin_id: str) -> None:
     store = CountingStore()
-    with pytest.raises(ValueError, match="is no id of a pin"):
+    with pytest.raises(ValueError, match="is not the id of a lease"):
         snapshot_leases.take_lease(topic_log(store), pin_id, 0, DAY_MS)
     assert store.files == {}
 
