@@ -90,7 +90,7 @@ def read_leases(log: CommitLog) -> list[Lease]:
             value = json.loads(
                 log.store.read(f"{log.paths.leases}/{entry.name}", MAX_SMALL_FILE_BYTES)
             )
-            fields = Fields(check_type("pin", value, dict))
+            fields = Fields(check_type("lease", value, dict))
             version, ends_ms = fields.number("version", MAX_VERSION), fields.number("expiresMs")
             leases.append((entry, version, ends_ms))
         except FileNotFoundError:

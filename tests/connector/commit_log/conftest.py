@@ -14,18 +14,22 @@ from tests.connector.commit_log.memory_logs import ROOT, Clock, CountingStore
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> CountingStore:
-    """Stand behind every path; the clock stands still and nobody sleeps."""
-    made = CountingStore()
+    """Return the store of every path; the clock stands still and nobody sleeps."""
+    counting_store = CountingStore()
     for name in ("log_store_for", "writable_store_for"):
-        monkeypatch.setattr(root_discovery, name, lambda given, storage: (made, given))
+        monkeypatch.setattr(
+            root_discovery, name, lambda location, storage: (counting_store, location)
+        )
     monkeypatch.setattr(klog_root, "now_ms", Clock())
     monkeypatch.setattr(klog_root, "back_off", lambda tries: None)
-    return made
+    return counting_store
 
 
 @pytest.fixture
 def topics(store: CountingStore) -> TopicAdmin:
     numbers = count()
-    made = TopicAdmin(find_or_create_root(ROOT, "a cluster"), "test", lambda: f"id {next(numbers)}")
+    admin = TopicAdmin(
+        find_or_create_root(ROOT, "a cluster"), "test", lambda: f"id {next(numbers)}"
+    )
     store.requests.clear()
-    return made
+    return admin

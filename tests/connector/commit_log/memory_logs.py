@@ -88,12 +88,12 @@ class Clock:
     now_ms: int = 1_700_000_000_000
 
     def __call__(self) -> int:
-        """Give the time."""
+        """Return the time."""
         return self.now_ms
 
 
 def topic_log(store: Any, clock: Clock | None = None) -> CommitLog:
-    """Give the log of the topic; nobody sleeps."""
+    """Return the log of the topic; nobody sleeps."""
     return CommitLog(store, TopicPaths(ROOT, TOPIC), clock or Clock(), lambda tries: None)
 
 
@@ -112,14 +112,14 @@ def staged(
     state: TopicState, *counts: tuple[int, int], store: CountingStore | None = None
 ) -> append_commit.StagedSegments:
     """Stage segments, given as (partition, records), from the log ends of a state."""
-    ends, found = dict(enumerate(state.log_end)), []
+    ends, segments = dict(enumerate(state.log_end)), []
     for partition, records in counts:
         path = SegmentPath(TOPIC, partition, ends[partition], state.version, f"{next(_ids):08x}")
-        found.append(entry_of(str(path), partition, ends[partition], ends[partition] + records))
+        segments.append(entry_of(str(path), partition, ends[partition], ends[partition] + records))
         ends[partition] += records
         if store is not None:
             store.files[f"{ROOT}/{path}"] = b"records"
-    return append_commit.StagedSegments(state.topic_id, state.version, found)
+    return append_commit.StagedSegments(state.topic_id, state.version, segments)
 
 
 def append(
@@ -142,12 +142,13 @@ def appended(log: CommitLog, state: TopicState, times: int) -> TopicState:
 
 
 def plain(state: TopicState) -> dict[str, Any]:
-    """Give all that a state says, tables by their rows, with who added each segment."""
-    values = {one.name: getattr(state, one.name) for one in fields(state) if one.compare}
+    """Return the fields of a state, tables by their rows."""
+    names = [field.name for field in fields(state) if field.compare]
+    values = {name: getattr(state, name) for name in names}
     values["live"] = state.live.rows()
     return {k: v.to_pylist() if isinstance(v, pa.Table) else v for k, v in values.items()}
 
 
-def same(one: TopicState, other: TopicState) -> bool:
-    """States are the same if all of them is, tables by their rows."""
-    return plain(one) == plain(other)
+def same(state: TopicState, other: TopicState) -> bool:
+    """Return whether two states are equal, tables by their rows."""
+    return plain(state) == plain(other)

@@ -55,7 +55,7 @@ def test_a_state_knows_its_tail() -> None:
     assert loaded.tail_bytes == len(store.files[log.paths.commit(state.version)])
 
 
-def test_checkpoints_are_written_beside_the_commits() -> None:
+def test_checkpoints_are_written_while_commits_go_on() -> None:
     store, checkpointer = CountingStore(), BackgroundCheckpointer()
     log = topic_log(store)
     state = created(log)
@@ -98,9 +98,9 @@ def test_a_checkpoint_that_fails_fails_no_commit(caplog: pytest.LogCaptureFixtur
             state = checkpointer.offer(log, append(log, state, (0, 1)))
             checkpointer.join()
     assert state.version == 250
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2  # Of versions 99 and 199, though states were loaded between.
-    assert "no space left" in told[0]
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2  # Of versions 99 and 199, though states were loaded between.
+    assert "no space left" in warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commits as JSON: what is written is read back, and what may not be is refused in words."""
+"""Commits as JSON: a commit is read as it was written, and malformed ones are refused."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def test_a_commit_is_read_as_it_was_written() -> None:
     ],
 )
 def test_a_commit_has_the_lowest_format_that_says_it(actions: Actions, form: int) -> None:
-    said = json.loads(encode_commit(replace(FULL, actions=actions)))
-    assert said["format"] == form
+    fields = json.loads(encode_commit(replace(FULL, actions=actions)))
+    assert fields["format"] == form
     if form == 1:
-        assert not {"aborted", "tornBytes"} & set(said["add"][0])
+        assert not {"aborted", "tornBytes"} & set(fields["add"][0])
         assert (
             decode_commit(encode_commit(replace(FULL, actions=actions)), TOPIC, 3).actions
             == actions
@@ -104,9 +104,9 @@ def test_every_number_and_text_comes_back(
 
 
 def test_fields_of_a_later_klog_are_kept() -> None:
-    found = decode_commit(changed(openTransaction={"id": "x"}), TOPIC, 3)
-    assert found.unknown_fields == {"openTransaction": {"id": "x"}}
-    assert json.loads(encode_commit(found))["openTransaction"] == {"id": "x"}
+    commit = decode_commit(changed(openTransaction={"id": "x"}), TOPIC, 3)
+    assert commit.unknown_fields == {"openTransaction": {"id": "x"}}
+    assert json.loads(encode_commit(commit))["openTransaction"] == {"id": "x"}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_fields_of_a_later_klog_are_kept() -> None:
         ({"sidecar": f"{3:020d}-{'0' * 16}-{5:012d}-{'0' * 8}.parquet"}, "a sidecar, and add"),
     ],
 )
-def test_what_is_no_commit_is_refused(fields: dict[str, Any], words: str) -> None:
+def test_a_malformed_commit_is_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=words.replace("[", r"\[")):
         decode_commit(changed(**fields), TOPIC, 3)
 

@@ -42,8 +42,8 @@ from tests.connector.commit_log.memory_logs import (
 
 
 def rows(state: TopicState, partition: int) -> list[tuple[int, int, int]]:
-    found = segment_entries.rows_of_partition(state.segments, partition).to_pylist()
-    return [(row["base_offset"], row["next_offset"], row["offset_shift"]) for row in found]
+    segments = segment_entries.rows_of_partition(state.segments, partition).to_pylist()
+    return [(row["base_offset"], row["next_offset"], row["offset_shift"]) for row in segments]
 
 
 def test_a_topic_that_is_not_there_has_version_minus_one() -> None:
@@ -128,25 +128,25 @@ def test_a_number_below_the_boundary_is_no_win() -> None:
 
 
 class Stops(CountingStore):
-    """Answers the next put of a commit after others have gone on; `says` is what it answers."""
+    """Answers the next put of a commit after `interrupt` has run; `answer` is the answer."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.others: Callable[[], None] | None = None
-        self.says: PutResult | None = None
+        self.interrupt: Callable[[], None] | None = None
+        self.answer: PutResult | None = None
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        answer = super().put_if_absent(path, data)
-        if "/log/" in path and self.others is not None:
-            others, self.others = self.others, None
-            others()
-            return self.says or answer
-        return answer
+        result = super().put_if_absent(path, data)
+        if "/log/" in path and self.interrupt is not None:
+            interrupt, self.interrupt = self.interrupt, None
+            interrupt()
+            return self.answer or result
+        return result
 
 
-@pytest.mark.parametrize("commits_behind", [3, 9])
-def test_who_is_not_remembered_is_told_that_nobody_knows(
-    commits_behind: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("later_commits", [3, 9])
+def test_a_commit_that_is_not_remembered_has_an_unknown_state(
+    later_commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit landed, and its writer stopped until it was cleaned."""
     monkeypatch.setattr(state_module, "MAX_REMEMBERED_WRITES", 5)
@@ -154,21 +154,21 @@ def test_who_is_not_remembered_is_told_that_nobody_knows(
     log = topic_log(store, clock)
     before = created(log)
 
-    def others() -> None:
+    def commit_and_expire() -> None:
         state = log.load()
-        for _ in range(commits_behind):
+        for _ in range(later_commits):
             state = append(log, state, (1, 1))
         checkpoint_writer.write_checkpoint(log, state)
         clock.now_ms += DAY_MS
         assert commit_expiration.expire_log(log, 0) > before.version + 1
 
-    store.others = others
-    if commits_behind < 5:
-        assert append(log, before, (0, 3)).log_end == (3, commits_behind)
+    store.interrupt = commit_and_expire
+    if later_commits < 5:
+        assert append(log, before, (0, 3)).log_end == (3, later_commits)
     else:
         with pytest.raises(CommitStateUnknownError, match="too many commits came after it"):
             append(log, before, (0, 3))
-    assert log.load().log_end == (3, commits_behind)
+    assert log.load().log_end == (3, later_commits)
 
 
 @pytest.mark.parametrize("says", [PutResult.EXISTS, PutResult.UNKNOWN])
@@ -178,12 +178,12 @@ def test_a_number_that_another_has_now_may_have_been_mine(says: PutResult) -> No
     before = created(log)
     path = log.paths.commit(before.version + 1)
 
-    def others() -> None:
+    def replace_commit() -> None:
         store.delete(path)
         append(log, before, (0, 1))
         store.files[log.paths.commit(2)] = b"{}"  # So that nothing can be loaded.
 
-    store.others, store.says = others, says
+    store.interrupt, store.answer = replace_commit, says
     error = UnsupportedFormatError if says is PutResult.EXISTS else CommitStateUnknownError
     with pytest.raises(error):
         append(log, before, (0, 3))
@@ -229,7 +229,7 @@ def test_another_query_is_never_skipped_in_silence() -> None:
         append(log, state, (0, 1), writer=append_commit.Writer("w", 0, "other", "run 2"))
 
 
-def test_a_topic_made_anew_goes_on_in_the_same_log() -> None:
+def test_a_topic_created_again_continues_in_the_same_log() -> None:
     log = topic_log(CountingStore())
     old = append(log, created(log), (0, 3))
     deleted = log.commit(old, commit_builders.delete_topic("an id"), attempt("delete-topic"))
@@ -243,7 +243,7 @@ def test_a_topic_made_anew_goes_on_in_the_same_log() -> None:
         append(log, old, (0, 1))
 
 
-def test_a_topic_made_anew_knows_no_writers() -> None:
+def test_a_topic_created_again_knows_no_writers() -> None:
     log = topic_log(CountingStore())
     first = append_commit.Writer("load", 1, "query", "run")
     old = append(log, created(log), (0, 3), writer=first)
@@ -282,9 +282,9 @@ def test_a_replay_from_any_version_refuses_what_is_added_twice(whole: bool) -> N
         state.version + 1, "w", state.timestamp_ms + 1, "append", "klog",
         Actions(add=({**row, "base_offset": 3, "next_offset": 6},)),
     )  # fmt: skip
-    past = [one for version in range(2) if (one := log.read(version)) is not None]
+    commits = [commit for version in range(2) if (commit := log.read(version)) is not None]
     with pytest.raises(KlogError, match="is added twice"):
-        replay(TopicState(), [*past, again]) if whole else replay(state, [again])
+        replay(TopicState(), [*commits, again]) if whole else replay(state, [again])
 
 
 def test_no_file_is_younger_than_its_commit() -> None:
@@ -348,12 +348,16 @@ def test_a_rewrite_lies_where_its_inputs_lay(
         state = append(log, state, (0, 10))
     files = state.segments["file"].to_pylist()
     outputs = [
-        {**staged(state, (0, 1)).segments[0], "base_offset": begin, "next_offset": behind}
+        {
+            **staged(state, (0, 1)).segments[0],
+            "base_offset": base_offset,
+            "next_offset": next_offset,
+        }
         | {"origin": "merge"}
-        for begin, behind in places
+        for base_offset, next_offset in places
     ]
     build = rewrite_commit.replace_segments(
-        "an id", state.version, [files[one] for one in inputs], outputs, {}
+        "an id", state.version, [files[number] for number in inputs], outputs, {}
     )
     if words is None:
         assert log.commit(state, build, attempt("merge")).log_end == (30, 0)
@@ -381,8 +385,8 @@ def test_a_commit_says_how_much_it_took_out() -> None:
     state = created(log)
     write = staged(state, (0, 3), (0, 4), (1, 5))
     sized = [
-        {**one, "record_count": 10 + n, "size_bytes": 100 + n}
-        for n, one in enumerate(write.segments)
+        {**entry, "record_count": 10 + n, "size_bytes": 100 + n}
+        for n, entry in enumerate(write.segments)
     ]
     build = append_commit.append(append_commit.StagedSegments(state.topic_id, 0, sized))
     state = log.commit(state, build, attempt("append"))
@@ -392,5 +396,11 @@ def test_a_commit_says_how_much_it_took_out() -> None:
         state, commit_builders.delete_records("an id", {0: 4}), attempt("delete-records")
     )
     log.commit(state, commit_builders.delete_topic("an id"), attempt("delete-topic"))
-    said = [found.actions.removed for version in range(5) if (found := log.read(version))]
-    assert said == [None, None, Amount(10, 100), None, Amount(23, 203)]
+    commits = [log.read(version) for version in range(5)]
+    assert [commit.actions.removed for commit in commits if commit is not None] == [
+        None,
+        None,
+        Amount(10, 100),
+        None,
+        Amount(23, 203),
+    ]

@@ -1,4 +1,4 @@
-"""Sidecars: a large commit is read as it was made, and never without what stands beside it."""
+"""Sidecars: a large commit is read as it was written, and never without its sidecar."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sidecars(store: CountingStore) -> list[str]:
     return sorted(path for path in store.files if "/sidecars/" in path)
 
 
-def test_a_large_commit_stands_beside_its_number() -> None:
+def test_a_large_commit_has_a_sidecar() -> None:
     store = CountingStore()
     log = topic_log(store)
     small = append(log, created(log), *MANY[:100])
@@ -68,7 +68,7 @@ def test_a_large_commit_stands_beside_its_number() -> None:
 
 
 def test_a_large_sidecar_is_read_in_one_go() -> None:
-    """It has no dictionary of file names, of which `read_table` would fear the worst."""
+    """It has no dictionary of file names, which `read_table` would take for a hostile file."""
     add = tuple(
         {**_entry(), "file": FILE.replace("0badcafe", f"{number:08x}")} for number in range(20_000)
     )
@@ -86,7 +86,7 @@ def test_what_a_commit_takes_out_stands_there_too() -> None:
     state = log.commit(state, build, attempt("delete-records"))
     assert len(state.segments) == 0
     assert state.removed["file"].to_pylist() == files
-    made = Commit(
+    commit = Commit(
         7,
         "w",
         1,
@@ -94,21 +94,21 @@ def test_what_a_commit_takes_out_stands_there_too() -> None:
         "test",
         Actions((_entry(),), (FILE,), purge=(OTHER,), vacuum_version=3),
     )
-    name, data = commit_sidecar.encode_sidecar(made)
-    slim = commit_json.decode_commit(commit_json.encode_commit(_with(made, name)), "orders", 7)
+    name, data = commit_sidecar.encode_sidecar(commit)
+    slim = commit_json.decode_commit(commit_json.encode_commit(_with(commit, name)), "orders", 7)
     assert slim.actions == Actions(vacuum_version=3)
-    assert commit_sidecar.decode_sidecar(slim, name, data, "orders").actions == made.actions
+    assert commit_sidecar.decode_sidecar(slim, name, data, "orders").actions == commit.actions
 
 
 def _entry() -> Any:
     return {**entry_of(FILE, 1, 5, 9), "producer_ids": [1 << 62]}
 
 
-def _with(made: Commit, name: SidecarName) -> Commit:
-    return replace(made, sidecar=name)
+def _with(commit: Commit, name: SidecarName) -> Commit:
+    return replace(commit, sidecar=name)
 
 
-def test_a_lost_race_leaves_a_sidecar_behind_and_the_log_is_right() -> None:
+def test_a_lost_race_leaves_a_sidecar_and_the_log_is_right() -> None:
     store = CountingStore()
     log = topic_log(store)
     before = created(log)
@@ -178,32 +178,32 @@ def test_a_sidecar_that_is_damaged_is_named(large: Large, damage: str) -> None:
     ],
 )
 def test_a_sidecar_that_says_what_may_not_be_is_refused(change: Any, words: str) -> None:
-    made = Commit(7, "w", 1, "append", "test", Actions((_entry(),)))
-    _, data = commit_sidecar.encode_sidecar(made)
+    commit = Commit(7, "w", 1, "append", "test", Actions((_entry(),)))
+    _, data = commit_sidecar.encode_sidecar(commit)
     rows = pq.read_table(pa.BufferReader(data))
-    said = json.loads(rows.schema.metadata[b"klog"])
+    metadata = json.loads(rows.schema.metadata[b"klog"])
     for key, value in change.items():
-        if key in said or key == "since":
-            said[key] = value
+        if key in metadata or key == "since":
+            metadata[key] = value
         else:
             at = rows.schema.get_field_index(key)
             rows = rows.set_column(at, rows.field(at), pa.array([value], rows.field(at).type))
     sink = pa.BufferOutputStream()
-    pq.write_table(rows.replace_schema_metadata({b"klog": json.dumps(said).encode()}), sink)
+    pq.write_table(rows.replace_schema_metadata({b"klog": json.dumps(metadata).encode()}), sink)
     with pytest.raises(UnsupportedFormatError, match=words):
-        _decode(made, sink.getvalue().to_pybytes())
+        _decode(commit, sink.getvalue().to_pybytes())
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"{}"])
 def test_any_other_file_is_no_sidecar(data: bytes) -> None:
-    made = Commit(7, "w", 1, "append", "test", Actions())
+    commit = Commit(7, "w", 1, "append", "test", Actions())
     with pytest.raises(UnsupportedFormatError, match="it is not a Parquet file"):
-        _decode(made, data)
+        _decode(commit, data)
 
 
-def _decode(made: Commit, data: bytes) -> Commit:
+def _decode(commit: Commit, data: bytes) -> Commit:
     name = SidecarName(7, "0" * 16, len(data), google_crc32c.value(data))
-    return commit_sidecar.decode_sidecar(made, name, data, "orders")
+    return commit_sidecar.decode_sidecar(commit, name, data, "orders")
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def _decode(made: Commit, data: bytes) -> Commit:
     ],
 )
 def test_a_commit_names_no_other_file(name: Any) -> None:
-    said = json.loads(commit_json.encode_commit(Commit(7, "w", 1, "append", "test", Actions())))
+    fields = json.loads(commit_json.encode_commit(Commit(7, "w", 1, "append", "test", Actions())))
     with pytest.raises(UnsupportedFormatError, match="sidecar"):
-        commit_json.decode_commit(json.dumps({**said, "sidecar": name}).encode(), "orders", 7)
+        commit_json.decode_commit(json.dumps({**fields, "sidecar": name}).encode(), "orders", 7)
 
 
 def test_names_are_read_as_they_are_written() -> None:

@@ -52,9 +52,9 @@ def test_a_commit_that_does_not_follow_is_named() -> None:
     store = CountingStore()
     log = topic_log(store)
     state = append(log, created(log), (0, 3))
-    said = json.loads(store.files[log.paths.commit(state.version)])
-    said["add"][0]["baseOffset"] = 1
-    store.files[log.paths.commit(state.version)] = json.dumps(said).encode()
+    fields = json.loads(store.files[log.paths.commit(state.version)])
+    fields["add"][0]["baseOffset"] = 1
+    store.files[log.paths.commit(state.version)] = json.dumps(fields).encode()
     with pytest.raises(KlogError, match=r"commit 1 \(append, test\) does not follow"):
         log.load()
 

@@ -40,8 +40,8 @@ PIN = "0123456789abcdef"
 VERBS = ("describe", "append", "verify", "consume")
 
 
-def made(folder: Path) -> tuple[str, CommitLog]:
-    """Make a root with a topic of two commits behind its creation."""
+def new_root(folder: Path) -> tuple[str, CommitLog]:
+    """Create a root with a topic, and two commits after its creation."""
     path = str(folder / "root")
     log = klog.open(path)
     log.create_topic("t", 1)
@@ -71,14 +71,14 @@ def _is_not_read() -> object:
 
 
 def test_a_commit(tmp_path: Path) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     grow(log.paths.commit(3))
     with pytest.raises(FileTooLargeError, match=rf"3.json: it has {HUGE} bytes.* at most 33554432"):
         log_of(path).load()
 
 
 def test_the_format_of_a_root(tmp_path: Path) -> None:
-    path, _ = made(tmp_path)
+    path, _ = new_root(tmp_path)
     grow(f"{path}/_klog/format.json")
     with pytest.raises(
         FileTooLargeError, match=rf"format.json: it has {HUGE} bytes.*at most 1048576"
@@ -87,7 +87,7 @@ def test_the_format_of_a_root(tmp_path: Path) -> None:
 
 
 def test_a_pin_keeps_all(tmp_path: Path) -> None:
-    _, log = made(tmp_path)
+    _, log = new_root(tmp_path)
     snapshot_leases.take_lease(log, PIN, 2, 60_000)
     assert snapshot_leases.min_leased_version(log, snapshot_leases.read_leases(log)) == 2
     grow(log.paths.lease(PIN))
@@ -95,7 +95,7 @@ def test_a_pin_keeps_all(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_and_its_parts_are_passed_over(tmp_path: Path) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     state = log.load()
     checkpoint_writer.write_checkpoint(log, state)
     for folder in (log.paths.checkpoints, log.paths.parts):
@@ -117,7 +117,7 @@ def test_a_checkpoint_or_part_is_not_believed_what_its_name_says_of_its_size(
     tmp_path: Path, kind: str, size_bytes: int
 ) -> None:
     """One of any size that a name may say stays out of memory, and the state is read without it."""
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     state = log.load()
     name = CheckpointName(state.version, size_bytes, 7)
     if kind == "checkpoint":
@@ -138,14 +138,14 @@ def test_a_checkpoint_or_part_is_not_believed_what_its_name_says_of_its_size(
 def test_a_sidecar_is_not_believed_what_its_name_says_of_its_size(
     tmp_path: Path, size_bytes: int, verb: str, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     state = log.load()
     name = SidecarName(state.version + 1, PIN, size_bytes, 7)
     sparse(log.paths.sidecar(name), size_bytes)
-    said = replace(commit_of(log, state.version), version=name.version, sidecar=name)
-    actions = Actions()
-    said = replace(said, timestamp_ms=said.timestamp_ms + 1, actions=actions)
-    log.store.put_if_absent(log.paths.commit(name.version), commit_json.encode_commit(said))
+    last = commit_of(log, state.version)
+    commit = replace(last, version=name.version, sidecar=name, actions=Actions())
+    commit = replace(commit, timestamp_ms=last.timestamp_ms + 1)
+    log.store.put_if_absent(log.paths.commit(name.version), commit_json.encode_commit(commit))
     if verb == "append":
         with pytest.raises(InvalidFileError, match=f"{name}: i.*Restore"):
             klog.open(path).append("t", table(20, 10))
@@ -158,14 +158,14 @@ def test_a_sidecar_is_not_believed_what_its_name_says_of_its_size(
 
 
 def commit_of(log: CommitLog, version: int) -> Commit:
-    found = log.read_without_sidecar(version)
-    assert found is not None
-    return found
+    commit = log.read_without_sidecar(version)
+    assert commit is not None
+    return commit
 
 
 @pytest.mark.parametrize("name", ["topic.json", "_klog/adopting.json", "a boundary"])
 def test_small_files(tmp_path: Path, name: str) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     if name == "topic.json":
         grow(log.paths.description)
         with pytest.raises(FileTooLargeError, match=r"topic.json: it has .* at most 1048576"):
@@ -185,7 +185,7 @@ def test_small_files(tmp_path: Path, name: str) -> None:
 def test_no_commit_is_written_that_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     state = log.load()
     monkeypatch.setattr(commit_json, "MAX_COMMIT_BYTES", 300)
     build = commit_builders.alter_config(state.topic_id, state.config, {"retention.ms": "1" * 300})
@@ -199,7 +199,7 @@ def test_no_commit_is_written_that_is_not_read(
 def test_no_sidecar_is_written_that_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: tuple[ModuleType, str]
 ) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     monkeypatch.setattr(commit_sidecar, "MAX_JSON_BYTES", 10)
     monkeypatch.setattr(*of, 0)
     words = r"commit 3 \(append\) would have .*, at most 0 are read; nothing was committed. Write"
@@ -214,7 +214,7 @@ def test_no_checkpoint_is_written_that_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Commits go on, and a warning says so."""
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     monkeypatch.setattr(checkpoint_writer, "MAX_TABLE_BYTES", 10)
     monkeypatch.setattr(checkpoint_schedule, "MIN_COMMITS", 1)
     writer = background_checkpointer.BackgroundCheckpointer()
@@ -229,7 +229,7 @@ def test_no_checkpoint_is_written_that_is_not_read(
 def test_a_large_file_that_is_what_its_name_says_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, log = made(tmp_path)
+    path, log = new_root(tmp_path)
     name = checkpoint_writer.write_checkpoint(log, log.load())
     monkeypatch.setattr(file_size_limits, "_MAX_READ_BYTES", 1000)
     assert log_of(path).load().checkpoint == name

@@ -21,7 +21,7 @@ def _log(store: CountingStore) -> CommitLog:
 
 
 def _ranges(log: CommitLog) -> list[tuple[int, int]]:
-    return [(one.first_version, one.last_version) for one in find_lost_commits(log)]
+    return [(lost.first_version, lost.last_version) for lost in find_lost_commits(log)]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_the_boundary_covers_is_not_lost() -> None:
 def test_what_a_listing_leaves_out_is_not_lost() -> None:
     class Late(CountingStore):
         def names_after(self, directory: str, name: str) -> list[str]:
-            return [one for one in super().names_after(directory, name) if "03.json" not in one]
+            return [file for file in super().names_after(directory, name) if "03.json" not in file]
 
     store = Late()
     log = _log(store)

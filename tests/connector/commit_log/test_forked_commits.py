@@ -1,4 +1,4 @@
-"""Commits in the place of lost ones: found with a bounded number of reads, whoever cleans."""
+"""Commits in the place of lost ones: few reads find them, also after log expiration."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.connector.commit_log.memory_logs import CountingStore, appended, crea
 
 
 def _log(store: CountingStore) -> CommitLog:
-    """Make versions 0 to 8, with a checkpoint at 5; what is at 2 and 4 is of others."""
+    """Create versions 0 to 8, with a checkpoint at 5 and another writer's commits at 2 and 4."""
     log = topic_log(store)
     first = appended(log, created(log), 5)
     checkpoint_writer.write_checkpoint(log, first)
     appended(log, first, 3)
     for version in (2, 4):
         path = log.paths.commit(version)
-        said = {**json.loads(store.files[path]), "writeId": f"other {version}"}
-        store.files[path] = json.dumps(said).encode()
+        fields = {**json.loads(store.files[path]), "writeId": f"other {version}"}
+        store.files[path] = json.dumps(fields).encode()
     store.requests.clear()
     return log
 
 
-def test_each_commit_that_the_checkpoint_stands_for_is_read_once_and_a_forked_one_twice() -> None:
+def test_each_commit_below_the_checkpoint_is_read_once_and_a_forked_one_twice() -> None:
     store = CountingStore()
     log = _log(store)
     loaded = log.load()

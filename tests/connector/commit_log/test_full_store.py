@@ -70,9 +70,9 @@ def littered(store: CountingStore, clock: Clock) -> tuple[CommitLog, dict[str, s
     state = append(log, created(log), (0, 3), store=store)
     removed = state.segments["file"][0].as_py()
     files = {"removed": removed, "orphan": staged(state, (0, 1), store=store).segments[0]["file"]}
-    leftover = temporary_path(log.paths.commit(1), lambda: "0123456789abcdef")
-    files["leftover"] = leftover.removeprefix(f"{log.paths.root}/")
-    store.files[leftover] = bytes(2000)
+    temporary = temporary_path(log.paths.commit(1), lambda: "0123456789abcdef")
+    files["temporary"] = temporary.removeprefix(f"{log.paths.root}/")
+    store.files[temporary] = bytes(2000)
     store.files[log.paths.data(removed)] = bytes(2000)
     store.files[log.paths.data(files["orphan"])] = bytes(2000)
     state = append(log, state, (0, 3), store=store)
@@ -87,16 +87,16 @@ def littered(store: CountingStore, clock: Clock) -> tuple[CommitLog, dict[str, s
     return log, files
 
 
-@pytest.mark.parametrize("kind", ["removed", "orphan", "leftover"])
+@pytest.mark.parametrize("kind", ["removed", "orphan", "temporary"])
 def test_what_a_committed_state_allows_makes_room_for_the_commit(kind: str) -> None:
     store, clock = FullStore(), Clock()
     log, files = littered(store, clock)
-    for other in {"removed", "orphan", "leftover"} - {kind}:
+    for other in {"removed", "orphan", "temporary"} - {kind}:
         del store.files[log.paths.data(files[other])]
     before = log.load()
     store.fill()
-    found = topic_vacuum.vacuum(log, attempt("vacuum"), DAY_MS)
-    assert set(found.files) == {files[kind], files["late"]}
+    deleted = topic_vacuum.vacuum(log, attempt("vacuum"), DAY_MS)
+    assert set(deleted.files) == {files[kind], files["late"]}
     assert log.load().vacuum_version > before.vacuum_version
     live = log.load().segments["file"].to_pylist()
     assert orphan_files.files_of(log) == set(live)
@@ -110,7 +110,7 @@ def test_a_commit_that_cannot_be_put_lets_go_only_what_needed_none() -> None:
     run.free()
     with pytest.raises(KlogError, match="not written"):
         run.finish(attempt("vacuum"))
-    assert set(run.deleted.files) == {files[kind] for kind in ("removed", "orphan", "leftover")}
+    assert set(run.deleted.files) == {files[kind] for kind in ("removed", "orphan", "temporary")}
     assert run.deleted.removed == (files["removed"],)
     assert log.paths.data(files["late"]) in store.files
     store.room_bytes = 1 << 30
@@ -125,8 +125,8 @@ def test_nothing_goes_by_a_commit_that_may_not_be_durable() -> None:
         is_unsynced: bool = False
 
         def put_if_absent(self, path: str, data: bytes) -> PutResult:
-            found = super().put_if_absent(path, data)
-            return PutResult.UNKNOWN if self.is_unsynced else found
+            result = super().put_if_absent(path, data)
+            return PutResult.UNKNOWN if self.is_unsynced else result
 
     store, clock = Unsynced(), Clock()
     log, files = littered(store, clock)

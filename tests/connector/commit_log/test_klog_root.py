@@ -23,8 +23,8 @@ NEWER = {"format": 1, "since": "0.1.0", "writerFormat": 4, "writerSince": "3.2.1
 def test_a_topic_of_a_newer_klog(topics: TopicAdmin, store: CountingStore) -> None:
     topics.create("orders")
     path = f"{ROOT}/_klog/topics/orders/topic.json"
-    said = json.loads(store.files[path])
-    assert said == NEWER | {"writerFormat": 1, "writerSince": "0.1.0"}
+    fields = json.loads(store.files[path])
+    assert fields == NEWER | {"writerFormat": 1, "writerSince": "0.1.0"}
     store.files[path] = json.dumps(NEWER).encode()
     assert topics.describe("orders").version == 0  # It can be read.
     writes: list[Callable[[], object]] = [
@@ -42,20 +42,20 @@ def test_a_topic_of_a_newer_klog(topics: TopicAdmin, store: CountingStore) -> No
 
 def test_a_root_of_a_newer_klog(topics: TopicAdmin, store: CountingStore) -> None:
     topics.create("orders")
-    said = json.loads(store.files[FORMAT_FILE])
-    store.files[FORMAT_FILE] = json.dumps(said | NEWER).encode()
-    found = find_root(ROOT)
-    assert found is not None
-    assert TopicAdmin(found).names() == ["orders"]
+    fields = json.loads(store.files[FORMAT_FILE])
+    store.files[FORMAT_FILE] = json.dumps(fields | NEWER).encode()
+    root = find_root(ROOT)
+    assert root is not None
+    assert TopicAdmin(root).names() == ["orders"]
     with pytest.raises(UnsupportedFormatError, match=r"format\.json: .* to write, install klog 3"):
-        TopicAdmin(found).create("payments")
-    store.files[FORMAT_FILE] = json.dumps(said | {"format": 9, "since": "9.0.0"}).encode()
+        TopicAdmin(root).create("payments")
+    store.files[FORMAT_FILE] = json.dumps(fields | {"format": 9, "since": "9.0.0"}).encode()
     with pytest.raises(UnsupportedFormatError, match=r"format\.json: it has format 9.*klog 9\.0"):
         find_root(ROOT)
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("data", "words"),
     [
         (b"", "it is not JSON"),
         (b"[]", "it is not a JSON object"),
@@ -71,8 +71,8 @@ def test_a_root_of_a_newer_klog(topics: TopicAdmin, store: CountingStore) -> Non
         (b"[" * 100_000, "it is not JSON"),
     ],
 )
-def test_what_is_no_format_file(store: CountingStore, said: bytes, words: str) -> None:
-    store.files[FORMAT_FILE] = said
+def test_a_malformed_format_file_is_refused(store: CountingStore, data: bytes, words: str) -> None:
+    store.files[FORMAT_FILE] = data
     with pytest.raises(UnsupportedFormatError, match=f"{FORMAT_FILE}: .*{words}"):
         find_root(ROOT)
 
@@ -85,25 +85,25 @@ def test_nothing_is_written_into_a_brokers_directory(store: CountingStore, name:
     assert list(store.files) == [f"{ROOT}/{name}"]
 
 
-def test_a_file_is_no_root(tmp_path: Path) -> None:
+def test_a_file_is_not_a_root(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(OptionError, match="file is a file; give a directory"):
         find_or_create_root(str(file), "a cluster")
 
 
-def test_a_root_is_made_once(store: CountingStore) -> None:
-    made = find_or_create_root(ROOT, "a cluster", num_partitions=2)
+def test_a_root_is_created_once(store: CountingStore) -> None:
+    root = find_or_create_root(ROOT, "a cluster", num_partitions=2)
     again = find_or_create_root(ROOT, "another", num_partitions=5)
     assert (again.cluster_id, again.num_partitions) == ("a cluster", 2)
-    assert again == made
+    assert again == root
     assert find_root("/elsewhere") is None
 
 
 def test_ids_are_kafkas_and_none_is_taken_for_an_option() -> None:
     ids = {random_uuid() for _ in range(2000)}
     assert len(ids) == 2000
-    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", one) for one in ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", text) for text in ids)
 
 
 def test_an_engine_says_who(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,27 +120,27 @@ def test_an_engine_says_who(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("lost", ["_klog/format.json", "_klog/topics/orders/topic.json"])
-def test_a_lost_description_is_told_by_whoever_needs_it(
+def test_a_lost_description_is_an_error_when_it_is_needed(
     topics: TopicAdmin, store: CountingStore, lost: str
 ) -> None:
     topics.create("orders")
     del store.files[f"{ROOT}/{lost}"]
     before = dict(store.files)
     for needs in (
-        lambda: TopicAdmin(found_root()).describe("orders"),
-        lambda: TopicAdmin(found_root()).alter_config("orders", {}),
+        lambda: TopicAdmin(existing_root()).describe("orders"),
+        lambda: TopicAdmin(existing_root()).alter_config("orders", {}),
         lambda: TopicAdmin(find_or_create_root(ROOT, "another")).describe("orders"),
-        lambda: TopicAdmin(found_root()).ensure("orders"),
+        lambda: TopicAdmin(existing_root()).ensure("orders"),
     ):
         with pytest.raises(KlogError, match=f"{lost}: this file is lost: .*Restore it from a copy"):
             needs()
     assert store.files == before
 
 
-def found_root() -> KlogRoot:
-    found = find_root(ROOT)
-    assert found is not None
-    return found
+def existing_root() -> KlogRoot:
+    root = find_root(ROOT)
+    assert root is not None
+    return root
 
 
 def test_a_directory_that_is_being_adopted_is_a_brokers(store: CountingStore) -> None:

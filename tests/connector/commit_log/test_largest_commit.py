@@ -58,9 +58,9 @@ def largest(operation: str) -> Commit:
 
 @pytest.mark.parametrize("operation", LARGEST)
 def test_the_largest_commit_of_each_operation_is_read(operation: str) -> None:
-    made = largest(operation)
-    data = commit_json.encode_commit(made)
-    assert replace(commit_json.decode_commit(data, "orders", 7), size_bytes=0) == made
+    commit = largest(operation)
+    data = commit_json.encode_commit(commit)
+    assert replace(commit_json.decode_commit(data, "orders", 7), size_bytes=0) == commit
 
 
 def test_the_bound_is_not_twice_what_is_needed() -> None:

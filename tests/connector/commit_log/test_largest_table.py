@@ -31,7 +31,7 @@ from tests.support.segment_entry import entry_of
 
 AT_ONCE_BYTES = 32 << 20
 LARGE_BYTES = 2 * AT_ONCE_BYTES + 1000
-MOST_TEXT_BYTES = 100_000_000
+MAX_TEXT_BYTES = 100_000_000
 """The longest text of a footer that Arrow reads."""
 
 
@@ -157,5 +157,5 @@ def test_the_bound_admits_what_klog_0_1_can_read() -> None:
     pages_bytes = (
         parquet_tables.MAX_BYTES * (len(data) - footer_bytes) / file_sizes(data).size_bytes
     )
-    footer_bytes = MOST_TEXT_BYTES + MOST_TEXT_BYTES * 3 // 4
+    footer_bytes = MAX_TEXT_BYTES + MAX_TEXT_BYTES * 3 // 4
     assert pages_bytes + footer_bytes < MAX_TABLE_BYTES < 1.1 * (pages_bytes + footer_bytes)

@@ -27,13 +27,13 @@ changes = st.lists(
 )
 
 
-def table(given: list[Key], version: int = 0) -> pa.Table:
-    rows = [{**entry_of(f"{p} {base}", p, base, base + 1), "version": version} for p, base in given]
+def table(pairs: list[Key], version: int = 0) -> pa.Table:
+    rows = [{**entry_of(f"{p} {base}", p, base, base + 1), "version": version} for p, base in pairs]
     return pa.Table.from_pylist(rows, ROW_SCHEMA)
 
 
-def seen(found: LiveSegments) -> list[Any]:
-    rows = found.segments()
+def keys_of(segments: LiveSegments) -> list[Any]:
+    rows = segments.segments()
     return list(zip(rows["partition"].to_pylist(), rows["base_offset"].to_pylist(), strict=True))
 
 
@@ -41,45 +41,45 @@ def seen(found: LiveSegments) -> list[Any]:
 @settings(deadline=None)
 @given(changes)
 def test_segments_are_those_added_and_not_taken_out_in_order(
-    limits: tuple[int, int], given: list[tuple[str, list[Key]]]
+    limits: tuple[int, int], steps: list[tuple[str, list[Key]]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live_segments, "_MAX_RECENT_ROWS", limits[0])
         patch.setattr(live_segments, "_MAX_INSERTIONS", limits[1])
         expected: set[Key] = set()
         first: set[str] = set()
-        found = LiveSegments()
-        for number, (change, some) in enumerate(given):
-            files = [f"{p} {base}" for p, base in some]
-            assert found.live_files_among(files) == {
-                f"{p} {base}" for p, base in expected & set(some)
+        segments = LiveSegments()
+        for number, (change, pairs) in enumerate(steps):
+            files = [f"{p} {base}" for p, base in pairs]
+            assert segments.live_files_among(files) == {
+                f"{p} {base}" for p, base in expected & set(pairs)
             }
-            assert found.live_files_among(files, number - 1) == set()
-            assert found.live_files_among(files, 0) == found.live_files_among(files) - first
+            assert segments.live_files_among(files, number - 1) == set()
+            assert segments.live_files_among(files, 0) == segments.live_files_among(files) - first
             if change == "add":
-                new = [one for one in some if one not in expected]
-                found = found.plus(table(new, number)) if new else found
+                new = [pair for pair in pairs if pair not in expected]
+                segments = segments.plus(table(new, number)) if new else segments
                 expected.update(new)
                 first |= {f"{p} {base}" for p, base in new if not number}
             else:
-                found = found.without(files)
-                expected.difference_update(some)
+                segments = segments.without(files)
+                expected.difference_update(pairs)
                 first.difference_update(files)
             if number % 3:  # A table that was asked for before makes no difference.
-                assert seen(found) == sorted(expected)
-        assert seen(found) == sorted(expected)
-        assert len(found) == len(expected)
-        assert found == LiveSegments.of(found.rows())
-        assert found.segments().schema.equals(segment_entries.SCHEMA)
+                assert keys_of(segments) == sorted(expected)
+        assert keys_of(segments) == sorted(expected)
+        assert len(segments) == len(expected)
+        assert segments == LiveSegments.of(segments.rows())
+        assert segments.segments().schema.equals(segment_entries.SCHEMA)
 
 
 def test_a_live_table_does_not_change() -> None:
     first = LiveSegments.of(table([(1, 5), (0, 3)]))
     second = first.plus(table([(0, 9)], 4))
     third = second.without(["0 3"])
-    assert seen(first) == [(0, 3), (1, 5)]
-    assert seen(second) == [(0, 3), (0, 9), (1, 5)]
-    assert seen(third) == [(0, 9), (1, 5)]
+    assert keys_of(first) == [(0, 3), (1, 5)]
+    assert keys_of(second) == [(0, 3), (0, 9), (1, 5)]
+    assert keys_of(third) == [(0, 9), (1, 5)]
     assert third.rows()["version"].to_pylist() == [4, 0]
     assert first != second
     assert second.without(["0 9"]) == first
@@ -94,17 +94,17 @@ def test_an_append_leaves_the_large_table_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("method", ["without", "live_files_among"])
-def test_what_a_checkpoint_settles_meanwhile_is_not_lost(method: str) -> None:
+def test_a_checkpoint_may_sort_the_tables_meanwhile(method: str) -> None:
     """Its thread sorts the tables that a writer goes through, between any two steps of it."""
     code = getattr(LiveSegments, method).__code__
     steps = [step.offset for step in dis.get_instructions(code)]
     for step in steps:
-        found = LiveSegments().plus(table([(0, 1)])).plus(table([(0, 2)]))
-        expected = getattr(LiveSegments.of(found.rows()), method)(["0 1"])
-        found = LiveSegments(None, (table([(0, 1)]), table([(0, 2)])))
-        with at_step(code, step, found.rows):
-            told = getattr(found, method)(["0 1"])
-        assert told == expected
+        segments = LiveSegments().plus(table([(0, 1)])).plus(table([(0, 2)]))
+        expected = getattr(LiveSegments.of(segments.rows()), method)(["0 1"])
+        segments = LiveSegments(None, (table([(0, 1)]), table([(0, 2)])))
+        with at_step(code, step, segments.rows):
+            actual = getattr(segments, method)(["0 1"])
+        assert actual == expected
 
 
 @contextmanager

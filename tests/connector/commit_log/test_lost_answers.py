@@ -47,10 +47,10 @@ class Fails(CountingStore):
         return self._call(lambda: super(Fails, self).put_if_absent(path, data))
 
 
-def made_on(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> TopicAdmin:
-    """Make a root and a topic in it."""
+def created_on(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> TopicAdmin:
+    """Create a root and a topic in it."""
     for name in ("log_store_for", "writable_store_for"):
-        monkeypatch.setattr(root_discovery, name, lambda given, storage: (store, given))
+        monkeypatch.setattr(root_discovery, name, lambda location, storage: (store, location))
     topics = TopicAdmin(find_or_create_root(ROOT, "a cluster"), "test", random_uuid)
     topics.ensure("or.ders", 3)
     return topics
@@ -61,14 +61,14 @@ def test_whatever_call_fails_the_same_command_can_be_run_again(
     monkeypatch: pytest.MonkeyPatch, store: CountingStore, *, has_effect: bool
 ) -> None:
     monkeypatch.setattr(root_discovery, "probe_put_if_absent", lambda store, directory: None)
-    made_on(store, monkeypatch)
+    created_on(store, monkeypatch)
     calls = store.requests.total()
     assert calls > 8
     for at in range(1, calls + 1):
         broken = Fails(at, has_effect=has_effect)
         with pytest.raises(KlogError, match=r"the store is gone|did not say"):
-            made_on(broken, monkeypatch)
-        topics = made_on(broken, monkeypatch)
+            created_on(broken, monkeypatch)
+        topics = created_on(broken, monkeypatch)
         assert len(topics.describe("or.ders").partitions) == 3
         assert len(list(topics.history("or.ders"))) == 1
 
@@ -101,9 +101,9 @@ def test_lost_answers_while_a_topic_is_made(topics: TopicAdmin) -> None:
     assert topics.create("payments").version == 0
 
 
-@pytest.mark.parametrize("given", ["memory:/roots/one", "disk"])
-def test_of_many_at_once_one_makes_the_topic(given: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "root") if given == "disk" else f"{given}-{random_uuid()}"
+@pytest.mark.parametrize("location", ["memory:/roots/one", "disk"])
+def test_one_of_several_concurrent_writers_creates_the_topic(location: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "root") if location == "disk" else f"{location}-{random_uuid()}"
     barrier = Barrier(6)
 
     def make(number: int) -> str:
@@ -115,11 +115,11 @@ def test_of_many_at_once_one_makes_the_topic(given: str, tmp_path: Path) -> None
             return ""
 
     with ThreadPoolExecutor(6) as pool:
-        made = [topic_id for topic_id in pool.map(make, range(6)) if topic_id]
-    found = find_root(path)
-    assert found is not None
-    (commit,) = TopicAdmin(found).history("orders")
+        topic_ids = [topic_id for topic_id in pool.map(make, range(6)) if topic_id]
+    root = find_root(path)
+    assert root is not None
+    (commit,) = TopicAdmin(root).history("orders")
     created = commit.actions.create_topic
     assert created is not None
-    assert [created.topic_id] == made
+    assert [created.topic_id] == topic_ids
     assert commit.engine == f"maker {created.partitions - 1}"

@@ -1,4 +1,4 @@
-"""The last commits lost: what they leave behind is told and kept, until somebody says otherwise."""
+"""The last commits lost: their traces are shown and kept until a user says otherwise."""
 
 from __future__ import annotations
 

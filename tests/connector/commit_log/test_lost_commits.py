@@ -1,4 +1,4 @@
-"""Files of a topic's log that were lost at rest: told by whoever needs them, never passed over."""
+"""Files of a topic's log that were lost at rest: an error when they are needed, never skipped."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_checkpoint_of_another_log_is_refused() -> None:
         log.load()
 
 
-def test_a_lost_commit_behind_a_checkpoint_is_told() -> None:
+def test_a_lost_commit_after_a_checkpoint_is_an_error() -> None:
     store = CountingStore()
     log, state = eight(store)
     checkpoint_writer.write_checkpoint(log, state)
@@ -95,10 +95,10 @@ def test_a_warm_writer_reads_the_number_above_its_own() -> None:
     assert log.paths.commit(9) not in store.files
 
 
-def test_a_warm_writer_that_is_late_goes_on_behind_the_others() -> None:
+def test_a_late_warm_writer_commits_after_the_others() -> None:
     log, state = eight(CountingStore())
-    others = appended(log, state, 2)
-    assert append(log, state, (0, 1)).version == others.version + 1
+    later = appended(log, state, 2)
+    assert append(log, state, (0, 1)).version == later.version + 1
 
 
 def test_a_warm_writer_lists_after_a_minute() -> None:
@@ -232,9 +232,9 @@ def test_a_commit_in_the_place_of_a_lost_one_is_never_replayed() -> None:
     store = CountingStore()
     log, _ = eight(store)
     path = log.paths.commit(4)
-    said = json.loads(store.files[path])
-    for previous in (said["previousWriteId"], None):
-        other = {**said, "writeId": "another", "previousWriteId": previous}
+    fields = json.loads(store.files[path])
+    for previous in (fields["previousWriteId"], None):
+        other = {**fields, "writeId": "another", "previousWriteId": previous}
         store.files[path] = json.dumps(other).encode()
         with pytest.raises(LostCommitError) as caught:
             log.load()
@@ -242,7 +242,7 @@ def test_a_commit_in_the_place_of_a_lost_one_is_never_replayed() -> None:
         assert text.startswith(
             f"{path}: commit 4 is write another (append), and {log.paths.commit(5)}"
         )
-        assert f"it was write {said['writeId']}: that commit was lost" in text
+        assert f"it was write {fields['writeId']}: that commit was lost" in text
         assert "put the lost commit in its place from a copy" in text
         assert "other than klog" not in text
 
@@ -251,9 +251,9 @@ def test_commits_of_klog_0_1_say_nothing_of_the_one_before() -> None:
     store = CountingStore()
     log, state = eight(store)
     for version in range(9):
-        said = json.loads(store.files[log.paths.commit(version)])
-        del said["previousWriteId"]
-        store.files[log.paths.commit(version)] = json.dumps(said).encode()
+        fields = json.loads(store.files[log.paths.commit(version)])
+        del fields["previousWriteId"]
+        store.files[log.paths.commit(version)] = json.dumps(fields).encode()
     assert same(log.load(), state)
     assert append(log, log.load(), (0, 1)).version == 9
 
@@ -265,7 +265,7 @@ def test_a_listing_alone_proves_nothing() -> None:
         hidden: str = ""
 
         def names_after(self, directory: str, name: str) -> list[str]:
-            return [one for one in super().names_after(directory, name) if "004" not in one]
+            return [file for file in super().names_after(directory, name) if "004" not in file]
 
         def read(self, path: str, max_bytes: int | None = None) -> bytes:
             if path == self.hidden:
@@ -290,16 +290,16 @@ def test_a_number_far_above_asks_for_few() -> None:
     assert store.requests["read"] < 20
 
 
-def test_reads_side_by_side_give_what_one_after_the_other_does() -> None:
+def test_parallel_reads_give_the_same_tail() -> None:
     store = CountingStore()
     log, _ = eight(store)
-    one = read_listed(store, log.paths, log.read, 2, Evidence(8, "a test"))
+    tail = read_listed(store, log.paths, log.read, 2, Evidence(8, "a test"))
     store.max_parallel_reads = 3
-    assert read_listed(store, log.paths, log.read, 2, None) == one
-    assert [commit.version for commit in one.commits] == list(range(2, 9))
+    assert read_listed(store, log.paths, log.read, 2, None) == tail
+    assert [commit.version for commit in tail.commits] == list(range(2, 9))
 
 
-def test_a_lost_boundary_is_told_by_who_needs_the_commits() -> None:
+def test_a_lost_expired_version_is_an_error_when_the_commits_are_needed() -> None:
     store, clock = CountingStore(), Clock()
     log, state = eight(store, clock)
     path = log.paths.checkpoint(checkpoint_writer.write_checkpoint(log, state))

@@ -70,7 +70,7 @@ def test_what_comes_of_age_while_vacuum_looks_stays() -> None:
     )
     clock.now_ms += DAY_MS // 2
     store.takes_ms = DAY_MS
-    # A reader may have put a pin behind that look, well inside its grace.
+    # A reader may have taken a lease after that, well inside its grace.
     assert orphan_files.find_orphan_files(log, DAY_MS).files.removed == ()
     store.takes_ms = 0
     assert len(orphan_files.find_orphan_files(log, DAY_MS).files.removed) == 1
@@ -79,14 +79,14 @@ def test_what_comes_of_age_while_vacuum_looks_stays() -> None:
 def test_keys_spread_over_other_partitions_are_refused() -> None:
     log = topic_log(CountingStore())
     state = created(log, partitions=2)
-    found = staged(state, (0, 3))
+    write = staged(state, (0, 3))
     spread = append_commit.StagedSegments(
-        found.topic_id, found.base_version, found.segments, partitions=2
+        write.topic_id, write.base_version, write.segments, partitions=2
     )
     log.commit(state, commit_builders.add_partitions(state.topic_id, 3), attempt("add-partitions"))
     with pytest.raises(CommitConflictError, match="3 partitions now"):
         log.commit(state, append_commit.append(spread), attempt("append"))
-    assert log.commit(state, append_commit.append(found), attempt("append")).log_end == (3, 0, 0)
+    assert log.commit(state, append_commit.append(write), attempt("append")).log_end == (3, 0, 0)
 
 
 def test_what_may_not_be_durable_is_put_until_the_store_says_that_it_is() -> None:
@@ -98,7 +98,7 @@ def test_what_may_not_be_durable_is_put_until_the_store_says_that_it_is() -> Non
     assert store.requests["create"] == 3
 
 
-def test_nothing_is_cleaned_behind_a_checkpoint_that_may_not_be_durable() -> None:
+def test_nothing_expires_on_a_checkpoint_that_may_not_be_durable() -> None:
     store, clock = Unsynced(), Clock()
     log = topic_log(store, clock)
     state = created(log)
@@ -137,20 +137,20 @@ class Unsynced(CountingStore):
     fails = 0
 
     def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        found = super().put_if_absent(path, data)
+        result = super().put_if_absent(path, data)
         self.fails -= 1
-        return PutResult.UNKNOWN if self.fails >= 0 else found
+        return PutResult.UNKNOWN if self.fails >= 0 else result
 
 
-@pytest.mark.parametrize("pin_id", ["1234567", "12345678/x", "../../12345678", "a" * 65, "ä" * 8])
-def test_a_pin_that_vacuum_would_not_see_is_refused(pin_id: str) -> None:
+@pytest.mark.parametrize("lease_id", ["1234567", "12345678/x", "../../12345678", "a" * 65, "ä" * 8])
+def test_a_lease_that_vacuum_would_not_see_is_refused(lease_id: str) -> None:
     store = CountingStore()
     with pytest.raises(ValueError, match="is not the id of a lease"):
-        snapshot_leases.take_lease(topic_log(store), pin_id, 0, DAY_MS)
+        snapshot_leases.take_lease(topic_log(store), lease_id, 0, DAY_MS)
     assert store.files == {}
 
 
-def test_any_new_id_is_one_of_a_pin() -> None:
+def test_any_new_id_is_one_of_a_lease() -> None:
     log = topic_log(CountingStore())
     for version in range(20, 0, -1):
         snapshot_leases.take_lease(log, random_uuid(), version, DAY_MS)
@@ -158,7 +158,7 @@ def test_any_new_id_is_one_of_a_pin() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         b"", b"junk", b"\xff", b"[]", b"1", b"[" * 100_000, b'{"version": 5}',
         b'{"version": 5, "expiresMs": 1e999}', b'{"version": 1e999, "expiresMs": 5}',
@@ -166,11 +166,11 @@ def test_any_new_id_is_one_of_a_pin() -> None:
         b'{"version": 5, "expiresMs": ' + b"9" * 5000 + b"}",
     ],
 )  # fmt: skip
-def test_a_pin_that_cannot_be_read_keeps_everything(said: bytes) -> None:
+def test_a_lease_that_cannot_be_read_keeps_everything(data: bytes) -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     created(log)
-    store.files[log.paths.lease("12345678")] = said
+    store.files[log.paths.lease("12345678")] = data
     for step_ms in (0, -DAY_MS, 99 * DAY_MS):
         clock.now_ms += step_ms
         assert snapshot_leases.min_leased_version(log, snapshot_leases.read_leases(log)) == 0
@@ -178,7 +178,7 @@ def test_a_pin_that_cannot_be_read_keeps_everything(said: bytes) -> None:
     assert snapshot_leases.min_leased_version(log, snapshot_leases.read_leases(log)) == 0
 
 
-def test_a_horizon_is_of_a_commit_that_is_known_to_be_old() -> None:
+def test_a_vacuum_version_is_of_a_commit_that_is_known_to_be_old() -> None:
     """A log that keeps its commits for less than vacuum's grace has cleaned some that are young."""
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
@@ -200,7 +200,7 @@ def test_a_horizon_is_of_a_commit_that_is_known_to_be_old() -> None:
     assert commit_history.version_at_time(log, log.load(), state.timestamp_ms - 1) == -1
 
 
-def test_a_boundary_that_is_being_made_is_no_leftover() -> None:
+def test_an_expired_version_that_is_being_written_is_not_deleted() -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     state = created(log)
@@ -210,8 +210,8 @@ def test_a_boundary_that_is_being_made_is_no_leftover() -> None:
     for version in (1, 3):
         path = temporary_path(log.paths.expiration(version), lambda: "0123456789abcdef")
         store.files[path] = b"x"
-    found = temporary_files.find_temporary_files(
+    files = temporary_files.find_temporary_files(
         log, [], temporary_files.list_folders(log), state.version
     )
-    (only,) = found
+    (only,) = files
     assert f"{1:020d}" in only

@@ -36,23 +36,23 @@ def numbers(values: int) -> pa.Table:
 
 
 def lying(values: int) -> bytes:
-    """Give a file whose footer says that a column has one value."""
+    """Return a file whose footer says that a column has one value."""
     data = file_of(numbers(values))
     (length,) = struct.unpack("<I", data[-8:-4])
-    before, footer, behind = data[: -8 - length], data[-8 - length : -8], data[-8:]
-    said = _varint(2 * values)
-    data = before + footer.replace(said, b"\x82" + b"\x80" * (len(said) - 2) + b"\0") + behind
-    found = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(0)
-    assert found.num_values == 1
+    before, footer, tail = data[: -8 - length], data[-8 - length : -8], data[-8:]
+    count = _varint(2 * values)
+    data = before + footer.replace(count, b"\x82" + b"\x80" * (len(count) - 2) + b"\0") + tail
+    column = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(0)
+    assert column.num_values == 1
     return data
 
 
 def _varint(value: int) -> bytes:
-    found = b""
+    data = b""
     while value > 127:
-        found += bytes([value & 127 | 128])
+        data += bytes([value & 127 | 128])
         value >>= 7
-    return found + bytes([value])
+    return data + bytes([value])
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_texts_and_lists_are_read_as_they_were_written(
     data = file_of(
         table, data_page_version=version, use_dictionary=use_dictionary, row_group_size=300
     )
-    found = parquet_tables.read_table(data)
-    assert found.equals(table)
+    result = parquet_tables.read_table(data)
+    assert result.equals(table)
     footer = pq.ParquetFile(pa.BufferReader(data)).metadata
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     columns = [group.column(number) for group in groups for number in range(group.num_columns)]

@@ -26,15 +26,15 @@ def path(tmp_path: Path) -> Path:
     return make_root(tmp_path)
 
 
-def found(path: Path, second: int) -> int | None:
+def first_offset(path: Path, second: int) -> int | None:
     root = open_root([str(path)])
     name = TopicPartition("t", 0)
     return root.snapshot().open([name])[name].offset_for_time(START_MS + 1000 * second, 3000)
 
 
 def test_a_time_is_that_of_its_record(path: Path) -> None:
-    assert [found(path, second) for second in SEARCHED] == list(SEARCHED)
-    assert found(path, 3000) is None
+    assert [first_offset(path, second) for second in SEARCHED] == list(SEARCHED)
+    assert first_offset(path, 3000) is None
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -46,14 +46,14 @@ def test_a_time_index_that_does_not_fit_costs_no_record(path: Path, seed: int) -
         if data:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             index.write_bytes(data)
-    assert [found(path, second) for second in SEARCHED] == list(SEARCHED)
+    assert [first_offset(path, second) for second in SEARCHED] == list(SEARCHED)
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
 def test_indexes_that_are_missing_cost_no_record(path: Path, suffix: str) -> None:
     for index in path.glob(f"t-0/*.{suffix}"):
         index.unlink()
-    assert [found(path, second) for second in SEARCHED] == list(SEARCHED)
+    assert [first_offset(path, second) for second in SEARCHED] == list(SEARCHED)
 
 
 def test_a_missing_segment_is_named(path: Path) -> None:
@@ -61,13 +61,13 @@ def test_a_missing_segment_is_named(path: Path) -> None:
     file.unlink()
     second = int(file.name[:20])
     with pytest.raises(CorruptFileError, match=f"{file.name}.*the file is missing"):
-        found(path, second)
+        first_offset(path, second)
 
 
 def test_batches_as_large_as_they_come_cost_three_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the defaults, of which a batch is half a megabyte, and values that do not compress."""
+    """With the defaults a batch is half a megabyte, and these values do not compress."""
     log = klog.open(str(tmp_path / "root"))
     log.create_topic("t")
     chance = random.Random(1)
@@ -89,8 +89,8 @@ def test_batches_as_large_as_they_come_cost_three_reads(
 
 
 def _counting(original: Any, counted: Counter[str]) -> Any:
-    def counting(self: Any, *given: Any) -> Any:
+    def counting(self: Any, *args: Any) -> Any:
         counted["read"] += 1
-        return original(self, *given)
+        return original(self, *args)
 
     return counting

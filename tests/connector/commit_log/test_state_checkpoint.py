@@ -110,11 +110,11 @@ def merged(log: CommitLog, state: TopicState) -> TopicState:
     if len(rows) < 2 or rows[0]["next_offset"] != rows[1]["base_offset"]:
         return state
     file = f"{rows[0]['file'][:-12]}{state.version:08x}.log"
-    made = entry_of(
+    entry = entry_of(
         file, rows[0]["partition"], rows[0]["base_offset"], rows[1]["next_offset"], "merge"
     )
     build = rewrite_commit.replace_segments(
-        state.topic_id, state.version, [row["file"] for row in rows], [made], {0: 1}
+        state.topic_id, state.version, [row["file"] for row in rows], [entry], {0: 1}
     )
     return log.commit(state, build, attempt("merge"))
 
@@ -122,12 +122,12 @@ def merged(log: CommitLog, state: TopicState) -> TopicState:
 @pytest.mark.parametrize("part_rows", [1, 4, 50_000])
 @settings(deadline=None, max_examples=40)
 @given(steps)
-def test_a_load_from_a_checkpoint_is_a_full_replay(part_rows: int, given: list[str]) -> None:
+def test_a_load_from_a_checkpoint_is_a_full_replay(part_rows: int, names: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint_parts, "PART_ROWS", part_rows)
         log = topic_log(CountingStore())
         state = created(log)
-        for number, name in enumerate([*given, "checkpoint"]):
+        for number, name in enumerate([*names, "checkpoint"]):
             state = step(log, state, name, number)
         whole = replayed(log)
         assert plain(log.newest_checkpoint()) == plain(whole)
@@ -234,7 +234,7 @@ def _said(part: Part, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"file": "../../x.parquet"},
         {"file": 5},
@@ -244,12 +244,12 @@ def _said(part: Part, **fields: Any) -> dict[str, Any]:
         {"rows": None},
     ],
 )
-def test_what_is_no_part_is_refused(said: dict[str, Any]) -> None:
+def test_a_malformed_part_is_refused(fields: dict[str, Any]) -> None:
     name = CheckpointName(3, 4, 5)
     good = Part(name, 0, 4, 2)
     assert Part.from_json(good.to_json()) == good
     with pytest.raises((ValueError, TypeError)):
-        Part.from_json({**good.to_json(), **said})
+        Part.from_json({**good.to_json(), **fields})
 
 
 def test_parts_of_the_same_versions_make_no_checkpoint() -> None:
@@ -261,14 +261,14 @@ def test_parts_of_the_same_versions_make_no_checkpoint() -> None:
         state_checkpoint.read_parts(data)
 
 
-def test_a_file_that_is_no_segment_makes_no_checkpoint() -> None:
+def test_a_file_that_is_not_a_segment_is_refused() -> None:
     log = topic_log(CountingStore())
     state = append(log, created(log), (0, 3))
     rows = state.live.rows()
     for file in ("../x.log", "orders-0/../../x.log", "https://h/orders-0/" + "0" * 20 + ".log"):
         bad = rows.set_column(1, ROW_SCHEMA.field("file"), pa.array([file]))
         _, data = state_checkpoint.encode_checkpoint(replace(state, live=type(state.live).of(bad)))
-        with pytest.raises(UnsupportedFormatError, match="no segment"):
+        with pytest.raises(UnsupportedFormatError, match="not a segment"):
             state_checkpoint.decode_checkpoint(data)
 
 

@@ -31,13 +31,13 @@ def test_a_topic_is_made_as_it_was_asked_for(topics: TopicAdmin) -> None:
     assert topics.names() == ["orders"]
 
 
-def test_what_making_a_topic_costs_and_what_a_dot_adds(
+def test_requests_of_a_new_topic_and_of_a_name_with_a_dot(
     topics: TopicAdmin, store: CountingStore
 ) -> None:
-    found = find_root(ROOT)
-    assert found is not None
+    root = find_root(ROOT)
+    assert root is not None
     assert store.requests == {"read": 1}
-    TopicAdmin(found, "test", random_uuid).create("orders")
+    TopicAdmin(root, "test", random_uuid).create("orders")
     # The root; no topic.json; no checkpoint, no commit listed or read, no boundary; topic.json is
     # put; no commit above the one that is put, again no boundary.
     assert store.requests == {"read": 4, "create": 2, "list": 4}
@@ -48,9 +48,9 @@ def test_what_making_a_topic_costs_and_what_a_dot_adds(
 
 def test_partitions_default_to_those_of_the_root(store: CountingStore) -> None:
     assert TopicAdmin(find_or_create_root(ROOT, "a cluster")).create("one").partitions == 1
-    made = TopicAdmin(find_or_create_root("/other", "a cluster", num_partitions=6))
-    assert made.create("six").partitions == 6
-    assert made.create("two", partitions=2).partitions == 2
+    admin = TopicAdmin(find_or_create_root("/other", "a cluster", num_partitions=6))
+    assert admin.create("six").partitions == 6
+    assert admin.create("two", partitions=2).partitions == 2
     again = find_root("/other")
     assert again is not None
     assert again.num_partitions == 6
@@ -101,7 +101,7 @@ def test_names_that_a_broker_could_not_tell_apart(topics: TopicAdmin) -> None:
     topics.create("a-b.c")
 
 
-def test_a_topic_made_anew_has_another_id_in_the_same_log(topics: TopicAdmin) -> None:
+def test_a_topic_created_again_has_another_id_in_the_same_log(topics: TopicAdmin) -> None:
     old = topics.create("orders", 3)
     topics.delete("orders")
     with pytest.raises(OptionError, match="topic orders of /root was deleted"):
@@ -112,7 +112,7 @@ def test_a_topic_made_anew_has_another_id_in_the_same_log(topics: TopicAdmin) ->
     new = topics.create("orders", 1)
     assert (new.version, new.partitions) == (2, 1)
     assert new.topic_id != old.topic_id
-    operations = [one.operation for one in topics.history("orders")]
+    operations = [commit.operation for commit in topics.history("orders")]
     assert operations == ["create-topic", "delete-topic", "create-topic"]
 
 
@@ -268,16 +268,16 @@ def test_describe_counts_by_partition(topics: TopicAdmin, store: CountingStore) 
     topics.create("orders", 3)
     log = topic_log(store)
     append(log, append(log, log.load(), (0, 3), (2, 1)), (2, 4))
-    found = topics.describe("orders")
-    assert found.partitions == (
+    description = topics.describe("orders")
+    assert description.partitions == (
         PartitionDescription(0, 0, 3, 1, 0),
         PartitionDescription(1, 0, 0, 0, 0),
         PartitionDescription(2, 0, 5, 2, 0),
     )
-    assert (found.topic_id, found.version) == ("id 0", 2)
+    assert (description.topic_id, description.version) == ("id 0", 2)
 
 
-def test_history_ends_where_commits_were_cleaned(topics: TopicAdmin, store: CountingStore) -> None:
+def test_history_ends_where_commits_expired(topics: TopicAdmin, store: CountingStore) -> None:
     topics.create("orders", 1)
     clock = Clock()
     log = topic_log(store, clock)
@@ -287,18 +287,18 @@ def test_history_ends_where_commits_were_cleaned(topics: TopicAdmin, store: Coun
         state = append(log, state, (0, 1))
     checkpoint_writer.write_checkpoint(log, state)
     assert commit_expiration.expire_log(log, retention_ms=2000) == 2
-    assert [one.version for one in topics.history("orders")] == [4, 3]
+    assert [commit.version for commit in topics.history("orders")] == [4, 3]
     store.delete(log.paths.commit(3))
     with pytest.raises(LostCommitError, match=r"log/0{19}3\.json: this commit is lost.*0004\.json"):
         list(topics.history("orders"))
 
 
-def test_a_stray_file_among_the_topics_is_no_topic(tmp_path: Path) -> None:
-    found = TopicAdmin(find_or_create_root(str(tmp_path / "root"), "a cluster"))
-    found.create("orders")
+def test_a_stray_file_among_the_topics_is_not_a_topic(tmp_path: Path) -> None:
+    admin = TopicAdmin(find_or_create_root(str(tmp_path / "root"), "a cluster"))
+    admin.create("orders")
     (tmp_path / "root" / "_klog" / "topics" / ".DS_Store").write_bytes(b"left by a desktop")
-    assert found.root.topic_names() == found.names() == ["orders"]
-    assert found.create("_DS_Store").topic_id  # It collides with nothing.
-    for use in (found.describe, found.delete):
+    assert admin.root.topic_names() == admin.names() == ["orders"]
+    assert admin.create("_DS_Store").topic_id  # It collides with nothing.
+    for use in (admin.describe, admin.delete):
         with pytest.raises(OptionError, match=r"no topic \.DS_Store.*is a file"):
             use(".DS_Store")

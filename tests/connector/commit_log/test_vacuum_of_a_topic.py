@@ -29,7 +29,7 @@ from tests.connector.commit_log.memory_logs import (
 )
 
 
-def test_vacuum_takes_garbage_and_nothing_else() -> None:
+def test_vacuum_deletes_orphan_files_and_nothing_else() -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     state = created(log)
@@ -44,11 +44,11 @@ def test_vacuum_takes_garbage_and_nothing_else() -> None:
     assert topic_vacuum.vacuum(log, attempt("vacuum")) == orphan_files.OrphanFiles((), ())
     snapshot_leases.take_lease(log, "12345678", state.version - 1, lease_ms=10 * DAY_MS)
     clock.now_ms += 2 * DAY_MS
-    found = topic_vacuum.vacuum(log, attempt("vacuum"))
-    assert (found.removed, len(found.uncommitted)) == ((), 1)
+    deleted = topic_vacuum.vacuum(log, attempt("vacuum"))
+    assert (deleted.removed, len(deleted.uncommitted)) == ((), 1)
     snapshot_leases.release_lease(log, "12345678")
-    found = topic_vacuum.vacuum(log, attempt("vacuum"))
-    assert (found.removed, found.uncommitted) == (tuple(removed), ())
+    deleted = topic_vacuum.vacuum(log, attempt("vacuum"))
+    assert (deleted.removed, deleted.uncommitted) == (tuple(removed), ())
     assert orphan_files.files_of(log) == set(live)
     topic_vacuum.vacuum(log, attempt("vacuum"))
     assert log.load().removed.num_rows == 0
@@ -61,8 +61,9 @@ def test_vacuum_takes_the_files_of_a_deleted_topic() -> None:
     deleted = log.commit(log.load(), commit_builders.delete_topic("an id"), attempt("delete-topic"))
     assert topic_vacuum.vacuum(log, attempt("vacuum")).files == {}
     clock.now_ms += 2 * DAY_MS
-    found = topic_vacuum.vacuum(log, attempt("vacuum"))
-    assert (len(found.removed), found.uncommitted, sum(found.files.values())) == (2, (), 14)
+    vacuumed = topic_vacuum.vacuum(log, attempt("vacuum"))
+    assert (len(vacuumed.removed), vacuumed.uncommitted) == (2, ())
+    assert sum(vacuumed.files.values()) == 14
     assert orphan_files.files_of(log) == set()
     topic_vacuum.vacuum(log, attempt("vacuum"))
     after = log.load()
@@ -81,7 +82,7 @@ def test_nothing_but_vacuum_follows_a_deletion() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_an_index_without_its_log_is_garbage_of_the_same_age(suffix: str) -> None:
+def test_an_index_without_its_log_is_an_orphan_of_the_same_age(suffix: str) -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     state = created(log)
@@ -101,7 +102,7 @@ def temporary(path: str) -> str:
     return temporary_path(path, lambda: "0123456789abcdef")
 
 
-def test_leftovers_go_by_the_birth_or_the_version_in_their_names() -> None:
+def test_temporary_files_go_by_the_version_in_their_names() -> None:
     store, clock = CountingStore(), Clock()
     log = topic_log(store, clock)
     state = created(log)
@@ -133,11 +134,11 @@ def test_leftovers_go_by_the_birth_or_the_version_in_their_names() -> None:
     store.files[log.paths.expiration(2)] = b""
     clock.now_ms += 2 * DAY_MS
     before = dict(store.files)
-    found = topic_vacuum.preview_vacuum(log)
-    assert store.files == before  # A dry run writes nothing, the horizon neither.
-    assert {log.paths.data(file) for file in found.temporary_files} == gone
-    assert sum(found.files.values()) == 3 * len(gone)
-    assert topic_vacuum.vacuum(log, attempt("vacuum")) == found
+    preview = topic_vacuum.preview_vacuum(log)
+    assert store.files == before  # A dry run writes nothing, nor a vacuum version.
+    assert {log.paths.data(file) for file in preview.temporary_files} == gone
+    assert sum(preview.files.values()) == 3 * len(gone)
+    assert topic_vacuum.vacuum(log, attempt("vacuum")) == preview
     assert before.keys() - store.files.keys() == gone
 
 

@@ -27,23 +27,23 @@ def _segment(tmp_path: Path) -> tuple[KlogRoot, SegmentEntry]:
     created(root, segment_bytes="1000000")
     root.append("t", rows(0, 200, size=60), batch_size="400")
     (entry,) = entries_of(path_of(root))
-    found = find_root(root.given)
-    assert found is not None
-    return found, entry
+    opened = find_root(root.given)
+    assert opened is not None
+    return opened, entry
 
 
 def backwards(root: KlogRoot, entry: SegmentEntry, held: int) -> Iterator[Chunk]:
     return read_verified_backwards(root, entry, held, CHUNK_BYTES)
 
 
-def told(chunks: Iterator[Chunk]) -> list[tuple[int, bytes, list[int]]]:
+def contents(chunks: Iterator[Chunk]) -> list[tuple[int, bytes, list[int]]]:
     return [
         (
-            one.position,
-            one.data[: one.end_position - one.position],
-            one.batches.base_offsets.tolist(),
+            chunk.position,
+            chunk.data[: chunk.end_position - chunk.position],
+            chunk.batches.base_offsets.tolist(),
         )
-        for one in chunks
+        for chunk in chunks
     ]
 
 
@@ -52,9 +52,9 @@ def test_the_same_chunks_the_last_one_first(
     segment: tuple[KlogRoot, SegmentEntry], held: int
 ) -> None:
     root, entry = segment
-    expected = told(read_verified(root, entry, CHUNK_BYTES))
+    expected = contents(read_verified(root, entry, CHUNK_BYTES))
     assert len(expected) > 5
-    assert told(backwards(root, entry, held)) == expected[::-1]
+    assert contents(backwards(root, entry, held)) == expected[::-1]
 
 
 @pytest.mark.parametrize("held", [0, 1 << 20])
@@ -66,8 +66,8 @@ def test_nothing_is_given_of_a_damaged_segment(
     sound = path.read_bytes()
     for position in range(0, len(sound), 97):
         path.write_bytes(sound[:position] + bytes([sound[position] ^ 1]) + sound[position + 1 :])
-        said = [error_of(list, read(root, entry)) for read in (forwards, _of(held))]
-        assert said[0] == said[1]
+        errors = [error_of(list, read(root, entry)) for read in (forwards, _of(held))]
+        assert errors[0] == errors[1]
     path.unlink()
     assert "the file is missing" in error_of(next, backwards(root, entry, held))
 
@@ -81,17 +81,17 @@ def test_a_file_that_is_another_when_it_is_read_again(
     for position in range(0, len(sound), 97):
         path.write_bytes(sound)
         chunks = backwards(root, entry, 0)
-        given = next(chunks)
+        chunk = next(chunks)
         path.write_bytes(sound[:position] + bytes([sound[position] ^ 1]) + sound[position + 1 :])
-        if position < given.position:
-            said = error_of(list, chunks)
+        if position < chunk.position:
+            error = error_of(list, chunks)
             path.write_bytes(
                 sound[:position] + bytes([sound[position] ^ 1]) + sound[position + 1 :]
             )
-            if "has changed since" not in said:
-                assert said == error_of(list, forwards(root, entry))
+            if "has changed since" not in error:
+                assert error == error_of(list, forwards(root, entry))
             else:
-                assert str(path) in said
+                assert str(path) in error
 
 
 def forwards(root: KlogRoot, entry: SegmentEntry) -> Iterator[Chunk]:
