@@ -20,28 +20,37 @@ __version__ = VERSION
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `klog` with a session; optional where klog is installed.
+    """Register the format `klog` with a session; optional if klog is installed.
 
-    Needed where klog comes as a zip (`--py-files`), which Spark does not search for formats. The
-    process that plans a stream looks for modules on `PYTHONPATH` only (seen on PySpark 4.2.0), so
-    the zip is put there for the workers that this session starts.
+    It is needed if klog comes as a zip (`--py-files`), because Spark does not search a zip for
+    formats. The process that plans a stream looks for modules on `PYTHONPATH` only (seen on PySpark
+    4.2.0), so this adds the zip to `PYTHONPATH` for the workers that the session starts.
+
+    Args:
+        spark: The session. Its later reads and writes know `format("klog")`.
     """
     from klog.connector.datasource import KlogDataSource
 
     archive = Path(__file__).parent.parent
     if archive.is_file():
         environment = spark.sparkContext.environment
-        given = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{archive}:{given}" if given else str(archive)
+        modules_path = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{archive}:{modules_path}" if modules_path else str(archive)
     spark.dataSource.register(KlogDataSource)
 
 
 def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it is klog.open
-    """Open a root for use without Spark: its topics are made, written and read as Arrow.
+    """Open a root for use without Spark: create topics, write and read them as Arrow.
 
-    `root` is a path or URL, a relative path from the directory that the process is in now;
-    `storage` are the words of `storage.*`, such as `endpoint`. Raises `klog.errors.OptionError` for
-    a word that klog does not know; a scheme is looked at when the root is first used.
+    Args:
+        root: A path or URL. A relative path starts at the current working directory.
+        **storage: The `storage.*` options without their prefix, such as `endpoint`.
+
+    Returns:
+        The root's log. It reads nothing until it is first used, so a wrong scheme fails only then.
+
+    Raises:
+        klog.errors.OptionError: klog does not know a storage option.
     """
     from klog.connector.embedded import open_log
 
@@ -49,11 +58,20 @@ def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it i
 
 
 def repartition(df: DataFrame, root: str | PathLike[str], topic: str, **storage: str) -> DataFrame:
-    """Shuffle rows to the partitions of a topic that they go to, so that a write leaves few files.
+    """Shuffle rows by the topic partition that they go to, so that a write leaves few files.
 
-    A row goes by its column `partition`, else by its key; the column is set to what was chosen.
-    `root` and `storage` are as for `open`. Raises `klog.errors.OptionError` for a topic that is not
-    there.
+    Args:
+        df: The rows to write, with the columns of a write. A row goes to the partition in its
+            column `partition`, else to the one that its key selects.
+        root: A path or URL, as for `open`.
+        topic: The topic that the rows are written to.
+        **storage: The `storage.*` options without their prefix, as for `open`.
+
+    Returns:
+        The rows, with the column `partition` set to the selected partition.
+
+    Raises:
+        klog.errors.OptionError: The topic does not exist, or klog does not know a storage option.
     """
     from klog.connector.repartition import repartition as shuffled
 

@@ -1,20 +1,20 @@
 """Every error klog raises on purpose; a class exists only where a caller acts differently.
 
     KlogError
-    +-- CorruptRecordError      bytes are bad: file, position and reason are in the message
-    +-- UnsupportedFormatError  bytes are good, but of a kind this klog does not read
-    +-- OffsetOutOfRangeError   an offset that the partition does not hold was asked for
-    +-- DataLossError           records that a plan or a stream counted on are gone
-    +-- OutOfOrderSequenceError a producer's batch does not follow its last: write what is missing
+    +-- CorruptRecordError      bytes are corrupt: the message has file, position and reason
+    +-- UnsupportedFormatError  bytes are valid, but this klog cannot read their format
+    +-- OffsetOutOfRangeError   the partition does not hold the requested offset
+    +-- DataLossError           records that a plan or a stream needs are gone
+    +-- OutOfOrderSequenceError a producer's batch does not follow its last: write the missing ones
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
-    +-- LostCommitError         a commit was lost at rest: read nothing beyond it, repair the log
-    |   +-- ForkedCommitError   another commit was put in its place: copy that one away first
-    +-- CommitConflictError     a commit did not land and cannot: what was staged may go
-    +-- CommitStateUnknownError a commit may have landed: delete nothing, look again
-    +-- InvalidFileError        a file cannot be one of its kind: it was not read
-    |   +-- FileTooLargeError   it is larger than any of its kind
+    +-- LostCommitError         a commit is missing: read nothing after it, repair the log
+    |   +-- ForkedCommitError   another commit has its version: copy that one away first
+    +-- CommitConflictError     a commit failed and cannot land: delete its staged files
+    +-- CommitStateUnknownError a commit may have landed: delete nothing, read the log again
+    +-- InvalidFileError        a file cannot be of its kind: it was not read
+    |   +-- FileTooLargeError   it is larger than any file of its kind
     |   +-- NotRegularFileError a directory, a FIFO, a socket or a device has the file's name
-    +-- OptionError             the user's words are wrong: option, topic, path
+    +-- OptionError             an option, a topic or a path of the user is wrong
 
 Each message names the file, topic-partition, offset or option, and what to do next.
 """
@@ -27,7 +27,7 @@ from collections.abc import Iterable
 
 _USER_AND_PASSWORD = re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
 _TOKEN_AS_USER = re.compile(r"(?<=http://)[^/\s?#]*@|(?<=https://)[^/\s?#]*@")
-"""Of other schemes a user without a password is a name, such as the container of `abfs://`."""
+"""In other schemes, a user without a password is a name, such as the container of `abfs://`."""
 _QUERY = re.compile(
     r"""((?<!s3)(?<!s3a)(?<!hdfs)://[^\s"<>?#]*(?=[?#])|://[^\s"<>?]*(?=\?[\w.~%-]*=))"""
     r"""[?#][^\s"<>]*?(?=[]'`)}>,;:.]*(?:[\s"<>]|$))""",
@@ -35,12 +35,19 @@ _QUERY = re.compile(
 )
 """From `?` or `#` to the end of a URL: a signature, such as S3's and Azure's, or a token.
 
-On S3 and HDFS both are characters of a path, unless what follows looks like a query.
+On S3 and HDFS a path may contain both characters, so there only text like a query matches.
 """
 
 
 def without_passwords(text: str) -> str:
-    """Take what may be a secret out of every URL in a text: user, password, query and fragment."""
+    """Hide what may be a secret in every URL of a text: user, password, query and fragment.
+
+    Args:
+        text: A message, with any number of URLs.
+
+    Returns:
+        The text, with `***` for each possible secret.
+    """
     if "://" not in text:
         return text
     text = _USER_AND_PASSWORD.sub("***@", text)
@@ -52,14 +59,21 @@ class KlogError(Exception):
 
     def __init__(self, *args: object) -> None:
         """Keep the message, without passwords."""
-        shown = (without_passwords(one) if isinstance(one, str) else one for one in args)
+        shown = (without_passwords(arg) if isinstance(arg, str) else arg for arg in args)
         super().__init__(*shown)
 
 
 def with_context(exc: Exception, text: str) -> KlogError:
-    """Give a `KlogError` that says `text`, of the same class where callers act on it.
+    """Return a `KlogError` with another message, of the same class if callers act on it.
 
-    A class that is made of more than a message is not kept: what it knew is in the text.
+    A class that has more than a message becomes `KlogError`; the text has its other values.
+
+    Args:
+        exc: The error to translate.
+        text: The new message.
+
+    Returns:
+        The error, to be raised from `exc`.
     """
     kinds = (
         CommitConflictError,
@@ -89,12 +103,12 @@ def nearest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | 
 class CorruptRecordError(KlogError):
     """Bytes that do not follow Kafka's format, or fail their checksum.
 
-    `position` is the byte at which the damage was found, counted from the start of what was
-    decoded; a caller that knows the file restates it with `in_file`.
+    `position` is the first damaged byte, counted from the start of the decoded bytes. A caller that
+    knows the file adds it with `in_file`.
     """
 
     def __init__(self, reason: str, position: int = 0) -> None:
-        """Keep the reason and the position; the message is made of both."""
+        """Set the reason and the position, which the message combines."""
         super().__init__(f"{reason} (position {position})")
         self.reason = reason
         self.position = position
@@ -104,7 +118,15 @@ class CorruptRecordError(KlogError):
         return (type(self), (self.reason, self.position))
 
     def in_file(self, path: str, topic_partition: str) -> CorruptFileError:
-        """Name the file, whose position this is; an error that names one stays as it is."""
+        """Return this error with the file and the partition, or itself if it already has them.
+
+        Args:
+            path: The file; `position` counts from its start.
+            topic_partition: The topic-partition of the file, such as `orders-0`.
+
+        Returns:
+            The error to raise.
+        """
         if isinstance(self, CorruptFileError):
             return self
         return CorruptFileError(self.reason, self.position, path, topic_partition)
@@ -114,7 +136,7 @@ class CorruptFileError(CorruptRecordError):
     """A `CorruptRecordError` whose file and topic-partition are known."""
 
     def __init__(self, reason: str, position: int, path: str, topic_partition: str) -> None:
-        """Make the message that a user sees."""
+        """Set the parts and the message that a user sees."""
         KlogError.__init__(
             self,
             f"{topic_partition}: corrupt log {path} at position {position}: {reason}. "
@@ -138,7 +160,7 @@ class UnsupportedFormatError(KlogError):
     """
 
     def __init__(self, reason: str, position: int | None = None) -> None:
-        """Keep the reason and the position; the message is made of both."""
+        """Set the reason and the position, which the message combines."""
         super().__init__(reason if position is None else f"{reason} (position {position})")
         self.reason = reason
         self.position = position
@@ -148,16 +170,24 @@ class UnsupportedFormatError(KlogError):
         return (type(self), (self.reason, self.position))
 
     def in_file(self, path: str, topic_partition: str) -> UnsupportedFormatError:
-        """Name the file and the partition."""
+        """Return this error with the file and the partition.
+
+        Args:
+            path: The file.
+            topic_partition: The topic-partition of the file, such as `orders-0`.
+
+        Returns:
+            The error to raise.
+        """
         return UnsupportedFormatError(f"{topic_partition}: {path}: {self.reason}", self.position)
 
 
 class OffsetOutOfRangeError(KlogError):
-    """An offset below the log start or above the log end was asked for."""
+    """A requested offset is below the log start or above the log end."""
 
 
 class DataLossError(KlogError):
-    """Records that a plan or a checkpoint counted on are no longer there."""
+    """Records that a plan or a checkpoint needs are gone."""
 
 
 class OutOfOrderSequenceError(KlogError):
@@ -172,37 +202,37 @@ class ProducerFencedError(KlogError):
 
 
 class LostCommitError(KlogError):
-    """A commit is not there, though something shows that a later one was made.
+    """A commit is missing, although a later one was written.
 
-    What lies beyond it cannot be read, and nothing may be put on top: `klog repair` says what can
-    be done.
+    Nothing after it can be read, and nothing may be committed after it. `klog repair` shows the
+    ways out.
     """
 
 
 class ForkedCommitError(LostCommitError):
-    """A commit was lost, and another one was put in its place, maybe with records of its own."""
+    """A commit was lost and another one has its version, maybe with records of its own."""
 
 
 class CommitConflictError(KlogError):
-    """A commit did not land, and would not be right on top of what others committed."""
+    """A commit did not land, and is not valid after the commits of others."""
 
 
 class CommitStateUnknownError(KlogError):
-    """The store did not say whether a commit landed; it may have, so nothing of it may be deleted.
+    """A commit may have landed, but the store did not confirm it; delete none of its files.
 
-    Trying again under the same transactional id and version is safe.
+    A retry with the same transactional id and version is safe.
     """
 
 
 class InvalidFileError(KlogError):
-    """What has a file's name cannot be a file of that kind; it was not read.
+    """A file cannot be of the kind that its name says; it was not read.
 
-    Whoever can do without the file takes it for missing.
+    A caller that can work without the file treats it as missing.
     """
 
 
 class FileTooLargeError(InvalidFileError):
-    """A file that is read whole is larger than one of its kind can be; it was not read."""
+    """A file is larger than any file of its kind; it was not read."""
 
 
 class NotRegularFileError(InvalidFileError):
@@ -210,4 +240,4 @@ class NotRegularFileError(InvalidFileError):
 
 
 class OptionError(KlogError):
-    """An option, a path or a topic name that cannot mean anything here."""
+    """An option, a path or a topic name is wrong."""
