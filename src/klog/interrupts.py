@@ -1,7 +1,8 @@
-"""SIGINT while a command loads its modules: it ends at once, by exit code 130, with no traceback.
+"""SIGINT while a command loads its modules: the command ends with exit code 130 and no traceback.
 
-The rule: an import may make any error of a `KeyboardInterrupt`, or none. So until all is loaded the
-signal ends the process itself, which has written nothing yet; afterwards it is Python's own.
+The rule: an import may turn a `KeyboardInterrupt` into any other error, or swallow it. So the
+signal ends the process until all modules are loaded; the process has written nothing by then. After
+that, Python handles the signal as usual.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ INTERRUPTED = 130
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """End the process by SIGINT while the block runs; a signal that is ignored stays ignored.
+    """End the process on SIGINT while the block runs, unless the process ignores SIGINT.
 
-    Signals reach the main thread alone: elsewhere the block changes nothing.
+    Only the main thread gets signals. In another thread the block changes nothing.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

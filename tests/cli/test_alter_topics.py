@@ -14,8 +14,8 @@ from tests.support.klog_command import Klog
 
 
 def test_create_makes_the_root_and_the_topic(on_root: Root) -> None:
-    said = on_root.does("topics", "create", "--topic", "orders", "--partitions", "2")
-    assert said == f"Created klog root {on_root.path}.\nCreated topic orders.\n"
+    result = on_root.does("topics", "create", "--topic", "orders", "--partitions", "2")
+    assert result == f"Created klog root {on_root.path}.\nCreated topic orders.\n"
     assert on_root.does("topics", "create", "--topic", "x") == "Created topic x.\n"
     assert on_root.state("orders").partitions == 2
     assert on_root.state("x").partitions == 1
@@ -61,7 +61,7 @@ def test_a_topic_that_is_there(on_root: Root) -> None:
     on_root.does("topics", "create", "--topic", "orders", "--partitions", "2")
     again = ("topics", "create", "--topic", "orders", "--partitions", "7")
     assert "topic orders already exists" in on_root.refuses(*again)
-    assert on_root.does(*again, "--if-not-exists") == "Topic orders is there already.\n"
+    assert on_root.does(*again, "--if-not-exists") == "Topic orders already exists.\n"
     assert on_root.state("orders").partitions == 2
     new = ("topics", "create", "--topic", "new", "--if-not-exists")
     assert on_root.does(*new) == "Created topic new.\n"
@@ -83,16 +83,16 @@ def test_alter_and_delete(on_root: Root) -> None:
 
 def test_changes_as_json(on_root: Root) -> None:
     create = ("topics", "create", "--topic", "orders", "--config", "retention.ms=5", "--json")
-    made = json.loads(on_root.does(*create))
-    assert made == {
+    created = json.loads(on_root.does(*create))
+    assert created == {
         "topic": "orders",
         "topicId": on_root.state("orders").topic_id,
         "version": 0,
         "partitionCount": 1,
         "configs": {"retention.ms": "5"},
     }
-    gone = json.loads(on_root.does("topics", "delete", "--topic", "orders", "--json"))
-    assert (gone["topicId"], gone["version"], gone["partitionCount"]) == (None, 1, 0)
+    deleted = json.loads(on_root.does("topics", "delete", "--topic", "orders", "--json"))
+    assert (deleted["topicId"], deleted["version"], deleted["partitionCount"]) == (None, 1, 0)
 
 
 def test_list_and_describe(on_root: Root) -> None:
@@ -146,16 +146,16 @@ def test_a_topic_that_cannot_be_read_leaves_the_others(on_root: Root) -> None:
     for topic in ("a", "b"):
         on_root.does("topics", "create", "--topic", topic)
     on_root.path.joinpath(f"_klog/topics/a/log/{0:020d}.json").write_bytes(b"{}")
-    said = on_root.run("topics", "describe")
-    assert said.code == 1
-    broken, whole, *_ = said.out.decode().splitlines()
+    result = on_root.run("topics", "describe")
+    assert result.code == 1
+    broken, readable, *_ = result.out.decode().splitlines()
     assert broken.startswith("Topic: a\tError: commit ")
-    assert whole.startswith("Topic: b\tTopicId: ")
-    said = on_root.run("topics", "describe", "--json")
-    assert (said.code, "error" in json.loads(said.out)[0]) == (1, True)
-    said = on_root.run("topics", "list")
-    assert (said.code, said.out) == (1, b"a\nb\n")
-    assert "warning: topic a: commit" in said.err
+    assert readable.startswith("Topic: b\tTopicId: ")
+    result = on_root.run("topics", "describe", "--json")
+    assert (result.code, "error" in json.loads(result.out)[0]) == (1, True)
+    result = on_root.run("topics", "list")
+    assert (result.code, result.out) == (1, b"a\nb\n")
+    assert "warning: topic a: commit" in result.err
 
 
 def test_nothing_is_written_among_a_brokers_files(klog: Klog, on_root: Root) -> None:
@@ -182,26 +182,26 @@ def test_nothing_is_written_among_a_brokers_files(klog: Klog, on_root: Root) -> 
 def test_a_klog_root_stands_alone(on_root: Root) -> None:
     other = str(scene("records").log_dirs[0])
     create = ("topics", "create", "--topic", "x")
-    assert "is made in one klog root, not in 2" in on_root.refuses(*create, "--root", other)
+    assert "must name one klog root, got 2" in on_root.refuses(*create, "--root", other)
     on_root.does(*create)
     for verb in (create, ("topics", "list"), ("vacuum",)):
         assert "is a klog root; give it alone" in on_root.refuses(*verb, "--root", other)
 
 
 def test_a_scheme_that_is_not_written(klog: Klog) -> None:
-    said = klog("topics", "create", "--topic", "x", "--root", "http://localhost:1/x")
-    assert (said.code, said.out) == (1, b"")
-    assert said.err.startswith("klog: ")
-    assert said.err.count("\n") == 1
+    result = klog("topics", "create", "--topic", "x", "--root", "http://localhost:1/x")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith("klog: ")
+    assert result.err.count("\n") == 1
 
 
 def test_a_root_of_a_newer_klog(on_root: Root) -> None:
     on_root.does("topics", "create", "--topic", "x")
     file = on_root.path / "_klog" / "format.json"
-    said = json.loads(file.read_bytes())
-    file.write_text(json.dumps(said | {"writerFormat": 9, "writerSince": "3.0.0"}))
+    result = json.loads(file.read_bytes())
+    file.write_text(json.dumps(result | {"writerFormat": 9, "writerSince": "3.0.0"}))
     assert on_root.does("topics", "list") == "x\n"
     assert "to write, install klog 3.0.0" in on_root.refuses("topics", "delete", "--topic", "x")
-    file.write_text(json.dumps(said | {"format": 9, "since": "2.5.0"}))
+    file.write_text(json.dumps(result | {"format": 9, "since": "2.5.0"}))
     for verb in ("list", "describe"):
         assert "install klog 2.5.0 or newer" in on_root.refuses("topics", verb)

@@ -1,4 +1,4 @@
-"""Roots that cannot be: each command says so in one line, whatever is wrong with the path."""
+"""Invalid roots: each command refuses them in one line, whatever is wrong with the path."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_root_in_a_file_system_that_makes_no_directories(klog: Klog) -> None:
     _refuses(klog, "topics", "create", "--topic", "t", "--root", "/proc")
 
 
-def test_a_root_behind_a_dangling_link_is_named(klog: Klog, tmp_path: Path) -> None:
+def test_a_dangling_link_as_root_is_named(klog: Klog, tmp_path: Path) -> None:
     path = _path("dangling", tmp_path)
     err = _refuses(klog, "topics", "create", "--topic", "t", "--root", path)
     assert f"{path}: it is a link to nowhere, which is missing" in err
@@ -86,8 +86,8 @@ def test_a_root_below_a_directory_that_may_not_be_written(klog: Klog, tmp_path: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_import_from_nowhere(klog: Klog, tmp_path: Path, kind: str) -> None:
-    given = _path(kind, tmp_path)
-    _refuses(klog, "import-log", "--from", given, "--root", str(tmp_path / "root"))
+    path = _path(kind, tmp_path)
+    _refuses(klog, "import-log", "--from", path, "--root", str(tmp_path / "root"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -98,8 +98,8 @@ def test_an_export_to_nowhere(klog: Klog, tmp_path: Path, kind: str) -> None:
 
 
 def _refuses(klog: Klog, *arguments: str) -> str:
-    said = klog(*arguments)
-    assert said.code == 1
-    assert said.err.startswith("klog: ")
-    assert said.err.count("\n") == 1
-    return said.err
+    result = klog(*arguments)
+    assert result.code == 1
+    assert result.err.startswith("klog: ")
+    assert result.err.count("\n") == 1
+    return result.err

@@ -1,4 +1,4 @@
-"""`klog configs`: what it shows, and what it changes, in klog's words and in kafka-configs'."""
+"""`klog configs`: showing and changing configs, with klog's options and with kafka-configs'."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CREATE = ("topics", "create", "--topic", "orders", "--config", "retention.ms=5")
 def test_it_shows_what_was_given(on_root: Root) -> None:
     on_root.does(*CREATE)
     on_root.does("topics", "create", "--topic", "x")
-    shown = "Configs for topic orders are:\n  retention.ms=5\n"
-    assert on_root.does("configs", "--topic", "orders") == shown
-    assert on_root.does("configs", "--topic", "orders", "--describe") == shown
-    assert on_root.does("configs") == f"{shown}Configs for topic x are:\n"
+    output = "Configs for topic orders are:\n  retention.ms=5\n"
+    assert on_root.does("configs", "--topic", "orders") == output
+    assert on_root.does("configs", "--topic", "orders", "--describe") == output
+    assert on_root.does("configs") == f"{output}Configs for topic x are:\n"
 
 
 def test_it_shows_the_defaults_too(on_root: Root) -> None:
@@ -40,8 +40,10 @@ def test_it_shows_the_defaults_too(on_root: Root) -> None:
 )
 def test_it_sets_and_unsets(on_root: Root, change: list[str]) -> None:
     on_root.does(*CREATE)
-    said = on_root.does("configs", "--topic", "orders", *change, "--delete-config", "retention.ms")
-    assert said == "Completed updating config for topic orders.\n"
+    result = on_root.does(
+        "configs", "--topic", "orders", *change, "--delete-config", "retention.ms"
+    )
+    assert result == "Completed updating config for topic orders.\n"
     state = on_root.state("orders")
     assert state.config == {"segment.ms": "7", "cleanup.policy": "compact,delete"}
     assert state.version == 1
@@ -51,20 +53,20 @@ def test_it_sets_and_unsets(on_root: Root, change: list[str]) -> None:
 
 def test_as_json(on_root: Root) -> None:
     on_root.does(*CREATE)
-    said = {
+    result = {
         "topic": "orders",
         "topicId": on_root.state("orders").topic_id,
         "version": 0,
         "configs": {"retention.ms": "5"},
     }
-    assert json.loads(on_root.does("configs", "--json")) == [said]
+    assert json.loads(on_root.does("configs", "--json")) == [result]
     changed = json.loads(
         on_root.does("configs", "--topic", "orders", "--config", "segment.ms=7", "--json")
     )
-    assert changed == said | {"version": 1, "configs": {"retention.ms": "5", "segment.ms": "7"}}
-    (whole,) = json.loads(on_root.does("configs", "--all", "--json"))
-    assert whole["defaults"]["retention.bytes"] == "-1"
-    assert "retention.ms" not in whole["defaults"]
+    assert changed == result | {"version": 1, "configs": {"retention.ms": "5", "segment.ms": "7"}}
+    (complete,) = json.loads(on_root.does("configs", "--all", "--json"))
+    assert complete["defaults"]["retention.bytes"] == "-1"
+    assert "retention.ms" not in complete["defaults"]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +88,9 @@ def test_refusals(on_root: Root, arguments: list[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--alter", "--topic", "orders"], "--alter: say what"),
-        (["--config", "segment.ms=1"], "--topic: say whose configs"),
-        (["--describe", "--topic", "orders", "--config", "segment.ms=1"], "give one"),
+        (["--alter", "--topic", "orders"], "--alter: give --config"),
+        (["--config", "segment.ms=1"], "--topic: required to change configs"),
+        (["--describe", "--topic", "orders", "--config", "segment.ms=1"], "--describe only shows"),
         (["--describe", "--alter"], "not allowed with"),
         (["--config", "segment.ms"], "'segment.ms' is not NAME=VALUE"),
         (["--add-config", "segment.ms=1,x"], "'x' is not NAME=VALUE"),
@@ -104,16 +106,16 @@ def test_a_topic_that_cannot_be_read_leaves_the_others(on_root: Root) -> None:
     newer.parent.mkdir()
     newer.write_text('{"format": 99, "since": "9.0"}')
     (newer.parent.parent / ".DS_Store").write_bytes(b"left by a desktop")
-    said = on_root.run("configs")
-    error, *others = said.out.decode().splitlines()
-    assert (said.code, said.err) == (1, "")
+    result = on_root.run("configs")
+    error, *lines = result.out.decode().splitlines()
+    assert (result.code, result.err) == (1, "")
     assert error.startswith(f"Error: topic newer: {newer}: ")
     assert "9.0" in error
-    assert others == ["Configs for topic orders are:", "  retention.ms=5"]
-    said = on_root.run("configs", "--json", "--all")
-    broken, whole = json.loads(said.out)
-    assert said.code == 1
+    assert lines == ["Configs for topic orders are:", "  retention.ms=5"]
+    result = on_root.run("configs", "--json", "--all")
+    broken, readable = json.loads(result.out)
+    assert result.code == 1
     assert broken.keys() == {"topic", "error"}
-    assert whole["configs"] == {"retention.ms": "5"}
+    assert readable["configs"] == {"retention.ms": "5"}
     assert "9.0" in on_root.refuses("configs", "--topic", "newer")
     assert on_root.does("configs", "--topic", "orders")

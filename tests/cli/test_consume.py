@@ -20,27 +20,41 @@ from tests.support.legacy_bytes import wrapper
 TYPES = ("CreateTime", "LogAppendTime")
 
 
-def as_bytes(told: str | dict[str, str] | None) -> bytes | None:
-    if told is None or isinstance(told, str):
-        return None if told is None else told.encode()
-    return b64decode(told["base64"])
+def as_bytes(printed: str | dict[str, str] | None) -> bytes | None:
+    if printed is None or isinstance(printed, str):
+        return None if printed is None else printed.encode()
+    return b64decode(printed["base64"])
 
 
-def record(told: dict[str, Any]) -> tuple[Any, ...]:
-    value = as_bytes(told["value"])
+def printed_record(printed: dict[str, Any]) -> tuple[Any, ...]:
+    value = as_bytes(printed["value"])
     if value is not None and len(value) > LONGEST_VALUE_KEPT_BYTES:
-        kept: Any = Digest(sha256(value).hexdigest(), len(value))
+        expected_value: Any = Digest(sha256(value).hexdigest(), len(value))
     else:
-        kept = value
-    headers = tuple((h["key"], as_bytes(h["value"])) for h in told["headers"])
-    place = (told["topic"], told["partition"], told["offset"])
-    return (*place, told["timestamp"], told["timestampType"], as_bytes(told["key"]), kept, headers)
+        expected_value = value
+    headers = tuple((h["key"], as_bytes(h["value"])) for h in printed["headers"])
+    position = (printed["topic"], printed["partition"], printed["offset"])
+    return (
+        *position,
+        printed["timestamp"],
+        printed["timestampType"],
+        as_bytes(printed["key"]),
+        expected_value,
+        headers,
+    )
 
 
-def truth(one: Record) -> tuple[Any, ...]:
-    time = max(one.timestamp, -MAX_TIMESTAMP_MS)
-    place = (one.topic, one.partition, one.offset)
-    return (*place, time, TYPES[one.timestamp_type], one.key, one.value, one.headers)
+def expected_record(consumed: Record) -> tuple[Any, ...]:
+    time = max(consumed.timestamp, -MAX_TIMESTAMP_MS)
+    position = (consumed.topic, consumed.partition, consumed.offset)
+    return (
+        *position,
+        time,
+        TYPES[consumed.timestamp_type],
+        consumed.key,
+        consumed.value,
+        consumed.headers,
+    )
 
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
@@ -48,13 +62,13 @@ def truth(one: Record) -> tuple[Any, ...]:
 def test_every_record_is_that_of_the_real_consumer(on_scene: Klog, name: str, level: str) -> None:
     printed: list[tuple[Any, ...]] = []
     for topic in sorted({topic for topic, _ in scene(name).partitions()}):
-        said = on_scene(name, "consume", f"--topic={topic}", "--json", "--isolation-level", level)
-        assert (said.code, said.err) == (0, "")
-        printed += [record(json.loads(line)) for line in said.out.splitlines()]
+        result = on_scene(name, "consume", f"--topic={topic}", "--json", "--isolation-level", level)
+        assert (result.code, result.err) == (0, "")
+        printed += [printed_record(json.loads(line)) for line in result.out.splitlines()]
     assert printed == [
-        truth(one)
-        for one in scene(name).records()
-        if one.read_committed or level == "read_uncommitted"
+        expected_record(expected)
+        for expected in scene(name).records()
+        if expected.read_committed or level == "read_uncommitted"
     ]
 
 
@@ -89,23 +103,25 @@ WINDOWS: list[tuple[list[str], list[tuple[int, int]]]] = [
 
 @pytest.mark.parametrize(("arguments", "expected"), WINDOWS)
 def test_windows(on_scene: Klog, arguments: list[str], expected: list[tuple[int, int]]) -> None:
-    said = on_scene("records", "consume", "--topic", "segments", "-f", r"%p %o\n", *arguments)
-    assert (said.code, said.err) == (0, "")
-    assert said.out == b"".join(b"%d %d\n" % place for place in expected)
+    result = on_scene("records", "consume", "--topic", "segments", "-f", r"%p %o\n", *arguments)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == b"".join(b"%d %d\n" % place for place in expected)
 
 
 def test_the_last_offsets_are_those_that_are_kept(on_scene: Klog) -> None:
-    said = on_scene("records", "consume", "--topic", "trimmed", "-f", r"%p %o\n", "-o", "-124")
-    assert said.out == b"".join(
+    result = on_scene("records", "consume", "--topic", "trimmed", "-f", r"%p %o\n", "-o", "-124")
+    assert result.out == b"".join(
         [b"0 %d\n" % o for o in range(76, 200)] + [b"1 %d\n" % o for o in range(77, 200)]
     )
 
 
-def test_values_are_the_default_and_null_is_said(on_scene: Klog) -> None:
-    said = on_scene("records", "consume", "--topic", "nulls", "-o", "e@9223372036854775807")
-    values = [one.value for one in scene("records").records() if one.topic == "nulls"]
+def test_values_are_the_default_and_null_is_printed(on_scene: Klog) -> None:
+    result = on_scene("records", "consume", "--topic", "nulls", "-o", "e@9223372036854775807")
+    values = [
+        expected.value for expected in scene("records").records() if expected.topic == "nulls"
+    ]
     assert None in values
-    assert said.out == b"".join(
+    assert result.out == b"".join(
         b"%s\n" % (b"null" if value is None else value)
         for value in values
         if not isinstance(value, Digest)
@@ -113,11 +129,11 @@ def test_values_are_the_default_and_null_is_said(on_scene: Klog) -> None:
 
 
 def test_properties_are_taken_one_by_one(on_scene: Klog) -> None:
-    said = on_scene(
+    result = on_scene(
         "records", "consume", "--topic", "segments", "-c", "1", "--property", "print.key=true",
         "--formatter-property", "key.separator==", "--property", "print.offset=true",
     )  # fmt: skip
-    assert said.out == b"Offset:0=k00000=v00000-.................\n"
+    assert result.out == b"Offset:0=k00000=v00000-.................\n"
 
 
 @pytest.mark.parametrize(
@@ -131,43 +147,47 @@ def test_older_formats(
     records = [batch_bytes.Record(0, 1000, b"k", b"one"), batch_bytes.Record(1, 1001, b"k", b"two")]
     write_log(tmp_path, {0: [wrapper(records, magic, batch_bytes.GZIP)]})
     common = ("consume", "--root", str(tmp_path), "--topic", "t", "-o", "1")
-    said = klog(*common, "--property", "print.timestamp=true")
-    assert said.out == b"%s\ttwo\n" % console.encode()
-    told = json.loads(klog(*common, "--json").out)
-    assert (told["offset"], told["timestampType"], told["timestamp"]) == (1, kind, timestamp)
+    result = klog(*common, "--property", "print.timestamp=true")
+    assert result.out == b"%s\ttwo\n" % console.encode()
+    printed = json.loads(klog(*common, "--json").out)
+    assert (printed["offset"], printed["timestampType"], printed["timestamp"]) == (
+        1,
+        kind,
+        timestamp,
+    )
 
 
 def test_an_offset_that_is_not_kept_is_refused(on_scene: Klog) -> None:
-    said = on_scene("records", "consume", "--topic", "trimmed", "--partition", "1", "-o", "76")
-    assert (said.code, said.out) == (1, b"")
-    assert said.err.startswith(
-        "klog: trimmed-1: offset 76 is out of range, the log holds 77 to 200;"
+    result = on_scene("records", "consume", "--topic", "trimmed", "--partition", "1", "-o", "76")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith(
+        "klog: trimmed-1: offset 76 is out of range; the log has 77 to 200."
     )
 
 
 def test_an_unknown_topic_is_refused_with_those_that_exist(on_scene: Klog) -> None:
-    said = on_scene("jbod", "consume", "--topic", "spraed")
-    assert (said.code, said.out) == (1, b"")
-    assert "there is no topic spraed; the topics here are" in said.err
-    assert "spread" in said.err
+    result = on_scene("jbod", "consume", "--topic", "spraed")
+    assert (result.code, result.out) == (1, b"")
+    assert "there is no topic spraed; the topics here are" in result.err
+    assert "spread" in result.err
 
 
 def test_an_unknown_partition_is_refused_with_those_that_exist(on_scene: Klog) -> None:
-    said = on_scene("jbod", "consume", "--topic", "spread", "--partition", "6")
-    assert said.code == 1
-    assert "there is no partition 6 of topic spread. Use one of 0, 1, 2, 3, 4, 5" in said.err
+    result = on_scene("jbod", "consume", "--topic", "spread", "--partition", "6")
+    assert result.code == 1
+    assert "there is no partition 6 of topic spread. Use one of 0, 1, 2, 3, 4, 5" in result.err
 
 
 USAGE = [
-    (["--topic", "x", "-o", "stored"], "'stored' is none of earliest, beginning, latest"),
-    (["--topic", "x", "-o", "1", "-o", "2"], "give one start and one end"),
+    (["--topic", "x", "-o", "stored"], "must be one of earliest, beginning, latest"),
+    (["--topic", "x", "-o", "1", "-o", "2"], "give at most one start and one end"),
     (["--topic", "x", "-o", "1", "--from-beginning"], "not allowed with argument"),
-    (["--topic", "x", "-f", "%q"], "%q is none of"),
+    (["--topic", "x", "-f", "%q"], "%q: must be one of"),
     (["--topic", "x", "-f", "%s", "--json"], "not allowed with argument"),
     (["--topic", "x", "--property", "print.key"], "'print.key' is not NAME=VALUE"),
-    (["--topic", "x", "--property", "print.keys=true"], "print.keys is none of"),
-    (["--topic", "x", "--partition", "-1"], "'-1' is not a number from 0"),
-    (["--topic", "x", "-c", "many"], "'many' is not a number from 0"),
+    (["--topic", "x", "--property", "print.keys=true"], "print.keys: must be one of"),
+    (["--topic", "x", "--partition", "-1"], "must be a number from 0, got '-1'"),
+    (["--topic", "x", "-c", "many"], "must be a number from 0, got 'many'"),
     (["--topic", "x", "--isolation-level", "serializable"], "invalid choice"),
     (["--topic", "x", "--isolation-levl", "read_committed"], "did you mean --isolation-level?"),
     (["--topic", "x", "--part", "0"], "did you mean --partition?"),
@@ -177,7 +197,7 @@ USAGE = [
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE)
 def test_wrong_usage(on_scene: Klog, arguments: list[str], message: str) -> None:
-    said = on_scene("records", "consume", *arguments)
-    assert (said.code, said.out) == (2, b"")
-    assert said.err.startswith("usage: klog consume")
-    assert message in said.err
+    result = on_scene("records", "consume", *arguments)
+    assert (result.code, result.out) == (2, b"")
+    assert result.err.startswith("usage: klog consume")
+    assert message in result.err

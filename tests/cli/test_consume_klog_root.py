@@ -1,4 +1,4 @@
-"""`klog consume` on a klog root: what was committed, from offsets and times as elsewhere."""
+"""`klog consume` on a klog root: it prints committed records, from offsets and times."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def root(tmp_path: Path) -> str:
     ],
 )
 def test_records_are_printed(klog: Klog, root: str, where: list[str], printed: str) -> None:
-    said = klog("consume", "--root", root, "--topic", "t", "-f", r"%p:%o %k %s\n", *where)
-    assert (said.code, said.out.decode(), said.err) == (0, printed, "")
+    result = klog("consume", "--root", root, "--topic", "t", "-f", r"%p:%o %k %s\n", *where)
+    assert (result.code, result.out.decode(), result.err) == (0, printed, "")
 
 
 def test_a_topic_that_is_not_there(klog: Klog, root: str) -> None:
-    said = klog("consume", "--root", root, "--topic", "x")
-    assert (said.code, said.out) == (1, b"")
-    assert said.err == "klog: subscribe: there is no topic x; the topics here are t\n"
+    result = klog("consume", "--root", root, "--topic", "x")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err == "klog: subscribe: there is no topic x; the topics here are t\n"
 
 
 def test_an_offset_that_is_not_there(klog: Klog, root: str) -> None:
-    said = klog("consume", "--root", root, "--topic", "t", "-o", "7")
-    assert said.code == 1
-    assert "t-0: offset 7 is out of range, the log holds 0 to 2" in said.err
+    result = klog("consume", "--root", root, "--topic", "t", "-o", "7")
+    assert result.code == 1
+    assert "t-0: offset 7 is out of range; the log has 0 to 2" in result.err

@@ -1,4 +1,4 @@
-"""`klog history`: each kind of commit as a person reads it, and as a machine does."""
+"""`klog history`: each kind of commit as text and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lines(on_root: Root, *arguments: str) -> list[str]:
     return on_root.does("history", "--topic", "orders", *arguments).splitlines()
 
 
-def test_it_says_who_when_what_and_how_much(on_root: Root) -> None:
+def test_each_kind_of_commit_as_a_line(on_root: Root) -> None:
     on_root.does(*CREATE, "--partitions", "3", "--config", "retention.ms=5")
     topic_id = on_root.state("orders").topic_id
     on_root.clock.now_ms += 1_234
@@ -45,10 +45,10 @@ def test_it_says_who_when_what_and_how_much(on_root: Root) -> None:
     on_root.does("topics", "delete", "--topic", "orders")
     on_root.does(*CREATE)
 
-    shown = lines(on_root)
-    assert [line.split("\t")[0] for line in shown] == [f"Version: {n}" for n in range(7, -1, -1)]
-    assert all(re.search(r"\tBy: (klog [0-9.]+, .+@.+|a test)$", line) for line in shown)
-    middle = [re.sub(r"^Version: .\tTime: [^\t]+\t|\tBy: .*", "", line) for line in shown]
+    output = lines(on_root)
+    assert [line.split("\t")[0] for line in output] == [f"Version: {n}" for n in range(7, -1, -1)]
+    assert all(re.search(r"\tBy: (klog [0-9.]+, .+@.+|a test)$", line) for line in output)
+    middle = [re.sub(r"^Version: .\tTime: [^\t]+\t|\tBy: .*", "", line) for line in output]
     assert middle[1:] == [
         "Operation: delete-topic\tRemoved: 1 record, 7 bytes",
         "Operation: delete-records\tRemoved: 1 segment, 1,000 records, 7,000 bytes"
@@ -60,7 +60,7 @@ def test_it_says_who_when_what_and_how_much(on_root: Root) -> None:
         "\tWriter: the writer\tBatch: 4",
         f"Operation: create-topic\tTopicId: {topic_id}\tPartitionCount: 3\tConfigs: retention.ms=5",
     ]
-    assert "\tTime: 2023-11-14T22:13:21.234Z\tOperation: append\t" in shown[-2]
+    assert "\tTime: 2023-11-14T22:13:21.234Z\tOperation: append\t" in output[-2]
 
 
 def test_the_newest_only(on_root: Root) -> None:
@@ -97,28 +97,28 @@ def test_as_json(on_root: Root) -> None:
     assert (created["operation"], created["partitionCount"]) == ("create-topic", 1)
 
 
-def test_where_commits_were_cleaned_it_says_so(on_root: Root) -> None:
+def test_expired_commits_are_mentioned(on_root: Root) -> None:
     on_root.does(*CREATE)
     for _ in range(4):
         on_root.clock.now_ms += 1000
         on_root.append("orders", 0, 1)
-    found = find_root(str(on_root.path))
-    assert found is not None
-    log = found.log("orders")
+    root = find_root(str(on_root.path))
+    assert root is not None
+    log = root.log("orders")
     checkpoint_writer.write_checkpoint(log, log.load())
     assert commit_expiration.expire_log(log, retention_ms=2000) == 2
-    *_, last, told = lines(on_root)
+    *_, last, note = lines(on_root)
     assert last.startswith("Version: 3\t")
-    assert told == "Commits before version 3 were cleaned: a checkpoint has them."
-    assert len(lines(on_root, "--limit", "2")) == 2  # No more was asked for.
+    assert note == "Commits before version 3 have expired: a checkpoint has their state."
+    assert len(lines(on_root, "--limit", "2")) == 2  # The limit ends before the note.
     assert [json.loads(line)["version"] for line in lines(on_root, "--json")] == [4, 3]
 
 
-def test_what_a_commit_says_cannot_move_the_cursor(on_root: Root) -> None:
+def test_control_characters_are_escaped(on_root: Root) -> None:
     on_root.does(*CREATE)
-    found = find_root(str(on_root.path))
-    assert found is not None
-    log, state = found.log("orders"), on_root.state("orders")
+    root = find_root(str(on_root.path))
+    assert root is not None
+    log, state = root.log("orders"), on_root.state("orders")
     build = commit_builders.alter_config(state.topic_id, {}, {"x": "1\x1b[2J\nVersion: 9"})
     log.commit(state, build, CommitInfo("id", "alter-config", "\r\x1b]0;me\x07"))
     (line, _) = lines(on_root)
@@ -134,6 +134,6 @@ def test_a_deleted_topic_has_its_history(on_root: Root) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "ten", "9" * 5000])
-def test_a_limit_that_is_none(on_root: Root, limit: str) -> None:
-    said = on_root.refuses("history", "--topic", "orders", f"--limit={limit}", code=2)
-    assert "is no number above 0" in said
+def test_a_limit_that_is_not_a_number(on_root: Root, limit: str) -> None:
+    message = on_root.refuses("history", "--topic", "orders", f"--limit={limit}", code=2)
+    assert "must be a number above 0" in message

@@ -1,4 +1,4 @@
-"""Lines to records: the cases of Kafka's LineMessageReaderTest, and what it leaves open."""
+"""Lines to records: the cases of Kafka's LineMessageReaderTest, and more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.cli.line_reader import MOST_LINE_BYTES, Lines, line_format, read_lines
+from klog.cli.line_reader import MAX_LINE_BYTES, Lines, parse_line_format, read_lines
 from klog.errors import KlogError, OptionError
 
 KEY = {"parse.key": "true"}
@@ -22,12 +22,12 @@ Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
 def records(properties: dict[str, str], *lines: bytes, first_line: int = 1) -> list[Record]:
-    batch = read_lines(lines, first_line, line_format(properties))
+    batch = read_lines(lines, first_line, parse_line_format(properties))
     return [
         (
             row["key"],
             row["value"],
-            [(one["key"], one["value"]) for one in row["headers"] or ()],
+            [(header["key"], header["value"]) for header in row["headers"] or ()],
         )
         for row in batch.to_pylist()
     ]
@@ -61,7 +61,7 @@ def records(properties: dict[str, str], *lines: bytes, first_line: int = 1) -> l
         # A separator of headers is a regular expression; empty headers at the end are none.
         ({**HEADERS, "headers.separator": r"\|+"}, b"h:||g:|\t", None, b"", [*H, ("g", b"")]),
         (HEADERS, b",\tx", None, b"x", []),
-        # With errors ignored, what has no separator is as if it were not asked for.
+        # With errors ignored, a record lacks the part before a missing separator.
         ({**BOTH, **IGNORING}, b"value", None, b"value", []),
         ({**BOTH, **IGNORING}, b"k\tvalue", None, b"value", [("k", None)]),
         ({**BOTH, **IGNORING}, b"h\tk\tv", b"k", b"v", [("h", None)]),
@@ -106,7 +106,7 @@ def test_a_line(
         (HEADERS, [b"\tx"], "line 7: no header key separator ':' in the header ''"),
         ({**HEADERS, **NULL}, [b"<NULL>:v\tx"], "line 7: a header's key is the null marker"),
         ({**HEADERS, **NULL, **IGNORING}, [b"<NULL>:v\tx"], "a header's key is the null marker"),
-        (HEADERS, [b"h\xff:v\tx"], "line 7: a header's key 'h\ufffd' is no UTF-8"),
+        (HEADERS, [b"h\xff:v\tx"], "line 7: a header's key 'h\ufffd' is not UTF-8"),
         (KEY, [b"x" * 1000], "line 7: no key separator '\\t' in '" + "x" * 100 + "...'"),
     ],
 )
@@ -130,24 +130,24 @@ def test_the_first_bad_line_is_named(
         ({"null.marker": ","}, "null.marker and headers.separator are both ','"),
         ({"null.marker": "x", "headers.delimiter": "x"}, "null.marker and headers.delimiter are"),
         ({"null.marker": ":"}, "null.marker and headers.key.separator are both ':'"),
-        ({"headers.separator": "["}, "headers.separator is '[', which is no regular expression"),
+        ({"headers.separator": "["}, "headers.separator: must be a regular expression, got '['"),
     ],
 )
 def test_properties_that_cannot_be(properties: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=f"^{re.escape(says)}"):
-        line_format(properties)
+        parse_line_format(properties)
 
 
 def test_key_and_headers_may_end_at_the_same_text() -> None:
-    line_format({"key.separator": ",", "headers.separator": ","})
+    parse_line_format({"key.separator": ",", "headers.separator": ","})
 
 
 @given(st.lists(st.text("ab\r\n").map(str.encode), max_size=8))
 def test_lines_are_the_same_however_they_arrive(parts: list[bytes]) -> None:
     lines = Lines()
-    found = [line for part in parts if part for line in lines.feed(part)] + lines.finish()
-    assert found == b"".join(parts).splitlines()
-    assert lines.count == len(found)
+    result = [line for part in parts if part for line in lines.feed(part)] + lines.finish()
+    assert result == b"".join(parts).splitlines()
+    assert lines.count == len(result)
 
 
 def test_a_line_is_given_out_when_it_ends() -> None:
@@ -159,12 +159,12 @@ def test_a_line_is_given_out_when_it_ends() -> None:
     assert lines.finish() == [b"two"]
 
 
-@pytest.mark.parametrize("behind", [b"", b"\n"])
-def test_a_line_that_is_too_long_is_named(behind: bytes) -> None:
+@pytest.mark.parametrize("line_end", [b"", b"\n"])
+def test_a_line_that_is_too_long_is_named(line_end: bytes) -> None:
     lines = Lines()
-    lines.feed(b"one\ntwo" + bytes(MOST_LINE_BYTES - 3))
-    with pytest.raises(KlogError, match="line 2: it is longer than"):
-        lines.feed(b"x" + behind)
+    lines.feed(b"one\ntwo" + bytes(MAX_LINE_BYTES - 3))
+    with pytest.raises(KlogError, match="line 2: longer than"):
+        lines.feed(b"x" + line_end)
 
 
 def test_no_lines_are_no_records() -> None:

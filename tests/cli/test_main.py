@@ -22,9 +22,9 @@ RECORDS = str(scene("records").log_dirs[0])
 @pytest.mark.parametrize("roots", [[*JBOD], [",".join(JBOD)], [f" {JBOD[1]}, {JBOD[0]} "]])
 def test_several_log_directories_are_one_broker(klog: Klog, roots: list[str]) -> None:
     arguments = [part for root in roots for part in ("--root", root)]
-    said = klog("consume", "--topic", "spread", "-f", "%p", *arguments)
-    expected = [one.partition for one in scene("jbod").records() if one.topic == "spread"]
-    assert said.out.decode() == "".join(map(str, expected))
+    result = klog("consume", "--topic", "spread", "-f", "%p", *arguments)
+    expected = [record.partition for record in scene("jbod").records() if record.topic == "spread"]
+    assert result.out.decode() == "".join(map(str, expected))
 
 
 REFUSED = [
@@ -39,11 +39,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_refusals(klog: Klog, arguments: list[str], message: str) -> None:
-    said = klog(*arguments)
-    assert (said.code, said.out) == (1, b"")
-    assert said.err.startswith("klog: ")
-    assert said.err.count("\n") == 1
-    assert message in said.err
+    result = klog(*arguments)
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith("klog: ")
+    assert result.err.count("\n") == 1
+    assert message in result.err
 
 
 USAGE = [
@@ -54,23 +54,23 @@ USAGE = [
     (["topics", "list"], "required: --root"),
     (["topics", "list", "--root", RECORDS, "--exclude"], "did you mean --exclude-internal?"),
     (["topics", "list", "--root", RECORDS, "--jsn=1"], "did you mean --json?"),
-    (["topics", "list", "--root", RECORDS, "zzz"], "zzz is not known here"),
+    (["topics", "list", "--root", RECORDS, "zzz"], "unknown argument zzz"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE)
 def test_wrong_usage(klog: Klog, arguments: list[str], message: str) -> None:
-    said = klog(*arguments)
-    assert (said.code, said.out) == (2, b"")
-    assert said.err.startswith("usage: klog")
-    assert message in said.err
+    result = klog(*arguments)
+    assert (result.code, result.out) == (2, b"")
+    assert result.err.startswith("usage: klog")
+    assert message in result.err
 
 
-def test_help_tells_of_what_exists(klog: Klog) -> None:
-    said = klog("--help")
-    assert said.code == 0
-    told = said.out.decode().split("VERB\n")[-1].split("\n\n")[0]
-    verbs = re.findall(r"^    (\S+)", told, re.MULTILINE)
+def test_help_lists_the_verbs(klog: Klog) -> None:
+    result = klog("--help")
+    assert result.code == 0
+    verb_lines = result.out.decode().split("VERB\n")[-1].split("\n\n")[0]
+    verbs = re.findall(r"^    (\S+)", verb_lines, re.MULTILINE)
     assert verbs == [
         *("topics", "configs", "consume", "produce", "history", "delete-records"),
         *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
@@ -80,43 +80,43 @@ def test_help_tells_of_what_exists(klog: Klog) -> None:
     assert klog("--version").out.decode() == f"klog {__version__}\n"
 
 
-def test_damage_is_told_with_file_and_position(klog: Klog, tmp_path: Path) -> None:
+def test_damage_is_reported_with_file_and_position(klog: Klog, tmp_path: Path) -> None:
     source = scene("records").partition_dir("batches.single", 0)
     shutil.copytree(source, tmp_path / source.name)
     log = tmp_path / source.name / "00000000000000000000.log"
     data = bytearray(log.read_bytes())
     data[70] ^= 1  # in the records of the first batch
     log.write_bytes(data)
-    said = klog("consume", "--topic", "batches.single", "--root", str(tmp_path))
-    assert (said.code, said.out) == (1, b"")
-    assert said.err.startswith(f"klog: batches.single-0: corrupt log {log} at position 0")
+    result = klog("consume", "--topic", "batches.single", "--root", str(tmp_path))
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith(f"klog: batches.single-0: corrupt log {log} at position 0")
 
 
-def test_a_torn_append_is_told_once(klog: Klog, tmp_path: Path) -> None:
+def test_a_torn_append_is_reported_once(klog: Klog, tmp_path: Path) -> None:
     source = scene("records").partition_dir("batches.single", 0)
     shutil.copytree(source, tmp_path / source.name)
     log = tmp_path / source.name / "00000000000000000000.log"
     log.write_bytes(log.read_bytes()[:-7])
-    said = klog("consume", "--topic", "batches.single", "--root", str(tmp_path), "-f", "%o ")
-    assert said.code == 0
-    assert said.out == b"".join(b"%d " % offset for offset in range(29))
-    assert said.err.startswith("klog: warning: ")
-    assert said.err.count("a torn append") == 1
+    result = klog("consume", "--topic", "batches.single", "--root", str(tmp_path), "-f", "%o ")
+    assert result.code == 0
+    assert result.out == b"".join(b"%d " % offset for offset in range(29))
+    assert result.err.startswith("klog: warning: ")
+    assert result.err.count("a torn append") == 1
 
 
 def test_the_installed_command_refuses_in_one_line() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [KLOG, "consume", "--topic", "nope", "--root", RECORDS],
         capture_output=True,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(b"klog: ")
-    assert done.stderr.count(b"\n") == 1
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert result.stderr.startswith(b"klog: ")
+    assert result.stderr.count(b"\n") == 1
 
 
-def test_a_reader_that_leaves_ends_it_quietly() -> None:
+def test_a_closed_pipe_ends_it_quietly() -> None:
     command = [str(KLOG), "consume", "--topic", "batches.large", "-f", r"%o %s %s %s %s\n"]
     with subprocess.Popen(
         [*command, "--root", RECORDS], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -1,7 +1,7 @@
-"""Verbs in a root whose topics were all deleted, and in one that never had any: what they say.
+"""The errors of verbs in a root whose topics are all deleted, and in one that never had a topic.
 
-The rule: a topic that was deleted is told from one that never was, and nobody is sent to another
-directory: the root is the right one.
+The rule: an error says whether a topic was deleted or never existed, and never sends the user to
+another directory: the root is the right one.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ def empty(tmp_path: Path, root: Path) -> str:
 
 @pytest.mark.parametrize("command", OF_ONE_TOPIC, ids=" ".join)
 def test_a_topic_that_was_deleted(klog: Klog, deleted: str, command: list[str]) -> None:
-    said = klog(*command, "--topic", "t", "--root", deleted)
-    assert said.code == 1
-    assert "topic t" in said.err
-    assert "was deleted" in said.err
-    assert "klog history --topic t" in said.err
-    assert "give the root itself" not in said.err
+    result = klog(*command, "--topic", "t", "--root", deleted)
+    assert result.code == 1
+    assert "topic t" in result.err
+    assert "was deleted" in result.err
+    assert "klog history --topic t" in result.err
+    assert "give the root itself" not in result.err
     if command[0] == "consume":
-        assert f"{deleted} has no topics. Create one with `klog topics create`" in said.err
+        assert f"{deleted} has no topics. Create one with `klog topics create`" in result.err
 
 
 @pytest.mark.parametrize("command", OF_ONE_TOPIC, ids=" ".join)
 def test_a_topic_of_a_root_without_any(klog: Klog, empty: str, command: list[str]) -> None:
-    said = klog(*command, "--topic", "t", "--root", empty)
-    assert said.code == 1
-    assert "no topic" in said.err
-    assert "has no topics. Create one with `klog topics create`" in said.err
-    assert "give the root itself" not in said.err
+    result = klog(*command, "--topic", "t", "--root", empty)
+    assert result.code == 1
+    assert "no topic" in result.err
+    assert "has no topics. Create one with `klog topics create`" in result.err
+    assert "give the root itself" not in result.err
 
 
 @pytest.mark.parametrize("command", OF_ALL, ids=" ".join)
 def test_all_topics_are_none(klog: Klog, deleted: str, empty: str, command: list[str]) -> None:
     for root in (deleted, empty):
-        said = klog(*command, "--root", root)
-        assert (said.code, said.err) == (0, "")
+        result = klog(*command, "--root", root)
+        assert (result.code, result.err) == (0, "")
 
 
 def test_a_deleted_topic_is_not_what_was_meant(klog: Klog, deleted: str) -> None:
@@ -79,14 +79,14 @@ def test_a_deleted_topic_is_not_what_was_meant(klog: Klog, deleted: str) -> None
     log.create_topic("orders")
     log.create_topic("order")
     log.delete_topic("order")
-    said = klog("verify", "--topic", "orderz", "--root", deleted)
-    assert "did you mean orders?" in said.err
+    result = klog("verify", "--topic", "orderz", "--root", deleted)
+    assert "did you mean orders?" in result.err
     log.delete_topic("orders")
-    said = klog("verify", "--topic", "orderz", "--root", deleted)
-    assert "did you mean" not in said.err
+    result = klog("verify", "--topic", "orderz", "--root", deleted)
+    assert "did you mean" not in result.err
 
 
 def test_a_brokers_directory_without_partitions(klog: Klog, tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
-    said = klog("consume", "--topic", "t", "--root", str(tmp_path / "raw"))
-    assert "give the root itself, or the broker's log directory" in said.err
+    result = klog("consume", "--topic", "t", "--root", str(tmp_path / "raw"))
+    assert "give the root itself, or the broker's log directory" in result.err

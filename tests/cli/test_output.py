@@ -22,12 +22,12 @@ def test_configs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timestamp_ms", "expect"),
+    ("timestamp_ms", "expected"),
     [
         (0, "1970-01-01T00:00:00.000Z"),
         (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
         ((1 << 63) - 1, "9223372036854775807 ms"),
     ],
 )
-def test_times(timestamp_ms: int, expect: str) -> None:
-    assert time_text(timestamp_ms) == expect
+def test_times(timestamp_ms: int, expected: str) -> None:
+    assert time_text(timestamp_ms) == expected

@@ -85,11 +85,11 @@ CONSOLE: list[tuple[dict[str, str], bytes]] = [
 ]
 
 
-def printed(form: Format) -> bytes:
-    """Print RECORDS with nothing but the columns that the format asks for."""
-    wanted = arrow_schema(form.columns)
+def printed(output_format: Format) -> bytes:
+    """Print RECORDS with only the columns that the format needs."""
+    schema = arrow_schema(output_format.columns)
     rows = [{"topic": "t", "partition": 1, **record} for record in RECORDS]
-    return form.encode(pa.RecordBatch.from_pylist(rows, schema=wanted))
+    return output_format.encode(pa.RecordBatch.from_pylist(rows, schema=schema))
 
 
 @pytest.mark.parametrize(("text", "expected"), KCAT)
@@ -107,7 +107,7 @@ def test_only_what_is_printed_is_decoded() -> None:
     assert console({}).columns == ("value",)
 
 
-def test_json_tells_null_text_and_other_bytes_apart() -> None:
+def test_json_of_null_text_and_other_bytes() -> None:
     lines = [json.loads(line) for line in printed(json_lines()).splitlines()]
     assert lines[0] == {
         "topic": "t",
@@ -123,28 +123,28 @@ def test_json_tells_null_text_and_other_bytes_apart() -> None:
         "key": "k",
         "value": "v",
     }
-    assert [(one["key"], one["value"]) for one in lines[1:]] == [(None, None), ("", "")]
-    wanted = arrow_schema(json_lines().columns)
-    row = {**RECORDS[0], "topic": "t", "partition": 1, "value": b"\xff\0"}
-    odd = json_lines().encode(pa.RecordBatch.from_pylist([row], schema=wanted))
-    assert json.loads(odd)["value"] == {"base64": "/wA="}
+    assert [(row["key"], row["value"]) for row in lines[1:]] == [(None, None), ("", "")]
+    schema = arrow_schema(json_lines().columns)
+    record = {**RECORDS[0], "topic": "t", "partition": 1, "value": b"\xff\0"}
+    output = json_lines().encode(pa.RecordBatch.from_pylist([record], schema=schema))
+    assert json.loads(output)["value"] == {"base64": "/wA="}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("%q\n", "%q is none of %t %p"), ("100%", "% is none of")]
+    ("text", "message"), [("%q\n", "%q: must be one of %t %p"), ("100%", "%: must be one of")]
 )
-def test_a_letter_that_means_nothing_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_letter_that_means_nothing_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         kcat(text)
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
-        ({"print.keys": "true"}, "print.keys is none of print.timestamp"),
-        ({"print.key": "yes"}, "print.key: 'yes' is neither true nor false"),
+        ({"print.keys": "true"}, "print.keys: must be one of print.timestamp"),
+        ({"print.key": "yes"}, "print.key: must be true or false, got 'yes'"),
     ],
 )
-def test_a_property_that_means_nothing_is_refused(properties: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_property_that_means_nothing_is_refused(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         console(properties)

@@ -1,4 +1,4 @@
-"""`klog produce`: what is typed is there once, as typed, and soon; a mistake lands nothing."""
+"""`klog produce`: typed lines are committed once and soon; a mistake commits nothing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import pytest
 
 from klog.cli import produce
 from klog.connector.embedded import Log, open_log
-from tests.support.klog_command import Klog, Said
+from tests.support.klog_command import CommandResult, Klog
 
 COMMAND = [sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())"]
 BOTH = ("--property", "parse.key=true", "--reader-property", "parse.headers=true")
 OPTION = ["--compression-codec"]
 WAIT_SECONDS = 60
 
-Produce = Callable[..., Said]
+Produce = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -40,17 +40,17 @@ def log(path: str) -> Log:
 
 @pytest.fixture
 def typed(klog: Klog, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Produce:
-    """Run `klog produce` with this on stdin, as a pipe that ends."""
+    """Return a function that runs `klog produce` with a text on stdin, as a pipe that ends."""
 
-    def run(text: bytes, *arguments: str) -> Said:
+    def run(text: bytes, *arguments: str) -> CommandResult:
         reading, writing = os.pipe()
         writer = threading.Thread(target=_pour, args=(writing, text))
         writer.start()
         with os.fdopen(reading) as stdin, monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", stdin)
-            said = klog("produce", "--root", path, "--topic", "t", *arguments)
+            result = klog("produce", "--root", path, "--topic", "t", *arguments)
         writer.join()
-        return said
+        return result
 
     return run
 
@@ -60,12 +60,12 @@ def _pour(writing: int, text: bytes) -> None:
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(text)
     except BrokenPipeError:
-        pass  # Who reads has stopped at a bad line.
+        pass  # The reader has stopped at a bad line.
 
 
 def values(log: Log) -> list[bytes | None]:
-    found: list[bytes | None] = log.scan("t", columns=["value"]).read_all()["value"].to_pylist()
-    return found
+    result: list[bytes | None] = log.scan("t", columns=["value"]).read_all()["value"].to_pylist()
+    return result
 
 
 def commits(log: Log) -> int:
@@ -77,29 +77,32 @@ def test_what_is_produced_is_consumed(
     klog: Klog, typed: Produce, path: str, codec: tuple[str, ...]
 ) -> None:
     text = b"h:1,g:\\N\tk\tv\n\\N\t\\N\t\\N\nh:\xff\t\xfe\tx\xfdy\n"
-    said = typed(text, *BOTH, "--property", "null.marker=\\N", "-p", "1", *codec)
-    assert (said.code, said.out, said.err) == (0, b"", "")
-    said = klog("consume", "--root", path, "--topic", "t", "--json")
-    found = [json.loads(line) for line in said.out.splitlines()]
-    assert [(one["partition"], one["offset"], one["key"], one["value"]) for one in found] == [
+    result = typed(text, *BOTH, "--property", "null.marker=\\N", "-p", "1", *codec)
+    assert (result.code, result.out, result.err) == (0, b"", "")
+    result = klog("consume", "--root", path, "--topic", "t", "--json")
+    records = [json.loads(line) for line in result.out.splitlines()]
+    assert [
+        (record["partition"], record["offset"], record["key"], record["value"])
+        for record in records
+    ] == [
         (1, 0, "k", "v"),
         (1, 1, None, None),
         (1, 2, {"base64": "/g=="}, {"base64": "eP15"}),
     ]
-    assert [one["headers"] for one in found] == [
+    assert [record["headers"] for record in records] == [
         [{"key": "h", "value": "1"}, {"key": "g", "value": None}],
         [],
         [{"key": "h", "value": {"base64": "/w=="}}],
     ]
 
 
-def test_the_codec_is_the_one_named(typed: Produce, log: Log) -> None:
-    for given, codec in (
+def test_codec(typed: Produce, log: Log) -> None:
+    for arguments, codec in (
         ([], "zstd"),
         (["--compression-codec"], "gzip"),
         ([*OPTION, "none"], "none"),
     ):
-        typed(b"a\n", *given)
+        typed(b"a\n", *arguments)
         (entry,) = log.history("t", 1)[0].actions.add
         assert entry["codec"] == codec
 
@@ -108,9 +111,9 @@ def test_keys_are_placed_as_kafka_places_them(typed: Produce, log: Log) -> None:
     typed(b"".join(b"%d,%d\n" % (n, n) for n in range(50)),
           "--property", "parse.key=true", "--property", "key.separator=,")  # fmt: skip
     log.append("t", [_rows(50)])
-    found = log.scan("t", columns=["key", "partition"]).read_all().to_pylist()
-    assert len(found) == 100
-    assert len({(one["key"], one["partition"]) for one in found}) == 50
+    records = log.scan("t", columns=["key", "partition"]).read_all().to_pylist()
+    assert len(records) == 100
+    assert len({(record["key"], record["partition"]) for record in records}) == 50
 
 
 def _rows(count: int) -> Any:
@@ -120,14 +123,12 @@ def _rows(count: int) -> Any:
     return pa.RecordBatch.from_pydict({"key": texts, "value": texts})
 
 
-def test_a_reader_config_stands_behind_the_properties(
-    typed: Produce, log: Log, tmp_path: Path
-) -> None:
+def test_a_property_wins_over_the_reader_config(typed: Produce, log: Log, tmp_path: Path) -> None:
     config = tmp_path / "reader.properties"
     config.write_text("parse.key = true\nkey.separator=\\t\n")
     typed(b"a|b\n", "--reader-config", str(config), "--property", "key.separator=|")
-    (found,) = log.scan("t", columns=["key", "value"]).read_all().to_pylist()
-    assert found == {"key": b"a", "value": b"b"}
+    (record,) = log.scan("t", columns=["key", "value"]).read_all().to_pylist()
+    assert record == {"key": b"a", "value": b"b"}
 
 
 @pytest.mark.parametrize(
@@ -136,75 +137,79 @@ def test_a_reader_config_stands_behind_the_properties(
         (["--property", "parse.keys=true"], 1, "did you mean parse.key?"),
         (["--property", "=true"], 2, "is not NAME=VALUE"),
         (["--command-property", "compression.typ=lz4"], 1, "Did you mean compression.type?"),
-        (["--command-property", "transactional.id=x"], 1, "give --transactional-id"),
-        (["--command-property", "linger.ms=soon"], 1, "linger.ms: 'soon' is no number"),
+        (["--command-property", "transactional.id=x"], 1, "Give --transactional-id"),
+        (
+            ["--command-property", "linger.ms=soon"],
+            1,
+            "linger.ms: must be a number of milliseconds, got 'soon'",
+        ),
         (["--compression-codec", "lz5"], 1, "compression.type: must be one of"),
         (["--batch-size", "x"], 1, "batch.size: must be a number of bytes"),
-        (["--timeout", "1s"], 2, "'1s' is no number of milliseconds"),
+        (["--timeout", "1s"], 2, "must be a number of milliseconds, got '1s'"),
         (["--transactional-id", "x"], 1, "--transaction-version: give both"),
-        (["--line-reader", "com.example.Reader"], 1, "--line-reader is com.example.Reader"),
+        (["--line-reader", "com.example.Reader"], 1, "--line-reader: must be org.apache.kafka"),
         (["--bootstrap-servers", "x"], 2, "did you mean --bootstrap-server?"),
         (["-p", "2"], 1, "t: line 1: "),
-        (["-p", "-1"], 2, "'-1' is no number of a partition"),
+        (["-p", "-1"], 2, "must be a partition's number, got '-1'"),
         (["--reader-config", "/nowhere"], 1, "No such file"),
         (["--reader-config", "/dev/zero"], 1, "/dev/zero: it has more than 1,048,576 bytes"),
-        (["--file", "/dev/zero"], 1, "line 1: it is longer than"),
+        (["--file", "/dev/zero"], 1, "line 1: longer than"),
         (["-l", "/nowhere"], 1, "No such file"),
-        (["--property", "headers.separator=a{99999999999}"], 1, "is no regular expression"),
-        (["-p", "99999999999"], 2, "is no number of a partition"),
+        (["--property", "headers.separator=a{99999999999}"], 1, "must be a regular expression"),
+        (["-p", "99999999999"], 2, "must be a partition's number"),
     ],
 )
 def test_what_is_refused(
     typed: Produce, log: Log, arguments: list[str], code: int, says: str
 ) -> None:
-    said = typed(b"a\n", *arguments)
-    assert (said.code, said.out) == (code, b"")
-    assert says in said.err
+    result = typed(b"a\n", *arguments)
+    assert (result.code, result.out) == (code, b"")
+    assert says in result.err
     assert commits(log) == 0
 
 
 def test_a_topic_or_root_that_is_not_there(klog: Klog, path: str, tmp_path: Path) -> None:
-    said = klog("produce", "--root", path, "--topic", "x")
-    assert (said.code, said.out) == (1, b"")
-    assert "there is no topic x" in said.err
-    said = klog("produce", "--root", str(tmp_path / "none"), "--topic", "t")
-    assert said.code == 1
-    assert "`klog topics create` creates a root" in said.err
+    result = klog("produce", "--root", path, "--topic", "x")
+    assert (result.code, result.out) == (1, b"")
+    assert "there is no topic x" in result.err
+    result = klog("produce", "--root", str(tmp_path / "none"), "--topic", "t")
+    assert result.code == 1
+    assert "`klog topics create` creates a root" in result.err
 
 
-def test_what_only_a_broker_understands_is_warned_of_once(typed: Produce, log: Log) -> None:
-    said = typed(
+def test_broker_options_cause_one_warning(typed: Produce, log: Log) -> None:
+    result = typed(
         b"a\n", "--bootstrap-server", "x:1", "--sync", "--request-required-acks", "all",
         "--command-property", "security.protocol=SSL", "--producer-property", "batch.size=1000",
         "--line-reader", "org.apache.kafka.tools.LineMessageReader",
     )  # fmt: skip
-    assert (said.code, values(log)) == (0, [b"a"])
-    assert said.err == (
+    assert (result.code, values(log)) == (0, [b"a"])
+    assert result.err == (
         "klog: warning: options without effect, because klog needs no broker: --bootstrap-server, "
         "--request-required-acks, --sync, security.protocol\n"
     )
 
 
 def test_a_bad_line_lands_nothing_of_its_commit(typed: Produce, log: Log) -> None:
-    said = typed(b"k\tv\nbad\nk\tw\n", "--property", "parse.key=true", "--timeout", "999999")
-    assert said.code == 1
-    assert said.err.startswith("klog: line 2: no key separator '\\t' in 'bad'")
-    assert said.err.endswith("(no line is)\n")
+    result = typed(b"k\tv\nbad\nk\tw\n", "--property", "parse.key=true", "--timeout", "999999")
+    assert result.code == 1
+    assert result.err.startswith("klog: line 2: no key separator '\\t' in 'bad'")
+    assert result.err.endswith("(no line is written)\n")
     assert commits(log) == 0
 
 
 def test_a_bad_line_leaves_the_commits_before_it(
     typed: Produce, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(produce, "MOST_BYTES", 1)
+    monkeypatch.setattr(produce, "MAX_COMMIT_BYTES", 1)
     lines = b"".join(b"%07d\t\n" % number for number in range(200_000))
-    said = typed(lines + b"bad\n", "--property", "parse.key=true", "--json")
-    assert said.code == 1
-    told = [json.loads(line) for line in said.out.splitlines()]
-    count = sum(one["records"] for one in told)
-    assert len(told) == commits(log) > 1
-    assert "line 200001: no key separator" in said.err
-    assert f"(lines 1 to {count} are written)" in said.err
+    result = typed(lines + b"bad\n", "--property", "parse.key=true", "--json")
+    assert result.code == 1
+    reports = [json.loads(line) for line in result.out.splitlines()]
+    count = sum(report["records"] for report in reports)
+    assert len(reports) == commits(log) > 1
+    assert "line 200001: no key separator" in result.err
+    assert f"(lines 1 to {count} are written)" in result.err
     assert len(values(log)) == count
 
 
@@ -212,21 +217,21 @@ def test_a_record_that_is_too_large_is_named_by_its_line(
     typed: Produce, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.alter_config("t", {"max.message.bytes": "1000"})
-    monkeypatch.setattr(produce, "MOST_BYTES", 1)
-    many = b"x\n" * 1_000_000  # More than one read of a pipe, so more than one commit.
-    said = typed(many + os.urandom(5000).hex().encode() + b"\n")
-    assert said.code == 1
-    assert "klog: t: line 1000001: the record" in said.err
+    monkeypatch.setattr(produce, "MAX_COMMIT_BYTES", 1)
+    lines = b"x\n" * 1_000_000  # More than one read of a pipe, so more than one commit.
+    result = typed(lines + os.urandom(5000).hex().encode() + b"\n")
+    assert result.code == 1
+    assert "klog: t: line 1000001: the record" in result.err
 
 
-def test_a_file_is_one_commit_that_is_told(klog: Klog, log: Log, path: str, tmp_path: Path) -> None:
+def test_a_file_is_one_commit(klog: Klog, log: Log, path: str, tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"".join(b"%09d\n" % number for number in range(300_000)))
-    said = klog(
+    result = klog(
         "produce", "--root", path, "--topic", "t", "-l", str(file), "--json", "--timeout", "0",
         "-p", "1",
     )  # fmt: skip
-    assert json.loads(said.out) == {
+    assert json.loads(result.out) == {
         "topic": "t",
         "version": 1,
         "isNew": True,
@@ -239,8 +244,8 @@ def test_a_file_is_one_commit_that_is_told(klog: Klog, log: Log, path: str, tmp_
 def test_a_named_input_is_written_once(typed: Produce, log: Log) -> None:
     named = ("--transactional-id", "me", "--transaction-version", "3", "--json")
     for is_new in (True, False):
-        said = typed(b"a\nb\n", *named, "--timeout", "0")
-        assert json.loads(said.out)["isNew"] is is_new
+        result = typed(b"a\nb\n", *named, "--timeout", "0")
+        assert json.loads(result.out)["isNew"] is is_new
     assert values(log) == [b"a", b"b"]
 
 
@@ -262,8 +267,8 @@ class Running:
 
     def end(self, by: int) -> tuple[int, bytes]:
         self.process.send_signal(by)
-        _, told = self.process.communicate(timeout=WAIT_SECONDS)
-        return self.process.returncode, told
+        _, errors = self.process.communicate(timeout=WAIT_SECONDS)
+        return self.process.returncode, errors
 
 
 def wait_for(log: Log, expected: list[bytes]) -> None:
@@ -273,16 +278,16 @@ def wait_for(log: Log, expected: list[bytes]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_what_was_typed_is_there_soon_and_at_the_end(
-    log: Log, path: str, by: int, code: int
+    log: Log, path: str, signal_number: int, code: int
 ) -> None:
     running = Running(path, "--timeout", "200", "-p", "0")
     running.types(b"one\ntw")
     wait_for(log, [b"one"])
     running.types(b"o\n")
     wait_for(log, [b"one", b"two"])
-    assert running.end(by) == (code, b"")
+    assert running.end(signal_number) == (code, b"")
 
 
 def test_a_signal_commits_what_was_read(log: Log, path: str) -> None:
@@ -297,14 +302,14 @@ def test_a_signal_ends_a_named_input_with_nothing(log: Log, path: str) -> None:
     running = Running(path, "--transactional-id", "me", "--transaction-version", "0")
     running.types(b"one\n")
     _until_read(running)
-    code, told = running.end(signal.SIGTERM)
+    code, errors = running.end(signal.SIGTERM)
     assert code == 1
-    assert b"nothing was written under 'me'" in told
+    assert b"nothing was written under 'me'" in errors
     assert commits(log) == 0
 
 
 def _until_read(running: Running) -> None:
-    """Wait until the pipe is empty: what was typed has been read."""
+    """Wait until the command has read all input from the pipe."""
     import array
     import fcntl
     import termios

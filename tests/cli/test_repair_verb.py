@@ -1,4 +1,4 @@
-"""`klog repair`: what it says, its JSON and its exit codes."""
+"""`klog repair`: its report, its JSON and its exit codes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.klog_command import Klog
 
 @pytest.fixture
 def root(tmp_path: Path) -> WrittenRoot:
-    """Make a topic of which version 4 is lost, an append of offsets 2 to 5 to partition 1."""
-    made = written(tmp_path / "root")
-    append(made, 1, 1)
-    lose_commits(made, 4)
-    return made
+    """Return a topic without version 4, an append of offsets 2 to 5 to partition 1."""
+    damaged = written(tmp_path / "root")
+    append(damaged, 1, 1)
+    lose_commits(damaged, 4)
+    return damaged
 
 
 def segment(root: WrittenRoot) -> str:
@@ -27,7 +27,7 @@ def segment(root: WrittenRoot) -> str:
 
 
 def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
-    told = [
+    lines = [
         f"Topic: {TOPIC}\tLost: 4",
         f"Topic: {TOPIC}\tCommit: 4",
         f"\tAdded: {segment(root)}\tOffsets: 2 to 5",
@@ -35,25 +35,25 @@ def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
         "Not restored: what lost commits set (configs, log starts, a named writer's last batch) "
         "and what lost merges and compactions replaced.",
     ]
-    said = klog("repair", "--root", root.given)
-    assert (said.code, said.err) == (1, "")
-    assert said.out.decode().splitlines() == [
-        *told,
+    result = klog("repair", "--root", root.given)
+    assert (result.code, result.err) == (1, "")
+    assert result.out.decode().splitlines() == [
+        *lines,
         "This was a dry run: give --execute to put these files.",
     ]
-    assert klog("repair", "--root", root.given, "--topic", TOPIC, "--dry-run").out == said.out
+    assert klog("repair", "--root", root.given, "--topic", TOPIC, "--dry-run").out == result.out
     done = klog("repair", "--root", root.given, "--execute")
-    assert (done.code, done.out.decode().splitlines()) == (0, told)
+    assert (done.code, done.out.decode().splitlines()) == (0, lines)
     again = klog("repair", "--root", root.given)
     assert (again.code, again.out) == (0, b"Nothing is lost below the last commits.\n")
 
 
 def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
     Path(root.path(segment(root))).unlink()
-    said = klog("repair", "--root", root.given, "--json")
-    found = json.loads(said.out)
-    assert (said.code, found.pop("seconds") >= 0) == (1, True)
-    assert found == {
+    result = klog("repair", "--root", root.given, "--json")
+    report = json.loads(result.out)
+    assert (result.code, report.pop("seconds") >= 0) == (1, True)
+    assert report == {
         "root": root.given,
         "dryRun": True,
         "formatFile": None,
@@ -83,9 +83,9 @@ def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
 def test_a_root_without_its_format(klog: Klog, root: WrittenRoot) -> None:
     lose_format(root)
     assert klog("repair", "--root", root.given).code == 1
-    said = klog("repair", "--root", root.given, "--execute", "--cluster-id", "ABC")
-    assert said.code == 0, said
-    assert b"_klog/format.json" in said.out
+    result = klog("repair", "--root", root.given, "--execute", "--cluster-id", "ABC")
+    assert result.code == 0, result
+    assert b"_klog/format.json" in result.out
     assert klog("topics", "list", "--root", root.given).code == 0
 
 
@@ -101,13 +101,13 @@ def test_a_root_without_its_format(klog: Klog, root: WrittenRoot) -> None:
 def test_what_is_refused(
     klog: Klog, root: WrittenRoot, options: tuple[str, ...], code: int, message: str
 ) -> None:
-    said = klog("repair", "--root", root.given, *options)
-    assert (said.code, message in said.err) == (code, True), said
+    result = klog("repair", "--root", root.given, *options)
+    assert (result.code, message in result.err) == (code, True), result
     assert not Path(root.root.log(TOPIC).paths.commit(4)).exists()
 
 
 def test_a_topic_that_cannot_be_repaired(klog: Klog, root: WrittenRoot) -> None:
     lose_commits(root, 0)
-    said = klog("repair", "--root", root.given, "--topic", TOPIC, "--execute")
-    assert said.code == 1
-    assert b"give --partitions (at least 2) and --topic-id" in said.out
+    result = klog("repair", "--root", root.given, "--topic", TOPIC, "--execute")
+    assert result.code == 1
+    assert b"give --partitions (at least 2) and --topic-id" in result.out

@@ -1,4 +1,4 @@
-"""What is no regular file in a file's place: no command waits for it, each names it or goes on."""
+"""Directories, FIFOs, devices and links in a file's place: commands name them, and never hang."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from klog.connector.commit_log.root_discovery import find_root
 from klog.logformat.broker_files.file_names import segment_file_name
 from tests.connector.committed_topic import BATCHES, table
 from tests.connector.log_dirs import many, write_log
-from tests.support.klog_command import Klog, Said
+from tests.support.klog_command import CommandResult, Klog
 from tests.support.special_files import no_hang, put
 
 KINDS = ("a FIFO", "a directory", "a link to a device", "a loop of links")
-"""The others are tried on the store alone."""
+"""The tests of the store try the other kinds."""
 PIN = "0123456789abcdef"
 NEWER = CheckpointName(4, 1000, 7)
 
@@ -39,9 +39,9 @@ VERBS: dict[str, tuple[str, ...]] = {
 
 
 def _log(root: Path) -> CommitLog:
-    found = find_root(str(root))
-    assert found is not None
-    return found.log("t")
+    klog_root = find_root(str(root))
+    assert klog_root is not None
+    return klog_root.log("t")
 
 
 def _segment(log: CommitLog) -> str:
@@ -65,13 +65,13 @@ PLACES: dict[str, tuple[Callable[[CommitLog], str], frozenset[str]]] = {
     "a boundary": (lambda log: log.paths.expiration(1), frozenset()),
     "a lease": (lambda log: log.paths.lease(PIN), frozenset()),
 }  # fmt: skip
-"""Where it is put, and the verbs that need what should be there; others go on without it."""
+"""Where to put it, and the verbs that need the file; other verbs work without it."""
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a root with commits 0 to 3 of a topic, and a checkpoint of the last."""
-    path = tmp_path_factory.mktemp("made") / "root"
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with commits 0 to 3 of a topic, and a checkpoint of the last."""
+    path = tmp_path_factory.mktemp("template") / "root"
     log = library.open(str(path))
     log.create_topic("t", 1, {"index.interval.bytes": "200"})
     for first in (0, 100, 200):
@@ -90,28 +90,28 @@ def _no_hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_in_a_klog_root(klog: Klog, made: Path, tmp_path: Path, kind: str, place: str) -> None:
+def test_in_a_klog_root(klog: Klog, source: Path, tmp_path: Path, kind: str, place: str) -> None:
     at, needed_by = PLACES[place]
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     for verb, arguments in VERBS.items():
         root = tmp_path / verb
-        shutil.copytree(made, root)
+        shutil.copytree(source, root)
         path = Path(at(_log(root)))
         put(kind, path)
         more = ("--file", str(lines)) if verb == "produce" else ()
-        said = klog(*arguments, *more, "--root", str(root))
-        _judge(verb, said, path.name, is_needed=verb in needed_by)
+        result = klog(*arguments, *more, "--root", str(root))
+        _judge(verb, result, path.name, is_needed=verb in needed_by)
 
 
-def _judge(verb: str, said: Said, name: str, *, is_needed: bool) -> None:
-    assert "Traceback" not in said.err, verb
+def _judge(verb: str, result: CommandResult, name: str, *, is_needed: bool) -> None:
+    assert "Traceback" not in result.err, verb
     if is_needed:
-        assert said.code == 1, (verb, said)
-        assert name in said.err + said.out.decode(), (verb, said)
-        assert said.err.count("\n") <= 1, (verb, said)
+        assert result.code == 1, (verb, result)
+        assert name in result.err + result.out.decode(), (verb, result)
+        assert result.err.count("\n") <= 1, (verb, result)
     else:
-        assert said.code == 0 or name in said.err + said.out.decode(), (verb, said)
+        assert result.code == 0 or name in result.err + result.out.decode(), (verb, result)
 
 
 BROKERS_PLACES = (
@@ -147,21 +147,21 @@ def test_in_a_brokers_directory(klog: Klog, tmp_path: Path, kind: str, place: st
         write_log(directory, {0: many(10), 10: many(10, 10)})
         put(kind, directory / place)
         root = str(tmp_path / "root")
-        said = klog(*(one.format(root=root) for one in arguments), last, str(directory))
-        # A directory is no segment, whatever its name.
+        result = klog(*(argument.format(root=root) for argument in arguments), last, str(directory))
+        # A directory is not a segment, whatever its name.
         is_needed = place.endswith(".log") and kind not in ("a directory", "a link to a directory")
-        _judge(arguments[0], said, place.rpartition("/")[2], is_needed=is_needed)
+        _judge(arguments[0], result, place.rpartition("/")[2], is_needed=is_needed)
 
 
-@pytest.mark.parametrize("place", [one for one in BROKERS_PLACES if one != ".lock"])
+@pytest.mark.parametrize("place", [place for place in BROKERS_PLACES if place != ".lock"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_dumped(klog: Klog, tmp_path: Path, kind: str, place: str) -> None:
     path = tmp_path / place
     put(kind, path)
-    said = klog("dump", "--files", str(path))
-    assert said.code == 1
-    assert "Cannot read" in said.err
-    assert "has to be a regular file" in said.err
+    result = klog("dump", "--files", str(path))
+    assert result.code == 1
+    assert "Cannot read" in result.err
+    assert "has to be a regular file" in result.err
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_dumped(klog: Klog, tmp_path: Path, kind: str, place: str) -> None:
     [".lock", "log-start-offset-checkpoint", "replication-offset-checkpoint"],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_exported_to(klog: Klog, made: Path, tmp_path: Path, kind: str, place: str) -> None:
+def test_exported_to(klog: Klog, source: Path, tmp_path: Path, kind: str, place: str) -> None:
     put(kind, tmp_path / "to" / place)
-    said = klog("export-log", "--root", str(made), "--to", str(tmp_path / "to"))
-    _judge("export-log", said, place, is_needed=True)
+    result = klog("export-log", "--root", str(source), "--to", str(tmp_path / "to"))
+    _judge("export-log", result, place, is_needed=True)

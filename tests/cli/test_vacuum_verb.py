@@ -1,4 +1,4 @@
-"""`klog vacuum`: a dry run unless told otherwise, and then just what the dry run said."""
+"""`klog vacuum`: a dry run by default; --execute deletes just what the dry run lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.command_root import Root
 
 @pytest.fixture
 def littered(on_root: Root) -> Root:
-    """Give a root whose topic has live files and one each of what may go, two days old."""
+    """Return a root with live files and each kind of file to delete, two days old."""
     on_root.does("topics", "create", "--topic", "orders", "--partitions", "2")
     on_root.append("orders", 0, 2)
     on_root.stage("orders", 1, 3)  # Its writer was killed,
@@ -33,12 +33,12 @@ def littered(on_root: Root) -> Root:
     return on_root
 
 
-def test_a_dry_run_tells_and_writes_nothing(littered: Root) -> None:
+def test_a_dry_run_writes_nothing(littered: Root) -> None:
     before = littered.files()
     removed, live = (f"orders-0/{n:020d}-{n and 1:010d}-" for n in (0, 2))
-    said = littered.does("vacuum")
+    output = littered.does("vacuum")
     assert littered.files() == before
-    head, *rows, total = said.splitlines()
+    head, *rows, total = output.splitlines()
     assert head == "Topic: orders\tFiles: 5\tBytes: 56"
     assert [row.split("\t")[2:] for row in rows] == [
         ["Bytes: 8", "Kind: removed"],
@@ -48,21 +48,21 @@ def test_a_dry_run_tells_and_writes_nothing(littered: Root) -> None:
         ["Bytes: 5", "Kind: leftover"],
     ]
     assert rows[0].startswith(f"\tFile: {removed}")
-    assert live not in said
+    assert live not in output
     assert total == (
         "Would delete 5 files, 56 bytes. This was a dry run: give --execute to delete them."
     )
-    assert littered.does("vacuum", "--dry-run", "--topic", "orders") == said
+    assert littered.does("vacuum", "--dry-run", "--topic", "orders") == output
 
 
-def test_it_deletes_what_it_said(littered: Root) -> None:
-    told = json.loads(littered.does("vacuum", "--json"))
-    assert (told["dryRun"], told["graceMs"]) == (True, DAY_MS)
+def test_it_deletes_what_the_dry_run_listed(littered: Root) -> None:
+    plan = json.loads(littered.does("vacuum", "--json"))
+    assert (plan["dryRun"], plan["graceMs"]) == (True, DAY_MS)
     before = littered.files()
     done = json.loads(littered.does("vacuum", "--execute", "--json"))
-    assert done["topics"] == told["topics"]
-    gone = before - littered.files()
-    assert gone == done["topics"]["orders"]["files"].keys()
+    assert done["topics"] == plan["topics"]
+    deleted = before - littered.files()
+    assert deleted == done["topics"]["orders"]["files"].keys()
     assert done["topics"]["orders"]["bytes"] == 56
     assert littered.does("vacuum") == "There is nothing to delete.\n"
     assert littered.state("orders").log_end == (3, 0)
@@ -72,8 +72,8 @@ def test_it_deletes_what_it_said(littered: Root) -> None:
 
 
 @pytest.mark.parametrize("topic", [None, "orders"])
-def test_what_went_before_a_commit_failed_is_reported(littered: Root, topic: str | None) -> None:
-    """The disk takes no byte: the commit fails, and what needed none has gone."""
+def test_deletions_before_a_failed_commit_are_reported(littered: Root, topic: str | None) -> None:
+    """The disk is full: the commit fails, after the files that needed no commit are deleted."""
     before = littered.files()
     with limited(littered.path, 0):
         report = vacuum.run(None, str(littered.path), topic, dry_run=False)
@@ -94,8 +94,8 @@ def test_what_went_before_a_commit_failed_is_reported(littered: Root, topic: str
 def test_the_grace_decides(littered: Root) -> None:
     assert littered.does("vacuum", "--grace", "3d") == "There is nothing to delete.\n"
     assert "Would delete 5 files" in littered.does("vacuum", "--grace", "47h")
-    said = littered.does("vacuum", "--execute", "--grace", "72h")
-    assert said == "Deleted 0 files, 0 bytes.\n"
+    output = littered.does("vacuum", "--execute", "--grace", "72h")
+    assert output == "Deleted 0 files, 0 bytes.\n"
     assert littered.does("vacuum", "--execute").endswith("Deleted 5 files, 56 bytes.\n")
 
 
@@ -110,22 +110,22 @@ def test_one_topic_that_cannot_be_vacuumed_leaves_the_others(littered: Root) -> 
     littered.does("topics", "create", "--topic", "broken")
     log = littered.path / "_klog" / "topics" / "broken" / "log"
     (log / f"{0:020d}.json").write_bytes(b"{}")
-    (littered.path / "_klog" / "topics" / "begun").mkdir()  # Its maker was killed, or is at it.
-    said = littered.run("vacuum", "--execute")
-    assert (said.code, said.err) == (1, "")
-    assert said.out.decode().startswith("Topic: broken\tError: commit ")
-    assert said.out.decode().endswith("Deleted 5 files, 56 bytes.\n")
+    (littered.path / "_klog" / "topics" / "begun").mkdir()  # Its creator was killed, or still runs.
+    result = littered.run("vacuum", "--execute")
+    assert (result.code, result.err) == (1, "")
+    assert result.out.decode().startswith("Topic: broken\tError: commit ")
+    assert result.out.decode().endswith("Deleted 5 files, 56 bytes.\n")
     assert "its format is None" in littered.refuses("vacuum", "--topic", "broken")
     for topic in ("begun", "nope"):
         assert f"there is no topic {topic}" in littered.refuses("vacuum", "--topic", topic)
 
 
 @pytest.mark.parametrize(
-    ("text", "expect"),
+    ("text", "expected"),
     [("24h", DAY_MS), ("1d", DAY_MS), ("90m", 5_400_000), ("30s", 30_000), ("5ms", 5), ("0h", 0)],
 )
-def test_a_grace_is_read(text: str, expect: int) -> None:
-    assert duration_ms(text) == expect
+def test_a_grace_is_read(text: str, expected: int) -> None:
+    assert duration_ms(text) == expected
 
 
 @pytest.mark.parametrize("text", ["24", "", "-1h", "1.5h", "1w", "h", "9" * 13 + "h"])
@@ -137,23 +137,23 @@ def test_both_at_once_are_wrong_usage(on_root: Root) -> None:
     assert "not allowed with" in on_root.refuses("vacuum", "--execute", "--dry-run", code=2)
 
 
-def test_commits_go_that_a_checkpoint_stands_for(on_root: Root) -> None:
+def test_commits_before_a_checkpoint_expire(on_root: Root) -> None:
     on_root.does("topics", "create", "--topic", "orders")
     for _ in range(5):
         on_root.append("orders", 0, 1)
         on_root.clock.now_ms += 1000
-    found = find_root(str(on_root.path))
-    assert found is not None
-    log = found.log("orders")
+    root = find_root(str(on_root.path))
+    assert root is not None
+    log = root.log("orders")
     checkpoint_writer.write_checkpoint(log, log.load())
     on_root.append("orders", 0, 1)
     assert on_root.does("vacuum") == "There is nothing to delete.\n"
     on_root.clock.now_ms += 40 * DAY_MS
-    said = "Topic: orders\tCommits: 6\n"
-    assert on_root.does("vacuum").startswith(f"{said}Would delete 0 files, 0 bytes, 6 commits.")
+    line = "Topic: orders\tCommits: 6\n"
+    assert on_root.does("vacuum").startswith(f"{line}Would delete 0 files, 0 bytes, 6 commits.")
     assert on_root.does("vacuum", "--log-retention", "50d") == "There is nothing to delete.\n"
     history = on_root.does("history", "--topic", "orders")
-    assert on_root.does("vacuum", "--execute") == f"{said}Deleted 0 files, 0 bytes, 6 commits.\n"
+    assert on_root.does("vacuum", "--execute") == f"{line}Deleted 0 files, 0 bytes, 6 commits.\n"
     assert on_root.state("orders").log_end == (6,)
     assert len(on_root.does("history", "--topic", "orders").splitlines()) < len(
         history.splitlines()
@@ -161,7 +161,7 @@ def test_commits_go_that_a_checkpoint_stands_for(on_root: Root) -> None:
 
 
 def linked(root: Path, name: str) -> Path:
-    """Move a file or a directory of a root to another place, and put a link where it was."""
+    """Move a file or a directory of a root elsewhere, and link to it."""
     place = root.parent / "another disk" / name
     place.parent.mkdir(parents=True)
     (root / name).rename(place)
@@ -170,7 +170,7 @@ def linked(root: Path, name: str) -> Path:
 
 
 def files_at(place: Path) -> set[Path]:
-    """Name a file, or all files of a directory."""
+    """Return a file, or all files of a directory."""
     return {path for path in (place, *place.rglob("*")) if path.is_file()}
 
 
@@ -179,16 +179,16 @@ def test_a_linked_partition_is_left(littered: Root, directory: str) -> None:
     due = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]["files"]
     place = linked(littered.path, directory)
     before = files_at(place)
-    told = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
+    plan = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
     done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
-    assert done == told
+    assert done == plan
     assert files_at(place) == before
     assert done["left"] == {file: directory for file in due if file.startswith(directory)}
     assert done["files"].keys() == due.keys() - done["left"].keys()
     assert len(done["left"]) in (2, 3)
-    said = littered.does("vacuum")
-    assert f"Topic: orders\tLeft: {len(done['left'])}\n" in said
-    assert all(f"\tFile: {file}\tLink: {directory}\n" in said for file in done["left"])
+    output = littered.does("vacuum")
+    assert f"Topic: orders\tLeft: {len(done['left'])}\n" in output
+    assert all(f"\tFile: {file}\tLink: {directory}\n" in output for file in done["left"])
     littered.append("orders", int(directory[-1]), 1)
     assert files_at(place) > before  # It is still read and written.
 
@@ -196,7 +196,7 @@ def test_a_linked_partition_is_left(littered: Root, directory: str) -> None:
 def test_a_linked_segment_is_left_and_its_index_goes(littered: Root) -> None:
     due = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
     place = linked(littered.path, due["removed"][0])
-    for _ in range(2):  # It is not forgotten while it is there.
+    for _ in range(2):  # It is not purged while it exists.
         done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
         assert done["left"] == {due["removed"][0]: due["removed"][0]}
         littered.clock.now_ms += DAY_MS
@@ -217,10 +217,10 @@ OWN = "_klog/topics/orders"
     ],
 )  # fmt: skip
 def test_what_is_linked_in_the_topics_log_is_left(littered: Root, name: str) -> None:
-    """Whatever would go of it: commits, boundaries, checkpoints, pins, temporary files."""
-    found = find_root(str(littered.path))
-    assert found is not None
-    log = found.log("orders")
+    """Of every kind: commits, expirations, checkpoints, leases, temporary files."""
+    root = find_root(str(littered.path))
+    assert root is not None
+    log = root.log("orders")
     for _ in range(3):
         littered.append("orders", 0, 1)
         checkpoint_writer.write_checkpoint(log, log.load())
@@ -248,11 +248,11 @@ def test_what_is_linked_in_the_topics_log_is_left(littered: Root, name: str) -> 
     assert littered.state("orders").log_end == (6, 0)
 
 
-def test_a_root_may_be_given_by_a_link(littered: Root) -> None:
-    given = littered.path.parent / "given"
-    given.symlink_to(littered.path)
+def test_a_root_may_be_a_link(littered: Root) -> None:
+    link = littered.path.parent / "given"
+    link.symlink_to(littered.path)
     due = json.loads(littered.does("vacuum", "--json"))["topics"]["orders"]
-    littered.path = given
+    littered.path = link
     done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
     assert (done, done["left"]) == (due, {})
     assert not littered.files() & due["files"].keys()

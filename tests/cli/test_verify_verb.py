@@ -1,4 +1,4 @@
-"""`klog verify`: exit 0 and a count, or exit 1 and a line a finding."""
+"""`klog verify`: exit code 0 and totals, or exit code 1 and a line per finding."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def root(tmp_path: Path) -> Path:
 
 def test_nothing_found(klog: Klog, root: Path) -> None:
     for more in ((), ("--fast",), ("--dry-run",), ("--topic", "t")):
-        said = klog("verify", "--root", str(root), *more)
-        assert (said.code, said.err) == (0, "")
-        (line,) = said.out.decode().splitlines()
+        result = klog("verify", "--root", str(root), *more)
+        assert (result.code, result.err) == (0, "")
+        (line,) = result.out.decode().splitlines()
         counts = dict(part.split(": ") for part in line.split("\t"))
         assert counts.pop("Seconds")
         assert counts == {
@@ -52,9 +52,9 @@ def test_a_finding_is_a_line(klog: Klog, root: Path) -> None:
     data = bytearray(file.read_bytes())
     data[100] ^= 4
     file.write_bytes(data)
-    said = klog("verify", "--root", str(root))
-    assert (said.code, said.err) == (1, "")
-    line, counts = said.out.decode().splitlines()
+    result = klog("verify", "--root", str(root))
+    assert (result.code, result.err) == (1, "")
+    line, counts = result.out.decode().splitlines()
     assert line.split("\t") == [
         "Finding: crc",
         "Partition: t-0",
@@ -64,12 +64,12 @@ def test_a_finding_is_a_line(klog: Klog, root: Path) -> None:
         "Next: restore the file from a copy, or read around these offsets",
     ]
     assert "\tFindings: 1\t" in counts
-    said = klog("verify", "--root", str(root), "--json")
-    assert (said.code, said.err) == (1, "")
-    found = json.loads(said.out)
-    assert found["topics"] == {"t": 1}
-    assert found["fast"] is False
-    assert found["findings"] == [
+    result = klog("verify", "--root", str(root), "--json")
+    assert (result.code, result.err) == (1, "")
+    report = json.loads(result.out)
+    assert report["topics"] == {"t": 1}
+    assert report["fast"] is False
+    assert report["findings"] == [
         {
             "topic": "t",
             "partition": 0,
@@ -85,15 +85,15 @@ def test_a_finding_is_a_line(klog: Klog, root: Path) -> None:
 
 
 def test_what_cannot_be_verified_is_refused(klog: Klog, root: Path) -> None:
-    said = klog("verify", "--root", str(root), "--topic", "tt")
-    assert (said.code, said.out) == (1, b"")
-    assert "did you mean t?" in said.err
+    result = klog("verify", "--root", str(root), "--topic", "tt")
+    assert (result.code, result.out) == (1, b"")
+    assert "did you mean t?" in result.err
     raw = str(scene("records").log_dirs[0])
-    said = klog("verify", "--root", raw)
-    assert (said.code, said.out) == (1, b"")
-    assert "`klog dump --files ...`" in said.err
-    assert said.err.count("\n") == 1
-    said = klog("verify", "--root", str(root), "--root", raw)
-    assert (said.code, "give it alone" in said.err) == (1, True)
+    result = klog("verify", "--root", raw)
+    assert (result.code, result.out) == (1, b"")
+    assert "`klog dump --files ...`" in result.err
+    assert result.err.count("\n") == 1
+    result = klog("verify", "--root", str(root), "--root", raw)
+    assert (result.code, "give it alone" in result.err) == (1, True)
     assert klog("verify", "--root", str(root), "--deep").code == 2
     assert klog("verify").code == 2

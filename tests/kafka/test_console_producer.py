@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from klog.cli.line_reader import Lines, line_format, read_lines
+from klog.cli.line_reader import Lines, parse_line_format, read_lines
 from klog.connector.embedded import open_log
 from klog.errors import KlogError
 from tests.corpus.clients import Client
@@ -59,7 +59,7 @@ def random_lines(source: random.Random) -> tuple[dict[str, str], bytes]:
 def as_klog_reads(properties: dict[str, str], text: bytes) -> list[Record] | None:
     """Return the records, or None if klog rejects the lines."""
     try:
-        form, lines = line_format(properties), Lines()
+        form, lines = parse_line_format(properties), Lines()
         batch = read_lines(lines.feed(text) + lines.finish(), 1, form)
     except KlogError:
         return None

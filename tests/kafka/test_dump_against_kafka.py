@@ -32,7 +32,7 @@ from tests.support.batch_bytes import (
     transactional,
 )
 from tests.support.kafka_broker import kafka_process
-from tests.support.klog_command import Klog, Said
+from tests.support.klog_command import CommandResult, Klog
 
 pytestmark = pytest.mark.kafka
 
@@ -59,21 +59,21 @@ def corpus(*kinds: str) -> list[Path]:
     return [path for path in paths if not (PREALLOCATED in str(path) and path.suffix == ".log")]
 
 
-def kafka_dump(files: list[Path], *flags: str) -> Said:
+def kafka_dump(files: list[Path], *flags: str) -> CommandResult:
     done = kafka_process(TOOL, "--files", ",".join(map(str, files)), *flags)
-    return Said(done.returncode, done.stdout, done.stderr.decode())
+    return CommandResult(done.returncode, done.stdout, done.stderr.decode())
 
 
-def klog_dump(klog: Klog, files: list[Path], *flags: str) -> Said:
+def klog_dump(klog: Klog, files: list[Path], *flags: str) -> CommandResult:
     return klog("dump", "--files", ",".join(map(str, files)), *flags)
 
 
-def lines(result: Said) -> list[str]:
+def lines(result: CommandResult) -> list[str]:
     text = result.out.decode(errors="replace")
     return [re.sub("\N{REPLACEMENT CHARACTER}+", "?", line).rstrip() for line in text.split("\n")]
 
 
-def error_lines(result: Said) -> list[str]:
+def error_lines(result: CommandResult) -> list[str]:
     return sorted(line.strip().replace(" in :", " in ") for line in result.err.splitlines())
 
 
@@ -123,7 +123,7 @@ def test_records_of_the_corpus(klog: Klog, flags: list[str]) -> None:
     assert error_lines(mine) == error_lines(theirs)
 
 
-def _unstripped(result: Said) -> list[str]:
+def _unstripped(result: CommandResult) -> list[str]:
     text = re.sub("\N{REPLACEMENT CHARACTER}+", "?", result.out.decode(errors="replace"))
     return text.split("\n")
 

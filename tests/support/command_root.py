@@ -18,7 +18,7 @@ from tests.connector.commit_log.memory_logs import (
 from tests.support.segment_entry import entry_of
 
 if TYPE_CHECKING:
-    from tests.support.klog_command import Klog, Said
+    from tests.support.klog_command import CommandResult, Klog
 
 
 class Root:
@@ -28,26 +28,26 @@ class Root:
         self.path, self.clock = path, clock
         self._klog, self._ids = klog, count()
 
-    def run(self, *arguments: str) -> Said:
-        """Run `klog VERB...` on it."""
+    def run(self, *arguments: str) -> CommandResult:
+        """Run `klog VERB...` on the root."""
         return self._klog(*arguments, "--root", str(self.path))
 
     def does(self, *arguments: str) -> str:
-        """Run what has to be done, in silence on stderr; gives what it printed."""
-        said = self.run(*arguments)
-        assert (said.code, said.err) == (0, "")
-        return said.out.decode()
+        """Run a command that must succeed without a warning; return its output."""
+        result = self.run(*arguments)
+        assert (result.code, result.err) == (0, "")
+        return result.out.decode()
 
     def refuses(self, *arguments: str, code: int = 1) -> str:
-        """Run what has to be refused, in one line where it is no usage; gives the line."""
-        said = self.run(*arguments)
-        assert (said.code, said.out) == (code, b"")
-        assert said.err.startswith("klog: " if code == 1 else "usage: klog ")
-        assert code == 2 or said.err.count("\n") == 1
-        return said.err
+        """Run a command that must fail, in one line unless it is wrong usage; return its error."""
+        result = self.run(*arguments)
+        assert (result.code, result.out) == (code, b"")
+        assert result.err.startswith("klog: " if code == 1 else "usage: klog ")
+        assert code == 2 or result.err.count("\n") == 1
+        return result.err
 
     def stage(self, topic: str, partition: int, records: int) -> append_commit.StagedSegments:
-        """Put a segment, 7 bytes a record, and an index of 8 bytes; nothing is committed."""
+        """Stage a segment of 7 bytes per record and an index of 8 bytes; do not commit them."""
         state = self.state(topic)
         end = state.log_end[partition]
         path = SegmentPath(topic, partition, end, state.version, f"{next(self._ids):08x}")
@@ -62,24 +62,24 @@ class Root:
     def append(
         self, topic: str, partition: int, records: int, writer: append_commit.Writer | None = None
     ) -> None:
-        """Stage and commit."""
+        """Stage a segment and commit it."""
         build = append_commit.append(self.stage(topic, partition, records), writer)
         self.commit(topic, build, "append")
 
     def commit(self, topic: str, build: CommitBuilder, operation: str) -> None:
-        """Commit anything."""
-        found = find_root(str(self.path))
-        assert found is not None
-        log = found.log(topic)
-        made = CommitInfo(f"write {next(self._ids)}", operation, "a test")
-        log.commit(log.load(), build, made)
+        """Commit what a builder returns."""
+        root = find_root(str(self.path))
+        assert root is not None
+        log = root.log(topic)
+        commit_info = CommitInfo(f"write {next(self._ids)}", operation, "a test")
+        log.commit(log.load(), build, commit_info)
 
     def state(self, topic: str) -> TopicState:
         """Load a topic."""
-        found = find_root(str(self.path))
-        assert found is not None
-        return found.log(topic).load()
+        root = find_root(str(self.path))
+        assert root is not None
+        return root.log(topic).load()
 
     def files(self) -> set[str]:
-        """Name every file, relative to the root."""
+        """Return the path of every file, relative to the root."""
         return {str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file()}

@@ -17,33 +17,35 @@ from tests.support.command_root import Root
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CommandResult:
+    """The exit code and the output of a command."""
+
     code: int
     out: bytes
     err: str
 
 
-Klog: TypeAlias = Callable[..., Said]
+Klog: TypeAlias = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def klog(capsysbinary: pytest.CaptureFixture[bytes]) -> Klog:
-    def run(*arguments: str) -> Said:
+    def run(*arguments: str) -> CommandResult:
         try:
             code = main(arguments)
         except SystemExit as exc:
             code = int(exc.code or 0)
         captured = capsysbinary.readouterr()
-        return Said(code, captured.out, captured.err.decode())
+        return CommandResult(code, captured.out, captured.err.decode())
 
     return run
 
 
 @pytest.fixture
 def on_scene(klog: Klog) -> Klog:
-    """Run `klog VERB... --root <the log dirs of a scene>`: the scene's name comes first."""
+    """Return a function that runs `klog VERB... --root <log dirs>` on the named scene."""
 
-    def run(name: str, *arguments: str) -> Said:
+    def run(name: str, *arguments: str) -> CommandResult:
         roots = [part for path in scene(name).log_dirs for part in ("--root", str(path))]
         return klog(*arguments, *roots)
 
@@ -52,7 +54,7 @@ def on_scene(klog: Klog) -> Klog:
 
 @pytest.fixture
 def on_root(klog: Klog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
-    """Give a klog root that is not made yet; its clock stands at 2023-11-14T22:13:20Z."""
+    """Return a klog root that does not exist yet; its clock is at 2023-11-14T22:13:20Z."""
     clock = Clock()
     monkeypatch.setattr(klog_root, "now_ms", clock)
     return Root(klog, tmp_path / "root", clock)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.batch_bytes import plain
-from tests.support.klog_command import Klog, Said
+from tests.support.klog_command import CommandResult, Klog
 
 NAME = f"{0:020}"
 PLAIN_BYTES = len(plain(0))
@@ -22,13 +22,13 @@ def write_file(directory: Path, data: bytes, suffix: str = "log", name: str = NA
     return path
 
 
-def dump(klog: Klog, *files: Path, flags: tuple[str, ...] = ()) -> Said:
+def dump(klog: Klog, *files: Path, flags: tuple[str, ...] = ()) -> CommandResult:
     return klog("dump", "--files", ",".join(map(str, files)), *flags)
 
 
-def objects(result: Said) -> list[dict[str, Any]]:
+def objects(result: CommandResult) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.out.splitlines()]
 
 
-def findings(result: Said) -> list[tuple[str, str]]:
+def findings(result: CommandResult) -> list[tuple[str, str]]:
     return [(line["what"], line["text"]) for line in objects(result) if line["kind"] == "finding"]

@@ -22,7 +22,7 @@ from klog.logformat.partitioner import key_partitions
 from klog.tools import verifiable_producer
 from klog.tools.stdin_reader import Ending
 from tests.connector.commit_log.memory_logs import Clock
-from tests.support.klog_command import Klog, Said
+from tests.support.klog_command import CommandResult, Klog
 
 COMMAND = [sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())"]
 WAIT_SECONDS = 60
@@ -35,16 +35,16 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "root")
 
 
-def events(result: Said | bytes) -> list[dict[str, Any]]:
+def events(result: CommandResult | bytes) -> list[dict[str, Any]]:
     printed = result if isinstance(result, bytes) else result.out
     return [json.loads(line) for line in printed.splitlines()]
 
 
-def produced(klog: Klog, path: str, *arguments: str) -> Said:
+def produced(klog: Klog, path: str, *arguments: str) -> CommandResult:
     return klog("verifiable-producer", "--root", path, "--topic", "t", *arguments)
 
 
-def acknowledged(result: Said | bytes) -> list[tuple[int, int, str]]:
+def acknowledged(result: CommandResult | bytes) -> list[tuple[int, int, str]]:
     return [
         (event["partition"], event["offset"], event["value"])
         for event in events(result)
@@ -308,7 +308,7 @@ def test_the_consumer_prints_what_is_in_the_log(klog: Klog, path: str) -> None:
     )
 
 
-def consumed(klog: Klog, path: str, *arguments: str) -> Said:
+def consumed(klog: Klog, path: str, *arguments: str) -> CommandResult:
     return klog("verifiable-consumer", "--root", path, "--topic", "t", *arguments)
 
 

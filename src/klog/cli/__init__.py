@@ -1,4 +1,4 @@
-"""The command `klog`. Light to import: what it needs is loaded once SIGINT can do no harm."""
+"""The command `klog`. It loads its modules after it has taken over SIGINT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from klog.interrupts import INTERRUPTED, ending_at_once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code. Raises `SystemExit` (2) for wrong usage."""
+    """Run one command and return its exit code. Raises `SystemExit` (2) for wrong usage."""
     try:
         with ending_at_once():
             from klog.cli.command_line import run

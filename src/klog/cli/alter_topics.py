@@ -1,7 +1,7 @@
 """`klog topics create`, `alter` and `delete`, after kafka-topics.
 
-The rule: a topic is named whole, never by a pattern, where something is changed. Only `create`
-makes a root, and only once what is to be made in it is right.
+The rule: a change names its topic in full, never by a pattern. Only `create` creates a root, and
+only after it has checked the new topic.
 """
 
 from __future__ import annotations
@@ -22,70 +22,77 @@ from klog.tools.root_arguments import directories, klog_root, root_with_log
 
 def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
     """Add `create`, `alter` and `delete` to the actions of `klog topics`."""
-    creating = _action(
-        actions, common, "create", "make a topic, and the klog root if there is none"
+    create = _action(
+        actions, common, "create", "create a topic, and the klog root if it does not exist"
     )
-    creating.set_defaults(run=create_topic, parser=creating)
-    creating.add_argument(
+    create.set_defaults(run=create_topic, parser=create)
+    create.add_argument(
         "--partitions",
         type=int,
         metavar="N",
-        help="how many partitions; by default the root's num.partitions, which is 1 in a new root",
+        help="the number of partitions; default: the root's num.partitions, which is 1 in a new "
+        "root",
     )
-    add_config_option(creating, "a config of the topic, as kafka-topics takes it; repeatable")
-    creating.add_argument(
-        "--if-not-exists", action="store_true", help="a topic that is there is fine, as it is"
+    add_config_option(create, "a config of the topic, as in kafka-topics; repeatable")
+    create.add_argument(
+        "--if-not-exists",
+        action="store_true",
+        help="succeed without a change if the topic exists",
     )
-    altering = _action(actions, common, "alter", "give a topic more partitions")
-    altering.set_defaults(run=alter_topic, parser=altering)
-    altering.add_argument(
+    alter = _action(actions, common, "alter", "add partitions to a topic")
+    alter.set_defaults(run=alter_topic, parser=alter)
+    alter.add_argument(
         "--partitions",
         type=int,
         required=True,
         metavar="N",
-        help="how many in all; keys go to other partitions from then on",
+        help="the new number of partitions; new records of a key may go to another partition",
     )
-    deleting = _action(actions, common, "delete", "delete a topic; `klog vacuum` frees its space")
-    deleting.set_defaults(run=delete_topic, parser=deleting)
-    for action in (altering, deleting):
+    delete = _action(actions, common, "delete", "delete a topic; `klog vacuum` frees its space")
+    delete.set_defaults(run=delete_topic, parser=delete)
+    for action in (alter, delete):
         action.add_argument(
-            "--if-exists", action="store_true", help="a topic that is not there is fine"
+            "--if-exists",
+            action="store_true",
+            help="succeed without a change if the topic does not exist",
         )
 
 
 def create_topic(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Make a topic. Raises `OptionError` for one that is there, unless that is said to be fine."""
+    """Create a topic. Raises `OptionError` if it exists, unless `--if-not-exists` is set."""
     config = dict(args.config)
     check_new_topic(args.topic, args.partitions, config)
     root, is_new = _root_to_create_in(args.root)
     topics = TopicAdmin(root)
-    said = f"Created topic {args.topic}."
+    message = f"Created topic {args.topic}."
     if args.if_not_exists:
-        state, is_made = topics.ensure(args.topic, args.partitions, config)
-        said = said if is_made else f"Topic {args.topic} is there already."
+        state, is_created = topics.ensure(args.topic, args.partitions, config)
+        message = message if is_created else f"Topic {args.topic} already exists."
     else:
         state = topics.create(args.topic, args.partitions, config)
-    made = [f"Created klog root {without_passwords(root.location)}."] * is_new
-    return _say(args, out, state, [*made, said])
+    lines = [f"Created klog root {without_passwords(root.location)}."] * is_new
+    return _print_state(args, out, state, [*lines, message])
 
 
 def alter_topic(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Give a topic more partitions."""
+    """Add partitions to a topic."""
     root = root_with_log(args.root)
     if args.if_exists and not _is_there(root, args.topic):
-        return _say(args, out, TopicState(), [f"There is no topic {args.topic}."])
+        return _print_state(args, out, TopicState(), [f"There is no topic {args.topic}."])
     state = TopicAdmin(root).add_partitions(args.topic, args.partitions)
-    return _say(args, out, state, [f"Topic {args.topic} has {state.partitions} partitions."])
+    return _print_state(
+        args, out, state, [f"Topic {args.topic} has {state.partitions} partitions."]
+    )
 
 
 def delete_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     """Delete a topic."""
     root = root_with_log(args.root)
     if args.if_exists and not _is_there(root, args.topic):
-        return _say(args, out, TopicState(), [f"There is no topic {args.topic}."])
+        return _print_state(args, out, TopicState(), [f"There is no topic {args.topic}."])
     state = TopicAdmin(root).delete(args.topic)
-    said = f"Deleted topic {args.topic}. `klog vacuum` frees its space, a day later at the soonest."
-    return _say(args, out, state, [said])
+    message = f"Deleted topic {args.topic}. `klog vacuum` frees its space after a day or more."
+    return _print_state(args, out, state, [message])
 
 
 def _action(
@@ -94,29 +101,31 @@ def _action(
     name: str,
     does: str,
 ) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=does)
-    made.add_argument("--topic", required=True, metavar="T", help="the topic's whole name")
-    made.add_argument("--json", action="store_true", help="one JSON object")
-    return made
+    parser: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=does)
+    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    return parser
 
 
 def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:
-    found = klog_root(roots)
-    if found is not None:
-        return found, False
-    args = directories(roots)
-    if len(args) > 1:
-        raise OptionError(f"--root: a topic is made in one klog root, not in {len(args)}")
+    root = klog_root(roots)
+    if root is not None:
+        return root, False
+    paths = directories(roots)
+    if len(paths) > 1:
+        raise OptionError(f"--root: must name one klog root, got {len(paths)}")
     cluster_id = random_uuid()
-    made = find_or_create_root(args[0], cluster_id)
-    return made, made.cluster_id == cluster_id
+    new_root = find_or_create_root(paths[0], cluster_id)
+    return new_root, new_root.cluster_id == cluster_id
 
 
 def _is_there(root: KlogRoot, topic: str) -> bool:
     return bool(root.log_to_write(topic).load().topic_id)
 
 
-def _say(args: argparse.Namespace, out: BinaryIO, state: TopicState, lines: list[str]) -> int:
+def _print_state(
+    args: argparse.Namespace, out: BinaryIO, state: TopicState, lines: list[str]
+) -> int:
     if args.json:
         write_json(
             out,

@@ -1,7 +1,7 @@
-"""The command line of `klog`: the words of Kafka's own tools, over files.
+"""The command line of `klog`: the options of Kafka's own tools, over files.
 
-Exit 0 done, 1 a finding or a refusal, 2 wrong usage. A user's mistake is one line on stderr, never
-a traceback; what is printed goes to stdout as bytes.
+Exit code 0: done; 1: a finding or a refusal; 2: wrong usage. A user's mistake is one line on
+stderr, never a traceback. Output goes to stdout as bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DONE, REFUSED = 0, 1
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code. Raises `SystemExit` (2) for wrong usage."""
+    """Run one command and return its exit code. Raises `SystemExit` (2) for wrong usage."""
     args = _parse(arguments)
     try:
         with _warnings_on_stderr():
@@ -41,40 +41,40 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse without guesses: an abbreviation is a misspelling, and the nearest is named."""
+    """argparse without abbreviations; for an unknown option it suggests the nearest one."""
 
     def __init__(self, **options: object) -> None:
-        """Take argparse's options."""
-        kept = {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
-        super().__init__(**(kept | options))  # type: ignore[arg-type]
+        """Create a parser with argparse's options."""
+        defaults = {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
+        super().__init__(**(defaults | options))  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        """End with usage, exit code 2 and what is wrong, without the passwords of URLs."""
+        """Print usage and the error, without the passwords of URLs, and exit with code 2."""
         super().error(without_passwords(message))
 
     def refuse(self, unknown: str) -> NoReturn:
-        """End with usage, exit code 2 and the option that was probably meant."""
+        """Print usage and the option that was probably meant, and exit with code 2."""
         options = [name for name in self._option_string_actions if name.startswith("--")]
         nearest = nearest_name(unknown.split("=")[0], options, cutoff=0.5)
         self.error(
-            f"{unknown} is not known here" + (f"; did you mean {nearest}?" if nearest else "")
+            f"unknown argument {unknown}" + (f"; did you mean {nearest}?" if nearest else "")
         )
 
 
 class Once(logging.Filter):
-    """Passes each message once."""
+    """A filter that passes each message once."""
 
     def __init__(self) -> None:
-        """Nothing was said so far."""
+        """Create a filter that has passed nothing so far."""
         super().__init__()
-        self._said: set[str] = set()
+        self._messages: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a message is new."""
+        """Return whether a message is new."""
         message = record.getMessage()
-        new = message not in self._said
-        self._said.add(message)
-        return new
+        is_new = message not in self._messages
+        self._messages.add(message)
+        return is_new
 
 
 def command_line() -> Parser:
@@ -88,8 +88,8 @@ def command_line() -> Parser:
         action="append",
         required=True,
         metavar="R",
-        help="a klog root, or a broker's log directory; of the latter several, or one with commas, "
-        "are one broker's log.dirs",
+        help="a klog root or a broker's log directory; for several log.dirs of one broker, repeat "
+        "it or separate them with commas",
     )
     topics.add_verbs(verbs, common)
     configs.add_verb(verbs, common)
@@ -113,7 +113,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Run the verb; what it printed reaches stdout before an error is told."""
+    """Run the verb; its output reaches stdout before an error is printed."""
     out = sys.stdout.buffer
     try:
         code: int = args.run(args, out)
@@ -139,5 +139,5 @@ def _warnings_on_stderr() -> Iterator[None]:
 
 
 def _forget_stdout() -> None:
-    """Send what is still buffered nowhere: the reader (`| head`) has left."""
+    """Drop the output that is still buffered: its reader (such as `| head`) has ended."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,8 +1,8 @@
 """`klog configs`: the configs of a klog root's topics, after kafka-configs.
 
-Without a change it shows them. `--add-config` and a `--delete-config` of several names are taken as
-kafka-configs takes them: commas between, brackets around a value that has some. Where all topics
-are shown, one that cannot be read is shown with its error; the exit code is 1 then.
+Without a change it shows them. `--add-config` and `--delete-config` take several configs as
+kafka-configs does: separated by commas, with brackets around a value that contains commas. If it
+shows all topics, it shows a topic that cannot be read with its error, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from klog.logformat.topic_config_defaults import default_config_text, klog_confi
 from klog.tools.root_arguments import root_with_log, states
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
-"""One that is not within brackets."""
+"""A comma outside brackets."""
 _HELP = """\
-klog configs --root R --topic T                                shows what was given
-klog configs --root R --topic T --all                          and the defaults
-klog configs --root R --topic T --config retention.ms=3600000  sets
-klog configs --root R --topic T --delete-config retention.ms   gives back to the default
+klog configs --root R --topic T                                show the configs that are set
+klog configs --root R --topic T --all                          show the defaults too
+klog configs --root R --topic T --config retention.ms=3600000  set a config
+klog configs --root R --topic T --delete-config retention.ms   reset a config to its default
 
-kafka-configs' own --alter --add-config a=1,b=[x,y] --delete-config c,d does the same."""
+The options of kafka-configs work too: --alter --add-config a=1,b=[x,y] --delete-config c,d"""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -38,18 +38,20 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "configs", parents=[common], help="show or change the configs of topics", epilog=_HELP
     )
     parser.set_defaults(run=configs, parser=parser)
-    parser.add_argument("--topic", metavar="T", help="its whole name; without it, every topic")
-    does = parser.add_mutually_exclusive_group()
-    does.add_argument("--describe", action="store_true", help="show; what it does anyway")
-    does.add_argument("--alter", action="store_true", help="change; said by the next three, too")
-    add_config_option(parser, "set one; repeatable")
+    parser.add_argument("--topic", metavar="T", help="the topic's full name; default: every topic")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--describe", action="store_true", help="show configs (the default)")
+    action.add_argument(
+        "--alter", action="store_true", help="change configs; the next three options imply it"
+    )
+    add_config_option(parser, "set a config; repeatable")
     parser.add_argument(
         "--add-config",
         action="append",
         default=[],
-        type=_several,
+        type=_parse_configs,
         metavar="NAME=VALUE,...",
-        help="set several, [] around a value with commas",
+        help="set several configs; put [] around a value with commas",
     )
     parser.add_argument(
         "--delete-config",
@@ -57,25 +59,31 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         default=[],
         type=lambda text: [name.strip() for name in text.split(",")],
         metavar="NAME,...",
-        help="give back to the default; repeatable",
+        help="reset configs to their defaults; repeatable",
     )
-    parser.add_argument("--all", action="store_true", help="show the defaults of the others too")
-    parser.add_argument("--json", action="store_true", help="one JSON array, or object if changed")
+    parser.add_argument(
+        "--all", action="store_true", help="show the defaults of the other configs too"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON array, or one object after a change"
+    )
 
 
 def configs(args: argparse.Namespace, out: BinaryIO) -> int:
     """Show configs, or change those of one topic."""
-    change = dict(args.config) | {k: v for some in args.add_config for k, v in some}
-    unset = [name for some in args.delete_config for name in some]
-    if not (change or unset):
+    changes = dict(args.config) | {k: v for pairs in args.add_config for k, v in pairs}
+    unset = [name for names in args.delete_config for name in names]
+    if not (changes or unset):
         if args.alter:
-            raise argparse.ArgumentError(None, "--alter: say what, by --config or --delete-config")
+            raise argparse.ArgumentError(None, "--alter: give --config or --delete-config")
         return _show(args, out, root_with_log(args.root))
     if args.describe:
-        raise argparse.ArgumentError(None, "--describe shows, and --config changes: give one")
+        raise argparse.ArgumentError(
+            None, "--describe only shows configs: give it without --config and --delete-config"
+        )
     if args.topic is None:
-        raise argparse.ArgumentError(None, "--topic: say whose configs to change")
-    state = TopicAdmin(root_with_log(args.root)).alter_config(args.topic, change, unset)
+        raise argparse.ArgumentError(None, "--topic: required to change configs")
+    state = TopicAdmin(root_with_log(args.root)).alter_config(args.topic, changes, unset)
     if args.json:
         write_json(out, _object(args.topic, state, with_defaults=args.all))
     else:
@@ -84,52 +92,58 @@ def configs(args: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _show(args: argparse.Namespace, out: BinaryIO, root: KlogRoot) -> int:
-    found: Mapping[str, TopicState | KlogError]
+    states_by_topic: Mapping[str, TopicState | KlogError]
     if args.topic is None:
-        found = states(root, root.topic_names())
+        states_by_topic = states(root, root.topic_names())
     else:
-        found = {args.topic: root.load(root.log_to_read(args.topic))}
+        states_by_topic = {args.topic: root.load(root.log_to_read(args.topic))}
     if args.json:
-        write_json(out, [_shown(name, one, with_defaults=args.all) for name, one in found.items()])
+        objects = [
+            _object_or_error(topic, state, with_defaults=args.all)
+            for topic, state in states_by_topic.items()
+        ]
+        write_json(out, objects)
     else:
-        for name, one in found.items():
-            if isinstance(one, KlogError):
-                write_lines(out, [f"Error: topic {name}: {printable(str(one))}"])
+        for topic, state in states_by_topic.items():
+            if isinstance(state, KlogError):
+                write_lines(out, [f"Error: topic {topic}: {printable(str(state))}"])
                 continue
-            write_lines(out, [f"Configs for topic {name} are:"])
-            write_lines(out, _lines(one.config, with_defaults=args.all))
-    return int(any(isinstance(one, KlogError) for one in found.values()))
+            write_lines(out, [f"Configs for topic {topic} are:"])
+            write_lines(out, _lines(state.config, with_defaults=args.all))
+    return int(any(isinstance(state, KlogError) for state in states_by_topic.values()))
 
 
-def _shown(name: str, one: TopicState | KlogError, *, with_defaults: bool) -> dict[str, Any]:
-    if isinstance(one, KlogError):
-        return {"topic": name, "error": str(one)}
-    return _object(name, one, with_defaults=with_defaults)
+def _object_or_error(
+    topic: str, state: TopicState | KlogError, *, with_defaults: bool
+) -> dict[str, Any]:
+    if isinstance(state, KlogError):
+        return {"topic": topic, "error": str(state)}
+    return _object(topic, state, with_defaults=with_defaults)
 
 
 def _lines(config: Mapping[str, str], *, with_defaults: bool) -> list[str]:
-    said = {name: f"{name}={printable(text)}" for name, text in config.items()}
+    lines = {name: f"{name}={printable(text)}" for name, text in config.items()}
     if with_defaults:
         for name in klog_config_names():
-            said.setdefault(name, f"{name}={default_config_text(name)} (default)")
-    return [f"  {said[name]}" for name in sorted(said)]
+            lines.setdefault(name, f"{name}={default_config_text(name)} (default)")
+    return [f"  {lines[name]}" for name in sorted(lines)]
 
 
 def _object(topic: str, state: TopicState, *, with_defaults: bool) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    result: dict[str, Any] = {
         "topic": topic,
         "topicId": state.topic_id,
         "version": state.version,
         "configs": dict(sorted(state.config.items())),
     }
     if with_defaults:
-        left = (name for name in klog_config_names() if name not in state.config)
-        said["defaults"] = {name: default_config_text(name) for name in sorted(left)}
-    return said
+        defaults = (name for name in klog_config_names() if name not in state.config)
+        result["defaults"] = {name: default_config_text(name) for name in sorted(defaults)}
+    return result
 
 
-def _several(text: str) -> list[tuple[str, str]]:
-    pairs = [name_and_value(one) for one in _COMMA.split(text)]
+def _parse_configs(text: str) -> list[tuple[str, str]]:
+    pairs = [name_and_value(part) for part in _COMMA.split(text)]
     return [
         (name, value[1:-1] if value.startswith("[") and value.endswith("]") else value)
         for name, value in pairs

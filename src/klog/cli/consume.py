@@ -1,7 +1,7 @@
-"""`klog consume`: records of one topic to stdout, from a start to the end as of now.
+"""`klog consume`: print the records of a topic, from a start to the current end of the log.
 
-The options are the console consumer's and kcat's; like kcat with `-e` it exits at the end. Whole
-batches are decoded as Spark's tasks decode them; only printing goes record by record.
+The options are those of the console consumer and of kcat; like `kcat -e` it exits at the end. It
+decodes whole batches, as Spark's tasks do, and prints them record by record.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
-from klog.cli.consume_positions import Position, offset_at, position, window
+from klog.cli.consume_positions import Position, offset_at, parse_position, window
 from klog.cli.output_formats import Format, console, json_lines, kcat
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
@@ -29,29 +29,30 @@ from klog.tools.root_arguments import directories
 T = TypeVar("T")
 
 _HELP = """\
-Prints the values, one a line, partition by partition, from the beginning to the end as of now,
-and exits.
+Prints the values, one per line, partition by partition, from the beginning to the current end of
+the log, and exits.
 
--o, --offset: where to start, in each partition
-  earliest, beginning   the first record kept (the default, like --from-beginning)
-  latest, end           the end: prints nothing
+-o, --offset: where to start in each partition
+  earliest, beginning   the first record in the log (the default; the same as --from-beginning)
+  latest, end           the end of the log: prints nothing
   N                     offset N
   -N                    the last N offsets
   s@MS                  the first record at or after a time in ms since 1970
-  e@MS                  stop before the first record at or after a time; may be given besides
+  e@MS                  stop before the first record at or after a time; combines with a start
 
--f FORMAT, after kcat: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in ms,
+-f FORMAT, as in kcat: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in ms,
   %h headers (k=v,k=v), %K and %S length of key and value in bytes (-1 for null), %R length of the
-  value as 4 bytes, big-endian, %% a percent sign; \\n \\t \\r \\xNN. Null is printed as NULL. A
-  format ends its lines itself.
+  value as 4 bytes, big-endian, %% a percent sign; \\n \\t \\r \\xNN. Null is printed as NULL. End
+  the format with \\n to print one record per line.
 
---formatter-property NAME=VALUE, --property, after kafka-console-consumer; may be repeated:
+--formatter-property NAME=VALUE, --property, as in kafka-console-consumer; repeatable:
   print.timestamp, print.partition, print.offset, print.headers, print.key, print.value (true or
   false); key.separator, line.separator, headers.separator, null.literal (null)
 
---json: an object a line; bytes that are not UTF-8 are {"base64": ...}
+--json: one object per line; bytes that are not UTF-8 are {"base64": ...}
 
-Records of open and aborted transactions are left out unless --isolation-level says otherwise."""
+Records of open and aborted transactions are skipped, unless --isolation-level is
+read_uncommitted."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -60,18 +61,22 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "consume", parents=[common], help="print the records of a topic", epilog=_HELP
     )
     parser.set_defaults(run=consume, parser=parser)
-    parser.add_argument("--topic", required=True, metavar="T")
-    parser.add_argument("--partition", type=_usage(_natural), metavar="P", help="only this one")
+    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
+    parser.add_argument(
+        "--partition", type=_usage(_natural), metavar="P", help="read only this one"
+    )
     start = parser.add_mutually_exclusive_group()
-    start.add_argument("--from-beginning", action="store_true", help="the default")
+    start.add_argument(
+        "--from-beginning", action="store_true", help="start at the first record (the default)"
+    )
     start.add_argument(
         "-o",
         "--offset",
-        type=_usage(position),
+        type=_usage(parse_position),
         action="append",
         default=[],
         metavar="WHERE",
-        help="where to start or stop, see below",
+        help="where to start or stop; see below",
     )
     parser.add_argument(
         "-c", "--max-messages", type=_usage(_natural), metavar="N", help="stop after N records"
@@ -82,10 +87,10 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         default=READ_COMMITTED,
         help="default: %(default)s",
     )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("-f", "--format", type=_usage(kcat), metavar="FORMAT", help="see below")
-    how.add_argument("--json", action="store_true", help="an object a line")
-    how.add_argument(
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("-f", "--format", type=_usage(kcat), metavar="FORMAT", help="see below")
+    output.add_argument("--json", action="store_true", help="one JSON object per line")
+    output.add_argument(
         "--formatter-property",
         "--property",
         dest="property",
@@ -98,20 +103,20 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
 
 
 def consume(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Print the records asked for. Raises `ArgumentError` for options that do not fit together."""
-    start, end, form = _asked(args)
-    left = args.max_messages
-    for batch in _batches(args, start, end, form.columns):
-        if left is not None:
-            batch = batch.slice(0, left)
-            left -= batch.num_rows
-        out.write(form.encode(batch))
-        if left == 0:
+    """Print the selected records. Raises `ArgumentError` for options that exclude each other."""
+    start, end, output_format = _window_and_format(args)
+    remaining = args.max_messages
+    for batch in _batches(args, start, end, output_format.columns):
+        if remaining is not None:
+            batch = batch.slice(0, remaining)
+            remaining -= batch.num_rows
+        out.write(output_format.encode(batch))
+        if remaining == 0:
             break
     return 0
 
 
-def _asked(args: argparse.Namespace) -> tuple[Position, Position, Format]:
+def _window_and_format(args: argparse.Namespace) -> tuple[Position, Position, Format]:
     try:
         return (*window(args.offset), _format(args))
     except ValueError as exc:
@@ -121,7 +126,7 @@ def _asked(args: argparse.Namespace) -> tuple[Position, Position, Format]:
 def _batches(
     args: argparse.Namespace, start: Position, end: Position, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the records between two positions, a partition after the other."""
+    """Yield the records between two positions, partition by partition."""
     paths = directories(args.root)
     root = open_root(paths)
     strategy: ConsumerStrategy = Subscribe((args.topic,))
@@ -141,23 +146,23 @@ def _batches(
 def _resolve(
     root: Root, options: ReadOptions, start: Position, end: Position
 ) -> list[ResolvedRange]:
-    """Resolve two positions to offsets of each partition, as of now."""
-    look = root.snapshot()
-    logs = look.open(subscribed_partitions(options.consumer_strategy, look))
+    """Resolve two positions to the current offsets of each partition."""
+    snapshot = root.snapshot()
+    logs = snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot))
     latest = latest_offsets(logs, options)
     resolved = []
     for name, log in logs.items():
-        begins = offset_at(start, log, latest[name])
-        ends = offset_at(end, log, latest[name])
-        if begins < ends:
-            resolved.append(ResolvedRange(name, log.topic_id, begins, ends))
+        start_offset = offset_at(start, log, latest[name])
+        end_offset = offset_at(end, log, latest[name])
+        if start_offset < end_offset:
+            resolved.append(ResolvedRange(name, log.topic_id, start_offset, end_offset))
     return resolved
 
 
 def _format(args: argparse.Namespace) -> Format:
     if args.format is not None:
-        form: Format = args.format
-        return form
+        output_format: Format = args.format
+        return output_format
     return json_lines() if args.json else console(dict(args.property))
 
 
@@ -170,17 +175,17 @@ def _property(text: str) -> tuple[str, str]:
 
 def _natural(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{text!r} is not a number from 0")
+        raise ValueError(f"must be a number from 0, got {text!r}")
     return int(text)
 
 
 def _usage(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Let a parser's `ValueError` be argparse's, which prints its message."""
+    """Turn a parser's `ValueError` into argparse's error, whose message argparse prints."""
 
-    def parsed(text: str) -> T:
+    def parse_or_refuse(text: str) -> T:
         try:
             return parse(text)
         except ValueError as exc:
             raise argparse.ArgumentTypeError(str(exc)) from exc
 
-    return parsed
+    return parse_or_refuse

@@ -1,8 +1,8 @@
-"""Where `klog consume` starts and stops: the words of `-o` and `--offset`, resolved to offsets.
+"""Where `klog consume` starts and stops: the values of `-o` and `--offset`, resolved to offsets.
 
-`earliest` and `latest` are the console consumer's, `beginning`, `end`, `-N`, `s@` and `e@` kcat's.
-What lies before the log start or behind the last record is not there to print, so a time later
-than every record is the end; only a plain offset has to be in the log.
+`earliest` and `latest` are the console consumer's; `beginning`, `end`, `-N`, `s@` and `e@` are
+kcat's. There are no records before the log start or after the last record, so a time later than
+every record means the end. Only a plain offset must be in the log.
 """
 
 from __future__ import annotations
@@ -38,47 +38,47 @@ class Position:
 EARLIEST, LATEST = Position("earliest"), Position("latest")
 
 
-def position(text: str) -> Position:
-    """Parse one `-o`. Raises `ValueError`."""
+def parse_position(text: str) -> Position:
+    """Parse the value of one `-o`. Raises `ValueError`."""
     word = _WORDS.get(text.lower())
     if word is not None:
         return Position(word)
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(
-            f"{text!r} is none of earliest, beginning, latest, end, N, -N, s@MILLISECONDS, "
-            "e@MILLISECONDS"
+            "must be one of earliest, beginning, latest, end, N, -N, s@MILLISECONDS, "
+            f"e@MILLISECONDS, got {text!r}"
         )
-    sign, number, edge, time = found.groups()
+    sign, number, edge, time = match.groups()
     return Position(_NUMBERS[edge or sign], int(time or number))
 
 
 def window(positions: Iterable[Position]) -> tuple[Position, Position]:
-    """Give start and end of several `-o`, from earliest to latest. Raises `ValueError`."""
-    starts = [one for one in positions if one.word != "until"]
-    ends = [one for one in positions if one.word == "until"]
+    """Return the start and the end; by default earliest and latest. Raises `ValueError`."""
+    starts = [position for position in positions if position.word != "until"]
+    ends = [position for position in positions if position.word == "until"]
     if len(starts) > 1 or len(ends) > 1:
-        raise ValueError("give one start and one end (e@...)")
+        raise ValueError("--offset: give at most one start and one end (e@...)")
     return (starts or [EARLIEST])[0], (ends or [LATEST])[0]
 
 
-def offset_at(place: Position, log: PartitionSnapshot, latest: int) -> int:
-    """Resolve a position. `latest` is where the reader's isolation level stops.
+def offset_at(position: Position, log: PartitionSnapshot, latest: int) -> int:
+    """Resolve a position to an offset. `latest` is where the reader's isolation level stops.
 
     Raises `OffsetOutOfRangeError` for an offset that the log does not hold.
     """
-    if place.word == "earliest":
+    if position.word == "earliest":
         return log.log_start
-    if place.word == "last":
-        return max(log.log_start, latest - place.number)
-    if place.word in ("since", "until"):
-        found = log.offset_for_time(place.number, latest)
-        return latest if found is None else found
-    if place.word == "offset":
-        if not log.log_start <= place.number <= log.log_end:
+    if position.word == "last":
+        return max(log.log_start, latest - position.number)
+    if position.word in ("since", "until"):
+        offset = log.offset_for_time(position.number, latest)
+        return latest if offset is None else offset
+    if position.word == "offset":
+        if not log.log_start <= position.number <= log.log_end:
             raise OffsetOutOfRangeError(
-                f"{log.name}: offset {place.number} is out of range, the log holds "
-                f"{log.log_start} to {log.log_end}; name one --partition, or start at -o beginning"
+                f"{log.name}: offset {position.number} is out of range; the log has "
+                f"{log.log_start} to {log.log_end}. Give one --partition, or start at -o beginning"
             )
-        return place.number
+        return position.number
     return latest

@@ -1,9 +1,9 @@
-"""`klog delete-records`: let a partition begin at a higher offset, as kafka-delete-records does.
+"""`klog delete-records`: raise the log start offset of partitions, as kafka-delete-records does.
 
 The rule is Kafka's (docs/format.md; `DeleteRecordsCommand`, `Partition.deleteRecordsOnLeader`): a
-topic whose `cleanup.policy` has no `delete` is refused; -1 means the log's end; an offset above it
-is out of range, one at or below the log start changes nothing. All partitions of a topic in one
-commit, or none of them.
+topic without `delete` in its `cleanup.policy` is refused; -1 means the log end offset; an offset
+above that is out of range; one at or below the log start changes nothing. One commit changes all
+partitions of a topic.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from klog.tools.root_arguments import root_with_log
 from klog.tools.stdin_reader import read_input
 
 LOG_END = -1
-_MOST_FILE_BYTES = 16 << 20
+_MAX_FILE_BYTES = 16 << 20
 _HELP = """\
-Readers see nothing below the offset any more, whether it is the first of a batch or not. Segments
-that lie wholly below go with the next vacuum after its grace. The file is that of
+Readers no longer see the records before the offset, even in the middle of a batch. `klog vacuum`
+later deletes the segments that are entirely before it. The file has the format of
 kafka-delete-records:
 
   {"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}"""
 
 Starts = dict[str, dict[int, int]]
-"""By topic and partition the first offset to keep."""
+"""The first offset to keep, by topic and partition."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -44,90 +44,104 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser = verbs.add_parser(
         "delete-records",
         parents=[common],
-        help="let partitions begin at a higher offset",
+        help="delete the records before an offset",
         epilog=_HELP,
     )
     parser.set_defaults(run=delete, parser=parser)
     parser.add_argument("--offset-json-file", type=Path, metavar="F", help="partitions and offsets")
-    parser.add_argument("--topic", metavar="T", help="its whole name; with --partition, --offset")
-    parser.add_argument("--partition", type=int, metavar="N")
-    parser.add_argument("--offset", type=int, metavar="O", help="the first to keep; -1 for none")
-    parser.add_argument("--dry-run", action="store_true", help="only tell where they would begin")
+    parser.add_argument(
+        "--topic", metavar="T", help="the topic's full name; needs --partition and --offset"
+    )
+    parser.add_argument("--partition", type=int, metavar="N", help="the partition")
+    parser.add_argument(
+        "--offset", type=int, metavar="O", help="the first offset to keep; -1 for the log end"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show the new log starts; write nothing"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def delete(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Raise log starts and tell where partitions begin then, topic by topic.
+    """Raise log starts and print the new ones, topic by topic.
 
-    What is wrong with any of them is told before anything is done.
+    It checks all topics before it changes the first.
     """
-    asked = _asked(args)
+    starts_by_topic = _starts_to_set(args)
     root = root_with_log(args.root)
-    found = [_found(root, topic, starts, dry_run=args.dry_run) for topic, starts in asked.items()]
-    begins: Starts = {}
+    plans = [
+        _plan(root, topic, starts, dry_run=args.dry_run)
+        for topic, starts in starts_by_topic.items()
+    ]
+    log_starts: Starts = {}
     try:
-        for log, state, wanted in found:
+        for log, state, planned in plans:
             if args.dry_run:
-                begins[log.paths.topic] = wanted
+                log_starts[log.paths.topic] = planned
                 continue
-            attempt = CommitInfo(random_uuid(), "delete-records", this_engine())
-            after = log.commit(state, delete_records(state.topic_id, wanted), attempt)
-            now = {partition: after.log_start[partition] for partition in wanted}
-            begins[log.paths.topic] = now
+            commit_info = CommitInfo(random_uuid(), "delete-records", this_engine())
+            new_state = log.commit(state, delete_records(state.topic_id, planned), commit_info)
+            log_starts[log.paths.topic] = {
+                partition: new_state.log_start[partition] for partition in planned
+            }
     finally:
-        _tell(args, begins, out)
+        _print_log_starts(args, log_starts, out)
     return 0
 
 
-def _tell(args: argparse.Namespace, begins: Starts, out: BinaryIO) -> None:
+def _print_log_starts(args: argparse.Namespace, log_starts: Starts, out: BinaryIO) -> None:
     if args.json:
-        write_json(out, {"dryRun": args.dry_run, "lowWatermarks": begins})
+        write_json(out, {"dryRun": args.dry_run, "lowWatermarks": log_starts})
         return
-    for topic, each in begins.items():
+    for topic, offsets in log_starts.items():
         write_lines(
             out,
-            (f"partition: {topic}-{one}\tlow_watermark: {start}" for one, start in each.items()),
+            (
+                f"partition: {topic}-{partition}\tlow_watermark: {start}"
+                for partition, start in offsets.items()
+            ),
         )
 
 
-def _found(
+def _plan(
     root: KlogRoot, topic: str, starts: Mapping[int, int], *, dry_run: bool
 ) -> tuple[CommitLog, TopicState, dict[int, int]]:
-    """Load a topic and say where its partitions would begin."""
+    """Load a topic and compute the new log starts of its partitions."""
     log = root.log_to_read(topic) if dry_run else root.log_to_write(topic)
     state = root.load(log)
     if not parse_topic_config(state.config).has_delete_policy:
         raise OptionError(
-            f"topic {topic}: its cleanup.policy has no delete, so only compaction takes records "
-            f"out; `klog configs --topic {topic} --config cleanup.policy=...` changes that"
+            f"topic {topic}: its cleanup.policy has no delete, so only compaction removes records. "
+            f"Change it with `klog configs --topic {topic} --config cleanup.policy=...`"
         )
-    begins: dict[int, int] = {}
+    log_starts: dict[int, int] = {}
     for partition, offset in starts.items():
         if not 0 <= partition < state.partitions:
             raise OptionError(
-                f"there is no partition {topic}-{partition}; it has {state.partitions}, from 0"
+                f"there is no partition {topic}-{partition}. The topic has {state.partitions}, "
+                "from 0"
             )
         end = state.log_end[partition]
         if not LOG_END <= offset <= end:
             raise OffsetOutOfRangeError(
-                f"{topic}-{partition}: offset {offset} is out of range; the log ends at {end}, "
-                "which is -1 too"
+                f"{topic}-{partition}: offset {offset} is out of range; the log ends at {end}. "
+                "Use -1 for its end"
             )
-        wanted = end if offset == LOG_END else offset
-        begins[partition] = max(wanted, state.log_start[partition])
-    return log, state, begins
+        start = end if offset == LOG_END else offset
+        log_starts[partition] = max(start, state.log_start[partition])
+    return log, state, log_starts
 
 
-def _asked(args: argparse.Namespace) -> Starts:
-    """Read what is to be deleted; raises `argparse.ArgumentError` for neither form, or both."""
-    one = (args.topic, args.partition, args.offset)
+def _starts_to_set(args: argparse.Namespace) -> Starts:
+    """Return the requested offsets; raises `argparse.ArgumentError` for neither form, or both."""
+    options = (args.topic, args.partition, args.offset)
     if args.offset_json_file is not None:
-        if any(value is not None for value in one):
+        if any(value is not None for value in options):
             raise argparse.ArgumentError(
                 None, "give --offset-json-file, or --topic, --partition and --offset: not both"
             )
         return _read(args.offset_json_file)
-    if any(value is None for value in one):
+    if any(value is None for value in options):
         raise argparse.ArgumentError(
             None, "give --topic, --partition and --offset, or --offset-json-file"
         )
@@ -135,24 +149,28 @@ def _asked(args: argparse.Namespace) -> Starts:
 
 
 def _read(path: Path) -> Starts:
-    """Read the file of kafka-delete-records; raises `OptionError` that says what of it is wrong."""
+    """Read a file of kafka-delete-records; raises `OptionError` that names its fault."""
     try:
-        said = json.loads(read_input(path, _MOST_FILE_BYTES))
+        document = json.loads(read_input(path, _MAX_FILE_BYTES))
     except (ValueError, RecursionError) as exc:
-        raise OptionError(f"{path}: it is no JSON: {exc}") from exc
-    rows = said.get("partitions") if isinstance(said, dict) else None
-    if not isinstance(rows, list) or not rows or said.get("version", 1) != 1:
-        raise OptionError(f'{path}: it is no {{"partitions": [...], "version": 1}}')
-    found: Starts = {}
+        raise OptionError(f"{path}: not valid JSON: {exc}") from exc
+    rows = document.get("partitions") if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not rows or document.get("version", 1) != 1:
+        raise OptionError(f'{path}: must be {{"partitions": [...], "version": 1}}')
+    starts: Starts = {}
     for row in rows:
         match row:
             case {"topic": str(topic), "partition": int(partition), "offset": int(offset)} if (
-                type(partition) is type(offset) is int  # A truth value is none.
+                type(partition) is type(offset) is int  # Not a bool, which is an int too.
             ):
                 pass
             case _:
-                raise OptionError(f"{path}: {str(row)[:100]} has no topic, partition and offset")
-        if not is_topic(topic) or partition in found.get(topic, {}):
-            raise OptionError(f"{path}: {topic[:300]}-{partition} is no partition, or there twice")
-        found.setdefault(topic, {})[partition] = offset
-    return found
+                raise OptionError(
+                    f"{path}: must have topic, partition and offset, got {str(row)[:100]}"
+                )
+        if not is_topic(topic) or partition in starts.get(topic, {}):
+            raise OptionError(
+                f"{path}: {topic[:300]}-{partition} is not a partition, or is listed twice"
+            )
+        starts.setdefault(topic, {})[partition] = offset
+    return starts

@@ -1,4 +1,4 @@
-"""The jobs as verbs, such as `klog compact`: each in the command's own process."""
+"""The jobs as verbs, such as `klog compact`. They run in the command's own process."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
         add_options(parser, command)
 
         def run(args: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
-            (root, *others) = directories(args.root)
-            if others:
-                klog_root(args.root)  # Among several there may be none of klog's.
+            (root, *more) = directories(args.root)
+            if more:
+                klog_root(args.root)  # Raises if one of them is a klog root.
             args.root = root
             return write_report(command.run(None, args), out, as_json=args.json)
 

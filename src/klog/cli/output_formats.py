@@ -1,11 +1,11 @@
 """How `klog consume` prints records: kcat's `-f`, the console consumer's properties, JSON lines.
 
-A format is a row of parts. Each part gives the text of one thing for all records of a batch at
-once, and says which columns it needs, so that nothing else is decoded. Keys, values and header
-values are printed as the bytes they are.
+A format is a sequence of parts. A part returns its text for all records of a batch at once, and
+names the columns that it needs, so that no other columns are decoded. Keys, values and header
+values are printed as their bytes.
 
-What is null is `NULL` in a `-f` format (kcat's `-Z`) and `null` for the console consumer, which has
-`null.literal` to change it. An empty key or value is printed as nothing.
+Null is `NULL` in a `-f` format (kcat's `-Z`) and `null` for the console consumer, where
+`null.literal` can change it. An empty key or value is printed as nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The columns that a part of a format needs, and its text for each record of a batch."""
+    """A part of a format: the columns it needs, and its text for each record of a batch."""
 
     columns: tuple[str, ...]
     texts: Callable[[pa.RecordBatch], Texts]
@@ -46,41 +46,42 @@ class Format:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Give the columns to decode; one at least, so that records can be counted."""
-        wanted = {name for part in self.parts for name in part.columns} or {"offset"}
-        return tuple(name for name in COLUMNS if name in wanted)
+        """Return the columns to decode; at least one, so that records can be counted."""
+        names = {name for part in self.parts for name in part.columns} or {"offset"}
+        return tuple(name for name in COLUMNS if name in names)
 
     def encode(self, batch: pa.RecordBatch) -> bytes:
-        """Give the bytes to print for a batch."""
+        """Return the bytes to print for a batch."""
         texts = [part.texts(batch) for part in self.parts]
         return b"".join(chain.from_iterable(zip(*texts, strict=True)))
 
 
 def kcat(text: str) -> Format:
-    """Parse a kcat format. Raises `ValueError` that says what is wrong with it."""
+    """Parse a kcat format. Raises `ValueError` for an unknown letter."""
     parts = []
-    for found in re.finditer(r"%(.?)|[^%]+", text, re.DOTALL):
-        letter = found.group(1)
+    for match in re.finditer(r"%(.?)|[^%]+", text, re.DOTALL):
+        letter = match.group(1)
         if letter is None:
-            parts.append(_literal(_unescaped(found.group())))
+            parts.append(_literal(_unescaped(match.group())))
         elif letter == "%":
             parts.append(_literal(b"%"))
         elif letter in _KCAT:
             parts.append(_KCAT[letter])
         else:
-            known = " ".join(f"%{one}" for one in _KCAT)
-            raise ValueError(f"%{letter} is none of {known} %%")
+            known = " ".join(f"%{name}" for name in _KCAT)
+            raise ValueError(f"%{letter}: must be one of {known} %%")
     return Format(tuple(parts))
 
 
 def console(properties: Mapping[str, str]) -> Format:
-    """Take the console consumer's properties, defaults where they are not given.
+    """Return the format that the console consumer's properties describe.
 
-    Raises `ValueError` for a property that is not among `CONSOLE_DEFAULTS`, or not true or false.
+    A property that is not set has its default. Raises `ValueError` for a property that is not in
+    `CONSOLE_DEFAULTS`, and for one that must be true or false and is not.
     """
     for name in properties:
         if name not in CONSOLE_DEFAULTS:
-            raise ValueError(f"{name} is none of {', '.join(CONSOLE_DEFAULTS)}")
+            raise ValueError(f"{name}: must be one of {', '.join(CONSOLE_DEFAULTS)}")
     args = {**CONSOLE_DEFAULTS, **properties}
     null, separator, line = (
         args[name].encode() for name in ("null.literal", "key.separator", "line.separator")
@@ -100,7 +101,7 @@ def console(properties: Mapping[str, str]) -> Format:
 
 
 def json_lines() -> Format:
-    """Print an object a line; bytes that are not UTF-8 become `{"base64": ...}`."""
+    """Return the format with one object per line; bytes outside UTF-8 are `{"base64": ...}`."""
     return Format((Part(COLUMNS, _json_lines),))
 
 
@@ -121,19 +122,19 @@ CONSOLE_DEFAULTS = {
 def _is_true(name: str, args: Mapping[str, str]) -> bool:
     value = args[name].strip().lower()
     if value not in ("true", "false"):
-        raise ValueError(f"{name}: {args[name]!r} is neither true nor false")
+        raise ValueError(f"{name}: must be true or false, got {args[name]!r}")
     return value == "true"
 
 
 def _unescaped(text: str) -> bytes:
-    def one(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
         if name[0] == "x" and len(name) > 1:
             return chr(int(name[1:], 16))
         return _ESCAPED.get(name, name)
 
-    # Escapes stand for bytes, so the text is taken as bytes in latin-1 and given back as such.
-    return _ESCAPE.sub(one, text.encode().decode("latin-1")).encode("latin-1")
+    # Escapes stand for bytes, so the UTF-8 bytes are replaced as latin-1 text.
+    return _ESCAPE.sub(replace, text.encode().decode("latin-1")).encode("latin-1")
 
 
 def _literal(text: bytes) -> Part:
@@ -154,7 +155,7 @@ def _bytes(column: str, null: bytes) -> Part:
 
 
 def _length(column: str, text: Callable[[int], bytes]) -> Part:
-    """Print how long a field is, -1 where it is null, as kcat does."""
+    """Return the part that prints the length of a field, or -1 if it is null, as kcat does."""
     return Part(
         (column,),
         lambda batch: [text(-1 if v is None else len(v)) for v in batch.column(column).to_pylist()],

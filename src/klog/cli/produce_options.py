@@ -1,6 +1,6 @@
-"""What `klog produce` is told: the options of kafka-console-producer, and what klog has besides.
+"""The options of `klog produce`: those of kafka-console-producer, and klog's own.
 
-The rule: an option of the tool wins over a property, which wins over a file of them, as with Kafka.
+The rule: an option wins over a property, and a property over a file of properties, as in Kafka.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from klog.cli.line_reader import LineFormat, line_format
+from klog.cli.line_reader import LineFormat, parse_line_format
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.errors import CorruptRecordError, OptionError
 from klog.logformat.broker_files.java_properties import decode_properties
@@ -28,56 +28,68 @@ _CLIENT_OPTIONS = (
     "--socket-buffer-size",
 )  # fmt: skip
 HELP = """\
-Each line is a record: its value, and with the properties below its headers and its key before it.
+Each line is the value of a record. With the properties below it has headers and a key, too.
 
---reader-property NAME=VALUE, --property, after kafka-console-producer; may be repeated:
-  parse.key (false)            key <key.separator> value
-  parse.headers (false)        h1:v1,h2:v2 <headers.delimiter> before key and value
+--reader-property NAME=VALUE, --property, as in kafka-console-producer; repeatable:
+  parse.key (false)            the line is key <key.separator> value
+  parse.headers (false)        the line begins with h1:v1,h2:v2 <headers.delimiter>
   key.separator (tab), headers.delimiter (tab), headers.key.separator (:)
   headers.separator (,)        a regular expression
-  null.marker                  a key, value or header value that equals it is null: a tombstone
-  ignore.error (false)         a line without a separator has no key or headers, and is a value
+  null.marker                  a key, value or header value that equals it is null (a null value is
+                               a tombstone)
+  ignore.error (false)         accept a line without a separator: it has no key or no headers
 
 --command-property NAME=VALUE, --producer-property: compression.type and its levels, batch.size,
   buffer.memory, partitioner, max.message.bytes, segment.bytes, linger.ms
 
-Options that say how to reach a broker, --bootstrap-server and the like, have no effect and are
-warned of. Lines are committed once a second, a file at its end. With --transactional-id the whole
-input is one commit, and the same version again writes nothing."""
+Options for reaching a broker, such as --bootstrap-server, have no effect; klog warns about them.
+Lines are committed once a second, a file at its end. With --transactional-id the whole input is one
+commit, and a second run with the same version writes nothing."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `produce`, those without effect too."""
-    parser.add_argument("--topic", required=True, metavar="T")
-    parser.add_argument("-l", "--file", metavar="FILE", help="read lines from it, not from stdin")
+    """Add the options of `produce`, including those without effect."""
+    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
+    parser.add_argument(
+        "-l", "--file", metavar="FILE", help="read lines from this file instead of stdin"
+    )
     parser.add_argument(
         "-p",
         "--partition",
         type=_partition,
         metavar="P",
-        help="all records go there, whatever their key",
+        help="write all records to this partition, whatever their key",
     )
     parser.add_argument(
         "--compression-codec",
         nargs="?",
         const="gzip",
         metavar="CODEC",
-        help="none, gzip (if none is named), snappy, lz4, zstd; by default what the topic has, or "
-        "zstd",
+        help="none, gzip, snappy, lz4 or zstd; gzip if CODEC is missing; without this option the "
+        "topic's compression.type, or zstd",
     )
     parser.add_argument(
-        "--timeout", type=_milliseconds, metavar="MS", help="lines are committed after it: 1000"
+        "--timeout",
+        type=_milliseconds,
+        metavar="MS",
+        help="how long a line may wait for its commit; default: 1000",
     )
     parser.add_argument(
         "--batch-size",
         "--max-partition-memory-bytes",
         metavar="BYTES",
-        help="of a record batch, uncompressed: 524288",
+        help="the size of a record batch before compression; default: 524288",
     )
-    parser.add_argument("--max-memory-bytes", metavar="BYTES", help="buffer.memory, of one commit")
-    parser.add_argument("--transactional-id", metavar="ID", help="the writer's name")
-    parser.add_argument("--transaction-version", type=int, metavar="N", help="its number")
-    parser.add_argument("--json", action="store_true", help="tell each commit, an object a line")
+    parser.add_argument(
+        "--max-memory-bytes", metavar="BYTES", help="the buffer.memory of one commit"
+    )
+    parser.add_argument("--transactional-id", metavar="ID", help="the name of the writer")
+    parser.add_argument(
+        "--transaction-version", type=int, metavar="N", help="the number of the writer's batch"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print each commit, one JSON object per line"
+    )
     for names in (
         ("--reader-property", "--property"),
         ("--command-property", "--producer-property"),
@@ -90,26 +102,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             metavar="NAME=VALUE",
             help="see below",
         )
-    for config in (["--reader-config"], ["--command-config", "--producer.config"]):
-        parser.add_argument(*config, metavar="FILE", help="such properties, as a Java file of them")
+    for config, kind in (
+        (["--reader-config"], "reader"),
+        (["--command-config", "--producer.config"], "command"),
+    ):
+        parser.add_argument(
+            *config, metavar="FILE", help=f"read {kind} properties from a Java properties file"
+        )
     parser.add_argument("--line-reader", default=_READER, help=argparse.SUPPRESS)
     add_client_options(parser, _CLIENT_OPTIONS, flags=["--sync"])
 
 
-def line_format_of(args: argparse.Namespace) -> LineFormat:
-    """Give what a line holds. Raises `OptionError`."""
+def line_format_from_args(args: argparse.Namespace) -> LineFormat:
+    """Return the format of a line. Raises `OptionError`."""
     if args.line_reader.rpartition(".")[2] != _READER.rpartition(".")[2]:
-        raise OptionError(f"--line-reader is {args.line_reader}; klog has {_READER} alone")
-    return line_format({**_file(args.reader_config), **dict(args.reader_property)})
+        raise OptionError(f"--line-reader: must be {_READER}, got {args.line_reader}")
+    return parse_line_format({**_file(args.reader_config), **dict(args.reader_property)})
 
 
 def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
-    """Give the options of the write, and how long a line may wait, in ms; warn of the others."""
+    """Return the write's options, and how long a line may wait, in ms; warn of ignored options."""
     configs = {**_file(args.command_config), **dict(args.command_property)}
     configs, ignored = without_client_configs(configs)
     warn_of_client_options([*ignored, *client_options(args)])
     if "transactional.id" in configs:
-        raise OptionError("transactional.id: give --transactional-id and --transaction-version")
+        raise OptionError(
+            "transactional.id: not a property here. Give --transactional-id and "
+            "--transaction-version"
+        )
     linger = configs.pop("linger.ms", None)
     try:
         linger_ms = _LINGER_MS if linger is None else _milliseconds(linger)
@@ -131,7 +151,7 @@ def _file(path: str | None) -> dict[str, str]:
     try:
         return decode_properties(read_input(Path(path), MAX_SMALL_FILE_BYTES))
     except CorruptRecordError as exc:
-        raise OptionError(f"{path} is no file of properties: {exc}") from exc
+        raise OptionError(f"{path}: not a properties file: {exc}") from exc
 
 
 def _name_and_value(text: str) -> tuple[str, str]:
@@ -144,11 +164,11 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 def _partition(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of a partition")
+        raise argparse.ArgumentTypeError(f"must be a partition's number, got {text!r}")
     return int(text)
 
 
 def _milliseconds(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of milliseconds")
+        raise argparse.ArgumentTypeError(f"must be a number of milliseconds, got {text!r}")
     return int(text)

@@ -1,7 +1,7 @@
 """`klog topics list` and `klog topics describe`, after kafka-topics.
 
-A partition whose log cannot be read, or in a klog root a topic, is shown with its error, and the
-others are still shown; the exit code is 1 then.
+A partition whose log cannot be read is shown with its error; in a klog root, a topic. The others
+are still shown, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
 from klog.tools.root_arguments import directories, klog_root, states
 
 Facts: TypeAlias = dict[str, int | str]
-"""What is known of one partition, by the names that `--json` prints."""
+"""What `describe` prints of one partition, by the names in `--json`."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What `describe` prints of a topic; of one that cannot be read only the error."""
+    """What `describe` prints of a topic; only the error if it cannot be read."""
 
     topic_id: str | None
     partitions: list[Facts]
     config: Mapping[str, str] | None = None
-    """None in a broker's directory, which does not say."""
+    """None in a broker's log directory, which has no configs."""
     error: str | None = None
 
 
@@ -53,24 +53,24 @@ _LABELS = {
 }
 _COLUMNS = """\
 For each partition:
-  LogStartOffset     the first offset that is kept
-  LogEndOffset       the offset behind the last record; the high watermark while a broker runs
+  LogStartOffset     the first offset in the log
+  LogEndOffset       the offset after the last record; the high watermark while a broker runs
   LastStableOffset   where read_committed stops: the first open transaction, else LogEndOffset
-  Segments, Bytes    the .log files with records in them, and their readable bytes
-In a klog root, Configs are those that were given; `klog configs --all` shows the defaults too."""
+  Segments, Bytes    the number of .log files with records, and their readable bytes
+In a klog root, Configs are those that are set; `klog configs --all` shows the defaults too."""
 
 
 def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
     """Add `topics` and its actions to a command line."""
-    topics = verbs.add_parser("topics", help="the topics in a root: list, describe, make, change")
+    topics = verbs.add_parser("topics", help="list, describe, create, alter or delete topics")
     actions = topics.add_subparsers(required=True, metavar="ACTION")
     alter_topics.add_actions(actions, common)
-    listing = actions.add_parser("list", parents=[common], help="the names of the topics")
+    listing = actions.add_parser("list", parents=[common], help="list the names of the topics")
     listing.set_defaults(run=list_topics, parser=listing)
     describing = actions.add_parser(
         "describe",
         parents=[common],
-        help="partitions, offsets, segments and bytes of each topic",
+        help="show partitions, offsets, segments and bytes of each topic",
         epilog=_COLUMNS,
     )
     describing.set_defaults(run=describe_topics, parser=describing)
@@ -79,16 +79,16 @@ def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentP
             "--topic",
             type=_pattern,
             metavar="REGEX",
-            help="only topics whose whole name matches; several with commas",
+            help="only topics whose full name matches; separate several patterns with commas",
         )
         action.add_argument(
-            "--exclude-internal", action="store_true", help="leave Kafka's own topics out"
+            "--exclude-internal", action="store_true", help="leave out Kafka's internal topics"
         )
         action.add_argument("--json", action="store_true", help="one JSON array")
 
 
 def list_topics(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Print the names of the topics, or with `--json` their ids and partitions too."""
+    """Print the names of the topics; with `--json` their ids and partitions too."""
     root = klog_root(args.root)
     rows, code = _listed_raw(args) if root is None else _listed(args, root)
     if args.json:
@@ -101,22 +101,23 @@ def list_topics(args: argparse.Namespace, out: BinaryIO) -> int:
 def describe_topics(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print what each partition holds. Raises `OptionError` if `--topic` matches nothing."""
     root = klog_root(args.root)
-    shown = _shown_raw(args) if root is None else _shown(args, root)
+    topics = _shown_raw(args) if root is None else _shown(args, root)
     if args.json:
-        write_json(out, [_object(topic, one) for topic, one in shown.items()])
+        write_json(out, [_object(name, description) for name, description in topics.items()])
     else:
-        write_lines(out, _table(shown))
+        write_lines(out, _table(topics))
     return int(
         any(
-            one.error or any("error" in facts for facts in one.partitions) for one in shown.values()
+            description.error or any("error" in facts for facts in description.partitions)
+            for description in topics.values()
         )
     )
 
 
 def _listed_raw(args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
-    look = RawRoot(directories(args.root)).snapshot()
-    chosen = _chosen(args, look)
-    ids = look.topic_ids(chosen) if args.json else {}
+    snapshot = RawRoot(directories(args.root)).snapshot()
+    chosen = _chosen(args, snapshot)
+    ids = snapshot.topic_ids(chosen) if args.json else {}
     rows = [
         _row_of_list(topic, ids.get(topic), [name.partition for name in names])
         for topic, names in chosen.items()
@@ -125,7 +126,7 @@ def _listed_raw(args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
 
 
 def _listed(args: argparse.Namespace, root: KlogRoot) -> tuple[list[dict[str, Any]], int]:
-    """List the topics of a klog root; one whose log cannot be read is there, with a warning."""
+    """List the topics of a klog root; warn of a topic whose log cannot be read."""
     rows, code = [], 0
     for topic, state in states(root, _names(args, root)).items():
         if isinstance(state, KlogError):
@@ -148,11 +149,11 @@ def _row_of_list(topic: str, topic_id: str | None, partitions: list[int]) -> dic
 
 def _shown_raw(args: argparse.Namespace) -> dict[str, Shown]:
     root = RawRoot(directories(args.root))
-    look = root.snapshot()
-    chosen = _chosen(args, look)
+    snapshot = root.snapshot()
+    chosen = _chosen(args, snapshot)
     if not chosen:
-        _refuse_nothing(args, sorted(look.topics))
-    ids = look.topic_ids(chosen)
+        _refuse_nothing(args, sorted(snapshot.topics))
+    ids = snapshot.topic_ids(chosen)
     return {
         topic: Shown(ids.get(topic), _partitions(root, names)) for topic, names in chosen.items()
     }
@@ -165,22 +166,22 @@ def _shown(args: argparse.Namespace, root: KlogRoot) -> dict[str, Shown]:
         if isinstance(state, KlogError):
             shown[topic] = Shown(None, [], error=str(state))
             continue
-        found = describe_state(topic, state)
+        description = describe_state(topic, state)
         partitions: list[Facts] = [
             {
-                "partition": one.partition,
-                "logStartOffset": one.log_start,
-                "logEndOffset": one.log_end,
-                "lastStableOffset": one.log_end,
-                "segments": one.segments,
-                "bytes": one.size_bytes,
+                "partition": partition.partition,
+                "logStartOffset": partition.log_start,
+                "logEndOffset": partition.log_end,
+                "lastStableOffset": partition.log_end,
+                "segments": partition.segments,
+                "bytes": partition.size_bytes,
             }
-            for one in found.partitions
+            for partition in description.partitions
         ]
-        shown[topic] = Shown(found.topic_id, partitions, found.config)
+        shown[topic] = Shown(description.topic_id, partitions, description.config)
     if not shown:
         if args.topic is not None and len(chosen) == 1:
-            root.load(root.log_to_read(chosen[0]))  # raises: it was deleted
+            root.load(root.log_to_read(chosen[0]))  # Raises: the topic was deleted.
         _refuse_nothing(args, list(states(root, root.topic_names())))
     return shown
 
@@ -190,7 +191,7 @@ def _names(args: argparse.Namespace, root: KlogRoot) -> list[str]:
 
 
 def _refuse_nothing(args: argparse.Namespace, topics: list[str]) -> None:
-    """Raise `OptionError` where a pattern was given; no topics at all are just none."""
+    """Raise `OptionError` if a pattern matches nothing; without a pattern, no topic is fine."""
     if args.topic is not None:
         raise OptionError(
             f"--topic: no topic matches {args.topic.pattern}; "
@@ -206,14 +207,16 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text.strip().replace(",", "|"))
     except re.error as exc:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {exc}") from exc
+        raise argparse.ArgumentTypeError(
+            f"must be a regular expression, got {text!r}: {exc}"
+        ) from exc
 
 
-def _chosen(args: argparse.Namespace, look: Snapshot) -> dict[str, list[TopicPartition]]:
-    """Give the partitions of the topics asked for, by topic."""
+def _chosen(args: argparse.Namespace, snapshot: Snapshot) -> dict[str, list[TopicPartition]]:
+    """Return the partitions of the selected topics, by topic."""
     return {
         topic: [TopicPartition(topic, number) for number in numbers]
-        for topic, numbers in look.topics.items()
+        for topic, numbers in snapshot.topics.items()
         if _is_chosen(args, topic)
     }
 
@@ -225,7 +228,7 @@ def _is_chosen(args: argparse.Namespace, topic: str) -> bool:
 
 
 def _partitions(root: RawRoot, names: list[TopicPartition]) -> list[Facts]:
-    """Describe partitions together, or one by one where one of them cannot be read."""
+    """Describe partitions together, or one by one if one of them cannot be read."""
     try:
         return retry_stale_listing(
             lambda: [_facts(log) for log in root.snapshot().open(names).values()]
@@ -233,7 +236,7 @@ def _partitions(root: RawRoot, names: list[TopicPartition]) -> list[Facts]:
     except KlogError as exc:
         if len(names) == 1:
             return [{"partition": names[0].partition, "error": str(exc)}]
-        return [one for name in names for one in _partitions(root, [name])]
+        return [facts for name in names for facts in _partitions(root, [name])]
 
 
 def _facts(log: PartitionSnapshot) -> Facts:
@@ -248,11 +251,11 @@ def _facts(log: PartitionSnapshot) -> Facts:
 
 
 def _object(topic: str, shown: Shown) -> dict[str, Any]:
-    said: dict[str, Any] = {"topic": topic, "topicId": shown.topic_id}
+    result: dict[str, Any] = {"topic": topic, "topicId": shown.topic_id}
     if shown.config is not None:
-        said["configs"] = dict(shown.config)
-    said["partitions"] = shown.partitions
-    return said if shown.error is None else said | {"error": shown.error}
+        result["configs"] = dict(shown.config)
+    result["partitions"] = shown.partitions
+    return result if shown.error is None else result | {"error": shown.error}
 
 
 def _table(described: Mapping[str, Shown]) -> Iterable[str]:
