@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 LEFT_OUT = pytest.StashKey[int]()
 
 
-@pytest.hookimpl(trylast=True)  # of what -m chose
+@pytest.hookimpl(trylast=True)  # After -m has deselected tests.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out MinIO's tests, and say so, where neither MinIO nor a Go to build it with is."""
+    """Deselect MinIO's tests, and count them, if there is neither MinIO nor Go to build it."""
     of_minio = [item for item in items if item.get_closest_marker("minio")]
     if not of_minio or has_minio():
         return
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was left out for want of Go."""
+    """Print how many tests did not run because there is no Go."""
     count = config.stash.get(LEFT_OUT, 0)
     if count:
         terminalreporter.write_line(
@@ -44,7 +44,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Give the one Spark session, on two local cores."""
+    """Return the shared Spark session, on two local cores."""
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")
@@ -63,7 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Give the one running broker; a test makes topics of its own."""
+    """Return the shared running broker; a test creates its own topics."""
     from tests.support.kafka_broker import Broker
 
     with Broker(tmp_path_factory.mktemp("broker")) as running:
@@ -72,7 +72,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """Give the one running S3 server; a test keeps to a prefix of its own."""
+    """Return the shared running S3 server; a test uses its own prefix."""
     from tests.support.store_servers import S3Server
 
     with S3Server(tmp_path_factory.mktemp("s3")) as running:
@@ -81,7 +81,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
-    """Give the one running MinIO; a test keeps to a prefix of its own."""
+    """Return the shared running MinIO; a test uses its own prefix."""
     from tests.support.minio_server import Minio
 
     with Minio(tmp_path_factory.mktemp("minio")) as running:
@@ -90,7 +90,7 @@ def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    """Give the one running HDFS; a test keeps to a directory of its own."""
+    """Return the shared running HDFS; a test uses its own directory."""
     from tests.support.store_servers import Hdfs
 
     with Hdfs(tmp_path_factory.mktemp("hdfs")) as running:

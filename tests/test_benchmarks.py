@@ -1,7 +1,7 @@
-"""The benchmarks run, at a tiny size, and measure what they say; no figure is judged here.
+"""The benchmarks run at a tiny size and measure what they say; no test judges a figure.
 
-What must hold for a figure to mean something is tested: the records are those of every earlier
-figure, all readers see the same records in the same logs, and the peers run their fast code.
+The tests check what makes a figure valid: the records are those of every earlier figure, all
+readers see the same records in the same logs, and the peers run their fast code.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from klog.logformat.codecs.decompress import (
 from tests.support.project import PROJECT
 
 ORIGINAL = PROJECT.parent / "shared" / "bench" / "records.py"
-"""The generator of the figures in the issues, where it is at hand."""
+"""The generator of the figures in the issues, if it is available."""
 
 CASES = {
     (1000, 100, 1, None): "3eb6ae05bc614afcc8f8d92ddd1a436bf4356496ee3715352e4d126a73d9dedb",
@@ -82,7 +82,7 @@ def test_records_are_those_of_earlier_figures(
     assert sha256(written(*case)).hexdigest() == digest
 
 
-@pytest.mark.skipif(not ORIGINAL.exists(), reason="the original generator is not at hand")
+@pytest.mark.skipif(not ORIGINAL.exists(), reason="the original generator is missing")
 @pytest.mark.parametrize("case", [*CASES, (CHUNK_RECORDS + 7, 10, 1, None)])
 def test_records_are_the_original_generators(
     case: tuple[int, int, int, int | None], tmp_path: Path
@@ -132,8 +132,8 @@ def seen_by_klog(log: bytes) -> Iterator[Record]:
         yield from zip(*fields, columns.key.to_pylist(), columns.value.to_pylist(), strict=True)
 
 
-def seen_by(found: Iterator[Any]) -> Iterator[Record]:
-    for record in found:
+def seen_by(peer_records: Iterator[Any]) -> Iterator[Record]:
+    for record in peer_records:
         yield record.offset, record.timestamp, bytes(record.key), bytes(record.value)
 
 
@@ -148,9 +148,9 @@ def test_every_reader_checks_the_crc(read: Any) -> None:
 
 
 def test_the_peers_run_their_fast_code() -> None:
-    said = peers.implementations()
-    assert set(said) == {peers.KAFKA_PYTHON, peers.AIOKAFKA, "klog"}
-    assert all(one.endswith(" GB/s") for one in said.values())
+    implementations = peers.implementations()
+    assert set(implementations) == {peers.KAFKA_PYTHON, peers.AIOKAFKA, "klog"}
+    assert all(text.endswith(" GB/s") for text in implementations.values())
 
 
 def test_the_offset_index_fits_its_log(tmp_path: Path) -> None:
@@ -160,11 +160,11 @@ def test_the_offset_index_fits_its_log(tmp_path: Path) -> None:
     log = RawRoot([str(tmp_path)]).open([name])[name]
     assert (log.log_start, log.log_end) == (0, 1000)
     reader = log.open(log.segments[0])
-    kept, made_anew = reader.index(), reader.rebuild_index()
+    kept, rebuilt = reader.index(), reader.rebuild_index()
     reader.close()
     assert len(kept.offsets) == 5
-    assert set(kept.positions.tolist()) <= set(made_anew.positions.tolist())
-    at = dict(zip(made_anew.positions.tolist(), made_anew.offsets.tolist(), strict=True))
+    assert set(kept.positions.tolist()) <= set(rebuilt.positions.tolist())
+    at = dict(zip(rebuilt.positions.tolist(), rebuilt.offsets.tolist(), strict=True))
     assert [at[position] for position in kept.positions.tolist()] == kept.offsets.tolist()
 
 
@@ -213,8 +213,8 @@ def test_both_readers_see_the_same_older_records(magic: int, codec: str) -> None
         ]  # fmt: skip
         assert list(seen_by_klog(log)) == expected
         theirs = [
-            (one.offset, one.timestamp or -1, bytes(one.key), bytes(one.value))
-            for one in peers.kafka_python_records(log)
+            (record.offset, record.timestamp or -1, bytes(record.key), bytes(record.value))
+            for record in peers.kafka_python_records(log)
         ]
         assert theirs == expected
 
@@ -247,7 +247,9 @@ def test_both_writers_write_the_same_batches(codec: str) -> None:
     )
     assert encode.records_in_a_batch(columns, form) == encode.SMALL_RECORDS
     ours = list(write_batches(columns, form))
-    theirs = [bytes(one) for one in encode.kafka_python(pairs, form.codec, encode.SMALL_RECORDS)]
+    theirs = [
+        bytes(batch) for batch in encode.kafka_python(pairs, form.codec, encode.SMALL_RECORDS)
+    ]
     assert len(ours) == len(theirs) == 4
     for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
         assert our[21:61] == their[21:61]  # Producers count from 0, and leaders stamp offsets.
@@ -297,9 +299,9 @@ def test_memory_of_a_small_segment() -> None:
 
 
 def test_the_machine_is_described_without_its_name() -> None:
-    said = machine.describe() | {"load": machine.load()}
-    assert all(said.values())
-    assert not [one for one in said.values() if str(Path.home()) in one]
+    description = machine.describe() | {"load": machine.load()}
+    assert all(description.values())
+    assert not [text for text in description.values() if str(Path.home()) in text]
 
 
 def test_ready_batches_have_klogs_columns() -> None:
@@ -310,11 +312,11 @@ def test_ready_batches_have_klogs_columns() -> None:
 
 @pytest.mark.full  # `make bench-tiny` runs them all
 def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is timed without the check takes a file that the check refuses, and only then."""
+    """Without the check, a file loads that the check refuses."""
     main(["--tiny", "--only", "size-check"])
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for kind in ("checkpoint", "sidecar"):
-        assert f"| load with the check / without: CPU time | {kind} of 3,000 segments, " in said
+        assert f"| load with the check / without: CPU time | {kind} of 3,000 segments, " in output
     file = size_check.sidecar_file(200)
     with pytest.MonkeyPatch.context() as small:
         small.setattr(parquet_tables, "MAX_ROWS", 199)
@@ -335,7 +337,7 @@ def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
 def test_a_merge_that_merges_nothing_is_no_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its exit code is 0: a lone segment is as large as it is to be."""
+    """The exit code is 0: a single segment has nothing to merge with."""
     monkeypatch.setattr(upkeep, "APPENDS", 1)
     with pytest.raises(RuntimeError, match="nothing was merged"):
         list(upkeep.merged(tmp_path, 100, 1))

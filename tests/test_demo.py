@@ -1,4 +1,4 @@
-"""`make demo` shows the main jobs: from any folder, with the rows that the real consumer saw."""
+"""`make demo` shows the main jobs from any folder, with the rows that the real consumer read."""
 
 from __future__ import annotations
 
@@ -32,13 +32,17 @@ def test_the_demo_shows_what_the_real_consumer_saw(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     topics, counts, window, stream, written, kept = done.stdout.split("\n== ")[1:]
     assert "Topic: txn.open\t" in topics
-    committed = [one for one in scene("transactions").records() if one.read_committed]
+    committed = [record for record in scene("transactions").records() if record.read_committed]
     counted = re.findall(r"^\| *(\S+)\| *(\d+)\| *(\d+)\|$", counts, re.MULTILINE)
     assert Counter({(topic, int(p)): int(count) for topic, p, count in counted}) == Counter(
-        (one.topic, one.partition) for one in committed
+        (record.topic, record.partition) for record in committed
     )
     shown = [int(offset) for offset in re.findall(r"^\|(\d+) +\|", window, re.MULTILINE)]
-    streamed = [(one.partition, one.offset) for one in committed if one.topic == "txn.interleaved"]
+    streamed = [
+        (record.partition, record.offset)
+        for record in committed
+        if record.topic == "txn.interleaved"
+    ]
     assert shown == [offset for p, offset in streamed if p == 0 and 40 <= offset < 50]
     first, *later = (int(rows) for rows in re.findall(r"(\d+) rows in the sink", stream))
     assert 0 < first < len(streamed)

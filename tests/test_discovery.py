@@ -1,6 +1,6 @@
 """Spark imports `pyspark_klog` into every planning process: it must be light and never fail.
 
-Each case is a process of its own, as an import that happened cannot be taken back.
+Each case runs in its own process, because an import cannot be undone.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def test_a_broken_klog_is_no_failure_and_its_reason_can_be_had() -> None:
         "try: pyspark_klog.DefaultSource\n"
         "except AttributeError as exc: print(exc, type(exc.__cause__).__name__)"
     )
-    said = run(code)
-    assert said.startswith("format('klog') cannot be loaded: ")
-    assert said.endswith(" ModuleNotFoundError")
+    output = run(code)
+    assert output.startswith("format('klog') cannot be loaded: ")
+    assert output.endswith(" ModuleNotFoundError")

@@ -1,4 +1,4 @@
-"""SIGINT while modules are loaded: exit code 130 and not a word, by every way to start klog."""
+"""SIGINT while modules load: exit code 130 and no output, for every way to start klog."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def interrupted_at(module: str, command: list[str], tmp_path: Path) -> tuple[int
 @pytest.mark.parametrize("module", ["klog.cli.command_line", "klog.jobs.verify", *LOADED_BY_ALL])
 @pytest.mark.parametrize("command", [KLOG, MODULE], ids=["klog", "python -m klog.cli"])
 def test_the_command(command: list[str], module: str, tmp_path: Path) -> None:
-    said = interrupted_at(module, [*command, "topics", "list", "--root", "/nowhere"], tmp_path)
-    assert said == (130, b"", b"")
+    result = interrupted_at(module, [*command, "topics", "list", "--root", "/nowhere"], tmp_path)
+    assert result == (130, b"", b"")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/options.md is the table of options; `make options` writes it again."""
+"""docs/options.md is the table of options; `make options` writes it."""
 
 from __future__ import annotations
 

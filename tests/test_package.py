@@ -1,7 +1,7 @@
-"""What users install: the wheel, the sdist and the zip hold klog, all of klog, and it runs.
+"""What users install: the wheel, the sdist and the zip have all of klog, and it runs.
 
-The builds work on a copy of the sources, so neither the tree nor its old build files matter. The
-environment gets the locked versions, so uv links them from its cache.
+The builds use a copy of the sources, so old build files in the tree do not matter. The environment
+has the locked versions, so uv links them from its cache.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def run(*command: str | Path, cwd: Path = PROJECT, env: dict[str, str] | None = 
 def sources() -> dict[str, bytes]:
     """Return every file klog consists of, by its name in site-packages."""
     root = PROJECT / "src"
-    found = {"pyspark_klog.py": (root / "pyspark_klog.py").read_bytes()}
+    files = {"pyspark_klog.py": (root / "pyspark_klog.py").read_bytes()}
     for folder, _, names in os.walk(root / "klog", followlinks=True):
         for name in names:
             if name == "py.typed" or name.endswith(".py"):
                 path = Path(folder) / name
-                found[path.relative_to(root).as_posix()] = path.read_bytes()
-    return found
+                files[path.relative_to(root).as_posix()] = path.read_bytes()
+    return files
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -106,9 +106,9 @@ def pyfiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def next_pyspark(locked: Path) -> Path:
     """Return a file that names the next PySpark, and the locked version of everything else."""
     lines = locked.read_text().splitlines()
-    others = [line for line in lines if not line.startswith(("pyspark==", "py4j=="))]
+    requirements = [line for line in lines if not line.startswith(("pyspark==", "py4j=="))]
     path = locked.with_name("next.txt")
-    path.write_text("\n".join([*others, f"pyspark=={NEXT_PYSPARK}"]))
+    path.write_text("\n".join([*requirements, f"pyspark=={NEXT_PYSPARK}"]))
     return path
 
 
@@ -122,7 +122,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def clean_python(home: Path, *install: str | Path) -> Path:
-    """Make an environment with nothing but what `install` says, and return its Python."""
+    """Create an environment with only what `install` names, and return its Python."""
     python = home / "bin" / "python"
     run(UV, "venv", "--quiet", "--clear", "--python", sys.executable, home)
     run(UV, "pip", "install", "--quiet", "--python", python, *install)
@@ -130,7 +130,7 @@ def clean_python(home: Path, *install: str | Path) -> Path:
 
 
 def spark_environment(python: Path) -> dict[str, str]:
-    """Return an environment in which driver and workers see nothing of this one but the tests."""
+    """Return an environment in which driver and workers see only the tests of this one."""
     hidden = {"SPARK_HOME", "VIRTUAL_ENV", "PYSPARK_SUBMIT_ARGS"}
     return {
         **{name: value for name, value in os.environ.items() if name not in hidden},
@@ -142,13 +142,13 @@ def spark_environment(python: Path) -> dict[str, str]:
 
 
 def test_the_wheel_holds_klog_and_nothing_else(wheel: Path) -> None:
-    held = contents(wheel)
-    metadata = {name for name in held if name.split("/")[0].endswith(".dist-info")}
-    assert {name: held[name] for name in held.keys() - metadata} == sources()
+    files = contents(wheel)
+    metadata = {name for name in files if name.split("/")[0].endswith(".dist-info")}
+    assert {name: files[name] for name in files.keys() - metadata} == sources()
     assert {"klog/py.typed", "klog/connector/datasource.py", "klog/logformat/__init__.py"} <= {
-        *held
+        *files
     }
-    assert any(name.endswith("/licenses/LICENSE") and held[name] for name in metadata)
+    assert any(name.endswith("/licenses/LICENSE") and files[name] for name in metadata)
 
 
 def test_the_sdist_has_files_where_the_tree_has_links(built: Path) -> None:
@@ -176,14 +176,14 @@ def test_the_installed_wheel_reads_a_topic_unregistered(
     wheel: Path, next_pyspark: Path, tmp_path: Path
 ) -> None:
     python = clean_python(tmp_path, "--constraint", next_pyspark, wheel)
-    said = run(python, "-m", "tests.support.smoke", env=spark_environment(python))
-    assert f"klog is {tmp_path}" in said
-    assert NEXT_PYSPARK in said
+    output = run(python, "-m", "tests.support.smoke", env=spark_environment(python))
+    assert f"klog is {tmp_path}" in output
+    assert NEXT_PYSPARK in output
 
 
 def test_the_zip_reads_a_topic(pyfiles: Path, locked: Path, tmp_path: Path) -> None:
     python = clean_python(tmp_path, "--requirement", locked)
     submit = (python.with_name("spark-submit"), "--py-files", pyfiles)
     script = PROJECT / "tests" / "support" / "smoke.py"
-    said = run(*submit, script, "--register", env=spark_environment(python))
-    assert pyfiles.name in said.rsplit("klog is ", 1)[-1]
+    output = run(*submit, script, "--register", env=spark_environment(python))
+    assert pyfiles.name in output.rsplit("klog is ", 1)[-1]

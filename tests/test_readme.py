@@ -1,8 +1,8 @@
-"""The README keeps its word: its blocks run as pasted, and print what it says they print.
+"""The README is true: its blocks run as pasted, and print what it says they print.
 
-A `text` block is what the block above it prints. Blocks run in a folder of their own, which has
-what lies in the repository. `make` commands are not run from a test that `make` runs, but have to
-be tasks.
+A `text` block is the output of the block above it. Blocks run in their own folder, with links to
+the repository's files. Tests do not run `make` commands, as `make` runs the tests; they check that
+the tasks exist.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Block(NamedTuple):
 
 
 def blocks() -> list[Block]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    following = [*found[1:], ("", "")]
+    matches = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    following = [*matches[1:], ("", "")]
     return [
         Block(language, code, text if after == TEXT else None)
-        for (language, code), (after, text) in zip(found, following, strict=True)
+        for (language, code), (after, text) in zip(matches, following, strict=True)
         if language != TEXT
     ]
 
@@ -52,10 +52,10 @@ COMMANDS = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make a folder with the repository's files, as links, and room for what is built."""
-    for one in PROJECT.iterdir():
-        if one.name != "build":
-            (tmp_path / one.name).symlink_to(one)
+    """Return a folder with links to the repository's files, and its own `build`."""
+    for path in PROJECT.iterdir():
+        if path.name != "build":
+            (tmp_path / path.name).symlink_to(path)
     return tmp_path
 
 
@@ -80,7 +80,7 @@ def test_there_is_something_to_run() -> None:
 
 
 def test_klog_commands_print_what_the_readme_says(folder: Path) -> None:
-    """One after another: some go on from what those before them made."""
+    """Run them in order: some need the files of earlier ones."""
     klog = str(Path(sys.executable).with_name("klog"))
     for line, prints in COMMANDS:
         if line.startswith("klog "):

@@ -1,4 +1,4 @@
-"""The runs of tools/run_suites.py: every test is in one lane, and a failed step fails the run."""
+"""The runs of tools/run_suites.py: each test is in one lane, and a failed step fails the run."""
 
 from __future__ import annotations
 

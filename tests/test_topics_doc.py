@@ -1,4 +1,4 @@
-"""docs/topics.md names each config there is, on the right side."""
+"""docs/topics.md names every config, in the right table."""
 
 from __future__ import annotations
 

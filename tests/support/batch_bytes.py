@@ -1,7 +1,7 @@
-"""Record batches v2 for tests, byte by byte: plain Python, and any field may be made wrong.
+"""Record batches v2 for tests, byte by byte, in plain Python; a test may set any field wrongly.
 
-What it writes is what docs/format.md, 2 and 3, say, and nothing of klog is used, so that it and
-klog's decoder check each other.
+They follow docs/format.md, 2 and 3. The module uses nothing of klog, so that it and klog's decoder
+check each other.
 """
 
 from __future__ import annotations
@@ -53,20 +53,24 @@ def nullable(value: bytes | None, size: int = 1) -> bytes:
 
 
 def record(
-    one: Record,
+    fields: Record,
     base_offset: int,
     base_timestamp: int,
     *,
     attributes: int = 0,
     wide: tuple[int, int, int] = (1, 1, 1),
 ) -> bytes:
-    """Write one record; `wide` are the least sizes of varints: length, varlong, all others."""
+    """Write one record; `wide` has the minimum sizes of varints: length, varlong, all others."""
     length_size, long_size, size = wide
     body = struct.pack("B", attributes)
-    body += varint(one.timestamp - base_timestamp, long_size)
-    body += varint(one.offset - base_offset, size)
-    body += nullable(one.key, size) + nullable(one.value, size) + varint(len(one.headers), size)
-    for name, value in one.headers:
+    body += varint(fields.timestamp - base_timestamp, long_size)
+    body += varint(fields.offset - base_offset, size)
+    body += (
+        nullable(fields.key, size)
+        + nullable(fields.value, size)
+        + varint(len(fields.headers), size)
+    )
+    for name, value in fields.headers:
         body += nullable(name.encode(), size) + nullable(value, size)
     return varint(len(body), length_size) + body
 
@@ -85,7 +89,7 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def xerial(data: bytes, block_bytes: int = 32768) -> bytes:
-    """Write xerial's snappy stream: a header, then blocks behind their lengths."""
+    """Write xerial's snappy stream: a header, then the length and the bytes of each block."""
     out = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
     for begin in range(0, len(data), block_bytes):
         block = bytes(cramjam.snappy.compress_raw(data[begin : begin + block_bytes]))
@@ -112,7 +116,7 @@ def batch(
     payload: bytes | None = None,
     wide: tuple[int, int, int] = (1, 1, 1),
 ) -> bytes:
-    """Write a batch. What is not given follows from the records; `payload` stands for them.
+    """Write a batch. Arguments that are None follow from the records; `payload` replaces them.
 
     The codec is the low three bits of `attributes`.
     """
@@ -121,11 +125,11 @@ def batch(
     if base_timestamp is None:
         base_timestamp = records[0].timestamp if records else -1
     if max_timestamp is None:
-        max_timestamp = max((one.timestamp for one in records), default=-1)
+        max_timestamp = max((item.timestamp for item in records), default=-1)
     if last_offset_delta is None:
         last_offset_delta = records[-1].offset - base_offset if records else 0
     if payload is None:
-        plain = b"".join(record(one, base_offset, base_timestamp, wide=wide) for one in records)
+        plain = b"".join(record(item, base_offset, base_timestamp, wide=wide) for item in records)
         payload = compress(attributes & 7, plain)
     checked = struct.pack(
         ">hiqqqhii",
@@ -147,7 +151,7 @@ def batch(
 
 
 def sealed(data: bytes) -> bytes:
-    """Put the right CRC into a batch that was changed."""
+    """Return a changed batch with its right CRC."""
     return data[:17] + struct.pack(">I", google_crc32c.value(data[21:])) + data[21:]
 
 

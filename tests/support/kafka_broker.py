@@ -1,6 +1,6 @@
 """A real Kafka broker for tests: one KRaft node, its folders, its start and its two kinds of stop.
 
-The rule: no broker outlives the test process. It is killed on leaving the `with` block, at exit
+The rule: no broker outlives the test process. It is killed at the end of the `with` block, at exit
 of the interpreter, and (on Linux) by the kernel when the interpreter itself is killed.
 """
 
@@ -69,10 +69,10 @@ class BrokerError(Exception):
 
 
 class Broker:
-    """A broker over `<work>/<name>` for each name of `log_dir_names`; start() is by `with`.
+    """A broker over `<work>/<name>` for each name of `log_dir_names`; a `with` block starts it.
 
-    `properties` go over the quick and small defaults. Folders that exist already are taken as
-    they are, so a stopped or killed broker starts again on what it left.
+    `properties` override the quick and small defaults. The broker keeps folders that exist, so a
+    stopped or killed broker starts again on its files.
     """
 
     version = VERSION
@@ -231,11 +231,13 @@ def kafka_tool_output(
     main_class: str, *arguments: str, stdin: bytes = b"", component: str = "kafka"
 ) -> tuple[str, str]:
     """Run a class as kafka_tool does and return its standard output and its standard error."""
-    done = kafka_process(main_class, *arguments, stdin=stdin, component=component)
-    printed, told = (one.decode(errors="replace") for one in (done.stdout, done.stderr))
-    if done.returncode != 0:
-        raise BrokerError(f"{main_class} failed: {(printed + told)[-4000:]}")
-    return printed, told
+    process = kafka_process(main_class, *arguments, stdin=stdin, component=component)
+    printed, errors = (
+        stream.decode(errors="replace") for stream in (process.stdout, process.stderr)
+    )
+    if process.returncode != 0:
+        raise BrokerError(f"{main_class} failed: {(printed + errors)[-4000:]}")
+    return printed, errors
 
 
 def kafka_process(
@@ -259,12 +261,12 @@ def _command(component: str, main_class: str, *arguments: str) -> list[str]:
 def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for server in sockets:
+            server.bind(("127.0.0.1", 0))
+        return [int(server.getsockname()[1]) for server in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for server in sockets:
+            server.close()
 
 
 def die_with_parent() -> None:

@@ -1,7 +1,7 @@
 """Kafka's own Java classes, called from Python: one Java process over the jars of one version.
 
 The rule: the process ends with the `with` block, and with the test process (its standard input
-closes). py4j, which PySpark carries, carries the calls; bytes arrive as bytes, null as None.
+closes). The calls go through py4j, which PySpark includes; bytes arrive as bytes, null as None.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Where = tuple[str, int]
 
 @contextmanager
 def java_process(component: str = "kafka", options: Sequence[str] = JAVA_OPTIONS) -> Iterator[Any]:
-    """Give the py4j gateway to a Java process with the jars of a component of `tools/jars.py`."""
+    """Yield the py4j gateway to a Java process with the jars of a component of `tools/jars.py`."""
     port, token, process = launch_gateway(
         jarpath=_py4j_jar(),
         classpath=f"{jars(component)}/*",
@@ -58,9 +58,9 @@ def java_process(component: str = "kafka", options: Sequence[str] = JAVA_OPTIONS
 
 @contextmanager
 def java_errors() -> Iterator[type[Exception]]:
-    """Give what a call raises for Java's exceptions, whatever PySpark has done to py4j.
+    """Yield the class that a call raises for Java's exceptions, even after PySpark patched py4j.
 
-    A session makes py4j convert the errors of every Java process with classes that Spark's has.
+    A Spark session makes py4j convert the errors of every Java process with Spark's classes.
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(py4j.java_gateway, "get_return_value", get_return_value)
@@ -72,7 +72,7 @@ def consume(
 ) -> tuple[dict[Where, Bounds], list[Record]]:
     """Read partitions from start to end with the Java consumer, at one isolation level.
 
-    Of the bounds, the high watermark and the last stable offset are both the end at this level.
+    In the bounds, the high watermark and the last stable offset are both the end at this level.
     """
     jvm = gateway.jvm
     consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
@@ -93,10 +93,13 @@ def consume(
             where: jvm.org.apache.kafka.common.TopicPartition(*where)
             for where in sorted(partitions)
         }
-        every = _list(gateway, spots.values())
-        starts, ends = consumer.beginningOffsets(every), consumer.endOffsets(every)
-        consumer.assign(every)
-        consumer.seekToBeginning(every)
+        java_partitions = _list(gateway, spots.values())
+        starts, ends = (
+            consumer.beginningOffsets(java_partitions),
+            consumer.endOffsets(java_partitions),
+        )
+        consumer.assign(java_partitions)
+        consumer.seekToBeginning(java_partitions)
         bounds = {
             where: Bounds(int(starts[spot]), int(ends[spot]), int(ends[spot]))
             for where, spot in spots.items()
@@ -110,36 +113,38 @@ def _poll(
     gateway: Any, consumer: Any, spots: Mapping[Where, Any], bounds: Mapping[Where, Bounds]
 ) -> list[Record]:
     wait = gateway.jvm.java.time.Duration.ofMillis(POLL_MILLISECONDS)
-    found: list[Record] = []
-    left = list(spots)
+    records: list[Record] = []
+    pending = list(spots)
     for _ in range(TIMEOUT_POLLS):
-        found += [_record(one) for one in consumer.poll(wait).iterator()]
-        left = [
+        records += [_record(record) for record in consumer.poll(wait).iterator()]
+        pending = [
             where
             for where, spot in spots.items()
             if int(consumer.position(spot)) < bounds[where].high_watermark
         ]
-        if not left:
-            return sorted(found, key=lambda one: (one.topic, one.partition, one.offset))
-    raise RuntimeError(f"{TIMEOUT_POLLS} polls have not come to the end of {left}")
+        if not pending:
+            return sorted(
+                records, key=lambda record: (record.topic, record.partition, record.offset)
+            )
+    raise RuntimeError(f"{TIMEOUT_POLLS} polls did not reach the end of {pending}")
 
 
-def _record(one: Any) -> Record:
+def _record(record: Any) -> Record:
     return Record(
-        topic=one.topic(),
-        partition=one.partition(),
-        offset=int(one.offset()),
-        timestamp=int(one.timestamp()),
-        timestamp_type=one.timestampType().id,
-        key=one.key(),
-        value=one.value(),
-        headers=tuple((header.key(), header.value()) for header in one.headers().toArray()),
+        topic=record.topic(),
+        partition=record.partition(),
+        offset=int(record.offset()),
+        timestamp=int(record.timestamp()),
+        timestamp_type=record.timestampType().id,
+        key=record.key(),
+        value=record.value(),
+        headers=tuple((header.key(), header.value()) for header in record.headers().toArray()),
         read_committed=True,
     )
 
 
 class JavaProducer:
-    """The Java producer, of a version: what is sent goes out as one batch at each flush."""
+    """The Java producer of a version; each flush sends one batch."""
 
     def __init__(self, gateway: Any, bootstrap: str, **settings: str) -> None:
         self._gateway = gateway
@@ -165,9 +170,9 @@ class JavaProducer:
         records: Iterable[tuple[bytes | None, bytes | None, int, Any]],
     ) -> int:
         """Send (key, value, timestamp in ms, headers), wait, and return the last one's offset."""
-        sent = [self.java.send(self._record(topic, partition, *one)) for one in records]
+        futures = [self.java.send(self._record(topic, partition, *record)) for record in records]
         self.java.flush()
-        return max(int(one.get().offset()) for one in sent)
+        return max(int(record.get().offset()) for record in futures)
 
     def _record(
         self,
@@ -179,34 +184,34 @@ class JavaProducer:
         headers: Iterable[tuple[str, bytes | None]],
     ) -> Any:
         common = self._jvm.org.apache.kafka.common.header.internals
-        made = [common.RecordHeader(name, content) for name, content in headers]
-        # py4j makes a Java long only of what an int cannot hold; record times of today are that.
+        java_headers = [common.RecordHeader(name, content) for name, content in headers]
+        # py4j makes a Java long only of numbers too large for an int, as today's timestamps are.
         return self._jvm.org.apache.kafka.clients.producer.ProducerRecord(
-            topic, partition, timestamp, key, value, _list(self._gateway, made)
+            topic, partition, timestamp, key, value, _list(self._gateway, java_headers)
         )
 
     def close(self) -> None:
-        """End the producer."""
+        """Close the producer."""
         self.java.close()
 
 
 def _properties(gateway: Any, settings: Mapping[str, str]) -> Any:
-    made = gateway.jvm.java.util.Properties()
+    properties = gateway.jvm.java.util.Properties()
     for name, value in settings.items():
-        made.setProperty(name, value)
-    return made
+        properties.setProperty(name, value)
+    return properties
 
 
 def _list(gateway: Any, values: Iterable[Any]) -> Any:
-    made = gateway.jvm.java.util.ArrayList()
+    java_list = gateway.jvm.java.util.ArrayList()
     for value in values:
-        made.add(value)
-    return made
+        java_list.add(value)
+    return java_list
 
 
 def _py4j_jar() -> str:
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
-    (found,) = (Path(spec.origin).parent / "jars").glob("py4j-*.jar")
-    return str(found)
+    (jar,) = (Path(spec.origin).parent / "jars").glob("py4j-*.jar")
+    return str(jar)

@@ -1,4 +1,4 @@
-"""Functions run with kernels and without, and kernels that a process has from its first record."""
+"""Functions that run with and without kernels, and kernels that load before the first record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLEANING_FROM_THE_START = LazyKernel(load_cleaning_kernels, -1)
 
 
 def with_legacy_kernels_too(read: Callable[[LegacyKernels | None], T]) -> T:
-    """Return what is read without kernels, or raise what it raises, and hold the kernels to it."""
+    """Return or raise the result without kernels, and assert the same result with them."""
     try:
         expected = read(None)
     except CorruptRecordError as exc:

@@ -1,6 +1,6 @@
-"""Entries of message formats v0 and v1 for tests, byte by byte; any field may be made wrong.
+"""Entries of message formats v0 and v1 for tests, byte by byte; a test may set any field wrongly.
 
-What it writes is what docs/format.md, 4, says, and nothing of klog is used, as in `encode`.
+They follow docs/format.md, 4. The module uses nothing of klog, as `batch_bytes`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def nullable(value: bytes | None) -> bytes:
 
 
 def message(
-    one: Record,
+    record: Record,
     magic: int,
     *,
     attributes: int = 0,
@@ -43,26 +43,26 @@ def message(
     length: int | None = None,
     fields: bytes | None = None,
 ) -> bytes:
-    """Write one entry; `fields` stand for key and value."""
+    """Write one entry; `fields` replace key and value."""
     checked = struct.pack(">bB", magic, attributes)
     if magic == 1:
-        checked += struct.pack(">q", one.timestamp)
-    checked += nullable(one.key) + nullable(one.value) if fields is None else fields
+        checked += struct.pack(">q", record.timestamp)
+    checked += nullable(record.key) + nullable(record.value) if fields is None else fields
     if crc is None:
         crc = zlib.crc32(checked)
     if length is None:
         length = 4 + len(checked)
-    return struct.pack(">qiI", one.offset, length, crc) + checked
+    return struct.pack(">qiI", record.offset, length, crc) + checked
 
 
 def sealed(entry: bytes) -> bytes:
-    """Put the right CRC into an entry that was changed."""
+    """Return a changed entry with its right CRC."""
     return entry[:12] + struct.pack(">I", zlib.crc32(entry[16:])) + entry[16:]
 
 
 def plain(records: Sequence[Record], magic: int, *, attributes: int = 0) -> bytes:
-    """Write uncompressed entries, one a record."""
-    return b"".join(message(one, magic, attributes=attributes) for one in records)
+    """Write uncompressed entries, one per record."""
+    return b"".join(message(record, magic, attributes=attributes) for record in records)
 
 
 def wrapper(
@@ -78,7 +78,7 @@ def wrapper(
     inner: bytes | None = None,
     value: bytes | None = b"",
 ) -> bytes:
-    """Write a compressed entry; `inner` stands for the entries in it, `value` for their bytes.
+    """Write a compressed entry; `inner` replaces the entries in it, `value` their bytes.
 
     Inner offsets of v1 are relative to the first record, as a producer and a cleaner write them.
     """
@@ -86,25 +86,25 @@ def wrapper(
         inner_magic = magic
     if inner_offsets is None:
         base = records[0].offset if magic == 1 and records else 0
-        inner_offsets = [one.offset - base for one in records]
+        inner_offsets = [record.offset - base for record in records]
     if inner is None:
         inner = b"".join(
-            message(Record(at, one.timestamp, one.key, one.value), inner_magic)
-            for at, one in zip(inner_offsets, records, strict=True)
+            message(Record(at, record.timestamp, record.key, record.value), inner_magic)
+            for at, record in zip(inner_offsets, records, strict=True)
         )
     if value == b"":
         value = packed(inner, magic, codec)
     if offset is None:
         offset = records[-1].offset
     if timestamp is None:
-        timestamp = max((one.timestamp for one in records), default=NO_TIMESTAMP)
+        timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
     return message(Record(offset, timestamp, None, value), magic, attributes=attributes | codec)
 
 
 def packed(data: bytes, magic: int, codec: int) -> bytes:
     """Compress as Kafka does for a format: v0's lz4 frames have a wrong header checksum.
 
-    It is summed over the frame's magic too (docs/format.md, 5).
+    That checksum covers the frame's magic too (docs/format.md, 5).
     """
     frame = compress(codec, data)
     if codec == LZ4 and magic == 0:
@@ -113,9 +113,18 @@ def packed(data: bytes, magic: int, codec: int) -> bytes:
 
 
 def seen(records: Sequence[Record], magic: int, append_time: int | None = None) -> list[Seen]:
-    """Say what a reader gives for records written in a format, with LogAppendTime or without."""
+    """Return what a reader sees of records in a format; `append_time` means LogAppendTime."""
     if magic == 0:
-        return [Seen(one.offset, -1, NO_TIMESTAMP_TYPE, one.key, one.value) for one in records]
+        return [
+            Seen(record.offset, -1, NO_TIMESTAMP_TYPE, record.key, record.value)
+            for record in records
+        ]
     if append_time is not None:
-        return [Seen(one.offset, append_time, APPEND_TIME, one.key, one.value) for one in records]
-    return [Seen(one.offset, one.timestamp, CREATE_TIME, one.key, one.value) for one in records]
+        return [
+            Seen(record.offset, append_time, APPEND_TIME, record.key, record.value)
+            for record in records
+        ]
+    return [
+        Seen(record.offset, record.timestamp, CREATE_TIME, record.key, record.value)
+        for record in records
+    ]

@@ -19,7 +19,7 @@ Policy = Mapping[str, Any]
 
 
 class Minio(S3):
-    """One disk, one bucket, and the users that a test makes."""
+    """One disk, one bucket, and the users that a test creates."""
 
     def _start(self) -> None:
         (port,) = free_ports(1)
@@ -37,7 +37,7 @@ class Minio(S3):
         )
 
     def _ready(self) -> bool:
-        """Its port answers before its users can be made."""
+        """Return whether users can be created, which is later than that the port answers."""
         try:
             self._administer("list-canned-policies", method="GET")
         except OSError:
@@ -45,52 +45,52 @@ class Minio(S3):
         return True
 
     def make_users(self, policies: Mapping[str, Policy]) -> None:
-        """Make a user for each policy, both of one name; the secret is `secret_of(name)`."""
+        """Create a user for each policy, with its name and the secret `secret_of(name)`."""
         users = {
             name: {"secretKey": self.secret_of(name), "status": "enabled"} for name in policies
         }
         mappings = {name: {"version": 1, "policy": name} for name in policies}
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
-            for file, said in (
+            for file, content in (
                 ("policies", policies),
                 ("users", users),
                 ("user_mappings", mappings),
             ):
-                archive.writestr(f"iam-assets/{file}.json", json.dumps(said))
+                archive.writestr(f"iam-assets/{file}.json", json.dumps(content))
         self._administer("import-iam", packed.getvalue())
 
     def enable(self, name: str, *, on: bool) -> None:
-        """Let a user in, or keep the user and all of their sessions out."""
+        """Enable a user, or disable the user and all their sessions."""
         status = "enabled" if on else "disabled"
         self._administer(f"set-user-status?accessKey={name}&status={status}")
 
     def session(self, name: str, policy: Policy | None = None) -> dict[str, str]:
-        """Give the options of a session of a user, of which a policy may leave only a part."""
-        asked = {"Action": "AssumeRole", "Version": "2011-06-15", "DurationSeconds": "900"}
+        """Return the options of a session of a user; a policy may restrict its rights."""
+        fields = {"Action": "AssumeRole", "Version": "2011-06-15", "DurationSeconds": "900"}
         if policy is not None:
-            asked["Policy"] = json.dumps(policy)
+            fields["Policy"] = json.dumps(policy)
         answer = send(
             "POST",
             f"{self.endpoint}/",
             (name, self.secret_of(name)),
             "sts",
-            urlencode(asked).encode(),
+            urlencode(fields).encode(),
             "application/x-www-form-urlencoded",
         ).decode()
         keys = ("AccessKeyId", "SecretAccessKey", "SessionToken")
-        found = [re.search(f"<{key}>([^<]+)", answer) for key in keys]
-        return self.options(*(one[1] for one in found if one is not None))
+        matches = [re.search(f"<{key}>([^<]+)", answer) for key in keys]
+        return self.options(*(match[1] for match in matches if match is not None))
 
     def options_of(self, name: str) -> dict[str, str]:
-        """Give the `storage.*` options of a user."""
+        """Return the `storage.*` options of a user."""
         return self.options(name, self.secret_of(name))
 
     @staticmethod
     def secret_of(name: str) -> str:
-        """Give a user's secret key."""
+        """Return a user's secret key."""
         return f"canary-of-{name}"
 
-    def _administer(self, what: str, body: bytes = b"", method: str = "PUT") -> None:
+    def _administer(self, call: str, body: bytes = b"", method: str = "PUT") -> None:
         keys = (ACCESS_KEY_ID, SECRET_ACCESS_KEY)
-        send(method, f"{self.endpoint}/minio/admin/v3/{what}", keys, "s3", body)
+        send(method, f"{self.endpoint}/minio/admin/v3/{call}", keys, "s3", body)

@@ -1,4 +1,4 @@
-"""What klog's reader gives of a log, in the words of the real consumer's account."""
+"""The records that klog's reader returns, in the form of the real consumer's account."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def read_partition(
 ) -> list[Record]:
     """Read all records of a partition at an isolation level; `more` are options."""
     directories = [str(path) for path in log_dirs]
-    given = {
+    settings = {
         "assign": json.dumps({topic: [partition]}),
         "includeHeaders": "true",
         "isolationLevel": level,
     } | more
-    options = parse_read_options(given)
+    options = parse_read_options(settings)
     root = open_root(directories)
-    found = []
+    records = []
     for task in scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options):
         for batch in scan_planner.make_reader(directories, options).read(task):
             batch.validate(full=True)
@@ -41,7 +41,7 @@ def read_partition(
                 long = value is not None and len(value) > LONGEST_VALUE_KEPT_BYTES
                 headers = tuple((h["key"], h["value"]) for h in row["headers"] or ())
                 assert microseconds % 1000 == 0
-                found.append(
+                records.append(
                     Record(
                         row["topic"],
                         row["partition"],
@@ -54,18 +54,18 @@ def read_partition(
                         read_committed=True,
                     )
                 )
-    return found
+    return records
 
 
 def told_at(records: Sequence[Record], level: str) -> list[Record]:
-    """Give what an account says of a level, as `read_partition` gives it."""
+    """Return the records of an account at an isolation level, in the form of `read_partition`."""
     return [
-        replace(one, timestamp=_held(one.timestamp), read_committed=True)
-        for one in records
-        if level == "read_uncommitted" or one.read_committed
+        replace(record, timestamp=_clamped(record.timestamp), read_committed=True)
+        for record in records
+        if level == "read_uncommitted" or record.read_committed
     ]
 
 
-def _held(timestamp_ms: int) -> int:
-    """Give the time that Spark's microseconds can hold: `docs/reading.md`, Timestamps."""
+def _clamped(timestamp_ms: int) -> int:
+    """Limit a time to what Spark's microseconds can hold: `docs/reading.md`, Timestamps."""
     return max(-MAX_TIMESTAMP_MS, min(timestamp_ms, MAX_TIMESTAMP_MS))

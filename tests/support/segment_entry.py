@@ -1,4 +1,4 @@
-"""A segment's entry for tests: facts that a test does not name are 0, "none" or empty."""
+"""A segment's entry for tests: fields that a test does not set are 0, "none" or empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AWS's signature, version 4, over one plain HTTP request: what an admin's tool would send."""
+"""AWS's signature, version 4, over one plain HTTP request, as an admin's tool sends it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ REGION = "us-east-1"
 def send(
     method: str, url: str, keys: tuple[str, str], service: str, body: bytes = b"", kind: str = ""
 ) -> bytes:
-    """Sign with an access key and its secret, send, and give the answer's body.
+    """Sign a request with an access key and its secret, send it, and return the answer's body.
 
-    Raises `urllib.error.HTTPError` for an answer that says no. The query has to be sorted already.
+    The query must be sorted. Raises `urllib.error.HTTPError` for an answer with an error status.
     """
     parts, now = urlsplit(url), f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
     digest = hashlib.sha256(body).hexdigest()
     headers = {"host": parts.netloc, "x-amz-content-sha256": digest, "x-amz-date": now}
     names = ";".join(headers)
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-    asked = "\n".join([method, parts.path or "/", parts.query, lines, names, digest])
+    canonical_request = "\n".join([method, parts.path or "/", parts.query, lines, names, digest])
     scope = f"{now[:8]}/{REGION}/{service}/aws4_request"
-    hashed = hashlib.sha256(asked.encode()).hexdigest()
+    hashed = hashlib.sha256(canonical_request.encode()).hexdigest()
     key = f"AWS4{keys[1]}".encode()
     for part in scope.split("/"):
         key = _hmac(key, part)
@@ -38,8 +38,8 @@ def send(
         headers["content-type"] = kind
     request = urllib.request.Request(url, body, headers, method=method)
     with urllib.request.urlopen(request, timeout=30) as answer:
-        found: bytes = answer.read()
-    return found
+        content: bytes = answer.read()
+    return content
 
 
 def _hmac(key: bytes, text: str) -> bytes:

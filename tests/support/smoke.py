@@ -1,10 +1,9 @@
 """The smallest proof that klog works where this runs: a broker's log dir, read through Spark.
 
-The rule: this script knows nothing of the environment but PySpark and klog, so the same proof
-serves the wheel, the zip for --py-files, the next PySpark and the least versions of all else. It
-compares every committed record of one scene with the real consumer's account, in batch, and counts
-them as a stream; and it writes batches and decodes them. It ends in an error, or in one line that
-says what ran and where klog was found.
+The rule: this script needs only PySpark and klog, so the same proof serves the wheel, the zip for
+--py-files, the next PySpark and the oldest supported versions. It compares every committed record
+of one scene with the real consumer's account, in batch, and counts them as a stream. It also writes
+batches and decodes them. It ends with an error, or with one line that says what ran and which klog.
 
     python -m tests.support.smoke              # Spark must discover klog by itself
     python -m tests.support.smoke --register   # for a zip, which Spark's discovery does not see
@@ -31,7 +30,7 @@ from tests.corpus import LONGEST_VALUE_KEPT_BYTES, Digest, scene
 
 SCENE = "records"
 UNFIT = "time.unfit"
-"""Its timestamps are none that Spark can hold; the unit tests say what becomes of them."""
+"""Spark cannot hold its timestamps; the unit tests cover them."""
 
 # topic, partition, offset -> timestamp in ms, timestamp type, key, value
 Seen: TypeAlias = dict[tuple[str, int, int], tuple[int, int, bytes | None, bytes | Digest | None]]
@@ -40,14 +39,14 @@ Seen: TypeAlias = dict[tuple[str, int, int], tuple[int, int, bytes | None, bytes
 def main() -> None:
     """Read, compare, and print one line."""
     expected: Seen = {
-        (one.topic, one.partition, one.offset): (
-            one.timestamp,
-            one.timestamp_type,
-            one.key,
-            one.value,
+        (record.topic, record.partition, record.offset): (
+            record.timestamp,
+            record.timestamp_type,
+            record.key,
+            record.value,
         )
-        for one in scene(SCENE).records()
-        if one.read_committed and one.topic != UNFIT
+        for record in scene(SCENE).records()
+        if record.read_committed and record.topic != UNFIT
     }
     spark = (
         SparkSession.builder.master("local[2]")
@@ -71,7 +70,7 @@ def main() -> None:
             raise SystemExit(f"smoke: {len(wrong)} records differ, the first at {min(wrong)}")
         streamed = _stream(spark, root, options)
         if streamed != len(expected):
-            raise SystemExit(f"smoke: the stream gave {streamed} records, not {len(expected)}")
+            raise SystemExit(f"smoke: the stream has {streamed} records, not {len(expected)}")
     finally:
         spark.stop()
     _write()
@@ -79,7 +78,7 @@ def main() -> None:
 
 
 def _write() -> None:
-    """Write batches in every codec, and decode them to what they were made of."""
+    """Write batches in every codec, and decode them to the same values."""
     values = [b"v" * size for size in range(0, 40_000, 97)]
     timestamps = [1_700_000_000_000 + size * size for size in range(len(values))]
     records = Records(
@@ -87,13 +86,13 @@ def _write() -> None:
     )
     for codec, name in enumerate(CODEC_NAMES):
         data = b"".join(encode_batches(records, BatchAttributes(batch_bytes=1 << 16, codec=codec)))
-        found = decode_records(
+        columns = decode_records(
             data, scan_batches(data, 0, len(data)), ("offset", "timestamp_ms", "value")
         )
-        if found.value is None or found.value.to_pylist() != values:
-            raise SystemExit(f"smoke: values written with {name} are read as others")
-        if found.timestamp_ms is None or found.timestamp_ms.tolist() != timestamps:
-            raise SystemExit(f"smoke: timestamps written with {name} are read as others")
+        if columns.value is None or columns.value.to_pylist() != values:
+            raise SystemExit(f"smoke: values written with {name} are read as other values")
+        if columns.timestamp_ms is None or columns.timestamp_ms.tolist() != timestamps:
+            raise SystemExit(f"smoke: timestamps written with {name} are read as other timestamps")
 
 
 def _batch(spark: SparkSession, root: str, options: dict[str, str]) -> Seen:

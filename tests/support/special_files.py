@@ -1,4 +1,4 @@
-"""What may stand in a file's place on local disk and is no regular file."""
+"""What may be in a file's place on local disk and is not a regular file."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "a link to a device": lambda path: path.symlink_to("/dev/zero"),
     "a loop of links": lambda path: path.symlink_to(path.name),
 }
-"""What it is: how it is made at a path that nothing has."""
+"""How to create each kind at a path that does not exist."""
 
 
 def put(kind: str, path: Path) -> None:
-    """Put it in the place of what is there."""
+    """Replace what is at a path by a kind of special file."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -55,7 +55,7 @@ def put(kind: str, path: Path) -> None:
 
 @contextmanager
 def no_hang() -> Iterator[None]:
-    """End a call that waits for ever with an error: a test that hangs tells nobody why."""
+    """End a call that waits for ever with an error, which says more than a test that hangs."""
 
     def end(*_: object) -> None:
         raise AssertionError(f"it waits, for more than {LIMIT_SECONDS} s")

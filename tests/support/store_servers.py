@@ -1,6 +1,6 @@
-"""Real stores for tests: a server each, on ports of its own.
+"""Real stores for tests: one server per store, each on its own ports.
 
-The rule: no server outlives the test process. It is killed on leaving the `with` block and at exit
+The rule: no server outlives the test process. It is killed at the end of the `with` block, at exit
 of the interpreter, and (on Linux) by the kernel when the interpreter itself is killed.
 """
 
@@ -44,7 +44,7 @@ log4j.appender.ERR.layout.ConversionPattern=%p %c %m%n
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 METRICS_SECONDS = 1
 CLOSED_EARLY = {"dfs.namenode.file.close.num-committed-allowed": "1"}
-"""A NameNode that closes a file when its DataNodes have it, not when they have reported it."""
+"""The NameNode closes a file when its DataNodes have it, before they have reported it."""
 BLOCK_BYTES = 4 << 20
 """Small, so that a small segment has several."""
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
@@ -57,7 +57,7 @@ class ServerError(Exception):
 
 
 class Server:
-    """Processes over a folder; `_start` runs them and `_ready` tells when they serve."""
+    """Processes over a folder; `_start` runs them, and `_ready` returns whether they serve."""
 
     java_options: tuple[str, ...] = JAVA_OPTIONS
 
@@ -127,12 +127,12 @@ class Server:
         raise ServerError(f"not ready in {START_TIMEOUT_SECONDS} s\n{self.tail()}")
 
     def tail(self) -> str:
-        """Give the end of what it said."""
+        """Return the end of the server's output."""
         return self.output.read_bytes()[-4000:].decode(errors="replace")
 
 
 class S3(Server):
-    """An S3 server with the bucket `BUCKET` and a user who may do all."""
+    """An S3 server with the bucket `BUCKET` and a user with all rights."""
 
     endpoint: str
 
@@ -149,7 +149,7 @@ class S3(Server):
     def options(
         self, key_id: str = ACCESS_KEY_ID, secret: str = SECRET_ACCESS_KEY, token: str = ""
     ) -> dict[str, str]:
-        """Give the `storage.*` options that reach it."""
+        """Return the `storage.*` options that reach the server."""
         return {
             "storage.endpoint": self.endpoint,
             "storage.access_key_id": key_id,
@@ -159,7 +159,7 @@ class S3(Server):
         }
 
     def environment(self) -> dict[str, str]:
-        """Give the variables that do the same."""
+        """Return the environment variables that reach the server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
@@ -173,7 +173,7 @@ class S3Server(S3):
 
     @property
     def folder(self) -> Path:
-        """Where the objects lie."""
+        """The folder of the objects."""
         return self.work / "data" / BUCKET
 
     def _start(self) -> None:
@@ -197,9 +197,9 @@ class S3Server(S3):
 
 
 class Hdfs(Server):
-    """A NameNode and DataNodes; permissions hold for all users but the one who started them.
+    """A NameNode and DataNodes; permissions apply to all users but the one that started them.
 
-    A file has as many replicas as there are DataNodes. `more` goes over the settings of
+    A file has as many replicas as there are DataNodes. `more` overrides the settings of
     `hdfs-site.xml`.
     """
 
@@ -265,35 +265,35 @@ class Hdfs(Server):
             self._spawn(self._java("hadoop", DATA_NODE, *defined))
 
     def kill_and_restart(self) -> None:
-        """Kill all at once (SIGKILL), and start them on what they left."""
+        """Kill all processes at once (SIGKILL), and start them again on their files."""
         self.kill()
         atexit.register(self.kill)
         self._run()
         self._wait_until(self._ready)
 
     def kill_datanode(self) -> None:
-        """Kill the first DataNode alone."""
+        """Kill only the first DataNode."""
         self._processes[1].kill()
         self._processes[1].wait()
 
     def syncs(self) -> int:
-        """Tell how often the first DataNode has synced a file to its disk so far."""
-        time.sleep(METRICS_SECONDS + 0.2)  # it shows what it last gathered
+        """Return how often the first DataNode has synced a file to its disk so far."""
+        time.sleep(METRICS_SECONDS + 0.2)  # It shows the metrics of the last interval.
         query = "qry=Hadoop:service=DataNode,name=DataNodeActivity-*"
         address = f"http://127.0.0.1:{self._datanode}/jmx?{query}"
         with urllib.request.urlopen(address, timeout=5) as answer:
-            (found,) = json.load(answer)["beans"]
-        return int(found["FsyncCount"])
+            (metrics,) = json.load(answer)["beans"]
+        return int(metrics["FsyncCount"])
 
     def _ready(self) -> bool:
         try:
             with urllib.request.urlopen(self._state, timeout=5) as answer:
-                found = answer.read()
+                state = answer.read()
         except OSError:
             return False
         # After a restart it waits for the blocks of the files that it knows.
         live = f'"NumLiveDataNodes" : {self._datanodes},'.encode()
-        return live in found and b'"FSState" : "Operational"' in found
+        return live in state and b'"FSState" : "Operational"' in state
 
 
 def _xml(path: Path, settings: dict[str, str]) -> None:
