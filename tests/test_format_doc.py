@@ -1,6 +1,6 @@
 """docs/format.md keeps its word: its bytes say what stands beside them and what it tells of them.
 
-A line of a `hex` block is bytes and, behind two spaces, the field: `name: 5` is a big-endian
+A line of a `hex` block is bytes and, after two spaces, the field: `name: 5` is a big-endian
 number, `name: varint 5` a zig-zag varint, `name: "x"` a text; other words are not looked at. What
 klog does not decode here is read by the page's own rules.
 """
@@ -44,21 +44,21 @@ from tests.support.project import PROJECT
 PAGE = (PROJECT / "docs" / "format.md").read_text()
 LINE = re.compile(r"(?P<bytes>(?:[0-9a-f]{2})+)(?: {2,}(?P<field>.*))?")
 FIELD = re.compile(r'[^:]+: (?:(?P<number>-?\d+)|varint (?P<varint>-?\d+)|"(?P<text>[^"]*)")')
-LEAST_FIELDS_CHECKED = 190
-LEAST_CITATIONS = 100
+MIN_FIELDS_CHECKED = 190
+MIN_CITATIONS = 100
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, b"k2", b"v2"), Record(7, 999, b"k3", b"v3")]
 
 
 def blocks(language: str) -> dict[str, str]:
-    found = re.findall(rf"^```{language} ([\w-]+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(dict(found)) == len(found), "two blocks of one name"
-    return dict(found)
+    matches = re.findall(rf"^```{language} ([\w-]+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(dict(matches)) == len(matches), "two blocks of one name"
+    return dict(matches)
 
 
 def lines(name: str) -> list[tuple[bytes, str]]:
     matches = [LINE.fullmatch(line) for line in blocks("hex")[name].splitlines()]
     assert None not in matches
-    return [(bytes.fromhex(one["bytes"]), one["field"] or "") for one in matches if one]
+    return [(bytes.fromhex(match["bytes"]), match["field"] or "") for match in matches if match]
 
 
 def whole(name: str) -> bytes:
@@ -66,12 +66,12 @@ def whole(name: str) -> bytes:
 
 
 def fields(name: str) -> dict[str, int]:
-    """Give the numbers of a block whose every byte is a field with a number or a text."""
-    found = {}
+    """Return the numbers of a block in which every byte belongs to a number or a text."""
+    numbers = {}
     for data, field in lines(name):
         assert FIELD.fullmatch(field), field
-        found[field.split(":")[0]] = int.from_bytes(data, "big", signed=True)
-    return found
+        numbers[field.split(":")[0]] = int.from_bytes(data, "big", signed=True)
+    return numbers
 
 
 def scanned(name: str) -> tuple[bytes, v2.Batches]:
@@ -124,11 +124,11 @@ def directory() -> None:
     out = txn.is_aborted(batches, decided, {}) | txn.is_control(batches)
     open_from = min(txn.replay_transactions({}, data, batches).values())
     kept = [
-        one.offset
+        record.offset
         for start, end in zip(
             batches.starts[~out].tolist(), batches.ends[~out].tolist(), strict=True
         )
-        for one in decode_with_klog(data[start:end])
+        for record in decode_with_klog(data[start:end])
     ]
     assert open_from == 10
     assert [offset for offset in kept if offset < open_from] == [0, 1, 3, 4, 8]
@@ -136,7 +136,7 @@ def directory() -> None:
 
 def _entries(data: bytes) -> list[tuple[int, int, int, int, bytes | None, bytes | None]]:
     """Read entries of v0 and v1 by the page: offset, timestamp, attributes, magic, key, value."""
-    found, at = [], 0
+    entries, at = [], 0
     while at < len(data):
         offset, length, crc, magic, attributes = struct.unpack_from(">qiIBB", data, at)
         end = at + 12 + length
@@ -150,8 +150,8 @@ def _entries(data: bytes) -> list[tuple[int, int, int, int, bytes | None, bytes 
             pair.append(None if size < 0 else data[at : at + size])
             at += max(size, 0)
         assert at == end
-        found.append((offset, timestamp, attributes, magic, pair[0], pair[1]))
-    return found
+        entries.append((offset, timestamp, attributes, magic, pair[0], pair[1]))
+    return entries
 
 
 def message_v0() -> None:
@@ -167,29 +167,29 @@ def wrapper_v1() -> None:
     assert (offset, timestamp, attributes, magic, key) == (7, 777, 9, 1, None)
     inner = _entries(zlib.decompress(value or b"", 31))
     base = offset - inner[-1][0]
-    assert [base + one[0] for one in inner] == [5, 6, 7]
-    assert [one[4] for one in inner] == [b"k1", b"k2", b"k3"]
+    assert [base + entry[0] for entry in inner] == [5, 6, 7]
+    assert [entry[4] for entry in inner] == [b"k1", b"k2", b"k3"]
 
 
 def offset_index() -> None:
-    found = offsets.read_offset_index(whole("offset-index"), 100, 1 << 31)
-    assert found is not None
-    assert found.offsets.tolist() == [105, 120, 2147483747]
-    assert found.positions.tolist() == [0, 4200, 2147483000]
+    index = offsets.read_offset_index(whole("offset-index"), 100, 1 << 31)
+    assert index is not None
+    assert index.offsets.tolist() == [105, 120, 2147483747]
+    assert index.positions.tolist() == [0, 4200, 2147483000]
 
 
 def time_index() -> None:
-    found = times.read_time_index(whole("time-index"), 100)
-    assert found is not None
-    assert found.timestamps.tolist() == [1000, 2000]
-    assert found.offsets.tolist() == [105, 120]
+    index = times.read_time_index(whole("time-index"), 100)
+    assert index is not None
+    assert index.timestamps.tolist() == [1000, 2000]
+    assert index.offsets.tolist() == [105, 120]
 
 
 def transaction_index() -> None:
-    found = aborted.read_aborted(whole("transaction-index"), 100, 200)
-    assert found is not None
-    assert found.producer_ids.tolist() == [4000]
-    assert (found.first_offsets.tolist(), found.last_offsets.tolist()) == ([101], [110])
+    index = aborted.read_aborted(whole("transaction-index"), 100, 200)
+    assert index is not None
+    assert index.producer_ids.tolist() == [4000]
+    assert (index.first_offsets.tolist(), index.last_offsets.tolist()) == ([101], [110])
 
 
 def producer_snapshot() -> None:
@@ -205,18 +205,18 @@ def offset_commit_value() -> None:
 
 
 def consumer_group_key() -> None:
-    found = decode_group_record(whole("consumer-group-key"), None)
-    assert found.name == "ConsumerGroupMemberMetadata"
-    assert found.key == {"groupId": "g", "memberId": "m1"}
+    record = decode_group_record(whole("consumer-group-key"), None)
+    assert record.name == "ConsumerGroupMemberMetadata"
+    assert record.key == {"groupId": "g", "memberId": "m1"}
 
 
 def consumer_group_value() -> None:
     key, value = whole("consumer-group-key"), whole("consumer-group-value")
-    found = decode_group_record(key, value).value
-    assert found is not None
-    assert found["subscribedTopicRegex"] == "t.*"
-    assert (found["serverAssignor"], found["classicMemberMetadata"]) == (None, None)
-    assert encode_versioned(GROUP_SCHEMAS[5][1], 0, found) == value
+    record_value = decode_group_record(key, value).value
+    assert record_value is not None
+    assert record_value["subscribedTopicRegex"] == "t.*"
+    assert (record_value["serverAssignor"], record_value["classicMemberMetadata"]) == (None, None)
+    assert encode_versioned(GROUP_SCHEMAS[5][1], 0, record_value) == value
 
 
 def test_each_newer_kind_has_its_row() -> None:
@@ -263,36 +263,36 @@ def test_every_block_is_checked() -> None:
     assert set(blocks("text")) == {"epochs", "offsets", "metadata"}
 
 
-def test_each_field_is_what_stands_beside_it() -> None:
+def test_each_field_is_what_its_line_says() -> None:
     checked = 0
     for name in CHECKS:
         for data, field in lines(name):
-            said = FIELD.fullmatch(field)
-            if said is None:
+            match = FIELD.fullmatch(field)
+            if match is None:
                 continue
             checked += 1
-            if said["number"] is not None:
-                assert int.from_bytes(data, "big", signed=True) == int(said["number"]), field
-            elif said["varint"] is not None:
-                assert data == varint(int(said["varint"])), field
+            if match["number"] is not None:
+                assert int.from_bytes(data, "big", signed=True) == int(match["number"]), field
+            elif match["varint"] is not None:
+                assert data == varint(int(match["varint"])), field
             else:
-                assert data == said["text"].encode(), field
-    assert checked >= LEAST_FIELDS_CHECKED
+                assert data == match["text"].encode(), field
+    assert checked >= MIN_FIELDS_CHECKED
 
 
 def test_text_files() -> None:
-    found = blocks("text")
-    version, count, *entries = found["epochs"].splitlines()
+    texts = blocks("text")
+    version, count, *entries = texts["epochs"].splitlines()
     assert (version, int(count)) == ("0", len(entries))
     _, batches = scanned("directory")
     epochs = batches.headers["leader_epoch"].tolist()
     starts = {epoch: batches.base_offsets[epochs.index(epoch)] for epoch in epochs}
     assert entries == [f"{epoch} {start}" for epoch, start in starts.items()]
-    assert read_offset_checkpoint(found["offsets"].encode()) == {
+    assert read_offset_checkpoint(texts["offsets"].encode()) == {
         ("my-topic", 0): 120,
         ("t.x", 11): 0,
     }
-    assert read_topic_id(found["metadata"].encode().rstrip()) == "ASNFZ4mrze_-3LqYdlQyEA"
+    assert read_topic_id(texts["metadata"].encode().rstrip()) == "ASNFZ4mrze_-3LqYdlQyEA"
 
 
 def _murmur2(key: bytes) -> int:
@@ -321,10 +321,12 @@ def test_the_table_of_hashes() -> None:
 
 
 def test_nothing_compresses_to_what_the_page_says() -> None:
-    (told,) = re.findall(r"^Nothing at all compresses to .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
-    gzip, _, lz4_, zstd = re.findall(r"`([0-9a-f]+)`", told)
+    (paragraph,) = re.findall(
+        r"^Nothing at all compresses to .*?\n\n", PAGE, re.DOTALL | re.MULTILINE
+    )
+    gzip, _, lz4_, zstd = re.findall(r"`([0-9a-f]+)`", paragraph)
     (magic,) = re.findall(r"^\*\*Xerial's stream\*\*: the eight bytes `(.*?)`", PAGE, re.MULTILINE)
-    assert "the 16 bytes of the stream's header in snappy" in " ".join(told.split())
+    assert "the 16 bytes of the stream's header in snappy" in " ".join(paragraph.split())
     expected = {
         GZIP: bytes.fromhex(gzip),
         SNAPPY: bytes.fromhex(magic) + struct.pack(">ii", 1, 1),
@@ -343,7 +345,7 @@ def test_limits_are_those_of_the_code() -> None:
 
 def test_links_lead_somewhere() -> None:
     titles = re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
     links = re.findall(r"\]\(#([\w-]+)\)", PAGE)
     assert links
     for other in (PROJECT / "docs").rglob("*.md"):
@@ -365,4 +367,4 @@ def test_the_code_cites_what_is_there() -> None:
                 assert set(re.findall(number, of_page)) <= sections, path
                 assert set(re.findall(number, of_brokers)) <= seen, path
                 cited += 1
-    assert cited >= LEAST_CITATIONS
+    assert cited >= MIN_CITATIONS

@@ -26,7 +26,7 @@ from tests.support.project import PROJECT
 
 CORPUS = PROJECT / "tests" / "fuzz" / "corpus"
 SCRATCH = PROJECT / "build" / "fuzz"
-MOST_MEMORY_MB = 1024
+MAX_MEMORY_MB = 1024
 """The interpreter with Arrow takes 200 of them; a target's limits allow some hundred more."""
 LONGEST_SECONDS = 10
 ROUND_SECONDS = 30
@@ -84,9 +84,9 @@ def _run(name: str, seconds: int) -> bool:
 
 
 def _last(word: str, output: str) -> str:
-    """Give the last number that libFuzzer said of something, 0 if it said none."""
-    found: list[str] = re.findall(rf"{word}: +(\d+)", output)
-    return found[-1] if found else "0"
+    """Return the last number that libFuzzer printed after a word, 0 if it printed none."""
+    numbers: list[str] = re.findall(rf"{word}: +(\d+)", output)
+    return numbers[-1] if numbers else "0"
 
 
 def _keep(name: str) -> None:
@@ -116,7 +116,7 @@ def _fuzzer(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[st
     """Run libFuzzer on one target within its bounds."""
     bounds = (
         f"-max_len={TARGETS[name].max_bytes}",
-        f"-rss_limit_mb={MOST_MEMORY_MB}",
+        f"-rss_limit_mb={MAX_MEMORY_MB}",
         f"-timeout={LONGEST_SECONDS}",
     )
     command = [sys.executable, "-m", "tests.fuzz.fuzzer", f"--target={name}"]

@@ -55,10 +55,10 @@ Value = TypeVar("Value")
 
 def offset_index(data: bytes) -> None:
     """Look up in an offset index."""
-    found = offsets.read_offset_index(data, _BASE, _LOG_BYTES)
-    if found is not None:
-        assert 0 <= found.position_before(_BASE + 5) < _LOG_BYTES
-        assert data.startswith(offsets.encode_offset_index(found))
+    index = offsets.read_offset_index(data, _BASE, _LOG_BYTES)
+    if index is not None:
+        assert 0 <= index.position_before(_BASE + 5) < _LOG_BYTES
+        assert data.startswith(offsets.encode_offset_index(index))
     with suppress(CorruptRecordError):
         offsets.check_offset_index(data, _BASE)
     opened = offsets.decode_offset_index(data, _BASE)
@@ -67,10 +67,10 @@ def offset_index(data: bytes) -> None:
 
 def time_index(data: bytes) -> None:
     """Look up in a time index."""
-    found = times.read_time_index(data, _BASE)
-    if found is not None:
-        assert -1 <= found.entry_before(1000) < len(found.timestamps)
-        assert data.startswith(times.encode_time_index(found))
+    index = times.read_time_index(data, _BASE)
+    if index is not None:
+        assert -1 <= index.entry_before(1000) < len(index.timestamps)
+        assert data.startswith(times.encode_time_index(index))
     with suppress(CorruptRecordError):
         times.check_time_index(data, _BASE)
     opened = times.decode_time_index(data, _BASE)
@@ -79,10 +79,10 @@ def time_index(data: bytes) -> None:
 
 def transaction_index(data: bytes) -> None:
     """Read a transaction index."""
-    found = aborted.read_aborted(data, _BASE, _END)
-    if found is not None:
-        assert (found.first_offsets < found.last_offsets).all()
-        assert aborted.encode_aborted(found) == data
+    index = aborted.read_aborted(data, _BASE, _END)
+    if index is not None:
+        assert (index.first_offsets < index.last_offsets).all()
+        assert aborted.encode_aborted(index) == data
     with suppress(CorruptRecordError, UnsupportedFormatError):
         aborted.check_aborted(data, _BASE)
         opened = aborted.decode_aborted(data)
@@ -127,7 +127,7 @@ def state_files(data: bytes) -> None:
     _again(
         data,
         checkpoint_files.decode_epoch_checkpoint,
-        lambda found: checkpoint_files.encode_epoch_checkpoint(found.entries),
+        lambda checkpoint: checkpoint_files.encode_epoch_checkpoint(checkpoint.entries),
     )
     _again(data, metadata_files.decode_partition_metadata, metadata_files.encode_partition_metadata)
     _again(data, metadata_files.decode_clean_shutdown, metadata_files.encode_clean_shutdown)
@@ -137,10 +137,10 @@ def state_files(data: bytes) -> None:
 
 def _again(data: bytes, decode: Callable[[bytes], Value], encode: Callable[[Value], bytes]) -> None:
     with suppress(CorruptRecordError):
-        found = decode(data)
-        written = encode(found)
+        value = decode(data)
+        written = encode(value)
         try:
-            assert decode(written) == found
+            assert decode(written) == value
         except CorruptRecordError as exc:
             raise AssertionError(f"{written!r} was written, and is refused") from exc
 
@@ -150,15 +150,15 @@ def control_record(data: bytes) -> None:
     if not data:
         return
     key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
-    found = control_records.decode_control_record(key, value)
-    assert found.type == control_records.decode_control_type(key)
-    if found.fields is not None:
-        written = control_records.encode_control_value(found.type, found.fields)
+    record = control_records.decode_control_record(key, value)
+    assert record.type == control_records.decode_control_type(key)
+    if record.fields is not None:
+        written = control_records.encode_control_value(record.type, record.fields)
         assert (
             control_records.decode_control_record(
-                control_records.encode_control_key(found.type), written
+                control_records.encode_control_key(record.type), written
             )
-            == found
+            == record
         )
 
 
@@ -179,15 +179,15 @@ def internal_record(data: bytes) -> None:
         with suppress(CorruptRecordError):
             tombstone = read(key, None)
             assert (tombstone.value, tombstone.value_version) == (None, None)
-            found = read(key, value)
-            assert (found.name, found.key) == (tombstone.name, tombstone.key)
+            record = read(key, value)
+            assert (record.name, record.key) == (tombstone.name, tombstone.key)
 
 
 def _versioned(table: Schema, data: bytes) -> None:
-    found = internal.decode_versioned(table, data)
-    if found is not None:
-        written = internal.encode_versioned(table, internal.decode_version(data), found)
-        assert internal.decode_versioned(table, written) == found
+    message = internal.decode_versioned(table, data)
+    if message is not None:
+        written = internal.encode_versioned(table, internal.decode_version(data), message)
+        assert internal.decode_versioned(table, written) == message
 
 
 def primitives(data: bytes) -> None:

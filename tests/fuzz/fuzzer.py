@@ -21,7 +21,7 @@ COMPILED = [
 
 
 def main() -> None:
-    """Give the process to libFuzzer; it ends it."""
+    """Run libFuzzer in this process; libFuzzer ends the process."""
     with atheris.instrument_imports(include=["klog"], exclude=COMPILED):
         from tests.fuzz.targets import check
     warnings.simplefilter("error")

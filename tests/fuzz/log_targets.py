@@ -82,16 +82,18 @@ def producers(data: bytes) -> None:
 def _append(data: bytes, batches: v2.Batches) -> None:
     """Take what comes in turn; what does not must change nothing."""
     state = ProducerStateManager()
-    for one in producer_batches(data, batches):
+    for batch in producer_batches(data, batches):
         before = state.copy()
-        if state.duplicate_of(one) is not None:
+        if state.duplicate_of(batch) is not None:
             continue
         try:
-            state.append(one)
+            state.append(batch)
         except (OutOfOrderSequenceError, ProducerFencedError, CorruptRecordError):
             assert state == before
         else:
-            assert one.is_control or state.duplicate_of(one) is not None or one.base_sequence < 0
+            assert (
+                batch.is_control or state.duplicate_of(batch) is not None or batch.base_sequence < 0
+            )
 
 
 def recovered(data: bytes) -> None:
@@ -119,7 +121,7 @@ def _in_pieces(log: bytes, base: int, piece_bytes: int) -> RecoveredSegment:
 
 
 def _outcome(run: Callable[[], RecoveredSegment]) -> RecoveredSegment | tuple[type[KlogError], str]:
-    """Give what comes out, or what was refused and where."""
+    """Return the result, or the error and its position."""
     try:
         return run()
     except KlogError as exc:
@@ -136,7 +138,7 @@ def partition(data: bytes) -> None:
         return
     files = dict(_files(data[4:]))
     was_clean, start = bool(data[0] & 1), data[2] & 15
-    found = load(
+    loaded = load(
         files,
         log_start=start,
         recovery_point=data[1],
@@ -144,40 +146,40 @@ def partition(data: bytes) -> None:
         now_ms=2000 if data[0] & 2 else None,
         interval_bytes=64,
     )
-    _check_bounds(found)
+    _check_bounds(loaded)
     if not was_clean and data[1] == 0:
-        _check_settled(found, start)
-    _check_bounds(truncate(found, data[3]))
+        _check_settled(loaded, start)
+    _check_bounds(truncate(loaded, data[3]))
 
 
-def _check_bounds(found: Partition) -> None:
+def _check_bounds(partition: Partition) -> None:
     """Compare what a partition says of itself."""
-    assert found.log_start <= found.log_end
-    assert found.producers.end_offset == found.log_end
-    assert min(found.segments) <= found.log_start
-    begins = [entry.start_offset for entry in found.epochs.entries]
-    assert all(begin < found.log_end or begin == found.log_start for begin in begins)
-    for taken in found.snapshots.values():
+    assert partition.log_start <= partition.log_end
+    assert partition.producers.end_offset == partition.log_end
+    assert min(partition.segments) <= partition.log_start
+    begins = [entry.start_offset for entry in partition.epochs.entries]
+    assert all(begin < partition.log_end or begin == partition.log_start for begin in begins)
+    for taken in partition.snapshots.values():
         with suppress(CorruptRecordError):
             decode_snapshot(taken)
 
 
-def _check_settled(found: Partition, start: int) -> None:
+def _check_settled(partition: Partition, start: int) -> None:
     """Recover what was recovered: its logs and its end stay."""
     files = {
         segment_file_name(base, suffix): data
-        for base, segment in found.segments.items()
+        for base, segment in partition.segments.items()
         for suffix, data in segment.items()
     }
     files |= {
-        segment_file_name(offset, "snapshot"): data for offset, data in found.snapshots.items()
+        segment_file_name(offset, "snapshot"): data for offset, data in partition.snapshots.items()
     }
-    files[EPOCH_CHECKPOINT] = encode_epoch_checkpoint(found.epochs.entries)
+    files[EPOCH_CHECKPOINT] = encode_epoch_checkpoint(partition.epochs.entries)
     again = load(files, log_start=start, interval_bytes=64)
     assert (again.logs, again.log_start, again.log_end) == (
-        found.logs,
-        found.log_start,
-        found.log_end,
+        partition.logs,
+        partition.log_start,
+        partition.log_end,
     )
 
 

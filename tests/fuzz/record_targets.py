@@ -54,8 +54,8 @@ def _decode(data: bytes) -> None:
             last = int(part.offset[-1]) if len(part.offset) else last
     counts = batches.headers["count"].astype(np.int64)
     wrappers = counts == v2.WRAPPER_COUNT  # Only opening them tells how many they hold.
-    least = int(np.where(wrappers, 1, counts).sum())
-    assert rows >= least if wrappers.any() else rows == least
+    min_records = int(np.where(wrappers, 1, counts).sum())
+    assert rows >= min_records if wrappers.any() else rows == min_records
 
 
 @contextmanager
@@ -70,12 +70,12 @@ def named(batches: v2.Batches) -> Iterator[None]:
 
 
 def _check_tiles(batches: v2.Batches, size_bytes: int) -> None:
-    """Batches lie one behind the other, inside the data."""
-    behind = 0
+    """Batches lie one after the other, inside the data."""
+    next_start = 0
     for start, end in zip(batches.starts.tolist(), batches.ends.tolist(), strict=True):
-        assert start == behind
+        assert start == next_start
         assert start < end <= size_bytes
-        behind = end
+        next_start = end
 
 
 def payload(data: bytes) -> None:
@@ -88,7 +88,7 @@ def payload(data: bytes) -> None:
 
 
 def record(data: bytes) -> None:
-    """Take bytes as one record behind its length, which is right whatever was put in or out."""
+    """Take bytes as one record after its length, which is right whatever was put in or out."""
     if data:
         whole = batch_bytes.varint(len(data) - 1) + data[1:]
         _check_records(whole, count=1, last_offset_delta=9, flags=data[0])
@@ -109,35 +109,35 @@ def _check_records(plain: bytes, count: int, last_offset_delta: int, flags: int)
         )
         for each in (batch_bytes.NONE, codec)
     )
-    found = _decoded(bare)
-    if found is not None:
-        _check_same(found, by_hand(bare))
-        offsets = [one.offset for one in found]
+    records = _decoded(bare)
+    if records is not None:
+        _check_same(records, by_hand(bare))
+        offsets = [record.offset for record in records]
         assert offsets == sorted(set(offsets))
         assert all(1000 <= offset <= 1000 + last_offset_delta for offset in offsets)
-    assert _decoded(packed) == found, CODEC_NAMES[codec]
+    assert _decoded(packed) == records, CODEC_NAMES[codec]
 
 
-def _decoded(one: bytes) -> list[batch_bytes.Record] | None:
+def _decoded(entry: bytes) -> list[batch_bytes.Record] | None:
     try:
-        batches = scan_batches(one, 0, len(one))
-        check_batch_crcs(one, batches)
-        return to_records(decode_records.decode_records(one, batches, ALL))
+        batches = scan_batches(entry, 0, len(entry))
+        check_batch_crcs(entry, batches)
+        return to_records(decode_records.decode_records(entry, batches, ALL))
     except CorruptRecordError:
         return None
 
 
-def _check_same(found: list[batch_bytes.Record], by_hand: list[batch_bytes.Record]) -> None:
+def _check_same(records: list[batch_bytes.Record], by_hand: list[batch_bytes.Record]) -> None:
     """Compare, but for times past 64 bits, which wrap as a broker's do."""
-    assert [_wrapped(one) for one in found] == [_wrapped(one) for one in by_hand]
+    assert [_wrapped(record) for record in records] == [_wrapped(record) for record in by_hand]
 
 
-def _wrapped(one: batch_bytes.Record) -> tuple[object, ...]:
-    return one.offset, one.timestamp % _WRAP, one.key, one.value, one.headers
+def _wrapped(record: batch_bytes.Record) -> tuple[object, ...]:
+    return record.offset, record.timestamp % _WRAP, record.key, record.value, record.headers
 
 
 def codec(data: bytes) -> None:
-    """Decompress the bytes behind byte 0, which names the codec."""
+    """Decompress the bytes after byte 0, which names the codec."""
     if data:
         out = decompress.decompress(data[0] & v2.CODEC_MASK, data[1:], _CODEC_LIMIT)
         assert len(out) <= max(_CODEC_LIMIT, len(data))
@@ -154,24 +154,24 @@ def wrapper(data: bytes) -> None:
     magic, late, offset = data[0] & 1, data[0] & 2, data[0] >> 2
     attributes = batch_bytes.LOG_APPEND_TIME if late else 0
     inner = sealed_log(data[1:])
-    made = [
+    wrappers = [
         legacy_bytes.wrapper(
             [], magic, each, attributes=attributes, offset=offset, timestamp=777, inner=inner
         )
         for each in LEGACY_CODECS
     ]
-    found = [_seen(one, kernels) for kernels in (None, legacy_kernels) for one in made]
-    assert all(one == found[0] for one in found)
-    if found[0] is not None:
+    results = [_seen(result, kernels) for kernels in (None, legacy_kernels) for result in wrappers]
+    assert all(result == results[0] for result in results)
+    if results[0] is not None:
         append_time = 777 if late and magic == 1 else None
-        assert found[0] == wrapped_by_hand(inner, magic, offset, append_time)
+        assert results[0] == wrapped_by_hand(inner, magic, offset, append_time)
 
 
-def _seen(one: bytes, kernels: LegacyKernels | None) -> list[legacy_bytes.Seen] | None:
+def _seen(entry: bytes, kernels: LegacyKernels | None) -> list[legacy_bytes.Seen] | None:
     try:
-        batches = scan_batches(one, 0, len(one))
-        check_batch_crcs(one, batches)
-        return rows(decode_records.decode_records(one, batches, ALL, kernels=kernels))
+        batches = scan_batches(entry, 0, len(entry))
+        check_batch_crcs(entry, batches)
+        return rows(decode_records.decode_records(entry, batches, ALL, kernels=kernels))
     except CorruptRecordError:
         return None
 
@@ -184,9 +184,9 @@ def encoded(data: bytes) -> None:
     """
     if len(data) < 2:
         return
-    made = list(_rows(data[2:]))
+    rows = list(_rows(data[2:]))
     if data[1] & 8:
-        made = [replace(one, headers=()) for one in made]
+        rows = [replace(row, headers=()) for row in rows]
     for each in batch_bytes.CODECS:
         form = BatchAttributes(
             batch_bytes=16 * data[0],
@@ -195,14 +195,14 @@ def encoded(data: bytes) -> None:
             append_time_ms=777 if data[1] & 1 else None,
             delete_horizon_ms=1 << 40 if data[1] & 2 else None,
         )
-        given = to_columns(made, gaps=bool(data[1] & 4))
-        written = b"".join(write(given, form))
-        assert b"".join(write(given, form, encode_kernels)) == written, CODEC_NAMES[each]
+        columns = to_columns(rows, gaps=bool(data[1] & 4))
+        written = b"".join(write(columns, form))
+        assert b"".join(write(columns, form, encode_kernels)) == written, CODEC_NAMES[each]
         expected = [
-            batch_bytes.Record(one.offset, 777, one.key, one.value, one.headers)
+            batch_bytes.Record(row.offset, 777, row.key, row.value, row.headers)
             if form.append_time_ms
-            else one
-            for one in made
+            else row
+            for row in rows
         ]
         assert _decoded(written) == expected, CODEC_NAMES[each]
         if each == NONE:

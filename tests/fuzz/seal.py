@@ -1,4 +1,4 @@
-"""Right checksums for bytes that were changed, so that a decoder reads on behind the checksum.
+"""Right checksums for bytes that were changed, so that a decoder reads on after the checksum.
 
 Nothing of klog is used. The frames of a log are followed as far as their lengths lead; the last
 one, if it reaches past the end or not up to it, is stretched or cut to the end, as a fuzzer that

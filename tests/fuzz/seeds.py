@@ -25,10 +25,10 @@ _RECORDS = [
 ]
 
 
-def _files(suffix: str, most_bytes: int) -> Iterator[bytes]:
+def _files(suffix: str, max_bytes: int) -> Iterator[bytes]:
     for path in sorted(corpus.ROOT.rglob(f"*{suffix}")):
         data = path.read_bytes()
-        if 0 < len(data) <= most_bytes:
+        if 0 < len(data) <= max_bytes:
             yield data
 
 
@@ -41,16 +41,16 @@ def _batches(log: bytes) -> Iterator[bytes]:
 
 
 def _logs() -> Iterator[bytes]:
-    """Give a broker's first small batch of each kind of attributes, and all golden vectors."""
-    most = TARGETS["segment"].max_bytes
+    """Yield a broker's first small batch of each kind of attributes, and all golden vectors."""
+    max_bytes = TARGETS["segment"].max_bytes
     seen = set()
     for path in sorted(corpus.ROOT.rglob("*.log")):
-        for one in _batches(path.read_bytes()):
-            kind = one[21:23]
-            if len(one) <= most and kind not in seen:
+        for vector in _batches(path.read_bytes()):
+            kind = vector[21:23]
+            if len(vector) <= max_bytes and kind not in seen:
                 seen.add(kind)
-                yield one
-    yield from (one.data for one in golden_vectors.BATCHES.values())
+                yield vector
+    yield from (vector.data for vector in golden_vectors.BATCHES.values())
     yield from golden_vectors.COMPRESSED.values()
     yield b"".join(golden_vectors.DIRECTORY)
     yield from golden_vectors.LEGACY.values()
@@ -60,16 +60,19 @@ def _payloads() -> Iterator[bytes]:
     for codec in range(len(batch_bytes.CODECS)):
         for count in range(1, len(_RECORDS) + 1):
             for wide in ((1, 1, 1), (3, 6, 2)):
-                some = _RECORDS[:count]
-                plain = b"".join(batch_bytes.record(one, 1000, 1000, wide=wide) for one in some)
-                yield bytes([some[-1].offset - 1000, count, codec]) + plain
+                records = _RECORDS[:count]
+                plain = b"".join(
+                    batch_bytes.record(record, 1000, 1000, wide=wide) for record in records
+                )
+                yield bytes([records[-1].offset - 1000, count, codec]) + plain
 
 
 def _record_bodies() -> Iterator[bytes]:
-    for codec, one in enumerate(_RECORDS):
+    for codec, record in enumerate(_RECORDS):
         # In all of them the length takes one byte, or two in the last.
         yield (
-            bytes([codec]) + batch_bytes.record(one, 1000, 1000)[1 + (len(one.value or b"") > 60) :]
+            bytes([codec])
+            + batch_bytes.record(record, 1000, 1000)[1 + (len(record.value or b"") > 60) :]
         )
 
 
@@ -84,9 +87,11 @@ def _compressed() -> Iterator[bytes]:
 def _control() -> Iterator[bytes]:
     yield from (data for data, *_ in golden_vectors.CONTROLS.values())
     yield b"".join(golden_vectors.DIRECTORY)
-    for fate in (batch_bytes.COMMIT, batch_bytes.ABORT):
+    for outcome in (batch_bytes.COMMIT, batch_bytes.ABORT):
         yield (
-            batch_bytes.transactional(0, 7) + batch_bytes.plain(1) + batch_bytes.marker(2, 7, fate)
+            batch_bytes.transactional(0, 7)
+            + batch_bytes.plain(1)
+            + batch_bytes.marker(2, 7, outcome)
         )
     both = batch_bytes.transactional(0, 7) + batch_bytes.transactional(1, 8)
     yield both + batch_bytes.marker(2, 8, batch_bytes.ABORT)
@@ -108,12 +113,12 @@ def _texts() -> Iterator[bytes]:
 def _wrapped() -> Iterator[bytes]:
     for magic, late, offset in product((0, 1), (0, 2), (0, 7)):
         for inner in (0, 1):
-            some = [Record(at, 1000, b"k", b"v") for at in range(3)]
-            yield bytes([magic | late | offset << 2]) + legacy_bytes.plain(some, inner)
+            records = [Record(at, 1000, b"k", b"v") for at in range(3)]
+            yield bytes([magic | late | offset << 2]) + legacy_bytes.plain(records, inner)
 
 
 def _rows() -> Iterator[bytes]:
-    """Give inputs of `encoded`: five records each, of all that a flag can say."""
+    """Yield inputs of `encoded`: five records each, for every flag."""
     for size, how in ((64, 0), (3, 1), (8, 2), (1, 4), (255, 7)):
         rows = (
             bytes([flags, 3]) + (1000 << 24).to_bytes(8, "big") + b"abc"
@@ -123,7 +128,7 @@ def _rows() -> Iterator[bytes]:
 
 
 def _producer_logs() -> Iterator[bytes]:
-    """Give logs of producers, transactions, leader epochs and gaps."""
+    """Yield logs of producers, transactions, leader epochs and gaps."""
     yield from _control()
     turns = (("idem", 3, 2), ("idem", 3, 1), ("txn", 1, 2), ("commit", 1), ("epoch", 4))
     yield b"".join(Writer().write(("plain", 1), *turns, ("txn", 2, 1), ("abort", 2), *turns))
@@ -139,7 +144,7 @@ def _recovered() -> Iterator[bytes]:
 
 
 def _directories() -> Iterator[bytes]:
-    """Give partitions of two segments, with the files that a crash may leave."""
+    """Yield partitions of two segments, with the files that a crash may leave."""
     first = b"".join(Writer().write(("plain", 1), ("txn", 1, 1)))
     second = b"".join(Writer().write(("at", 2), ("commit", 1), ("epoch", 1), ("plain", 2)))
     logs = [(0, "log", "", first), (2, "log", "", second)]
@@ -155,7 +160,7 @@ def _directories() -> Iterator[bytes]:
         [(5, "log", "", b"".join(Writer().write(("at", 5), ("idem", 3, 2)))[:-3])],
     ]
     for how, each in product((bytes(4), b"\1\0\0\3", b"\2\2\1\4"), more):
-        yield how + b"".join(named_file(*one) for one in [*logs, *indexes, *each])
+        yield how + b"".join(named_file(*file) for file in [*logs, *indexes, *each])
 
 
 def _small_files() -> Iterator[bytes]:
@@ -166,9 +171,9 @@ def _small_files() -> Iterator[bytes]:
 
 
 def _control_records() -> Iterator[bytes]:
-    """Give the key and value of a broker's control records, and of one that names voters."""
-    for one, _ in golden_vectors.CONTROLS.values():
-        record = one[batch_bytes.HEADER_BYTES :]
+    """Yield the key and value of a broker's control records, and of a record with voters."""
+    for vector, _ in golden_vectors.CONTROLS.values():
+        record = vector[batch_bytes.HEADER_BYTES :]
         yield b"\4" + record[5:9] + record[10:-1]
     voters = (
         "0001 02 00000001 00000000000000000000000000000001 02 0243 0268 2384 00 0000 0001 00 00 00"
@@ -177,15 +182,15 @@ def _control_records() -> Iterator[bytes]:
 
 
 def _internal_records() -> Iterator[bytes]:
-    """Give records of internal topics, and messages alone in each version."""
+    """Yield records of internal topics, and single messages in each version."""
     known = test_internal_records
     for key in (known.GROUP_KEY, known.OFFSET_KEY, known.TRANSACTION_KEY):
         for value in (known.OFFSET_V4, known.TRANSACTION_V1):
             yield bytes([len(key)]) + key + value
     for value in (known.OFFSET_V4, known.TRANSACTION_V1):
         yield b"\0" + value
-    for one in golden_group_records.ROWS:
-        newer, message = bytes.fromhex(one.key_hex), bytes.fromhex(one.value_hex)
+    for row in golden_group_records.ROWS:
+        newer, message = bytes.fromhex(row.key_hex), bytes.fromhex(row.value_hex)
         yield bytes([len(newer)]) + newer + message
         yield b"\0" + message
     for version in range(5):

@@ -2,7 +2,7 @@
 
 The rule: any bytes decode, or are refused by one of the errors that the target names; every other
 exception is a defect. A target is a function that raises nothing else. Where a checksum would stop
-an input, the function puts the right one in, as else nothing behind it would be reached; and where
+an input, the function puts the right one in, as else nothing after it would be reached; and where
 two independent readers exist, what both accept must say the same.
 """
 

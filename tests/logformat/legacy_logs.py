@@ -111,47 +111,47 @@ def entries(draw: st.DrawFn, first_offset: int) -> Entry:
         return data, seen(records, magic, late)
     if late is None:
         return plain(records, magic), seen(records, magic)
-    stamped = [Record(one.offset, late, one.key, one.value) for one in records]
+    stamped = [Record(record.offset, late, record.key, record.value) for record in records]
     return plain(stamped, magic, attributes=attributes), seen(stamped, magic, late)
 
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Entry]:
     """Draw a log of some entries of any mix of formats."""
-    made: list[Entry] = []
+    entries_made: list[Entry] = []
     offset = draw(st.integers(1, 1 << 40))
     for _ in range(draw(st.integers(1, 6))):
-        made.append(draw(entries(offset)))
-        offset = made[-1][1][-1].offset + 1
-    return made
+        entries_made.append(draw(entries(offset)))
+        offset = entries_made[-1][1][-1].offset + 1
+    return entries_made
 
 
 def whole_entries(data: bytes) -> list[bytes]:
     """Split a log into its entries by their lengths."""
-    found = []
+    entries = []
     while data:
         size = 12 + int.from_bytes(data[8:12], "big")
-        found.append(data[:size])
+        entries.append(data[:size])
         data = data[size:]
-    return found
+    return entries
 
 
 def wrapped_by_hand(inner: bytes, magic: int, offset: int, append_time: int | None) -> list[Seen]:
     """Decode the messages of a wrapper in the order of docs/format.md, 4."""
-    found = []
+    records = []
     while inner:
         at, length, _, own_magic, _ = struct.unpack(">qiIbB", inner[:18])
-        one, inner = Plodder(inner[18 : 12 + length]), inner[12 + length :]
+        message, inner = Plodder(inner[18 : 12 + length]), inner[12 + length :]
         time, kind = -1, NO_TIMESTAMP_TYPE
         if own_magic == 1:
-            (time,) = struct.unpack(">q", one.take(8))
+            (time,) = struct.unpack(">q", message.take(8))
             kind = NO_TIMESTAMP_TYPE if magic == 0 else CREATE_TIME
             if append_time is not None:
                 time, kind = append_time, APPEND_TIME
         fields = []
         for _ in range(2):
-            (size,) = struct.unpack(">i", one.take(4))
-            fields.append(None if size < 0 else one.take(size))
-        found.append(Seen(at, time, kind, *fields))
-    base = offset - found[-1].offset if magic == 1 and offset else 0
-    return [replace(one, offset=base + one.offset) for one in found]
+            (size,) = struct.unpack(">i", message.take(4))
+            fields.append(None if size < 0 else message.take(size))
+        records.append(Seen(at, time, kind, *fields))
+    base = offset - records[-1].offset if magic == 1 and offset else 0
+    return [replace(message, offset=base + message.offset) for message in records]

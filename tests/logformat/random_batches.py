@@ -23,4 +23,6 @@ def steps() -> st.SearchStrategy[tuple[object, ...]]:
 
 def logs(max_size: int = 12) -> st.SearchStrategy[list[bytes]]:
     """Batches of a log that begins at offset 0."""
-    return st.lists(steps(), max_size=max_size).map(lambda made: Writer().write(*made))
+    return st.lists(steps(), max_size=max_size).map(
+        lambda steps_drawn: Writer().write(*steps_drawn)
+    )

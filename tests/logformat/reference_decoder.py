@@ -72,26 +72,26 @@ class Plodder:
 
 def by_hand(data: bytes) -> list[Record]:
     """Decode whole, uncompressed batches in the order of docs/format.md, 2 and 3."""
-    found = []
+    records = []
     while data:
         base, length = struct.unpack(">qi", data[:12])
         attributes, _, base_timestamp, max_timestamp = struct.unpack(">hiqq", data[21:43])
         (count,) = struct.unpack(">i", data[57:61])
         section = Plodder(data[HEADER_BYTES : 12 + length])
         for _ in range(count):
-            one = Plodder(section.take(section.varint()))
-            one.take(1)
-            timestamp = base_timestamp + one.varint(64)
+            record = Plodder(section.take(section.varint()))
+            record.take(1)
+            timestamp = base_timestamp + record.varint(64)
             if attributes & LOG_APPEND_TIME:
                 timestamp = max_timestamp
-            offset = base + one.varint()
-            key, value = one.nullable(), one.nullable()
+            offset = base + record.varint()
+            key, value = record.nullable(), record.nullable()
             headers = []
-            for _ in range(one.varint()):
-                name = one.take(one.varint())
-                headers.append((name.decode(), one.nullable()))
-            assert one.at == len(one.data)
-            found.append(Record(offset, timestamp, key, value, tuple(headers)))
+            for _ in range(record.varint()):
+                name = record.take(record.varint())
+                headers.append((name.decode(), record.nullable()))
+            assert record.at == len(record.data)
+            records.append(Record(offset, timestamp, key, value, tuple(headers)))
         assert count == 0 or section.at == len(section.data)
         data = data[12 + length :]
-    return found
+    return records

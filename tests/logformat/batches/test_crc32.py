@@ -25,7 +25,7 @@ def matches(pieces: list[bytes], gaps: list[bytes], crcs: list[int]) -> bool:
         data += piece
         ends.append(len(data))
     return all_crcs_match(
-        data + b"behind", *(np.array(row, np.int64) for row in (starts, ends, crcs))
+        data + b"after", *(np.array(row, np.int64) for row in (starts, ends, crcs))
     )
 
 
@@ -34,9 +34,9 @@ PIECES = st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=9)), min_
 
 @given(PIECES, st.data())
 def test_right_ones_match_and_a_flipped_bit_does_not(
-    made: list[tuple[bytes, bytes]], data: st.DataObject
+    entries: list[tuple[bytes, bytes]], data: st.DataObject
 ) -> None:
-    pieces, gaps = [piece for piece, _ in made], [gap for _, gap in made]
+    pieces, gaps = [piece for piece, _ in entries], [gap for _, gap in entries]
     crcs = [zlib.crc32(piece) for piece in pieces]
     assert matches(pieces, gaps, crcs)
     number = data.draw(st.integers(0, len(pieces) - 1))
@@ -63,7 +63,7 @@ def test_the_first_bad_one_of_many_is_named(count: int) -> None:
     entries = [message(Record(n, n, b"key", b"%d" % n), n % 2) for n in range(count)]
     bounds = np.cumsum([0, *map(len, entries)])
     starts, ends = bounds[:-1], bounds[1:]
-    stored = np.array([int.from_bytes(one[12:16], "big") for one in entries], np.int64)
+    stored = np.array([int.from_bytes(entry[12:16], "big") for entry in entries], np.int64)
     legacy_messages.check_message_crcs(b"".join(entries), starts, ends, stored)
     for bad in sorted({0, count // 2, count - 1}):
         stored[bad:] ^= 1

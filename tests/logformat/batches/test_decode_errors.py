@@ -60,7 +60,7 @@ PAYLOADS = [
     pytest.param(
         1, body(rest=b"\1" + varint((1 << 31) - 1) + b"v"), "value of", id="endless value"
     ),
-    pytest.param(1, body(rest=b"\1\1\0\0"), "0 headers in 1", id="bytes behind the headers"),
+    pytest.param(1, body(rest=b"\1\1\0\0"), "0 headers in 1", id="bytes after the headers"),
     pytest.param(1, body(rest=b"\1\1\2\0"), "headers in 1", id="headers without bytes"),
     pytest.param(1, body(rest=b"\xff" * 20), "varint", id="endless key length"),
     pytest.param(1, body(deltas=b"\xff" * 12), "varint", id="endless timestamp"),
@@ -72,7 +72,7 @@ PAYLOADS = [
 def test_a_batch_must_hold_what_it_says(
     count: int, payload: bytes, reason: str | None, codec: int
 ) -> None:
-    made = batch(
+    batch_bytes = batch(
         base_offset=10,
         last_offset_delta=1 if count < 3 else count - 1,
         count=count,
@@ -80,9 +80,9 @@ def test_a_batch_must_hold_what_it_says(
         attributes=codec,
     )
     before = plain(0)
-    data = before + made + plain(1 << 40)
+    data = before + batch_bytes + plain(1 << 40)
     if reason is None:
-        assert [one.offset for one in decode_with_klog(data)] == [0, 10, 1 << 40]
+        assert [record.offset for record in decode_with_klog(data)] == [0, 10, 1 << 40]
         return
     with pytest.raises(CorruptRecordError, match=reason) as caught:
         decode_with_klog(data)
@@ -137,7 +137,7 @@ def test_any_negative_length_is_null() -> None:
         assert decode_with_klog(data) == [Record(0, -1, None, None)]
 
 
-LAST = plain(1 << 50, [b"what lies behind must not matter"])
+LAST = plain(1 << 50, [b"what lies after must not matter"])
 SOUND = [
     *(golden.data for golden in BATCHES.values() if golden.records),
     plain(0, [b"x" * 100, None, b"y" * 9000]),
@@ -148,11 +148,11 @@ SOUND = [
 @settings(max_examples=200)
 @given(st.sampled_from(SOUND), st.data())
 def test_any_records_under_a_right_crc_decode_or_are_refused(
-    one: bytes, data: st.DataObject
+    entry: bytes, data: st.DataObject
 ) -> None:
-    changed = bytearray(one)
+    changed = bytearray(entry)
     for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(HEADER_BYTES, len(one) - 1))
+        at = data.draw(st.integers(HEADER_BYTES, len(entry) - 1))
         changed[at] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF]) | st.integers(0, 255))
     _decode_or_refuse(sealed(bytes(changed)))
 
@@ -176,9 +176,9 @@ def test_any_payload_decodes_or_is_refused(
 
 @settings(max_examples=200)
 @given(st.sampled_from(list(COMPRESSED.values())), st.data())
-def test_any_compressed_bytes_decode_or_are_refused(one: bytes, data: st.DataObject) -> None:
-    at = data.draw(st.integers(HEADER_BYTES, len(one) - 1))
-    changed = one[:at] + bytes([data.draw(st.integers(0, 255))]) + one[at + 1 :]
+def test_any_compressed_bytes_decode_or_are_refused(entry: bytes, data: st.DataObject) -> None:
+    at = data.draw(st.integers(HEADER_BYTES, len(entry) - 1))
+    changed = entry[:at] + bytes([data.draw(st.integers(0, 255))]) + entry[at + 1 :]
     _decode_or_refuse(sealed(changed))
 
 
@@ -188,11 +188,11 @@ def _decode_or_refuse(data: bytes) -> None:
     try:
         batches = scan_batches(data, 0, len(data))
         check_batch_crcs(data, batches)
-        found = decode_records(data, batches, ALL)
+        columns = decode_records(data, batches, ALL)
     except CorruptRecordError:
         return
-    for array in (found.key, found.value, found.headers):
+    for array in (columns.key, columns.value, columns.headers):
         assert array is not None
         array.validate(full=True)
     if not batches.attributes[0] & v2.CODEC_MASK:
-        assert to_records(found) == by_hand(data)
+        assert to_records(columns) == by_hand(data)

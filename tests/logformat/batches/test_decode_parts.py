@@ -47,7 +47,7 @@ def test_logs_decoded_in_turns_do_not_mix(codec: int) -> None:
     assert [row for _, part in kept if part for row in to_records(part)] == twos
 
 
-def test_damage_behind_good_batches_is_found_at_its_place() -> None:
+def test_damage_after_good_batches_is_found_at_its_position() -> None:
     """What does not decompress is an error at its own batch, not at the part's first."""
     data, _ = _log(ZSTD, b"a")
     batches = scan_batches(data, 0, len(data))

@@ -47,27 +47,27 @@ def batches_of_records(draw: st.DrawFn) -> list[bytes]:
     """Make batches whose offsets rise, with gaps inside and between them; some are empty."""
     made, offset = [], draw(st.integers(0, 1 << 40))
     for _ in range(draw(st.integers(1, 5))):
-        first, found = offset, []
+        first, records = offset, []
         for _ in range(draw(st.integers(0, 7))):
             offset += draw(st.sampled_from([0, 0, 0, 1, 70, 20000]))
-            found.append(
+            records.append(
                 Record(offset, draw(TIMESTAMPS), draw(VALUES), draw(VALUES), draw(HEADERS))
             )
             offset += 1
-        behind = draw(st.sampled_from([0, 0, 1, 300]))
+        gap = draw(st.sampled_from([0, 0, 1, 300]))
         made.append(
             batch(
-                found,
+                records,
                 base_offset=first,
                 base_timestamp=draw(TIMESTAMPS),
-                last_offset_delta=max(offset - 1 - first, 0) + behind,
+                last_offset_delta=max(offset - 1 - first, 0) + gap,
                 attributes=draw(st.sampled_from([0, 0, LOG_APPEND_TIME, 0x40])),
                 wide=draw(
                     st.sampled_from([(1, 1, 1), (1, 1, 1), (2, 3, 2), (5, 10, 5), (3, 1, 4)])
                 ),
             )
         )
-        offset = max(offset, first + 1) + behind + draw(st.integers(0, 3))
+        offset = max(offset, first + 1) + gap + draw(st.integers(0, 3))
     return made
 
 
@@ -136,12 +136,15 @@ def test_timestamp_types() -> None:
 def test_only_what_is_asked_for_is_decoded(name: str) -> None:
     data = b"".join(golden.data for golden in [BATCHES["nulls_and_headers"]])
     batches = scan_batches(data, 0, len(data))
-    one, everything = decode_records(data, batches, (name,)), decode_records(data, batches, ALL)
-    assert one.offset.tolist() == [100, 101, 102, 103]
+    column_only, everything = (
+        decode_records(data, batches, (name,)),
+        decode_records(data, batches, ALL),
+    )
+    assert column_only.offset.tolist() == [100, 101, 102, 103]
     for column in ALL:
-        found = getattr(one, column)
-        assert (found is not None) == (column == name)
-    assert list(getattr(one, name)) == list(getattr(everything, name))
+        values = getattr(column_only, column)
+        assert (values is not None) == (column == name)
+    assert list(getattr(column_only, name)) == list(getattr(everything, name))
 
 
 def test_a_part_of_columns() -> None:
@@ -155,20 +158,22 @@ def test_a_part_of_columns() -> None:
 
 @settings(max_examples=150)
 @given(batches_of_records())
-def test_any_records_are_what_the_slow_reader_says(made: list[bytes]) -> None:
-    data = b"".join(made)
+def test_any_records_are_what_the_slow_reader_says(batches: list[bytes]) -> None:
+    data = b"".join(batches)
     assert decode_with_klog(data) == by_hand(data)
 
 
 @settings(max_examples=60)
 @given(batches_of_records(), st.lists(st.sampled_from(CODECS), min_size=5, max_size=5))
-def test_any_codec_gives_the_same_records(made: list[bytes], codecs: list[int]) -> None:
-    data = b"".join(made)
+def test_any_codec_gives_the_same_records(batches: list[bytes], codecs: list[int]) -> None:
+    data = b"".join(batches)
     packed = []
-    for one, codec in zip(made, codecs, strict=False):
-        payload = compress(codec, one[HEADER_BYTES:])
-        head = one[:8] + (49 + len(payload)).to_bytes(4, "big") + one[12:22]
-        packed.append(sealed(head + bytes([one[22] | codec]) + one[23:HEADER_BYTES] + payload))
+    for batch_bytes, codec in zip(batches, codecs, strict=False):
+        payload = compress(codec, batch_bytes[HEADER_BYTES:])
+        head = batch_bytes[:8] + (49 + len(payload)).to_bytes(4, "big") + batch_bytes[12:22]
+        packed.append(
+            sealed(head + bytes([batch_bytes[22] | codec]) + batch_bytes[23:HEADER_BYTES] + payload)
+        )
     assert decode_with_klog(b"".join(packed)) == by_hand(data)
 
 
@@ -184,8 +189,10 @@ def test_long_values_at_every_change_of_size() -> None:
         0,
         1,
     ]
-    made = [Record(i, i, b"k" * (i % 3), b"v" * size) for i, size in enumerate(sizes)]
-    data = batch(made) + batch([Record(1000 + i, 0, one.value, b"k") for i, one in enumerate(made)])
+    records = [Record(i, i, b"k" * (i % 3), b"v" * size) for i, size in enumerate(sizes)]
+    data = batch(records) + batch(
+        [Record(1000 + i, 0, record.value, b"k") for i, record in enumerate(records)]
+    )
     assert decode_with_klog(data) == by_hand(data)
 
 
@@ -198,29 +205,33 @@ def test_tiny_and_huge_batches_side_by_side() -> None:
         long = rng.random() < 0.1
         values = [rng.randbytes(rng.choice([0, 5, 90, 9000 if long else 30])) for _ in range(count)]
         codec = rng.choice([NONE, NONE, LZ4])
-        made = [Record(offset + i, rng.randrange(10**6), None, v) for i, v in enumerate(values)]
-        data.append((batch(made, attributes=codec), batch(made)))
+        records = [Record(offset + i, rng.randrange(10**6), None, v) for i, v in enumerate(values)]
+        data.append((batch(records, attributes=codec), batch(records)))
         offset += count
-    wanted = by_hand(b"".join(one for _, one in data))
-    assert decode_with_klog(b"".join(one for one, _ in data)) == wanted, seed
+    expected = by_hand(b"".join(batch_bytes for _, batch_bytes in data))
+    assert decode_with_klog(b"".join(batch_bytes for batch_bytes, _ in data)) == expected, seed
 
 
 @pytest.mark.parametrize("padding", [0, 1, 15, 16, 17, 300])
 def test_what_lies_around_the_batches_does_not_matter(padding: int) -> None:
-    one, two = plain(0, [b"a", b"b" * 200]), plain(2, [None, b""])
-    data = b"\xff" * padding + one + two + b"\xff" * padding
-    batches = scan_batches(data, padding, padding + len(one + two))
-    assert to_records(decode_records(data, batches, ALL)) == by_hand(one + two)
-    assert to_records(decode_records(data, batches.slice(1, 2), ALL)) == by_hand(two)
-    assert to_records(decode_records(data, batches.slice(0, 1), ALL)) == by_hand(one)
+    first, second = plain(0, [b"a", b"b" * 200]), plain(2, [None, b""])
+    data = b"\xff" * padding + first + second + b"\xff" * padding
+    batches = scan_batches(data, padding, padding + len(first + second))
+    assert to_records(decode_records(data, batches, ALL)) == by_hand(first + second)
+    assert to_records(decode_records(data, batches.slice(1, 2), ALL)) == by_hand(second)
+    assert to_records(decode_records(data, batches.slice(0, 1), ALL)) == by_hand(first)
 
 
 def test_batches_may_be_left_out() -> None:
-    made = [plain(3 * i, [b"x" * i, None, b"y"]) for i in range(9)]
-    data = b"".join(made)
+    batches_made = [plain(3 * i, [b"x" * i, None, b"y"]) for i in range(9)]
+    data = b"".join(batches_made)
     batches = scan_batches(data, 0, len(data))
     for mask in (batches.base_offsets % 2 == 0, batches.base_offsets > 9, batches.base_offsets < 3):
-        kept = [one for one, keep in zip(made, mask.tolist(), strict=True) if keep]
+        kept = [
+            batch_bytes
+            for batch_bytes, keep in zip(batches_made, mask.tolist(), strict=True)
+            if keep
+        ]
         assert to_records(decode_records(data, batches.where(mask), ALL)) == by_hand(b"".join(kept))
 
 
@@ -228,8 +239,8 @@ def test_batches_may_be_left_out() -> None:
 def test_a_batch_without_records_gives_none(name: str) -> None:
     data = BATCHES[name].data
     assert decode_with_klog(data) == []
-    before, behind = plain(0), plain(50)
-    assert decode_with_klog(before + data + behind) == by_hand(before + behind)
+    before, after = plain(0), plain(50)
+    assert decode_with_klog(before + data + after) == by_hand(before + after)
 
 
 def test_no_batches_give_no_records() -> None:
@@ -248,8 +259,8 @@ def test_bytes_in_a_batch_of_no_records_are_not_looked_at() -> None:
 def test_a_batch_of_no_records_is_not_decompressed(payload: bytes, attributes: int) -> None:
     empty = batch(base_offset=4, payload=payload, attributes=attributes)
     assert decode_with_klog(empty) == []
-    before, behind = plain(0), plain(50)
-    assert decode_with_klog(before + empty + behind) == by_hand(before + behind)
+    before, after = plain(0), plain(50)
+    assert decode_with_klog(before + empty + after) == by_hand(before + after)
 
 
 def test_more_than_one_piece_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +275,9 @@ def test_more_than_one_piece_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_encoder_and_the_slow_reader_agree() -> None:
-    made = [Record(5, 9, b"", None, (("a", None),)), Record(9, -9, None, b"x" * 9000)]
-    assert by_hand(batch(made)) == made
-    assert encoded(made[0], 5, 9).hex() == "12000000000102026101"
+    records = [Record(5, 9, b"", None, (("a", None),)), Record(9, -9, None, b"x" * 9000)]
+    assert by_hand(batch(records)) == records
+    assert encoded(records[0], 5, 9).hex() == "12000000000102026101"
 
 
 def test_arrow_arrays_are_sound() -> None:
@@ -279,13 +290,13 @@ def test_arrow_arrays_are_sound() -> None:
 
 def test_a_lone_large_value_is_not_copied() -> None:
     data = batch([Record(0, 1, b"k", b"v" * 300)]) + bytes(16)
-    found = decode_records(data, scan_batches(data, 0, len(data)), ("key", "value"))
-    assert found.value is not None
-    assert found.key is not None
+    columns = decode_records(data, scan_batches(data, 0, len(data)), ("key", "value"))
+    assert columns.value is not None
+    assert columns.key is not None
     begin = pa.py_buffer(data).address
-    assert found.value.buffers()[2].address == begin
-    assert (found.key.to_pylist(), found.value.to_pylist()) == ([b"k"], [b"v" * 300])
-    assert not begin <= found.key.buffers()[2].address < begin + len(data)
+    assert columns.value.buffers()[2].address == begin
+    assert (columns.key.to_pylist(), columns.value.to_pylist()) == ([b"k"], [b"v" * 300])
+    assert not begin <= columns.key.buffers()[2].address < begin + len(data)
 
 
 @pytest.mark.parametrize("part_bytes", [100, 1 << 20])
@@ -296,12 +307,12 @@ def test_lone_values_outlive_the_memory_that_they_were_decompressed_in(
     rows = [Record(offset, 1, None, bytes([offset]) * 400) for offset in range(4)]
     data = b"".join(batch([row], attributes=codec) for row in rows)
     batches = scan_batches(data, 0, len(data))
-    found = [
+    parts = [
         part
         for number in range(len(rows))
         for part in decoding.decode_parts(
             data, batches.slice(number, number + 1), ("value",), part_bytes
         )
     ]
-    values = [one for part in found if part.value is not None for one in part.value.to_pylist()]
+    values = [value for part in parts if part.value is not None for value in part.value.to_pylist()]
     assert values == [row.value for row in rows]

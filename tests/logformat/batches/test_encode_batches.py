@@ -59,8 +59,8 @@ def rows(draw: st.DrawFn) -> list[Record]:
     first = draw(st.integers(0, 1 << 40))
     headers = HEADERS if draw(st.booleans()) else st.just(())
     fields = st.tuples(TIMESTAMPS, VALUES, VALUES, headers)
-    found = draw(st.lists(fields, max_size=12)) * draw(st.sampled_from([1, 1, 20]))
-    return [Record(first + i, *one_row) for i, one_row in enumerate(found)]
+    records = draw(st.lists(fields, max_size=12)) * draw(st.sampled_from([1, 1, 20]))
+    return [Record(first + i, *one_row) for i, one_row in enumerate(records)]
 
 
 def chunked(column: Any, cuts: Sequence[int]) -> pa.ChunkedArray:
@@ -129,42 +129,42 @@ def test_equals_the_plain_encoder(
         patch.setattr(encoding, "GROUP_BYTES", group_bytes)
         patch.setattr(encoding, "_FIRST_ROWS", 2)
         patch.setattr(encode_records, "JOINED_BYTES", joined_bytes)
-        made = list(
+        encoded = list(
             encode_batches(
                 to_columns(given_rows), BatchAttributes(batch_bytes=batch_bytes, leader_epoch=0)
             )
         )
-    assert b"".join(made) == b"".join(cut(given_rows, batch_bytes))
+    assert b"".join(encoded) == b"".join(cut(given_rows, batch_bytes))
 
 
-def cut(found: list[Record], batch_bytes: int) -> list[bytes]:
+def cut(records: list[Record], batch_bytes: int) -> list[bytes]:
     """Take records until the next would make the batch too large, in the plainest way."""
-    made = []
-    while found:
+    batches = []
+    while records:
         count = 1
-        while count < len(found) and len(plain_batch(found[: count + 1])) <= batch_bytes:
+        while count < len(records) and len(plain_batch(records[: count + 1])) <= batch_bytes:
             count += 1
-        made.append(plain_batch(found[:count]))
-        found = found[count:]
-    return made
+        batches.append(plain_batch(records[:count]))
+        records = records[count:]
+    return batches
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("value_bytes", [200, 20_000, 300_000])
-def test_a_batch_is_the_same_whatever_is_behind_it(codec: int, value_bytes: int) -> None:
+def test_a_batch_does_not_depend_on_what_follows(codec: int, value_bytes: int) -> None:
     values = (bytes(value_bytes), b"x" * 50, b"y")
-    found = [Record(offset, 0, None, value) for offset, value in enumerate(values)]
+    records = [Record(offset, 0, None, value) for offset, value in enumerate(values)]
     form = BatchAttributes(batch_bytes=100, codec=codec)
-    (alone,) = encode_batches(to_columns(found[:1]), form)
-    assert next(encode_batches(to_columns(found), form)) == alone
+    (alone,) = encode_batches(to_columns(records[:1]), form)
+    assert next(encode_batches(to_columns(records), form)) == alone
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@given(found=rows(), cuts=st.lists(st.integers(0, 300), max_size=3), skip=st.integers(0, 3))
+@given(records=rows(), cuts=st.lists(st.integers(0, 300), max_size=3), skip=st.integers(0, 3))
 def test_round_trip_of_slices_and_chunks(
-    codec: int, found: list[Record], cuts: list[int], skip: int
+    codec: int, records: list[Record], cuts: list[int], skip: int
 ) -> None:
-    whole = to_columns(found)
+    whole = to_columns(records)
     part = Records(
         timestamp_ms=chunked(whole.timestamp_ms, cuts)[skip:],
         key=whole.key[skip:],
@@ -172,23 +172,23 @@ def test_round_trip_of_slices_and_chunks(
         headers=whole.headers and chunked(whole.headers[skip:], cuts[:1]),
         offset=int(whole.offset) + skip,
     )
-    made = b"".join(encode_batches(part, BatchAttributes(batch_bytes=2000, codec=codec)))
-    assert (decode_with_klog(made) if made else []) == found[skip:]
+    encoded = b"".join(encode_batches(part, BatchAttributes(batch_bytes=2000, codec=codec)))
+    assert (decode_with_klog(encoded) if encoded else []) == records[skip:]
 
 
 @given(rows(), st.data())
-def test_offsets_with_gaps(found: list[Record], data: st.DataObject) -> None:
+def test_offsets_with_gaps(records: list[Record], data: st.DataObject) -> None:
     """A gap that no batch can span ends the batch."""
     steps = st.sampled_from([0, 0, 1, 70, 20000, MAX - 5, MAX, 1 << 40])
     offset, gapped = 0, []
-    for row in found[:40]:
+    for row in records[:40]:
         offset += data.draw(steps)
         gapped.append(Record(offset, row.timestamp, row.key, row.value, row.headers))
         offset += 1
-    made = b"".join(
+    encoded = b"".join(
         encode_batches(to_columns(gapped, gaps=True), BatchAttributes(batch_bytes=3000))
     )
-    assert (decode_with_klog(made) if made else []) == gapped
+    assert (decode_with_klog(encoded) if encoded else []) == gapped
 
 
 def test_each_batch_is_ready_before_the_next_is_begun() -> None:
@@ -202,11 +202,11 @@ def test_each_batch_is_ready_before_the_next_is_begun() -> None:
         None,
         offsets,
     )
-    made = encode_batches(records, BatchAttributes(batch_bytes=1 << 17))
-    first = next(made)
+    batches = encode_batches(records, BatchAttributes(batch_bytes=1 << 17))
+    first = next(batches)
     assert scan_batches(first, 0, len(first)).headers["count"][0] > 10_000
     with pytest.raises(ValueError, match="row 299999: the offset is not above"):
-        list(made)
+        list(batches)
 
 
 def test_a_null_list_hides_headers_that_lie_under_it() -> None:
@@ -215,19 +215,19 @@ def test_a_null_list_hides_headers_that_lie_under_it() -> None:
         lists.offsets, lists.values, HEADERS_TYPE, mask=pa.array([True, False])
     )
     plain = to_columns([Record(0, 1), Record(1, 2)])
-    made = encode_batch(
+    data = encode_batch(
         Records(plain.timestamp_ms, plain.key, plain.value, hidden), BatchAttributes()
     )
-    assert decode_with_klog(made) == [Record(0, 1), Record(1, 2, headers=(("b", None),))]
+    assert decode_with_klog(data) == [Record(0, 1), Record(1, 2, headers=(("b", None),))]
 
 
 def test_a_column_of_headers_may_be_empty_of_them() -> None:
     plain = to_columns([Record(0, 1), Record(1, 2)])
     for none in (pa.nulls(2, HEADERS_TYPE), pa.array([[], None], HEADERS_TYPE)):
-        made = encode_batch(
+        data = encode_batch(
             Records(plain.timestamp_ms, plain.key, plain.value, none), BatchAttributes()
         )
-        assert made == encode_batch(plain, BatchAttributes())
+        assert data == encode_batch(plain, BatchAttributes())
 
 
 def test_bytes_under_a_null_are_not_written() -> None:
@@ -235,8 +235,8 @@ def test_bytes_under_a_null_are_not_written() -> None:
     mask = pa.py_buffer(b"\x02")
     keys = pa.Array.from_buffers(pa.binary(), 2, [mask, *buffers[1:]])
     plain = to_columns([Record(0, 1), Record(1, 2)])
-    made = encode_batch(Records(plain.timestamp_ms, keys, plain.value), BatchAttributes())
-    assert decode_with_klog(made) == [Record(0, 1), Record(1, 2, b"de")]
+    data = encode_batch(Records(plain.timestamp_ms, keys, plain.value), BatchAttributes())
+    assert decode_with_klog(data) == [Record(0, 1), Record(1, 2, b"de")]
 
 
 def test_headers_may_have_names_that_are_never_null() -> None:
@@ -246,15 +246,15 @@ def test_headers_may_have_names_that_are_never_null() -> None:
     )
     headers = pa.array([[{"key": "a", "value": b"1"}]], pa.list_(entry))
     plain = to_columns([Record(0, 1)])
-    made = encode_batch(
+    data = encode_batch(
         Records(plain.timestamp_ms, plain.key, plain.value, headers), BatchAttributes()
     )
-    assert decode_with_klog(made) == [Record(0, 1, headers=(("a", b"1"),))]
+    assert decode_with_klog(data) == [Record(0, 1, headers=(("a", b"1"),))]
 
 
 def test_deltas_wrap_as_javas_longs_do() -> None:
-    found = [Record(0, -1), Record(1, (1 << 63) - 1), Record(2, 0)]
-    assert decode_with_klog(one(BatchAttributes(), *found)) == found
+    records = [Record(0, -1), Record(1, (1 << 63) - 1), Record(2, 0)]
+    assert decode_with_klog(one(BatchAttributes(), *records)) == records
 
 
 def test_no_records_are_no_batch() -> None:
@@ -263,17 +263,17 @@ def test_no_records_are_no_batch() -> None:
 
 
 @given(rows())
-def test_the_size_is_known_before(found: list[Record]) -> None:
-    whole = to_columns(found)
+def test_the_size_is_known_before(records: list[Record]) -> None:
+    whole = to_columns(records)
     assert batch_size_bytes(whole, BatchAttributes()) == (
-        len(encode_batch(whole, BatchAttributes())) if found else 0
+        len(encode_batch(whole, BatchAttributes())) if records else 0
     )
 
 
 def test_sequences_go_on_from_batch_to_batch_and_wrap() -> None:
-    found = [Record(i, 1000, b"k", b"v") for i in range(5)]
+    records = [Record(i, 1000, b"k", b"v") for i in range(5)]
     form = BatchAttributes(batch_bytes=61 + 18, **PRODUCER, base_sequence=MAX - 3)
-    batches = b"".join(encode_batches(to_columns(found), form))
+    batches = b"".join(encode_batches(to_columns(records), form))
     headers = scan_batches(batches, 0, len(batches)).headers
     assert headers["count"].tolist() == [2, 2, 1]
     assert headers["base_sequence"].tolist() == [MAX - 3, MAX - 1, 0]
@@ -289,19 +289,19 @@ def test_advance(sequence: int, by: int, expected: int) -> None:
 
 def test_a_batch_has_no_more_records_than_a_reader_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "MAX_BATCH_RECORDS", 3)
-    found = [Record(i, 1000) for i in range(7)]
-    made = b"".join(encode_batches(to_columns(found), BatchAttributes()))
-    assert scan_batches(made, 0, len(made)).headers["count"].tolist() == [3, 3, 1]
+    records = [Record(i, 1000) for i in range(7)]
+    data = b"".join(encode_batches(to_columns(records), BatchAttributes()))
+    assert scan_batches(data, 0, len(data)).headers["count"].tolist() == [3, 3, 1]
     with pytest.raises(ValueError, match="7 records of 49 bytes are too many for one batch"):
-        encode_batch(to_columns(found), BatchAttributes())
+        encode_batch(to_columns(records), BatchAttributes())
     assert MAX_BATCH_RECORDS > 1 << 20
 
 
 def test_a_rewritten_batch_keeps_its_offsets() -> None:
-    made = one(BatchAttributes(), Record(101, 5), Record(103, 6), base=100, delta=9)
-    (found,) = scan_batches(made, 0, len(made)).headers
-    assert (found["base_offset"], found["last_offset_delta"], found["count"]) == (100, 9, 2)
-    assert decode_with_klog(made) == [Record(101, 5), Record(103, 6)]
+    data = one(BatchAttributes(), Record(101, 5), Record(103, 6), base=100, delta=9)
+    (header,) = scan_batches(data, 0, len(data)).headers
+    assert (header["base_offset"], header["last_offset_delta"], header["count"]) == (100, 9, 2)
+    assert decode_with_klog(data) == [Record(101, 5), Record(103, 6)]
 
 
 @pytest.mark.parametrize(
@@ -329,8 +329,8 @@ def test_an_empty_batch_keeps_flags_and_drops_the_codec() -> None:
     form = BatchAttributes(
         codec=4, append_time_ms=9, **PRODUCER, base_sequence=1, is_transactional=True
     )
-    made = empty_batch(form, 10, 4, 9)
-    assert scan_batches(made, 0, 61).attributes[0] == LOG_APPEND_TIME | TRANSACTIONAL
+    data = empty_batch(form, 10, 4, 9)
+    assert scan_batches(data, 0, 61).attributes[0] == LOG_APPEND_TIME | TRANSACTIONAL
     assert BatchAttributes(is_control=True).attribute_bits == CONTROL
 
 
@@ -363,12 +363,12 @@ def test_other_clients_read_it(reads: Any, codec: str) -> None:
     if reads is peers.kafka_python_records and not peers.kafka_python_reads(codec):
         assert codec == "snappy"
         return
-    found = [
+    records = [
         Record(i, 1000 + i % 7, None if i % 5 == 0 else b"k%d" % i, b"v" * (i % 300), headers)
         for i, headers in enumerate([(), (("h", b"1"), ("n", b""))] * 300)
     ]
     form = BatchAttributes(batch_bytes=20_000, codec=CODEC_NAMES.index(codec))
-    made = b"".join(encode_batches(to_columns(found), form))
+    data = b"".join(encode_batches(to_columns(records), form))
     seen = [
         Record(
             record.offset,
@@ -377,9 +377,9 @@ def test_other_clients_read_it(reads: Any, codec: str) -> None:
             bytes(record.value),
             tuple((name, bytes(value)) for name, value in record.headers),
         )
-        for record in reads(made)
+        for record in reads(data)
     ]
-    assert seen == found
+    assert seen == records
 
 
 def test_offsets_of_numpy_are_taken_as_they_are() -> None:

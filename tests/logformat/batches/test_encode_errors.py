@@ -121,7 +121,7 @@ def lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def small_and(size_bytes: int) -> Records:
-    """Give a small record, and one that is a batch of so many bytes by itself."""
+    """Return a small record, and a record that fills a batch of this size."""
     # Around a value: header, 2 bytes of length, attributes, deltas, null key, 2 of length, headers.
     value = bytes(size_bytes - v2.HEADER_BYTES - 2 - 3 - 1 - 2 - 1)
     times = column_of(LONG, 1, 2)
@@ -141,8 +141,8 @@ def test_a_batch_as_large_as_a_reader_takes(
     both = list(encode_batches(records, form, kernels))
     assert both[1] == encode_batch(records.slice(1, 2), form)
     log = b"".join(both)
-    found = recover_segment.recover(log, 0)
-    assert (found.position, found.next_offset) == (len(log), 2)
+    recovered = recover_segment.recover(log, 0)
+    assert (recovered.position, recovered.next_offset) == (len(log), 2)
     begin = len(both[0]) + v2.HEADER_BYTES
     assert len(decompress(codec, log[begin:], LIMIT)) == size_bytes - v2.HEADER_BYTES
 

@@ -47,9 +47,9 @@ def told(version: str) -> dict[tuple[str, int], list[Record]]:
 
 @pytest.mark.parametrize(("version", "topic", "partition", "bounds", "level"), PARTITIONS)
 def test_a_partition(version: str, topic: str, partition: int, bounds: Bounds, level: str) -> None:
-    wanted = told_at(told(version)[topic, partition], level)
-    assert wanted, "a partition without records shows nothing"
-    assert read_partition(scene(version).log_dirs, topic, partition, level) == wanted
+    expected = told_at(told(version)[topic, partition], level)
+    assert expected, "a partition without records shows nothing"
+    assert read_partition(scene(version).log_dirs, topic, partition, level) == expected
 
 
 @pytest.mark.parametrize(("version", "topic", "partition", "bounds", "level"), PARTITIONS)
@@ -68,45 +68,45 @@ def test_bounds(version: str, topic: str, partition: int, bounds: Bounds, level:
 def test_from_each_offset(version: str) -> None:
     """A start inside a wrapper, a batch, a gap: the records below it are cut off, no other."""
     for (topic, partition), records in told(version).items():
-        wanted = told_at(records, "read_uncommitted")
+        expected = told_at(records, "read_uncommitted")
         bounds = scene(version).partitions()[topic, partition]
         for start in range(bounds.earliest, bounds.high_watermark, 7):
-            given = read_partition(
+            actual = read_partition(
                 scene(version).log_dirs, topic, partition, "read_uncommitted",
                 startingOffsets=json.dumps({topic: {str(partition): start}}),
             )  # fmt: skip
-            assert given == [one for one in wanted if one.offset >= start]
+            assert actual == [record for record in expected if record.offset >= start]
 
 
 @pytest.mark.parametrize(
     ("version", "topic"), [(version, topic) for version in FORMATS for topic in FORMATS[version]]
 )
 def test_the_formats_are_those_promised(version: str, topic: str) -> None:
-    told = scene(version)
-    for name, partition in told.partitions():
+    scene_of_version = scene(version)
+    for name, partition in scene_of_version.partitions():
         if name == topic:
-            logs = sorted(told.partition_dir(topic, partition).glob("*.log"))
+            logs = sorted(scene_of_version.partition_dir(topic, partition).glob("*.log"))
             magics = dict.fromkeys(magic for log in logs for magic in _magics(log.read_bytes()))
             assert tuple(magics) == FORMATS[version][topic]
             assert topic != "mixed" or len(logs) == 1, "all in one segment"
 
 
 def _magics(data: bytes) -> list[int]:
-    """Give the magic of each entry: byte 16 in every format (docs/format.md, 1)."""
-    found, position = [], 0
+    """Return the magic of each entry: byte 16 in every format (docs/format.md, 1)."""
+    magics, position = [], 0
     while position < len(data):
-        found.append(data[position + 16])
+        magics.append(data[position + 16])
         position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-    return found
+    return magics
 
 
 def test_what_the_vectors_show_at_all() -> None:
     """They would prove little without gaps, nulls, headers, both levels and all types of time."""
     records = scene("2.8.2").records()
-    assert {one.timestamp_type for one in records} == {-1, 0, 1}
-    assert any(one.key is None and one.value is None for one in records)
-    assert any(len(one.headers) == 3 for one in records)
-    assert {one.read_committed for one in records if one.topic == "txn"} == {True, False}
+    assert {record.timestamp_type for record in records} == {-1, 0, 1}
+    assert any(record.key is None and record.value is None for record in records)
+    assert any(len(record.headers) == 3 for record in records)
+    assert {record.read_committed for record in records if record.topic == "txn"} == {True, False}
     for topic in ("v0.compacted", "v1.compacted"):
-        offsets = [one.offset for one in told("2.8.2")[topic, 1]]
+        offsets = [record.offset for record in told("2.8.2")[topic, 1]]
         assert offsets[-1] - offsets[0] >= len(offsets) + 10

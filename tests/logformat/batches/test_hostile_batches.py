@@ -48,15 +48,15 @@ def test_every_flipped_bit_of_a_log_is_caught_cuts_it_or_lies_outside_the_crc() 
         number = int(np.searchsorted(whole.ends, bit // 8, "right"))
         field = _field(bit // 8 - int(whole.starts[number]))
         try:
-            found = scan_batches(data, 0, len(data))
-            check_batch_crcs(data, found)
+            batches = scan_batches(data, 0, len(data))
+            check_batch_crcs(data, batches)
         except CorruptRecordError:
             continue
         if field == "length":
-            assert found.ends.tolist() == whole.ends[:number].tolist(), bit
+            assert batches.ends.tolist() == whole.ends[:number].tolist(), bit
         else:
             assert field in OUTSIDE_THE_CRC, bit
-            assert found.ends.tolist() == whole.ends.tolist(), bit
+            assert batches.ends.tolist() == whole.ends.tolist(), bit
 
 
 def _field(at: int) -> str:
@@ -68,22 +68,23 @@ def _field(at: int) -> str:
 @st.composite
 def logs(draw: st.DrawFn) -> list[bytes]:
     """Make a log of data in any codec, transactions and markers."""
-    made: list[bytes] = []
+    batches: list[bytes] = []
     for offset in range(0, 4 * draw(st.integers(1, 5)), 4):
         kind = draw(st.sampled_from(["codec", "codec", "transaction", "marker", "empty"]))
         if kind == "codec":
             moved = [
-                Record(offset + one.offset, one.timestamp, one.key, one.value) for one in PLAIN
+                Record(offset + record.offset, record.timestamp, record.key, record.value)
+                for record in PLAIN
             ]
-            made.append(batch(moved, attributes=draw(st.sampled_from(batch_bytes.CODECS))))
+            batches.append(batch(moved, attributes=draw(st.sampled_from(batch_bytes.CODECS))))
         elif kind == "transaction":
-            made.append(batch_bytes.transactional(offset, draw(st.integers(1, 2)), [b"a", b"b"]))
+            batches.append(batch_bytes.transactional(offset, draw(st.integers(1, 2)), [b"a", b"b"]))
         elif kind == "marker":
-            fate = draw(st.sampled_from([batch_bytes.ABORT, batch_bytes.COMMIT]))
-            made.append(batch_bytes.marker(offset, draw(st.integers(1, 2)), fate))
+            outcome = draw(st.sampled_from([batch_bytes.ABORT, batch_bytes.COMMIT]))
+            batches.append(batch_bytes.marker(offset, draw(st.integers(1, 2)), outcome))
         else:
-            made.append(batch(base_offset=offset, last_offset_delta=3))
-    return made
+            batches.append(batch(base_offset=offset, last_offset_delta=3))
+    return batches
 
 
 @settings(max_examples=30)
@@ -93,12 +94,12 @@ def test_a_cut_at_any_byte_gives_exactly_the_batches_before_it(
 ) -> None:
     log = b"".join(made)
     size = data.draw(st.integers(0, len(log)))
-    ends = np.cumsum([len(one) for one in made])
+    ends = np.cumsum([len(item) for item in made])
     whole = made[: int((ends <= size).sum())]
     cut, before = log[:size], b"".join(whole)
     batches = scan_batches(cut, 0, size)
     assert batches.ends.tolist() == ends[: len(whole)].tolist()
-    assert read(cut) == [one for each in whole for one in read(each)]
+    assert read(cut) == [item for each in whole for item in read(each)]
     assert txn.replay_transactions({}, cut, batches) == txn.replay_transactions(
         {}, before, scan_batches(before, 0, len(before))
     )
@@ -107,17 +108,17 @@ def test_a_cut_at_any_byte_gives_exactly_the_batches_before_it(
 @settings(max_examples=50)
 @given(logs(), st.data())
 def test_a_flipped_bit_under_a_crc_is_caught_in_any_log(
-    made: list[bytes], data: st.DataObject
+    batches: list[bytes], data: st.DataObject
 ) -> None:
-    number = data.draw(st.integers(0, len(made) - 1))
-    bit = data.draw(st.integers(8 * v2.CRC_START, 8 * len(made[number]) - 1))
-    flipped = bytearray(made[number])
+    number = data.draw(st.integers(0, len(batches) - 1))
+    bit = data.draw(st.integers(8 * v2.CRC_START, 8 * len(batches[number]) - 1))
+    flipped = bytearray(batches[number])
     flipped[bit // 8] ^= 1 << bit % 8
-    log = b"".join([*made[:number], bytes(flipped), *made[number + 1 :]])
+    log = b"".join([*batches[:number], bytes(flipped), *batches[number + 1 :]])
     with pytest.raises(CorruptRecordError) as caught:
         read(log)
-    # A last offset that was raised shows first in the batch behind it, whose offset is below it.
-    starts = [sum(map(len, made[:before])) for before in (number, number + 1)]
+    # A last offset that was raised shows first in the batch after it, whose offset is below it.
+    starts = [sum(map(len, batches[:before])) for before in (number, number + 1)]
     assert caught.value.position in starts
 
 
@@ -137,7 +138,7 @@ def test_any_bytes_decode_or_are_refused(name: str, data: st.DataObject) -> None
 
 
 def _claims() -> dict[str, bytes]:
-    """Give batches of some hundred bytes under a right CRC that claim to be huge."""
+    """Yield batches of a few hundred bytes with a valid CRC that claim to be huge."""
     body = batch_bytes.record(PLAIN[0], 0, 0)
     start = b"\0" + varint(0) + varint(0)
 

@@ -128,7 +128,7 @@ def test_no_log_append_time_in_v0() -> None:
 @pytest.mark.parametrize("name", LEGACY)
 def test_every_cut_leaves_the_entries_before_it(name: str) -> None:
     data = LEGACY[name]
-    ends = np.cumsum([len(one) for one in whole_entries(data)]).tolist()
+    ends = np.cumsum([len(entry) for entry in whole_entries(data)]).tolist()
     for size in range(len(data)):
         assert scan(data[:size]).ends.tolist() == [end for end in ends if end <= size]
 
@@ -146,7 +146,7 @@ def test_a_flipped_bit_from_byte_12_on_is_caught(name: str) -> None:
 
 
 def _is_refused(data: bytes) -> bool:
-    """Tell whether no batch is found whole and intact."""
+    """Return whether there is no complete and intact batch."""
     try:
         batches = scan(data)
         check_crcs(data, batches)
@@ -203,11 +203,11 @@ def test_lengths_that_leave_their_message(magic: int, fields: bytes, reason: str
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_lengths_as_kafka_reads_them(magic: int) -> None:
-    # `Utils.sizeDelimited`: any negative length is null; nothing looks behind the value.
+    # `Utils.sizeDelimited`: any negative length is null; nothing looks after the value.
     fields = struct.pack(">ii", -7, -(1 << 31)) + b"more"
     assert [
-        (one.key, one.value)
-        for one in decode_with_klog(message(Record(1, 0), magic, fields=fields))
+        (record.key, record.value)
+        for record in decode_with_klog(message(Record(1, 0), magic, fields=fields))
     ] == [(None, None)]
 
 
@@ -245,8 +245,8 @@ def test_header_of_needs_only_the_first_bytes() -> None:
 def test_any_mix_of_formats_round_trips(
     log: list[Entry], part_bytes: int, part_records: int
 ) -> None:
-    data = b"".join(one for one, _ in log)
-    expected = [row for _, some in log for row in some]
+    data = b"".join(entry for entry, _ in log)
+    expected = [row for _, rows in log for row in rows]
     assert decode_with_klog(data) == expected
     parts = parts_of(data, scan(data), part_bytes, part_records)
     assert max(map(len, parts)) <= part_records
@@ -258,8 +258,8 @@ def test_any_mix_of_formats_round_trips(
 def test_a_cut_anywhere_leaves_exactly_the_entries_before_it(
     log: list[Entry], data: st.DataObject
 ) -> None:
-    whole = b"".join(one for one, _ in log)
-    ends = np.cumsum([len(one) for one in whole_entries(whole)]).tolist()
+    whole = b"".join(entry for entry, _ in log)
+    ends = np.cumsum([len(entry) for entry in whole_entries(whole)]).tolist()
     size = data.draw(st.integers(0, len(whole)))
     assert scan(whole[:size]).ends.tolist() == [end for end in ends if end <= size]
 
@@ -267,7 +267,7 @@ def test_a_cut_anywhere_leaves_exactly_the_entries_before_it(
 @settings(max_examples=200)
 @given(logs(), st.data())
 def test_a_flipped_bit_under_a_crc_is_caught(log: list[Entry], data: st.DataObject) -> None:
-    whole = b"".join(one for one, _ in log)
+    whole = b"".join(entry for entry, _ in log)
     batches = scan(whole)
     number = data.draw(st.integers(0, len(batches) - 1))
     start, end = int(batches.starts[number]), int(batches.ends[number])
@@ -283,12 +283,12 @@ def test_a_flipped_bit_under_a_crc_is_caught(log: list[Entry], data: st.DataObje
 @settings(max_examples=300)
 @given(logs(), st.data())
 def test_any_bytes_in_an_entry_decode_or_are_refused(log: list[Entry], data: st.DataObject) -> None:
-    entries = whole_entries(b"".join(one for one, _ in log))
+    entries = whole_entries(b"".join(entry for entry, _ in log))
     number = data.draw(st.integers(0, len(entries) - 1))
-    one = entries[number]
-    at = data.draw(st.integers(0, len(one) - 1))
+    entry = entries[number]
+    at = data.draw(st.integers(0, len(entry) - 1))
     junk = data.draw(st.binary(min_size=1, max_size=4))
-    changed = (one[:at] + junk + one[at + len(junk) :])[: len(one)]
+    changed = (entry[:at] + junk + entry[at + len(junk) :])[: len(entry)]
     entries[number] = (batch_bytes.sealed if changed[16] == 2 else sealed)(changed)
     _decode_or_refuse(b"".join(entries))
 
@@ -324,9 +324,9 @@ def _decode_or_refuse(data: bytes) -> None:
 
 def _sound_rows(data: bytes, batches: v2.Batches, kernels: LegacyKernels | None) -> list[Seen]:
     check_batch_crcs(data, batches, kernels)
-    found = decode_records(data, batches, ALL, kernels=kernels)
-    for array in (found.key, found.value, found.headers):
+    columns = decode_records(data, batches, ALL, kernels=kernels)
+    for array in (columns.key, columns.value, columns.headers):
         assert array is not None
         array.validate(full=True)
-    assert len(rows(found)) == len(found.offset)
-    return rows(found)
+    assert len(rows(columns)) == len(columns.offset)
+    return rows(columns)

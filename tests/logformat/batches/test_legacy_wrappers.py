@@ -36,7 +36,7 @@ def test_every_codec(magic: int, codec: int) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_bare_block_of_snappy(magic: int) -> None:
-    inner = b"".join(message(one, magic) for one in THREE)
+    inner = b"".join(message(record, magic) for record in THREE)
     block = batch_bytes.xerial(inner)[20:]
     assert decode_with_klog(wrapper(THREE, magic, SNAPPY, value=block, inner=inner))[0].offset == 5
 
@@ -66,7 +66,7 @@ def test_lz4_frames_of_v0_and_of_v1() -> None:
 )
 def test_offsets_of_v1_count_from_the_first(inner: list[int], outer: int, found: list[int]) -> None:
     data = wrapper(THREE, 1, GZIP, inner_offsets=inner, offset=outer)
-    assert [one.offset for one in decode_with_klog(data)] == found
+    assert [record.offset for record in decode_with_klog(data)] == found
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_offsets_of_v1_count_from_the_first(inner: list[int], outer: int, found:
 )
 def test_offsets_of_v0_are_absolute(inner: list[int], outer: int) -> None:
     data = wrapper(THREE, 0, GZIP, inner_offsets=inner, offset=outer)
-    assert [one.offset for one in decode_with_klog(data)] == inner
+    assert [record.offset for record in decode_with_klog(data)] == inner
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_offsets_that_cannot_be(magic: int, inner: list[int], outer: int) -> Non
     assert caught.value.position == len(good)
 
 
-def test_a_wrapper_that_reaches_back_behind_the_one_before() -> None:
+def test_a_wrapper_that_overlaps_the_previous_wrapper() -> None:
     first, second = wrapper(THREE, 0, GZIP), wrapper([Record(7, 0), Record(9, 0)], 0, GZIP)
     for part_bytes in (1, 1 << 20):
         data = first + second
@@ -107,26 +107,26 @@ def test_a_wrapper_that_reaches_back_behind_the_one_before() -> None:
         assert caught.value.position == len(first)
 
 
-def test_a_wrapper_that_reaches_back_behind_a_batch_of_v2() -> None:
+def test_a_wrapper_that_overlaps_a_batch_of_v2() -> None:
     data = batch_bytes.plain(6) + wrapper(THREE, 0, GZIP)
     with pytest.raises(CorruptRecordError, match="offset 5 does not rise"):
         decode_with_klog(data)
 
 
 @pytest.mark.parametrize(
-    "behind", [batch_bytes.plain(5), plain([Record(5, 0)], 1), wrapper([Record(5, 0)], 0, GZIP)]
+    "after", [batch_bytes.plain(5), plain([Record(5, 0)], 1), wrapper([Record(5, 0)], 0, GZIP)]
 )
-def test_what_a_wrapper_of_offset_0_holds_is_behind_what_follows(behind: bytes) -> None:
+def test_a_wrapper_of_offset_0_overlaps_the_next_entry(after: bytes) -> None:
     first = wrapper(THREE, 1, GZIP, inner_offsets=[0, 500, 1000], offset=0)
-    data = first + behind
+    data = first + after
     with pytest.raises(CorruptRecordError, match=r"offset 5 (after|does not rise)") as caught:
         decode_with_klog(data)
     assert caught.value.position == len(first)
     with pytest.raises(CorruptRecordError, match="offset 5 after offset 1000") as caught:
-        parts_of(behind, scan_batches(behind, 0, len(behind)), first_offset=1001)
+        parts_of(after, scan_batches(after, 0, len(after)), first_offset=1001)
     assert caught.value.position == 0
     rising = first + batch_bytes.plain(1001)
-    assert [one.offset for one in decode_with_klog(rising)] == [0, 500, 1000, 1001]
+    assert [record.offset for record in decode_with_klog(rising)] == [0, 500, 1000, 1001]
 
 
 def test_no_offset_lies_below_the_first() -> None:
@@ -144,7 +144,7 @@ def test_log_append_time_is_the_wrappers() -> None:
     stamped = b"".join(
         message(Record(at, 1, b"k", b"v"), 1, attributes=LOG_APPEND_TIME) for at in range(3)
     )
-    assert [(one.timestamp, one.timestamp_type) for one in decode_with_klog(
+    assert [(record.timestamp, record.timestamp_type) for record in decode_with_klog(
         wrapper(THREE, 1, GZIP, inner=stamped, timestamp=555)
     )] == [(1, 0)] * 3  # fmt: skip
 
@@ -240,7 +240,8 @@ def test_plain_ones_between_wrappers() -> None:
         [plain(THREE, 0), wrapper([Record(8, 1), Record(9, 2)], 1, LZ4), plain([Record(11, 3)], 1),
          plain([Record(12, 4)], 0), wrapper([Record(20, 5)], 0, GZIP)]
     )  # fmt: skip
-    assert [(one.offset, one.timestamp, one.timestamp_type) for one in decode_with_klog(data)] == [
+    records = decode_with_klog(data)
+    assert [(record.offset, record.timestamp, record.timestamp_type) for record in records] == [
         (5, -1, -1), (6, -1, -1), (7, -1, -1), (8, 1, 0), (9, 2, 0), (11, 3, 0), (12, -1, -1),
         (20, -1, -1),
     ]  # fmt: skip
@@ -273,8 +274,10 @@ def test_wrappers_of_different_lengths_side_by_side(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(message_bounds, "_MIN_LANES", 4)
     data, expected, offset = b"", [], 0
     for number in range(40):
-        some = [Record(offset + n, n, b"k" * (n % 5), b"v" * n) for n in range(number * 7 % 23 + 1)]
-        data += wrapper(some, number % 2, LEGACY_CODECS[number % 3])
-        expected += seen(some, number % 2)
-        offset += len(some)
+        records = [
+            Record(offset + n, n, b"k" * (n % 5), b"v" * n) for n in range(number * 7 % 23 + 1)
+        ]
+        data += wrapper(records, number % 2, LEGACY_CODECS[number % 3])
+        expected += seen(records, number % 2)
+        offset += len(records)
     assert decode_with_klog(data) == expected

@@ -55,9 +55,9 @@ def test_every_field_of_a_header() -> None:
         base_sequence=11,
     )
     header = scan(data).headers[0]
-    said = {name: int(header[name]) for name in v2.HEADER.names or ()}
+    fields = {name: int(header[name]) for name in v2.HEADER.names or ()}
     crc = int.from_bytes(data[17:21], "big")
-    assert said == {
+    assert fields == {
         "base_offset": 70,
         "length": len(data) - 12,
         "leader_epoch": 6,
@@ -110,12 +110,12 @@ def test_a_bad_crc_names_its_batch() -> None:
 
 def test_any_cut_of_a_log_gives_exactly_the_batches_before_it() -> None:
     data = b"".join(DIRECTORY)
-    ends = np.cumsum([len(one) for one in DIRECTORY]).tolist()
+    ends = np.cumsum([len(batch_bytes) for batch_bytes in DIRECTORY]).tolist()
     for size in range(len(data) + 1):
         whole = [end for end in ends if end <= size]
-        found = scan(data[:size])
-        assert found.ends.tolist() == whole
-        assert found.starts.tolist() == [0, *whole][: len(whole)]
+        batches = scan(data[:size])
+        assert batches.ends.tolist() == whole
+        assert batches.starts.tolist() == [0, *whole][: len(whole)]
 
 
 def test_golden_directory() -> None:
@@ -127,7 +127,7 @@ def test_golden_directory() -> None:
 
 
 @pytest.mark.parametrize("data", VECTORS)
-def test_junk_behind_a_batch_ends_the_scan_or_is_refused(data: bytes) -> None:
+def test_junk_after_a_batch_ends_the_scan_or_is_refused(data: bytes) -> None:
     for junk in (b"\0" * 16, b"\xff" * 16, data[:60]):
         assert bounds(scan(data + junk)) == [(0, len(data))]
     for junk in (bytes(17), b"\xff" * 17, b"\x80" * 200):
@@ -137,14 +137,14 @@ def test_junk_behind_a_batch_ends_the_scan_or_is_refused(data: bytes) -> None:
 
 
 def test_scan_keeps_to_its_bounds() -> None:
-    one, two, three = plain(0), plain(1), plain(2)
-    data = b"x" * 5 + one + two + three + b"y" * 5
-    begin, end = 5 + len(one), 5 + len(one + two)
+    first, second, third = plain(0), plain(1), plain(2)
+    data = b"x" * 5 + first + second + third + b"y" * 5
+    begin, end = 5 + len(first), 5 + len(first + second)
     assert bounds(scan_batches(data, begin, end)) == [(begin, end)]
-    assert bounds(scan_batches(data, begin, end + len(three) - 1)) == [(begin, end)]
-    assert bounds(scan_batches(data, begin, end + len(three))) == [
+    assert bounds(scan_batches(data, begin, end + len(third) - 1)) == [(begin, end)]
+    assert bounds(scan_batches(data, begin, end + len(third))) == [
         (begin, end),
-        (end, end + len(three)),
+        (end, end + len(third)),
     ]
     assert bounds(scan_batches(data, begin, begin)) == []
 

@@ -39,26 +39,26 @@ def look_alikes(rng: random.Random) -> bytes:
 
 def bounds(sections: list[list[bytes]], junk: bytes = b"") -> list[tuple[int, int, int]]:
     """Ask klog: (start, end, number of the batch) of every record."""
-    pieces = [b"".join(one) for one in sections]
+    pieces = [b"".join(section) for section in sections]
     starts = np.cumsum([len(junk), *(len(piece) + len(junk) for piece in pieces)])[:-1]
     data = junk + junk.join(pieces) + junk + bytes(PADDING)
     ends = starts + [len(piece) for piece in pieces]
     given_sections = RecordSections(
         data, starts.astype(np.int64), ends.astype(np.int64), starts * 1000
     )
-    counts = np.array([len(one) for one in sections], np.int64)
-    found = record_bounds(np.frombuffer(data, np.uint8), given_sections, counts)
-    return list(zip(*(column.tolist() for column in found), strict=True))
+    counts = np.array([len(section) for section in sections], np.int64)
+    result = record_bounds(np.frombuffer(data, np.uint8), given_sections, counts)
+    return list(zip(*(column.tolist() for column in result), strict=True))
 
 
 def expected(sections: list[list[bytes]], junk: bytes = b"") -> list[tuple[int, int, int]]:
-    at, found = len(junk), []
-    for number, one in enumerate(sections):
-        for piece in one:
-            found.append((at, at + len(piece), number))
+    at, result = len(junk), []
+    for number, section in enumerate(sections):
+        for piece in section:
+            result.append((at, at + len(piece), number))
             at += len(piece)
         at += len(junk)
-    return found
+    return result
 
 
 def entered(
@@ -114,30 +114,30 @@ def test_long_batches_are_entered_in_the_middle(
     batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sections = [section([b"plain text" * (i % 12) for i in range(600)]) for _ in range(batches)]
-    found, believed, lanes = entered(sections, monkeypatch)
-    assert found == expected(sections)
+    result, believed, lanes = entered(sections, monkeypatch)
+    assert result == expected(sections)
     assert believed
     assert lanes > batches, "entering found no place, so this tests nothing"
 
 
 def test_more_batches_than_that_are_not_entered(monkeypatch: pytest.MonkeyPatch) -> None:
     sections = [section([b"v" * 100] * 257) for _ in range(65)]
-    found, believed, _ = entered(sections, monkeypatch)
-    assert found == expected(sections)
+    result, believed, _ = entered(sections, monkeypatch)
+    assert result == expected(sections)
     assert not believed
 
 
-def test_long_batches_beside_short_and_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_batches_between_short_and_empty_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = (0, 400, 0, 1, 300, 0, *[2] * 200)
     sections = [section([b"v" * 90] * count) for count in counts]
-    found, believed, lanes = entered(sections, monkeypatch)
-    assert found == expected(sections)
+    result, believed, lanes = entered(sections, monkeypatch)
+    assert result == expected(sections)
     assert believed
     assert lanes > 50, "short batches keep long ones from being entered"
 
 
 @pytest.mark.parametrize("beside", [[1], [1] * 40, [1] * 3000, [256] * 3, [0]])
-def test_a_long_batch_takes_few_steps_and_little_memory_whatever_lies_beside_it(
+def test_a_long_batch_takes_few_steps_and_little_memory(
     beside: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = positions = 0
@@ -163,8 +163,8 @@ def test_a_long_batch_takes_few_steps_and_little_memory_whatever_lies_beside_it(
 
 def test_one_record_of_many_bytes_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     sections = [section([b"v" * 90] * 600), section([b"v" * 100_000])]
-    found, believed, lanes = entered(sections, monkeypatch)
-    assert found == expected(sections)
+    result, believed, lanes = entered(sections, monkeypatch)
+    assert result == expected(sections)
     assert believed
     assert lanes > 50
 
@@ -184,9 +184,9 @@ def test_wrong_guesses_really_happen(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(30):
         rng = random.Random(seed)
         sections = [section([look_alikes(rng) for _ in range(600)])]
-        found, believed, _ = entered(sections, monkeypatch)
+        result, believed, _ = entered(sections, monkeypatch)
         monkeypatch.undo()
-        assert found == expected(sections), f"seed {seed}"
+        assert result == expected(sections), f"seed {seed}"
         wrong += not believed
     assert wrong > 0, "every guess was right, so these values test nothing"
 
@@ -208,14 +208,16 @@ def test_one_record_far_longer_than_the_others() -> None:
 
 @pytest.mark.parametrize("attributes", [1, 255])
 def test_attributes_do_not_matter_in_long_batches(attributes: int) -> None:
-    one = [record(Record(i, i, b"k", b"v" * 50), 0, 0, attributes=attributes) for i in range(500)]
-    assert bounds([one]) == expected([one])
+    section = [
+        record(Record(i, i, b"k", b"v" * 50), 0, 0, attributes=attributes) for i in range(500)
+    ]
+    assert bounds([section]) == expected([section])
 
 
 def test_overlong_lengths_in_long_batches() -> None:
     for wide in ((2, 1, 1), (3, 1, 1), (5, 10, 5)):
-        one = [record(Record(i, i, b"k", b"v" * 30), 0, 0, wide=wide) for i in range(400)]
-        assert bounds([one]) == expected([one])
+        section = [record(Record(i, i, b"k", b"v" * 30), 0, 0, wide=wide) for i in range(400)]
+        assert bounds([section]) == expected([section])
 
 
 @settings(max_examples=40)
@@ -248,9 +250,9 @@ def test_batches_not_filled_by_their_records_are_named(count: int, batches: int)
 
 
 def test_more_records_than_bytes() -> None:
-    one = SMALLEST * 5
-    data = np.frombuffer(one + bytes(PADDING), np.uint8)
-    where = RecordSections(bytes(data), np.array([0]), np.array([len(one)]), np.array([42]))
+    section = SMALLEST * 5
+    data = np.frombuffer(section + bytes(PADDING), np.uint8)
+    where = RecordSections(bytes(data), np.array([0]), np.array([len(section)]), np.array([42]))
     for count in (6, 1 << 20, (1 << 31) - 1):
         with pytest.raises(CorruptRecordError, match=f"{count} records in 35 bytes") as caught:
             record_bounds(data, where, np.array([count]))
@@ -270,12 +272,12 @@ def test_changed_bytes_are_walked_as_by_hand_or_refused(seed: int, count: int) -
     for _ in range(rng.randint(1, 3)):
         data[rng.randrange(len(data))] = rng.choice([0, 1, 12, 13, 0x7F, 0x80, 0xFF])
     whole = bytes(data)
-    behind = SMALLEST
-    buffer = np.frombuffer(whole + behind + bytes(PADDING), np.uint8)
+    record_after = SMALLEST
+    buffer = np.frombuffer(whole + record_after + bytes(PADDING), np.uint8)
     where = RecordSections(
         bytes(buffer),
         np.array([0, len(whole)]),
-        np.array([len(whole), len(whole) + len(behind)]),
+        np.array([len(whole), len(whole) + len(record_after)]),
         np.array([0, 1]),
     )
     try:

@@ -26,9 +26,9 @@ def one_record(header_count: int, headers: bytes) -> bytes:
 
 
 def column(data: bytes) -> pa.ListArray:
-    found = decode_records(data, scan_batches(data, 0, len(data)), ("headers",)).headers
-    assert found is not None
-    return found
+    headers = decode_records(data, scan_batches(data, 0, len(data)), ("headers",)).headers
+    assert headers is not None
+    return headers
 
 
 @given(st.lists(HEADERS, min_size=1, max_size=8))
@@ -56,8 +56,8 @@ def test_null_and_empty_are_told_apart() -> None:
 def test_names_repeat_and_keep_their_order() -> None:
     headers = (("b", b"1"), ("a", b"2"), ("b", b"3"), ("b", None), ("a", b"2"))
     data = batch([Record(0, 0, headers=headers), Record(1, 0, headers=headers[::-1])])
-    found = [[(h["key"], h["value"]) for h in row] for row in column(data).to_pylist()]
-    assert found == [list(headers), list(headers[::-1])]
+    pairs = [[(h["key"], h["value"]) for h in row] for row in column(data).to_pylist()]
+    assert pairs == [list(headers), list(headers[::-1])]
 
 
 def test_the_type_is_the_same_with_and_without_headers() -> None:

@@ -73,8 +73,8 @@ SURPLUS = [(0, "8080808070", 5), (-1, "8180808070", 5), (2147483647, "feffffff7f
 SURPLUS_LONG = [(0, "8080808080808080807e", 10), (-1, "8180808080808080807e", 10)]
 
 
-def read_one(data: bytes, limit: int, behind: bytes = bytes(PADDING)) -> tuple[int, int]:
-    buffer = np.frombuffer(data + behind + bytes(PADDING), np.uint8)
+def read_one(data: bytes, limit: int, after: bytes = bytes(PADDING)) -> tuple[int, int]:
+    buffer = np.frombuffer(data + after + bytes(PADDING), np.uint8)
     values, ends = read_varints(buffer, np.zeros(1, np.int64), limit)
     return int(values[0]), int(ends[0])
 
@@ -123,9 +123,9 @@ def test_many_at_once(numbers: list[tuple[int, int]]) -> None:
     pieces = [varint(number, size) for number, size in numbers]
     at = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     buffer = np.frombuffer(b"".join(pieces) + bytes(PADDING), np.uint8)
-    values, behind = read_varints(buffer, at[:-1])
+    values, ends = read_varints(buffer, at[:-1])
     assert values.tolist() == [number for number, _ in numbers]
-    assert behind.tolist() == at[1:].tolist()
+    assert ends.tolist() == at[1:].tolist()
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(1, 10))))
@@ -133,9 +133,9 @@ def test_many_varlongs_at_once(numbers: list[tuple[int, int]]) -> None:
     pieces = [varint(number, size) for number, size in numbers]
     at = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     buffer = np.frombuffer(b"".join(pieces) + bytes(PADDING), np.uint8)
-    values, behind = read_varints(buffer, at[:-1], VARLONG_BYTES)
+    values, ends = read_varints(buffer, at[:-1], VARLONG_BYTES)
     assert values.tolist() == [number for number, _ in numbers]
-    assert behind.tolist() == at[1:].tolist()
+    assert ends.tolist() == at[1:].tolist()
 
 
 def test_the_table_knows_every_pair_of_bytes() -> None:
@@ -159,9 +159,11 @@ def test_written_as_the_table_says() -> None:
     numbers = np.array([number for number, _ in BOTH + LONG_ONLY], np.int64)
     expected = [bytes.fromhex(text) for _, text in BOTH + LONG_ONLY]
     raw = zigzag_encode(numbers)
-    assert varint_sizes(raw).tolist() == [len(one) for one in expected]
+    assert varint_sizes(raw).tolist() == [len(encoded) for encoded in expected]
     data, sizes = write_varints([zigzag_encode(numbers * 0), raw, zigzag_encode(numbers[::-1])])
-    rows = [b"\0" + one + other for one, other in zip(expected, expected[::-1], strict=True)]
+    rows = [
+        b"\0" + encoded + other for encoded, other in zip(expected, expected[::-1], strict=True)
+    ]
     assert (data.tobytes(), sizes.tolist()) == (b"".join(rows), [len(row) for row in rows])
 
 
@@ -170,5 +172,5 @@ def test_written_and_read_back(numbers: list[int]) -> None:
     data, sizes = write_varints([zigzag_encode(np.array(numbers, np.int64))])
     ends = np.cumsum(sizes, dtype=np.int64)
     padded = np.concatenate((data, np.zeros(PADDING, np.uint8)))
-    values, behind = read_varints(padded, ends - sizes, VARLONG_BYTES)
-    assert (values.tolist(), behind.tolist()) == (numbers, ends.tolist())
+    values, next_positions = read_varints(padded, ends - sizes, VARLONG_BYTES)
+    assert (values.tolist(), next_positions.tolist()) == (numbers, ends.tolist())

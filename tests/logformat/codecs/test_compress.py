@@ -92,33 +92,35 @@ def test_a_higher_level_makes_less() -> None:
 
 
 def test_gzip_is_one_member_with_the_jdks_header() -> None:
-    made = packed(GZIP, TEXT)
-    assert made[:10].hex() == "1f8b08000000000000ff"
-    assert made[-4:] == struct.pack("<I", len(TEXT))
+    compressed = packed(GZIP, TEXT)
+    assert compressed[:10].hex() == "1f8b08000000000000ff"
+    assert compressed[-4:] == struct.pack("<I", len(TEXT))
 
 
 def test_snappy_is_xerials_stream_of_32_kib() -> None:
-    made = packed(SNAPPY, TEXT)
-    assert made[:16].hex() == EMPTY[SNAPPY]
+    compressed = packed(SNAPPY, TEXT)
+    assert compressed[:16].hex() == EMPTY[SNAPPY]
     at, sizes = 16, []
-    while at < len(made):
-        (size,) = struct.unpack_from(">i", made, at)
-        sizes.append(made[at + 4] & 0x7F | (made[at + 5] & 0x7F) << 7 | made[at + 6] << 14)
+    while at < len(compressed):
+        (size,) = struct.unpack_from(">i", compressed, at)
+        sizes.append(
+            compressed[at + 4] & 0x7F | (compressed[at + 5] & 0x7F) << 7 | compressed[at + 6] << 14
+        )
         at += 4 + size
-    assert at == len(made)
+    assert at == len(compressed)
     assert sizes == [32768] * (len(TEXT) // 32768) + [len(TEXT) % 32768]
 
 
 @pytest.mark.parametrize(("data", "stored"), [(TEXT, False), (NOISE, True)])
 def test_lz4_is_a_frame_of_independent_blocks_of_64_kib(data: bytes, stored: bool) -> None:
-    made = packed(LZ4, data)
-    assert made[:7].hex() == "04224d18604082"
-    assert made[-4:] == bytes(4)
+    compressed = packed(LZ4, data)
+    assert compressed[:7].hex() == "04224d18604082"
+    assert compressed[-4:] == bytes(4)
     at, blocks = 7, []
-    while (word := struct.unpack_from("<I", made, at)[0]) != 0:
+    while (word := struct.unpack_from("<I", compressed, at)[0]) != 0:
         blocks.append(word)
         at += 4 + (word & 0x7FFFFFFF)
-    assert at == len(made) - 4
+    assert at == len(compressed) - 4
     assert len(blocks) == -(-len(data) // 65536)
     assert {bool(word >> 31) for word in blocks} == {stored}
 

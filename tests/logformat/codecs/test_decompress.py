@@ -57,7 +57,7 @@ def framed(*blocks: bytes, flags: int = 0x60, sizes: int = 0x40, middle: bytes =
 
 
 def block(data: bytes, *, stored: bool = False, checksum: bool = False) -> bytes:
-    """Write one lz4 block behind its size."""
+    """Write one lz4 block after its size."""
     body = data if stored else bytes(lz4.block.compress(data, store_size=False))
     tail = struct.pack("<I", xxhash.xxh32_intdigest(body)) if checksum else b""
     return struct.pack("<I", len(body) | (0x80000000 if stored else 0)) + body + tail
@@ -85,23 +85,23 @@ def test_what_kafka_writes_for_nothing(codec: int) -> None:
 
 @pytest.mark.parametrize("codec", PACKED)
 def test_golden_payloads(codec: int) -> None:
-    wanted = bytes.fromhex(
+    expected = bytes.fromhex(
         "14000000046b310476310014000202046b320476320014000104046b3304763300"  # docs/format.md, 5
     )
-    assert decompress(codec, COMPRESSED[codec][HEADER_BYTES:]) == wanted
+    assert decompress(codec, COMPRESSED[codec][HEADER_BYTES:]) == expected
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("data", [b"", b"a", DATA, bytes(100_000)])
 def test_into_room_that_is_given(codec: int, data: bytes) -> None:
-    """None says that it does not fit; what lies behind the room is not touched."""
+    """None says that it does not fit; what lies after the room is not touched."""
     packed = memoryview(compress(codec, data))
     for more in (0, 1, 5000, 1 << 17):
-        out = bytearray(b"behind" * (len(data) // 6 + more + 10))
+        out = bytearray(b"beyond" * (len(data) // 6 + more + 10))
         room = memoryview(out)[: len(data) + more]
         assert decompress_into(codec, packed, room) == len(data)
         assert out[: len(data)] == data
-        assert (b"behind" * (len(out) // 6)).endswith(out[len(room) :])
+        assert (b"beyond" * (len(out) // 6)).endswith(out[len(room) :])
     if data:
         assert decompress_into(codec, packed, memoryview(bytearray(len(data) - 1))) is None
 
@@ -109,10 +109,10 @@ def test_into_room_that_is_given(codec: int, data: bytes) -> None:
 @given(
     st.binary(max_size=150), st.lists(st.sampled_from(b"\0\0\0\1\2\3\x10\x21\x24"), max_size=150)
 )
-def test_a_block_may_begin_as_its_size_would(some: bytes, zeros: list[int]) -> None:
-    """A library took four bytes of some blocks for a size before them, where there was room."""
+def test_a_block_may_begin_as_its_size_would(block: bytes, zeros: list[int]) -> None:
+    """A library took four bytes of block blocks for a size before them, where there was room."""
     out = memoryview(bytearray(1 << 16))
-    for data in (BEGINS_LIKE_A_SIZE, some, bytes(zeros)):
+    for data in (BEGINS_LIKE_A_SIZE, block, bytes(zeros)):
         for codec in PACKED:
             size = decompress_into(codec, memoryview(compress(codec, data)), out)
             assert (size, bytes(out[: len(data)])) == (len(data), data)
@@ -125,10 +125,10 @@ def test_a_size_before_a_block_is_damage(size: int, data: bytes, some: bytes) ->
         frame = framed(struct.pack("<I", len(blocks)) + blocks)
         for room in (len(data), 1000, 1 << 17):
             out = memoryview(bytearray(room))
-            found = decompress_into(LZ4, memoryview(frame), out)
-            if found is None:
+            size_bytes = decompress_into(LZ4, memoryview(frame), out)
+            if size_bytes is None:
                 continue
-            assert bytes(out[:found]) == decompress(LZ4, frame)
+            assert bytes(out[:size_bytes]) == decompress(LZ4, frame)
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
@@ -177,7 +177,7 @@ def test_a_codec_that_does_not_exist(codec: int) -> None:
 @pytest.mark.parametrize("data", [bytes(40), b"\xff" * 40, b"no codec at all, but text"])
 def test_other_bytes_are_refused(codec: int, data: bytes) -> None:
     if codec == GZIP and not any(data):
-        return  # Trailing zeros are legal behind a member.
+        return  # Trailing zeros are legal after a member.
     refused(codec, data, "damaged|more than")
 
 
@@ -253,10 +253,10 @@ def test_a_zstd_frame_that_claims_to_be_small_is_not_believed() -> None:
 
 
 def test_gzip_members_and_trailing_zeros() -> None:
-    one, two = gzip.compress(b"one"), gzip.compress(b"two", 1)
-    assert decompress(GZIP, one + two) == b"onetwo"
-    assert decompress(GZIP, one + two + bytes(99)) == b"onetwo"
-    assert decompress(GZIP, one + gzip.compress(b"") + two) == b"onetwo"
+    first, second = gzip.compress(b"one"), gzip.compress(b"two", 1)
+    assert decompress(GZIP, first + second) == b"onetwo"
+    assert decompress(GZIP, first + second + bytes(99)) == b"onetwo"
+    assert decompress(GZIP, first + gzip.compress(b"") + second) == b"onetwo"
 
 
 @pytest.mark.parametrize("level", range(10))
@@ -282,7 +282,7 @@ def test_raw_snappy() -> None:
         assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(data))) == data
 
 
-def test_xerial_streams_one_behind_the_other() -> None:
+def test_consecutive_xerial_streams() -> None:
     assert decompress(SNAPPY, xerial(b"one") + xerial(b"two")) == b"onetwo"
     assert decompress(SNAPPY, XERIAL_HEADER * 3 + xerial(DATA)) == DATA
 
@@ -378,12 +378,12 @@ def test_an_lz4_frame_without_its_end_mark() -> None:
 # zstd
 
 
-def test_zstd_frames_one_behind_the_other() -> None:
+def test_consecutive_zstd_frames() -> None:
     sized = zstandard.ZstdCompressor(write_checksum=True).compress
-    for one in (sized(b"one"), unsized(b"one")):
+    for frame in (sized(b"one"), unsized(b"one")):
         for two in (sized(b"two"), unsized(b"two"), unsized(DATA)):
-            assert decompress(ZSTD, one + two)[:3] == b"one"
-            assert decompress(ZSTD, one + two)[3:6] in (b"two", DATA[:3])
+            assert decompress(ZSTD, frame + two)[:3] == b"one"
+            assert decompress(ZSTD, frame + two)[3:6] in (b"two", DATA[:3])
 
 
 @pytest.mark.parametrize("level", [-100, -1, 1, 3, 19])
@@ -404,7 +404,7 @@ def test_a_zstd_checksum_is_checked() -> None:
         refused(ZSTD, data[:-1] + bytes([data[-1] ^ 1]), "damaged")
 
 
-def test_junk_behind_zstd_is_refused() -> None:
+def test_junk_after_zstd_is_refused() -> None:
     refused(ZSTD, unsized(b"one") + b"junk!", "damaged")
     refused(ZSTD, zstandard.ZstdCompressor().compress(b"one") + b"junk!", "damaged")
 

@@ -57,7 +57,7 @@ def drawn(seed: int) -> tuple[bytes, list[int]]:
         wide = rng.choice(((1, 1, 1), (1, 1, 1), (3, 4, 2), (5, 10, 5)))
         attributes = rng.choice(codecs) | rng.choice((0, 0, DELETE_HORIZON))
         base = records[0].offset - rng.randint(0, min(3, records[0].offset))
-        made = batch(
+        batch_bytes = batch(
             records,
             base_offset=base,
             base_timestamp=rng.choice((records[0].timestamp, 0, -7, 1 << 40)),
@@ -66,14 +66,17 @@ def drawn(seed: int) -> tuple[bytes, list[int]]:
             wide=wide,
         )
         if rng.random() < 0.5:
-            made = _damaged(rng, made)
-        data, offset = data + made, int(scan_batches(made, 0, len(made)).next_offsets[0]) + 3
+            batch_bytes = _damaged(rng, batch_bytes)
+        data, offset = (
+            data + batch_bytes,
+            int(scan_batches(batch_bytes, 0, len(batch_bytes)).next_offsets[0]) + 3,
+        )
         counts.append(len(records))
     return data, counts
 
 
 def _records(rng: random.Random, offset: int, count: int) -> list[Record]:
-    found = []
+    records = []
     for _ in range(count):
         offset += rng.choice((1, 1, 1, 70))
         key = None if rng.random() < 0.1 else rng.randbytes(rng.choice(_KEY_BYTES))
@@ -83,25 +86,25 @@ def _records(rng: random.Random, offset: int, count: int) -> list[Record]:
             for _ in range(rng.choice((0, 0, 0, 1, 3)))
         )
         timestamp = rng.choice((-1, 0, 1_700_000_000_000, 1_700_000_000_000 + offset, (1 << 62)))
-        found.append(Record(offset, timestamp, key, value, headers))
-    return found
+        records.append(Record(offset, timestamp, key, value, headers))
+    return records
 
 
-def _damaged(rng: random.Random, made: bytes) -> bytes:
+def _damaged(rng: random.Random, intact: bytes) -> bytes:
     """Change a byte of the records, or of the header what says how many there are."""
-    changed = bytearray(made)
+    changed = bytearray(intact)
     for _ in range(rng.choice((1, 1, 3))):
-        at = rng.choice((rng.randrange(_HEADER_BYTES, len(made)), rng.choice((26, 60))))
+        at = rng.choice((rng.randrange(_HEADER_BYTES, len(intact)), rng.choice((26, 60))))
         new = rng.choice((*_LENGTHS, bytes([rng.choice((0, 1, 0x7F, 0x80, 0xFF))])))
         if at < _HEADER_BYTES:
             changed[at] = new[0]
         else:
-            changed[at : at + len(new)] = new[: len(made) - at]
+            changed[at : at + len(new)] = new[: len(intact) - at]
     try:
-        scan_batches(found := sealed(bytes(changed)), 0, len(found))
+        scan_batches(resealed := sealed(bytes(changed)), 0, len(resealed))
     except CorruptRecordError:  # Nobody comes to its records.
-        return made
-    return found
+        return intact
+    return resealed
 
 
 def crafted() -> list[bytes]:
@@ -110,16 +113,16 @@ def crafted() -> list[bytes]:
     pieces = [b"\0", b"\0", varint(1), varint(3), b"key", varint(9), value]
     pieces += [varint(2), *(varint(4), name, varint(9), value) * 2]
     numbers = [at for at, piece in enumerate(pieces) if at and len(piece) == 1]
-    made = batch([Record(0, 0), Record(1, 0)])
+    data = batch([Record(0, 0), Record(1, 0)])
     first = record(Record(0, 0), 0, 0)
-    found = []
+    batches = []
     for at in numbers:
         for new in _LENGTHS:
             body = b"".join([*pieces[:at], new, *pieces[at + 1 :]])
             payload = first + varint(len(body)) + body
             length = (49 + len(payload)).to_bytes(4, "big")
-            found.append(sealed(made[:8] + length + made[12:_HEADER_BYTES] + payload))
-    return found
+            batches.append(sealed(data[:8] + length + data[12:_HEADER_BYTES] + payload))
+    return batches
 
 
 def keys_of(data: bytes, read: KeyReader) -> list[list[object]] | str:
@@ -130,18 +133,18 @@ def keys_of(data: bytes, read: KeyReader) -> list[list[object]] | str:
     except CorruptRecordError:
         return "corrupt"  # Where first, if several batches are, what lay in a buffer may decide.
     return [
-        np.concatenate([getattr(one, name) for one in rows]).tolist()
+        np.concatenate([getattr(row, name) for row in rows]).tolist()
         for name in RecordKeys.__slots__
     ]
 
 
-def left_of(data: bytes, kept: list[bool], thin: RecordFilter | None) -> bytes | str:
+def left_of(data: bytes, kept: list[bool], record_filter: RecordFilter | None) -> bytes | str:
     """SegmentCleaner what is kept, or say that there is an error."""
     marks = RetainedBitmap(len(kept), np.packbits(np.array(kept, np.bool_)).tobytes(), b"", False)
-    one = SegmentCleaner(marks, CleaningContext(0, 99), thin)
+    cleaner = SegmentCleaner(marks, CleaningContext(0, 99), record_filter)
     try:
         batches = scan_batches(data, 0, len(data))
-        return b"".join(run.data for run in one.clean(data + bytes(PADDING), batches))
+        return b"".join(run.data for run in cleaner.clean(data + bytes(PADDING), batches))
     except CorruptRecordError:
         return "corrupt"  # Where first, if several batches are, what lay in a buffer may decide.
     except ValueError as exc:

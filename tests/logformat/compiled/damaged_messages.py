@@ -29,57 +29,59 @@ _LENGTHS = (-1, -(1 << 31), 0, 1, 13, 14, 21, 22, 255, (1 << 31) - 1)
 def drawn(seed: int) -> bytes:
     """Make some entries, half of them damaged; what damages a wrapper's inside keeps its CRC."""
     rng = random.Random(seed)
-    found, offset = [], rng.choice((1, 5, 1 << 40))
+    entries, offset = [], rng.choice((1, 5, 1 << 40))
     for _ in range(rng.randint(1, 4)):
         records = _records(rng, offset, rng.choice((1, 2, 5, 40)))
         offset = records[-1].offset + 1
         magic = rng.choice((0, 1))
         attributes = rng.choice((0, LOG_APPEND_TIME)) if magic else 0
         codec = rng.choice((NONE, *LEGACY_CODECS))
-        inner = [message(one, rng.choice((magic, magic, magic, 1 - magic))) for one in records]
+        inner = [
+            message(record, rng.choice((magic, magic, magic, 1 - magic))) for record in records
+        ]
         if rng.random() < 0.3:
             number = rng.randrange(len(inner))
             inner[number] = _damaged(rng, inner[number])
         if codec == NONE:
-            found.append(b"".join(map(_framed, inner)))
+            entries.append(b"".join(map(_framed, inner)))
         else:
-            found.append(
+            entries.append(
                 wrapper(records, magic, codec, attributes=attributes, inner=b"".join(inner))
             )
-    return b"".join(found)
+    return b"".join(entries)
 
 
 def _records(rng: random.Random, offset: int, count: int) -> list[Record]:
-    found = []
+    records = []
     for _ in range(count):
         offset += rng.choice((1, 1, 1, 70))
         key = None if rng.random() < 0.2 else rng.randbytes(rng.choice(_SIZES))
         value = None if rng.random() < 0.2 else rng.randbytes(rng.choice(_SIZES))
-        found.append(Record(offset, rng.choice((-1, 0, 1_700_000_000_000)), key, value))
-    return found
+        records.append(Record(offset, rng.choice((-1, 0, 1_700_000_000_000)), key, value))
+    return records
 
 
-def _damaged(rng: random.Random, one: bytes) -> bytes:
+def _damaged(rng: random.Random, intact: bytes) -> bytes:
     """Change a length or any byte of a message, cut it or add to it; most then keep their CRC."""
-    changed = bytearray(one)
+    changed = bytearray(intact)
     kind = rng.randrange(4)
     if kind == 0:
-        at = rng.choice((8, 18 if changed[16] == 0 else 26, rng.randrange(8, len(one) - 3)))
+        at = rng.choice((8, 18 if changed[16] == 0 else 26, rng.randrange(8, len(intact) - 3)))
         struct.pack_into(">i", changed, at, rng.choice(_LENGTHS))
     elif kind == 1:
-        changed[rng.randrange(len(one))] ^= 1 << rng.randrange(8)
+        changed[rng.randrange(len(intact))] ^= 1 << rng.randrange(8)
     elif kind == 2:
-        changed = changed[: rng.randrange(1, len(one))]
+        changed = changed[: rng.randrange(1, len(intact))]
     else:
         changed += rng.randbytes(rng.choice((1, 5, 40)))
     return sealed(bytes(changed)) if rng.random() < 0.7 and len(changed) >= 16 else bytes(changed)
 
 
-def _framed(one: bytes) -> bytes:
+def _framed(message_bytes: bytes) -> bytes:
     """Let a lone entry be found by a scan, however damaged it is."""
-    if len(one) < 26 or one[16] > 1:
+    if len(message_bytes) < 26 or message_bytes[16] > 1:
         return b""
-    return one[:8] + struct.pack(">i", len(one) - 12) + one[12:]
+    return message_bytes[:8] + struct.pack(">i", len(message_bytes) - 12) + message_bytes[12:]
 
 
 def told(data: bytes, kernels: LegacyKernels | None, *, checked: bool) -> list[Seen] | str:
@@ -98,9 +100,9 @@ def told(data: bytes, kernels: LegacyKernels | None, *, checked: bool) -> list[S
 def check(seed: int) -> bool:
     """Hold the loops to what columns give, and tell whether there was nothing wrong."""
     data = drawn(seed)
-    said = [told(data, kernels, checked=bool(seed % 2)) for kernels in (None, legacy_kernels)]
-    assert said[0] == said[1], seed
-    return not isinstance(said[0], str)
+    results = [told(data, kernels, checked=bool(seed % 2)) for kernels in (None, legacy_kernels)]
+    assert results[0] == results[1], seed
+    return not isinstance(results[0], str)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 The rule: run so, with numba's own check of every index, no rows make a loop read or write outside
 of what it was given; and whatever they are, it makes the batches that columns make, and the same
-error behind them.
+error after them.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def drawn(seed: int) -> tuple[Records, BatchAttributes]:
 
 def _field(rng: random.Random, count: int) -> pa.Array:
     """Make bytes, which may lie in the midst of others and be under a null."""
-    most = rng.choice((3, 6, len(_SIZES)))
+    max_sizes = rng.choice((3, 6, len(_SIZES)))
     nulls = rng.choice((0.0, 0.0, 0.3, 1.0))
-    data = [rng.randbytes(rng.choice(_SIZES[:most])) for _ in range(count + 3)]
+    data = [rng.randbytes(rng.choice(_SIZES[:max_sizes])) for _ in range(count + 3)]
     begin = rng.randint(0, 3)
     valid, bounds, held = pa.array(data, pa.binary()).buffers()
     if nulls:
@@ -102,12 +102,12 @@ def made(
     records: Records, form: BatchAttributes, kernels: EncodeKernels | None
 ) -> tuple[list[bytes], str]:
     """Encode rows: the batches, and what was said of a row that is wrong."""
-    found: list[bytes] = []
+    batches: list[bytes] = []
     try:
-        found.extend(encode_batches(records, form, kernels))
+        batches.extend(encode_batches(records, form, kernels))
     except ValueError as exc:
-        return found, str(exc)
-    return found, ""
+        return batches, str(exc)
+    return batches, ""
 
 
 def check(seed: int) -> bool:
@@ -117,16 +117,16 @@ def check(seed: int) -> bool:
     give the batches nearest before it.
     """
     records, form = drawn(seed)
-    batches, said = made(records, form, None)
+    batches, reason = made(records, form, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encode_compiled, "_MIN_BLOCK_ROWS", (1, 50, 1 << 12)[seed % 3])
         patch.setattr(encode_compiled, "_MIN_CHUNK_ROWS", 0)
         patch.setattr(encode_compiled, "_MAX_BLOCK_ROWS", (1 << 16, 70)[seed % 2])
-        others, said_of_others = made(records, form, encode_kernels)
-    assert said_of_others == said, seed
-    assert others[: len(batches)] == batches, seed
-    assert said or len(others) == len(batches), seed
-    return not said
+        compiled_batches, compiled_reason = made(records, form, encode_kernels)
+    assert compiled_reason == reason, seed
+    assert compiled_batches[: len(batches)] == batches, seed
+    assert reason or len(compiled_batches) == len(batches), seed
+    return not reason
 
 
 if __name__ == "__main__":

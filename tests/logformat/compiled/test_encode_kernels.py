@@ -39,18 +39,20 @@ def test_no_rows_lead_out_of_what_a_loop_was_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_plain_rows_are_not_left_to_columns(codec: int) -> None:
-    made: list[bytes] = []
-    assert rest(to_columns(ROWS), BatchAttributes(batch_bytes=400, codec=codec), made) == len(ROWS)
-    assert len(made) > 3
-    assert decode_with_klog(b"".join(made)) == ROWS
+    batches: list[bytes] = []
+    assert rest(to_columns(ROWS), BatchAttributes(batch_bytes=400, codec=codec), batches) == len(
+        ROWS
+    )
+    assert len(batches) > 3
+    assert decode_with_klog(b"".join(batches)) == ROWS
 
 
-def rest(records: Records, form: BatchAttributes, made: list[bytes]) -> int:
+def rest(records: Records, form: BatchAttributes, written: list[bytes]) -> int:
     """Take what the loops make, and give the row from which columns have to go on."""
     batches = encode_compiled(records, form, encode_kernels)
     while True:
         try:
-            made.append(next(batches))
+            written.append(next(batches))
         except StopIteration as end:
             return int(end.value)
 
@@ -58,21 +60,21 @@ def rest(records: Records, form: BatchAttributes, made: list[bytes]) -> int:
 def test_a_column_of_headers_that_are_all_null_is_none() -> None:
     plain, empty_lists = to_columns(ROWS), pa.array([[]] * 9, HEADERS_TYPE)
     for headers, is_supported in ((pa.nulls(9, HEADERS_TYPE), True), (empty_lists, False)):
-        given = Records(plain.timestamp_ms, plain.key, plain.value, headers)
-        assert supports_compiled(given) == is_supported
-        assert list(encode_batches(given, BatchAttributes(), encode_kernels)) == list(
+        records = Records(plain.timestamp_ms, plain.key, plain.value, headers)
+        assert supports_compiled(records) == is_supported
+        assert list(encode_batches(records, BatchAttributes(), encode_kernels)) == list(
             encode_batches(plain, BatchAttributes())
         )
-        assert not is_supported or rest(given, BatchAttributes(), []) == len(ROWS)
+        assert not is_supported or rest(records, BatchAttributes(), []) == len(ROWS)
 
 
 def test_chunks_of_few_rows_are_left_to_columns() -> None:
     plain = to_columns([Record(at, 0, b"k", b"v") for at in range(200)])
     for rows, is_supported in ((100, True), (40, False)):
         key = pa.chunked_array([plain.key.slice(at, rows) for at in range(0, 200, rows)])
-        given = Records(plain.timestamp_ms, key, plain.value)
-        assert supports_compiled(given) == is_supported
-        assert list(encode_batches(given, BatchAttributes(), encode_kernels)) == list(
+        records = Records(plain.timestamp_ms, key, plain.value)
+        assert supports_compiled(records) == is_supported
+        assert list(encode_batches(records, BatchAttributes(), encode_kernels)) == list(
             encode_batches(plain, BatchAttributes())
         )
 
@@ -85,11 +87,13 @@ def test_bounds_that_are_none_lead_nowhere(bounds: tuple[int, ...]) -> None:
     for field in (whole, whole.slice(1)):
         count = len(field)
         times, sound = pa.array(range(count)), pa.nulls(count, pa.binary())
-        for given in (Records(times, field, sound), Records(times, sound, field)):
+        for records in (Records(times, field, sound), Records(times, sound, field)):
             for batch_bytes in (61, 600):
-                made: list[bytes] = []
+                batches: list[bytes] = []
                 assert (
-                    rest(given, BatchAttributes(batch_bytes=batch_bytes), made) == len(made) < count
+                    rest(records, BatchAttributes(batch_bytes=batch_bytes), batches)
+                    == len(batches)
+                    < count
                 )
 
 
@@ -98,8 +102,8 @@ def test_bounds_may_lie_in_more_bytes_than_they_need() -> None:
     valid, bounds, data = plain.key.buffers()
     longer = pa.py_buffer(bounds.to_pybytes() + b"\0")
     key = pa.Array.from_buffers(pa.binary(), len(ROWS), [valid, longer, data])
-    given = Records(plain.timestamp_ms, key, plain.value)
-    assert list(encode_batches(given, BatchAttributes(), encode_kernels)) == list(
+    records = Records(plain.timestamp_ms, key, plain.value)
+    assert list(encode_batches(records, BatchAttributes(), encode_kernels)) == list(
         encode_batches(plain, BatchAttributes())
     )
 
@@ -110,8 +114,8 @@ def test_small_chunks_are_handed_over_together() -> None:
     values = pa.chunked_array([*small, _alike(b"v" * 100, 100_000), *small])
     starts = (0, 4096, 8192, 12_288, 77_824, 110_000, 114_096, 118_192, 120_000)
     for key in (pa.nulls(120_000, pa.binary()), values):
-        given = Records(pa.array(np.arange(120_000)), key, values)
-        assert list(_blocks(given)) == list(pairwise(starts))
+        records = Records(pa.array(np.arange(120_000)), key, values)
+        assert list(_blocks(records)) == list(pairwise(starts))
 
 
 @pytest.mark.parametrize("large", [range(8), range(8, 16), range(16), [0], [7, 8], [15]])
@@ -120,8 +124,8 @@ def test_of_large_rows_few_are_copied(large: Collection[int]) -> None:
     rows = [bytes(1 << 20) if at in large else b"" for at in range(16)]
     chunks = pa.chunked_array([rows[:8], rows[8:]], pa.binary())
     times, nothing = pa.array(np.arange(16)), pa.nulls(16, pa.binary())
-    for given in (Records(times, chunks, nothing), Records(times, nothing, chunks)):
-        pieces = list(_blocks(given))
+    for records in (Records(times, chunks, nothing), Records(times, nothing, chunks)):
+        pieces = list(_blocks(records))
         assert (pieces[0][0], pieces[-1][1]) == (0, 16)
         for begin, end in pieces:
             copied = chunks.slice(begin, end - begin).nbytes if begin < 8 < end else 0
@@ -136,11 +140,11 @@ def test_what_is_before_a_row_that_is_wrong_is_whole() -> None:
     """Columns go on from the first row of its batch."""
     offsets = np.array([0, 1, 2, 3, 4, 5, 6, 6, 8])
     plain = to_columns(ROWS)
-    given = Records(plain.timestamp_ms, plain.key, plain.value, None, offsets)
-    made: list[bytes] = []
-    behind = rest(given, BatchAttributes(batch_bytes=400), made)
-    assert decode_with_klog(b"".join(made)) == ROWS[:behind]
-    assert 3 < behind < 7
+    records = Records(plain.timestamp_ms, plain.key, plain.value, None, offsets)
+    batches: list[bytes] = []
+    next_row = rest(records, BatchAttributes(batch_bytes=400), batches)
+    assert decode_with_klog(b"".join(batches)) == ROWS[:next_row]
+    assert 3 < next_row < 7
 
 
 def test_each_loop_is_compiled_once() -> None:
@@ -149,8 +153,8 @@ def test_each_loop_is_compiled_once() -> None:
     assert sum(map(check, range(1, 40))) > 20
     changeable = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(bytearray(8))])
     plain = to_columns([Record(0, 0, b"k", b"v")])
-    given = Records(changeable, plain.key, plain.value)
-    assert list(encode_batches(given, BatchAttributes(), encode_kernels)) == list(
+    records = Records(changeable, plain.key, plain.value)
+    assert list(encode_batches(records, BatchAttributes(), encode_kernels)) == list(
         encode_batches(plain, BatchAttributes())
     )
     each: list[Any] = [encode_kernels.count_fitting_rows, encode_kernels.write_records]

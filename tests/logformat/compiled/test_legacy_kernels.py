@@ -81,10 +81,12 @@ def test_entries_with_something_between_them_are_looked_at_otherwise() -> None:
     stored = np.array([int.from_bytes(data[at + 12 : at + 16], "big") for at in starts])
     assert not crc32.all_crcs_match_compiled(legacy_kernels, data, starts, ends, stored)
     legacy_messages.check_message_crcs(data, starts, ends, stored)
-    for some in (slice(0, 1), slice(1, 2)):
-        given = starts[some], ends[some], stored[some]
-        assert crc32.all_crcs_match_compiled(legacy_kernels, data, *given)
-        assert not crc32.all_crcs_match_compiled(legacy_kernels, data, *given[:2], given[2] ^ 1)
+    for part in (slice(0, 1), slice(1, 2)):
+        arguments = starts[part], ends[part], stored[part]
+        assert crc32.all_crcs_match_compiled(legacy_kernels, data, *arguments)
+        assert not crc32.all_crcs_match_compiled(
+            legacy_kernels, data, *arguments[:2], arguments[2] ^ 1
+        )
 
 
 @pytest.mark.parametrize("size", [0, 1, 239, 240, 255, 65_519, 65_520, 70_000, 1 << 24])

@@ -73,7 +73,7 @@ def test_no_input_leads_out_of_what_a_loop_was_given(tmp_path: Path) -> None:
 def test_no_key_leads_out_of_a_table(tmp_path: Path) -> None:
     """While it fills, grows and gives keys up."""
     tests = "tests/logformat/cleaning/test_offset_map.py"
-    said = checked(
+    result = checked(
         tmp_path, "pytest", "-v", tests, "-k", "(hashed or absent) and not take_no and not dict"
     )
     for name in (
@@ -81,7 +81,7 @@ def test_no_key_leads_out_of_a_table(tmp_path: Path) -> None:
         "test_full_map_drops_the_upper_half",
         "test_put_if_absent_takes_the_last_of_each_key",
     ):
-        assert name in said
+        assert name in result
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -89,10 +89,10 @@ def test_plain_records_are_not_left_to_columns(codec: int) -> None:
     data = batch(RECORDS, attributes=codec) + batch([Record(9, 1, b"z", b"")], attributes=codec)
     for part, sections in record_sections(data, scan(data), PART_BYTES):
         assert record_keys.read_keys_compiled(record_kernels, part, sections, SEED) is not None
-    wanted = np.array([True, False, True, True])
-    found = compiled_filter(record_kernels)(data, scan(data), wanted, np.full(2, NO_HORIZON))
-    assert found is not None
-    assert [(one.base_timestamp, one.max_timestamp, one.count) for one in found] == [
+    retained = np.array([True, False, True, True])
+    result = compiled_filter(record_kernels)(data, scan(data), retained, np.full(2, NO_HORIZON))
+    assert result is not None
+    assert [(header.base_timestamp, header.max_timestamp, header.count) for header in result] == [
         (5, 5, 2),
         (1, 1, 1),
     ]
@@ -118,17 +118,19 @@ def test_each_loop_is_compiled_once() -> None:
     hash_table_kernels.compile_all()
     for codec in (NONE, ZSTD):
         data = batch(RECORDS, attributes=codec) + bytes(PADDING)
-        some = scan_batches(data, 0, len(data) - PADDING)
-        (rows,) = record_keys.read_keys(data, some, SEED, record_kernels)
-        wanted = np.array([True, False, True])
+        batches = scan_batches(data, 0, len(data) - PADDING)
+        (rows,) = record_keys.read_keys(data, batches, SEED, record_kernels)
+        retained = np.array([True, False, True])
         assert CompiledOffsetMap(hash_table_kernels, 1 << 20).put_if_absent(
-            rows.first[1:], rows.second[1:], wanted[1:]
+            rows.first[1:], rows.second[1:], retained[1:]
         )
-        found = CompiledOffsetMap(hash_table_kernels, 1 << 20)
-        found.put(rows.first, rows.second, np.arange(len(rows.offsets)))
-        assert found.find(rows.first, rows.second).tolist() == [0, 1, 2]
+        offset_map = CompiledOffsetMap(hash_table_kernels, 1 << 20)
+        offset_map.put(rows.first, rows.second, np.arange(len(rows.offsets)))
+        assert offset_map.find(rows.first, rows.second).tolist() == [0, 1, 2]
         kept = np.array([True, False, True])
-        assert compiled_filter(record_kernels)(data, some, kept, np.full(1, NO_HORIZON)) is not None
+        assert (
+            compiled_filter(record_kernels)(data, batches, kept, np.full(1, NO_HORIZON)) is not None
+        )
     each: list[Any] = [record_kernels.read_keys, record_kernels.filter_records]
     each += [
         hash_table_kernels.put,
@@ -154,9 +156,9 @@ def test_what_a_wrapper_holds_is_held_to_what_lies_around_it(data: bytes) -> Non
 
 def test_no_more_is_held_than_columns_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     data = b"".join(batch([Record(at, 0, b"k", b"v" * 900)]) for at in range(9))
-    for most_bytes, is_left in ((9000, False), (8000, True)):
-        monkeypatch.setattr(filter_records, "MAX_DECODED_BYTES", most_bytes)
-        made = compiled_filter(record_kernels)(
+    for max_bytes, is_left in ((9000, False), (8000, True)):
+        monkeypatch.setattr(filter_records, "MAX_DECODED_BYTES", max_bytes)
+        result = compiled_filter(record_kernels)(
             data, scan(data), np.ones(9, np.bool_), np.full(9, NO_HORIZON)
         )
-        assert (made is None) == is_left
+        assert (result is None) == is_left
