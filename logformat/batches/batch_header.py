@@ -1,6 +1,6 @@
 """The header of a batch v2, written in front of its records (docs/format.md, 2).
 
-The rule: each header is written here, whoever encoded the records, and the limits that show only
+The rule: this module writes every header, for both encoders of records, and the limits that show only
 after compression are checked here.
 """
 
