@@ -1,7 +1,7 @@
 """The header of a batch v2, written in front of its records (docs/format.md, 2).
 
-The rule: this module writes every header, for both encoders of records, and the limits that show only
-after compression are checked here.
+The rule: this module writes every header, for both encoders of records, and checks the limits that
+show only after compression.
 """
 
 from __future__ import annotations
