@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import scene
-from tests.jobs.verified_roots import live, made
+from tests.jobs.verified_roots import live, write_root
 from tests.support.klog_command import Klog
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return made(tmp_path / "root", 120)
+    return write_root(tmp_path / "root", 120)
 
 
 def test_nothing_found(klog: Klog, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Damage to logs as tables: what is done to a copy of which partition, and what klog answers.
+"""Damage to logs as tables: the partition, the damage to its copy, and what klog answers.
 
 The rule: a row is one damage; what is expected comes from the real consumer's account of the
 undamaged scene, cut by offsets, never from klog. `tests/corpus/` holds the damage seen on brokers;
@@ -44,7 +44,7 @@ Expected = Callable[[Levels, Spot], Levels]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row: what is done to a copy of which partition, and what klog must then answer."""
+    """A row: the partition, the damage to its copy, and what klog must answer."""
 
     name: str
     scene: str
@@ -67,7 +67,7 @@ def copied(scene_name: str, topic: str, into: Path, partition: int = 0) -> Path:
 
 @cache
 def truth(scene_name: str, topic: str, partition: int = 0) -> Levels:
-    """Give the offsets that the real consumer read before the damage."""
+    """Return the offsets that the real consumer read before the damage."""
     records = [
         r for r in scene(scene_name).records() if (r.topic, r.partition) == (topic, partition)
     ]
@@ -78,14 +78,18 @@ def truth(scene_name: str, topic: str, partition: int = 0) -> Levels:
 
 
 def read(directory: Path, level: str, roots: list[Path] | None = None, **options: str) -> list[int]:
-    """Give the offsets that klog reads of one partition directory, in order.
+    """Return the offsets that klog reads of one partition directory, in order.
 
     `roots` are its log directories where they are not only the one above it.
     """
     topic, _, number = directory.name.rpartition("-")
     paths = [str(root) for root in roots or [directory.parent]]
-    given = {"assign": json.dumps({topic: [int(number)]}), "isolationLevel": level, **options}
-    parsed = parse_read_options(given)
+    read_options = {
+        "assign": json.dumps({topic: [int(number)]}),
+        "isolationLevel": level,
+        **options,
+    }
+    parsed = parse_read_options(read_options)
     root = RawRoot(paths)
     reader = scan_planner.make_reader(paths, parsed)
     tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
@@ -110,11 +114,11 @@ def by_partition(directory: Path, offset: int) -> str:
 
 def check_refused(error: CorruptFileError, directory: Path, spot: Spot, words: str) -> None:
     """Check that an error says what a user needs: partition, file, position, reason."""
-    said = str(error)
-    assert (error.path, error.position) == (str(spot.file), spot.position), said
+    message = str(error)
+    assert (error.path, error.position) == (str(spot.file), spot.position), message
     assert error.topic_partition == directory.name
     for part in (directory.name, str(spot.file), f"position {spot.position}", words):
-        assert part in said
+        assert part in message
 
 
 def whole(before: Levels, spot: Spot) -> Levels:

@@ -46,7 +46,7 @@ def write_checkpoint(directory: Path, name: str, offset: int) -> None:
 
 
 def rolled(hurt: Hurt, *contents: bytes) -> Hurt:
-    """Damage the last segment of a broker that had just rolled: put segments of `contents` behind.
+    """Damage the last segment of a broker that had just rolled: add segments of `contents`.
 
     Their indexes are preallocated, as a broker that was killed leaves them.
     """
@@ -127,7 +127,7 @@ def write_aborted(producer: int, first: int, marker: int) -> Hurt:
 
 
 def take_from(segment: int, other: int, suffix: str) -> Hurt:
-    """Give a segment the index file of another one."""
+    """Replace the index file of a segment with that of another one."""
 
     def done(directory: Path) -> None:
         logs = segments(directory)
@@ -153,16 +153,16 @@ def remove(*patterns: str) -> Hurt:
     """Remove the files of a partition directory that match."""
 
     def done(directory: Path) -> None:
-        found = [path for pattern in patterns for path in directory.glob(pattern)]
-        assert found
-        for path in found:
+        paths = [path for pattern in patterns for path in directory.glob(pattern)]
+        assert paths
+        for path in paths:
             path.unlink()
 
     return done
 
 
 def append(tail: bytes) -> Hurt:
-    """Append bytes to the active segment; the spot is behind its last batch."""
+    """Append bytes to the active segment; the spot is after its last batch."""
 
     def done(directory: Path) -> Spot:
         log = segments(directory)[-1]
@@ -175,12 +175,12 @@ def append(tail: bytes) -> Hurt:
 
 
 def write_in_log_dir(name: str, content: bytes) -> Hurt:
-    """Write a file beside the partition directories."""
+    """Write a file next to the partition directories."""
     return lambda directory: (directory.parent / name).write_bytes(content)
 
 
 def later_scene(name: str, topic: str) -> Path:
-    """Give the same partition in a later scene."""
+    """Return the same partition in a later scene."""
     return scene(name).partition_dir(topic, 0)
 
 

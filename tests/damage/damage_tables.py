@@ -41,13 +41,13 @@ from tests.damage.damage_kinds import (
 )
 from tests.support.batch_bytes import plain
 
-ZEROS = ("killed", "killed.preallocated")  # one segment, zeros behind 10 batches, nothing flushed
+ZEROS = ("killed", "killed.preallocated")  # one segment, zeros after 10 batches, nothing flushed
 TXN = ("transactions", "txn.interleaved")  # clean, nine segments, stable to 257
 COMPACTED = ("compacted-before", "compacted")
 LENGTH, MAGIC, COUNT = 8, 16, 57  # bytes of a batch's header
 TORN = partial(damage.tear_last_batch, kept_bytes=99)
 
-# What a broker leaves that is killed just after it rolled: nothing whole lies behind.
+# What a broker leaves that is killed just after it rolled: no complete segment follows.
 ROLLED = [
     Case("30 torn before an empty segment", *KILLED, rolled(TORN, b""), below),
     Case("30 flipped before an empty segment", *KILLED, rolled(flip(-1, -1), b""), below),
@@ -69,26 +69,26 @@ DAMAGED_BATCHES = [
     Case("25 the middle of the active segment", *SEGMENTS, flip(-1, 4), Refused("CRC-32C")),
     Case("25 unclean, in the middle", *SEGMENTS, unmarked(damage.flip_bit, 0), Refused("CRC-32C")),
     Case("25 unclean, first batch of all", *SEGMENTS, unmarked(flip(0, 0), 0), Refused("CRC-32C")),
-    Case("25 unclean, active segment, an intact batch behind", *KILLED, flip(-1, 0), Refused()),
+    Case("25 unclean, active segment, an intact batch after", *KILLED, flip(-1, 0), Refused()),
     Case("25 last batch, clean", *SEGMENTS, flip(-1, -1), Refused("flushed")),
     Case("25 last batch, flushed", *SEGMENTS, unmarked(flip(-1, -1)), Refused("flushed")),
     Case("30 last batch, not flushed", *SEGMENTS, unmarked(flip(-1, -1), 195), below),
     Case("30 last batch of a killed broker", *KILLED, flip(-1, -1), below),
     Case("30 last two batches, not flushed", *SEGMENTS,
          unmarked(both(flip(-1, -2), flip(-1, -1)), 190), below),
-    Case("30 last batch, not flushed, zeros behind", *ZEROS, flip(0, -1), below),
-    Case("30 last batch, not flushed, a torn one behind", *KILLED,
+    Case("30 last batch, not flushed, zeros after", *ZEROS, flip(0, -1), below),
+    Case("30 last batch, not flushed, a torn one after", *KILLED,
          both(flip(-1, -1), append(b"\x5a" * 500)), below),
-    Case("30 last batch, not flushed, garbage that is not cut short behind", *KILLED,
+    Case("30 last batch, not flushed, garbage that is not cut short after", *KILLED,
          both(flip(-1, -1), append(b"\xff" * 500)), below),
     Case("25 torn before an empty segment, clean", *SEGMENTS, rolled(TORN, b""), Refused()),
     Case("25 torn before an empty segment, flushed", *SEGMENTS,
          unmarked(rolled(TORN, b"")), Refused()),
     Case("25 torn before an empty segment, flushed amid", *SEGMENTS,
          unmarked(rolled(TORN, b""), 198), Refused()),
-    Case("25 torn, and a batch in the segment behind", *KILLED,
+    Case("25 torn, and a batch in the segment after", *KILLED,
          rolled(TORN, plain(100)), Refused()),
-    Case("25 torn, and a batch two segments behind", *KILLED,
+    Case("25 torn, and a batch two segments after", *KILLED,
          rolled(TORN, b"", plain(110)), Refused()),
     Case("30 torn before an empty segment, not flushed", *SEGMENTS,
          unmarked(rolled(TORN, b""), 195), below),
@@ -113,7 +113,7 @@ DAMAGED_BATCHES = [
          Refused()),
     Case("26 base offset in the next segment", *SEGMENTS, move(0, -1, 45), Refused()),
     Case("26 the last offset in the next segment", *SEGMENTS, move(0, -1, 36), Refused()),
-    Case("26 base offset far behind the log", *SEGMENTS, move(3, -1, 1 << 40), Refused()),
+    Case("26 base offset far after the log", *SEGMENTS, move(3, -1, 1 << 40), Refused()),
     Case("26 base offset no index can hold", *SEGMENTS, move(-1, -1, 1 << 40), Refused()),
     Case("26 base offset below 0", *SEGMENTS, move(0, 0, -5), Refused()),
     Case("26 base offset of the active segment's first batch", *KILLED, move(-1, 0, 79), Refused()),
@@ -209,8 +209,8 @@ INDEXES = [
         ("past the end, unclean", unmarked(damage.point_index_past_end, 0)),
         ("torn", damage.tear_index),
         ("torn, active", partial(damage.tear_index, segment=-1)),
-        ("zeros behind", damage.pad_index),
-        ("zeros behind, active", partial(damage.pad_index, segment=-1)),
+        ("zeros after", damage.pad_index),
+        ("zeros after, active", partial(damage.pad_index, segment=-1)),
         ("only zeros", lambda directory: fill_with_zeros(directory, "*.index", 512)),
         ("missing", remove("*.index")),
         ("empty", lambda directory: fill_with_zeros(directory, "*.index", 0)),
@@ -231,7 +231,7 @@ INDEXES = [
     for name, topic in (SEGMENTS, TXN, COMPACTED)
 ]
 
-LEFTOVERS = [
+TEMPORARY_FILES = [
     Case("30 .deleted", *SEGMENTS, crash_files.leave_deleted, whole),
     Case("30 .deleted of a segment that is gone", *SEGMENTS,
          both(crash_files.leave_deleted, partial(damage.lose_segment, segment=0)), without(0, 39)),
@@ -274,7 +274,7 @@ CHECKPOINTS = [
          lambda d: write_checkpoint(d, LOG_START, 120), without(0, 119)),
     Case("6 log start at the end", *SEGMENTS,
          lambda d: write_checkpoint(d, LOG_START, 200), nothing),
-    Case("6 log start behind the end", *SEGMENTS,
+    Case("6 log start after the end", *SEGMENTS,
          lambda d: write_checkpoint(d, LOG_START, 5000), nothing),
     Case("6 log start below the first segment", "records", "retained",
          lambda d: write_checkpoint(d, LOG_START, 5), whole),
@@ -300,6 +300,6 @@ CHECKPOINTS = [
          unmarked(both(flip(-1, -1), write_in_log_dir(RECOVERY_POINT, b"\0\0\0"))), below),
 ]  # fmt: skip
 
-CASES = DAMAGED_BATCHES + TAILS + TRANSACTIONS + INDEXES + LEFTOVERS + CHECKPOINTS
+CASES = DAMAGED_BATCHES + TAILS + TRANSACTIONS + INDEXES + TEMPORARY_FILES + CHECKPOINTS
 REFUSED = [case for case in CASES if isinstance(case.expected, Refused)]
 ANSWERED = [case for case in CASES if not isinstance(case.expected, Refused)]

@@ -84,8 +84,8 @@ def test_parts_of_the_rows_in_many_slices(case: Case, tmp_path: Path) -> None:
         assert read(directory, level, minPartitions="8") == rows
         for at in (stable[len(stable) // 3], stable[-1]):
             place = by_partition(directory, at)
-            behind = read(directory, level, minPartitions="8", startingOffsets=place)
-            assert behind == [offset for offset in rows if offset >= at], f"from {at}"
+            after = read(directory, level, minPartitions="8", startingOffsets=place)
+            assert after == [offset for offset in rows if offset >= at], f"from {at}"
             before = read(directory, level, minPartitions="8", endingOffsets=place)
             assert before == [offset for offset in rows if offset < at], f"up to {at}"
 
@@ -138,9 +138,9 @@ def test_a_bit_flipped_at_every_byte(segment: int, batch: int, tmp_path: Path) -
         data = bytearray(content)
         data[at.position + byte] ^= 1 << byte % 8
         log.write_bytes(data)
-        said = _answer(directory, expected)
-        if said not in ((str(log), at.position), (str(log), at.position + at.size)):
-            wrong.append((byte, said))
+        actual = _answer(directory, expected)
+        if actual not in ((str(log), at.position), (str(log), at.position + at.size)):
+            wrong.append((byte, actual))
     assert wrong == []
 
 
@@ -152,8 +152,8 @@ def test_the_rest_is_read_around_a_bad_batch(segment: int, tmp_path: Path) -> No
     assert isinstance(spot, Spot)
     rows = truth("records", "segments")
     for level in LEVELS:
-        behind = read(directory, level, startingOffsets=by_partition(directory, spot.offset + 5))
-        assert behind == [offset for offset in rows[level] if offset >= spot.offset + 5]
+        after = read(directory, level, startingOffsets=by_partition(directory, spot.offset + 5))
+        assert after == [offset for offset in rows[level] if offset >= spot.offset + 5]
         before = read(directory, level, endingOffsets=by_partition(directory, spot.offset))
         assert before == [offset for offset in rows[level] if offset < spot.offset]
 
@@ -221,7 +221,7 @@ for directory in sys.argv[1:]:
         said = -1, error.position, error.path, error.reason
     print(*said, int(peak_mib()), sep="|")
 """
-MOST_MIB = 600
+MAX_MIB = 600
 
 
 def _measured(directories: list[Path]) -> list[list[str]]:
@@ -242,7 +242,7 @@ def test_hostile_batches_are_refused_in_bounds(tmp_path: Path) -> None:
         _, position, path, reason, mib = row
         if (int(position), path) != (spot.position, str(spot.file)) or words not in reason:
             wrong.append((name, f"{reason} at position {position}, not {spot.position}"))
-        if int(mib) > MOST_MIB:
+        if int(mib) > MAX_MIB:
             wrong.append((name, f"{mib} MiB"))
     assert wrong == []
 
@@ -253,7 +253,7 @@ def test_many_batches_of_few_bytes_and_much_in_them_stay_in_bounds(tmp_path: Pat
     for _ in range(30):
         hostile.append_bomb(directory, hostile.ZSTD, 30 << 20)
     [[rows, _, _, reason, mib]] = _measured([directory])
-    assert int(mib) < MOST_MIB
+    assert int(mib) < MAX_MIB
     assert int(rows) == 230, reason
 
 

@@ -25,7 +25,7 @@ from klog.logformat.producers.control_records import ABORT, COMMIT
 from tests.faults import signed_topic
 from tests.faults.children import Child, Interrupt, steps_of
 from tests.faults.verbs import Verb, run_verb, source_of
-from tests.jobs.broker_dirs import made
+from tests.jobs.broker_dirs import write_broker_dir
 from tests.jobs.verified_roots import START_MS, live, staged
 from tests.support.batch_bytes import marker, transactional
 
@@ -74,7 +74,7 @@ def make(root: Path, verb: Verb) -> None:
         directory = root if verb.name == "adopt" else source_of(root)
         if verb.name == "import-log":
             find_or_create_root(str(root), "AAAAAAAAAAAAAAAAAAAAAA")
-        made(directory, {"t-0": {0: aborted, 10: committed}, "t-1": {0: other}})
+        write_broker_dir(directory, {"t-0": {0: aborted, 10: committed}, "t-1": {0: other}})
         return
     log = klog.open(root)
     log.create_topic("t", PARTITIONS, CONFIG)

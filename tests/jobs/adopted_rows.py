@@ -13,11 +13,13 @@ UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
 
 
 def offsets(root: Path, level: str, topic: str = "t", partition: int = 0) -> list[int]:
-    return [one.offset for one in read_partition([root], topic, partition, level)]
+    return [record.offset for record in read_partition([root], topic, partition, level)]
 
 
 WHOLE = transactional(0, 1) + marker(1, 1, COMMIT)
 
 
-def told(report: AdoptReport) -> list[tuple[str, int, str]]:
-    return [(one.topic, one.partition, one.left) for one in report.partitions]
+def reasons(report: AdoptReport) -> list[tuple[str, int, str]]:
+    return [
+        (partition.topic, partition.partition, partition.left) for partition in report.partitions
+    ]

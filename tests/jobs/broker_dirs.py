@@ -51,8 +51,8 @@ def copied(name: str, to: Path) -> Path:
 
 def names_of(*directories: Path) -> list[TopicPartition]:
     """List the partitions of topics."""
-    found = RawRoot([str(one) for one in directories]).partitions()
-    return [name for name in found if name.topic != CONTROLLERS_LOG]
+    partitions = RawRoot([str(directory) for directory in directories]).partitions()
+    return [name for name in partitions if name.topic != CONTROLLERS_LOG]
 
 
 def read_all(names: Iterable[TopicPartition], *directories: Path) -> Read:
@@ -67,11 +67,11 @@ def read_all(names: Iterable[TopicPartition], *directories: Path) -> Read:
 def logs_of(
     names: Iterable[TopicPartition], *directories: Path
 ) -> Mapping[TopicPartition, PartitionSnapshot]:
-    return open_root([str(one) for one in directories]).snapshot().open(names)
+    return open_root([str(directory) for directory in directories]).snapshot().open(names)
 
 
 def open_ones(names: Iterable[TopicPartition], *directories: Path) -> dict[TopicPartition, int]:
-    """Give the last stable offset of partitions in which a transaction is open."""
+    """Return the last stable offset of partitions in which a transaction is open."""
     logs = logs_of(names, *directories)
     return {
         name: stable
@@ -81,15 +81,15 @@ def open_ones(names: Iterable[TopicPartition], *directories: Path) -> dict[Topic
 
 
 def offsets_for_times(log: PartitionSnapshot, records: Iterable[Record]) -> dict[int, int | None]:
-    """Look up some times: those of records, just before and just behind, and odd ones."""
-    times = sorted({one.timestamp for one in records})
-    some = times[:: max(1, len(times) // 5)] + times[-1:]
-    asked = {time + step for time in some for step in (-1, 0, 1)} | set(ODD_TIMES)
-    return {time: log.offset_for_time(time, log.log_end) for time in sorted(asked)}
+    """Look up some times: those of records, just before and just after, and odd ones."""
+    times = sorted({record.timestamp for record in records})
+    sample = times[:: max(1, len(times) // 5)] + times[-1:]
+    lookup_times = {time + step for time in sample for step in (-1, 0, 1)} | set(ODD_TIMES)
+    return {time: log.offset_for_time(time, log.log_end) for time in sorted(lookup_times)}
 
 
 def files_of(root: Path) -> dict[str, bytes]:
-    """Give what lies in a directory, but for klog's own."""
+    """Return the files of a directory, without klog's own."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in root.rglob("*")
@@ -97,7 +97,7 @@ def files_of(root: Path) -> dict[str, bytes]:
     }
 
 
-def made(
+def write_broker_dir(
     root: Path, logs: Mapping[str, Mapping[int, bytes]], starts: Mapping[str, int] | None = None
 ) -> Path:
     """Make a directory of a broker that was killed: by partition and base offset its segments."""
@@ -107,8 +107,10 @@ def made(
         for base, data in segments.items():
             (root / name / segment_file_name(base, "log")).write_bytes(data)
     parted = {name: name.rpartition("-") for name in starts or ()}
-    said = {(parted[name][0], int(parted[name][2])): at for name, at in (starts or {}).items()}
-    (root / "log-start-offset-checkpoint").write_bytes(encode_offset_checkpoint(said))
+    log_starts = {
+        (parted[name][0], int(parted[name][2])): at for name, at in (starts or {}).items()
+    }
+    (root / "log-start-offset-checkpoint").write_bytes(encode_offset_checkpoint(log_starts))
     (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=of a broker\n")
     return root
 
@@ -129,11 +131,11 @@ def killed_at(at: int, *, after: bool) -> Iterator[list[str]]:
     calls: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: LocalStore, *given: Any, **named: Any) -> Any:
-            calls.append(f"{name} {given[0]}")
+        def call(self: LocalStore, *args: Any, **named: Any) -> Any:
+            calls.append(f"{name} {args[0]}")
             if len(calls) > at + 1 or (len(calls) == at + 1 and not after):
                 raise Killed
-            done = real(self, *given, **named)
+            done = real(self, *args, **named)
             if len(calls) == at + 1:
                 raise Killed
             return done

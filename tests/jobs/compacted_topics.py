@@ -33,7 +33,7 @@ def path_of(root: WrittenRoot) -> Path:
 
 
 def rows(first: int, count: int, keys: int = 7, size: int = 30) -> list[Sent]:
-    """Give records of a few keys, a second apart; every ninth is a tombstone."""
+    """Return records of a few keys, a second apart; every ninth is a tombstone."""
     return [
         Sent(
             b"k%d" % (n * n % keys),
@@ -46,8 +46,8 @@ def rows(first: int, count: int, keys: int = 7, size: int = 30) -> list[Sent]:
 
 
 def run(root: WrittenRoot, topic: Any = None, now_ms: int = NOW_MS, **more: Any) -> CompactReport:
-    given = {"min_dirty_ratio": 0.0, **more}
-    return compact.run(None, root.given, topic, clock_ms=lambda: now_ms, **given)
+    options = {"min_dirty_ratio": 0.0, **more}
+    return compact.run(None, root.given, topic, clock_ms=lambda: now_ms, **options)
 
 
 def by_loops(monkeypatch: pytest.MonkeyPatch, *, little_memory: bool) -> None:
@@ -69,20 +69,20 @@ def created(root: WrittenRoot, partitions: int = 1, **config: str) -> None:
 def adopted(root: WrittenRoot, segments_: Sequence[bytes], **config: str) -> None:
     """Make a topic of a broker's segments."""
     created(root, 1, **config)
-    behind = [0, *map(next_offset, segments_)]
-    root.adopt("t", 0, dict(zip(behind, segments_, strict=False)))
+    base_offsets = [0, *map(next_offset, segments_)]
+    root.adopt("t", 0, dict(zip(base_offsets, segments_, strict=False)))
 
 
-def sent_at(offset: int, given: Sequence[Sent]) -> list[Record]:
+def sent_at(offset: int, rows_: Sequence[Sent]) -> list[Record]:
     return [
-        Record(offset + n, one.timestamp, one.key, one.value, tuple(one.headers))
-        for n, one in enumerate(given)
+        Record(offset + n, row.timestamp, row.key, row.value, tuple(row.headers))
+        for n, row in enumerate(rows_)
     ]
 
 
 def survivors(before: Sequence[Record]) -> list[Record]:
     last = {record.key: record for record in before}
-    return sorted(last.values(), key=lambda one: one.offset)
+    return sorted(last.values(), key=lambda record: record.offset)
 
 
 def contended(root: WrittenRoot) -> None:

@@ -35,7 +35,7 @@ def run(root: WrittenRoot, to: Path, *topics: str) -> ExportLogReport:
 
 def same_records(root: WrittenRoot, to: Path, where: Where) -> int:
     """See that klog reads of the export what it reads of the root; returns their number."""
-    wanted = read_partition([Path(root.given)], *where, "read_uncommitted")
+    expected = read_partition([Path(root.given)], *where, "read_uncommitted")
     for level in LEVELS:
-        assert read_partition([to], *where, level) == wanted
-    return len(wanted)
+        assert read_partition([to], *where, level) == expected
+    return len(expected)

@@ -1,4 +1,4 @@
-"""An export killed at each of its steps on disk in turn, and run again: prints what became of it.
+"""An export killed at each of its steps on disk in turn, and run again: prints the results.
 
     python -m tests.jobs.killed_export ROOT DIR TOPIC...
 
@@ -23,12 +23,12 @@ from klog.jobs import export_log
 from klog.jobs.exporting.export_directory import UNFINISHED
 from klog.logformat.broker_files.file_names import parse_partition_directory
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 Files = dict[str, dict[str, bytes]]
 
 
 def files(directory: Path) -> Files:
-    """Give the files of each partition that a broker would mount."""
+    """Return the files of each partition that a broker would mount."""
     return {
         path.name: {file.name: file.read_bytes() for file in path.iterdir()}
         for path in directory.iterdir()
@@ -41,11 +41,11 @@ def die_before(step: int) -> None:
     left = [step]
 
     def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
+        def call(*args: Any, **named: Any) -> Any:
             if not left[0]:
                 os.kill(os.getpid(), signal.SIGKILL)
             left[0] -= 1
-            return real(*given, **named)
+            return real(*args, **named)
 
         return call
 
@@ -75,8 +75,8 @@ def main(root: str, to: Path, topics: Sequence[str]) -> None:
 
     assert in_child(export) == 0
     whole = files(to)
-    beside = {path.name for path in to.iterdir() if path.is_file()}
-    for step in range(MOST_STEPS):
+    checkpoint_names = {path.name for path in to.iterdir() if path.is_file()}
+    for step in range(MAX_STEPS):
         shutil.rmtree(to)
 
         def killed() -> None:
@@ -88,16 +88,16 @@ def main(root: str, to: Path, topics: Sequence[str]) -> None:
         done = there == whole and not (to / UNFINISHED).exists()
         again = in_child(export) if os.WIFSIGNALED(ended) else 0
         names = {path.name for path in to.iterdir() if path.is_dir()}
-        files_left = {path.name for path in to.iterdir() if path.is_file()} - beside
-        told = {
+        files_left = {path.name for path in to.iterdir() if path.is_file()} - checkpoint_names
+        result = {
             "killed": os.WIFSIGNALED(ended),
             "mountable": sorted(there),
             "whole": all(there[name] == whole[name] for name in there),
             "done": done,
             "again": again == 0 and files(to) == whole and names == set(whole) and not files_left,
         }
-        sys.stdout.write(json.dumps(told) + "\n")
-        if not told["killed"]:
+        sys.stdout.write(json.dumps(result) + "\n")
+        if not result["killed"]:
             return
 
 

@@ -24,32 +24,32 @@ def state_of(path: Path, topic: str = "t") -> TopicState:
 
 
 def entries_of(path: Path, partition: int = 0, topic: str = "t") -> list[SegmentEntry]:
-    """Give a partition's live segments."""
-    found: list[SegmentEntry] = segment_entries.rows_of_partition(
+    """Return the entries of a partition's live segments."""
+    entries: list[SegmentEntry] = segment_entries.rows_of_partition(
         state_of(path, topic).segments.combine_chunks(), partition
     ).to_pylist()
-    return found
+    return entries
 
 
 def segments(path: Path, partition: int = 0, topic: str = "t") -> list[bytes]:
-    """Give their bytes."""
-    found = []
+    """Return the bytes of the segments."""
+    logs = []
     for entry in entries_of(path, partition, topic):
         data = (path / entry["file"]).read_bytes()
         batches = shift_offsets(scan(data), entry["offset_shift"])
-        found.append(BatchRun(data, batches).rewritten().data if entry["offset_shift"] else data)
-    return found
+        logs.append(BatchRun(data, batches).rewritten().data if entry["offset_shift"] else data)
+    return logs
 
 
 def records(path: Path, partition: int = 0, topic: str = "t") -> list[Record]:
-    """Give the records, control ones left out."""
-    found: list[Record] = []
+    """Return the records without control records."""
+    result: list[Record] = []
     for segment in segments(path, partition, topic):
         batches = scan(segment)
         for start, end, header in zip(batches.starts, batches.ends, batches.headers, strict=True):
             if not int(header["attributes"]) & v2.CONTROL and header["count"]:
-                found += decode_with_klog(segment[start:end])
-    return found
+                result += decode_with_klog(segment[start:end])
+    return result
 
 
 def nothing_is_wrong(path: Path) -> None:

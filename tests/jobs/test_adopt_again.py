@@ -22,33 +22,37 @@ from klog.jobs import adopt, merge
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.broker_files.metadata_files import encode_partition_metadata
 from klog.logformat.producers.control_records import ABORT, COMMIT
-from tests.jobs.adopted_rows import COMMITTED, WHOLE, offsets, told
+from tests.jobs.adopted_rows import COMMITTED, WHOLE, offsets, reasons
 from tests.jobs.broker_dirs import (
     Killed,
     files_of,
     killed_at,
-    made,
     names_of,
     read_all,
+    write_broker_dir,
 )
 from tests.jobs.verified_roots import root_of, state_of
 from tests.support.batch_bytes import marker, transactional
 
 
 def test_topics_can_be_adopted_later(tmp_path: Path) -> None:
-    root = made(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
+    root = write_broker_dir(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
     adopt.run(None, str(root), "t")
     klog.open(str(root)).create_topic("new", 1)
     klog.open(str(root)).append("new", pa.table({"value": [b"x"]}))
     report = adopt.run(None, str(root))
-    assert {one.topic: one.left for one in report.partitions} == {
+    assert {partition.topic: partition.left for partition in report.partitions} == {
         "new": "it has no file of a broker", "t": "it was adopted before", "u": "",
     }  # fmt: skip
     assert offsets(root, COMMITTED, "u") == [0]
     klog.open(str(root)).append("u", pa.table({"value": [b"x"]}))
     assert offsets(root, COMMITTED, "u") == [0, 2]
     TopicAdmin(root_of(root)).delete("u")
-    (left,) = (one.left for one in adopt.run(None, str(root)).partitions if one.topic == "u")
+    (left,) = (
+        partition.left
+        for partition in adopt.run(None, str(root)).partitions
+        if partition.topic == "u"
+    )
     assert left == "it was deleted"
     with pytest.raises(OptionError, match="was adopted and then deleted"):
         adopt.run(None, str(root), "u")
@@ -80,35 +84,35 @@ def test_a_klog_root_is_one_already(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     for dry_run in (True, False, True, False):
         report = adopt.run(None, str(tmp_path), dry_run=dry_run)
-        assert {left for _, _, left in told(report)} == {"it has no file of a broker"}
-        assert {topic for topic, _, _ in told(report)} == {"t"}
+        assert {left for _, _, left in reasons(report)} == {"it has no file of a broker"}
+        assert {topic for topic, _, _ in reasons(report)} == {"t"}
         assert report.exit_code == 0
         assert "it is a klog root already" in report.note
         assert log.topics() == ["t"]
         named = adopt.run(None, str(tmp_path), "t", dry_run=dry_run)
-        assert told(named) == told(report)
+        assert reasons(named) == reasons(report)
         for topic in ("new", "gap", "torn", "with-dash", "nope"):
             with pytest.raises(OptionError, match=f"has no topic {topic} of a broker"):
                 adopt.run(None, str(tmp_path), topic, dry_run=dry_run)
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_a_failed_write_left_is_no_topic_beside_a_brokers(tmp_path: Path) -> None:
-    root = made(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
+def test_directory_of_a_failed_write_is_not_a_topic(tmp_path: Path) -> None:
+    root = write_broker_dir(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
     adopt.run(None, str(root), "t")
     write_that_failed(root)
     (root / "u-1").mkdir()  # Of a write to u, which is not adopted yet.
     klog.open(root).add_partitions("t", 2)
     klog.open(root).append("t", pa.table({"value": [b"x"], "partition": pa.array([1])}))
     dry = adopt.run(None, str(root), dry_run=True)
-    assert told(dry) == [("t", 0, "it was adopted before"), ("u", 0, "")]
+    assert reasons(dry) == [("t", 0, "it was adopted before"), ("u", 0, "")]
     report = adopt.run(None, str(root))
-    assert told(report) == told(dry)
+    assert reasons(report) == reasons(dry)
     assert "a broker does not start" in report.note
     assert klog.open(root).topics() == ["t", "u"]
     again = [adopt.run(None, str(root), dry_run=dry_run) for dry_run in (True, False)]
-    assert told(again[0]) == told(again[1])
-    assert all("it is a klog root already" in one.note for one in again)
+    assert reasons(again[0]) == reasons(again[1])
+    assert all("it is a klog root already" in report.note for report in again)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +131,9 @@ def test_no_verb_takes_what_a_failed_write_left_for_a_topic(
     klog.open(root).append("t", pa.table({"value": [b"x"]}))
     write_that_failed(root)
     out = str(tmp_path / "out")
-    assert main([*(out if one == "OUT" else one for one in command), "--root", str(root)]) == 0
-    said = b"".join(capfdbinary.readouterr()).decode()
-    assert not any(topic in said for topic in ("new", "gap", "torn-", "with-dash"))
+    assert main([*(out if word == "OUT" else word for word in command), "--root", str(root)]) == 0
+    output = b"".join(capfdbinary.readouterr()).decode()
+    assert not any(topic in output for topic in ("new", "gap", "torn-", "with-dash"))
     assert klog.open(root).topics() == ["t"]
     pattern = parse_read_options({"subscribePattern": ".*"})
     look = open_root([str(root)]).snapshot()
@@ -137,21 +141,25 @@ def test_no_verb_takes_what_a_failed_write_left_for_a_topic(
 
 
 def test_a_dry_run_says_what_a_killed_adoption_has_done(tmp_path: Path) -> None:
-    root = made(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
+    root = write_broker_dir(tmp_path, {"t-0": {0: WHOLE}, "u-0": {0: WHOLE}})
     adopt.run(None, str(root), "t")
     (root / "_klog" / "format.json").rename(root / "_klog" / "adopting.json")
     dry = adopt.run(None, str(root), dry_run=True)
-    assert told(dry) == [("t", 0, "it was adopted before"), ("u", 0, "")]
+    assert reasons(dry) == [("t", 0, "it was adopted before"), ("u", 0, "")]
     assert not (root / "_klog" / "format.json").exists()
-    assert told(adopt.run(None, str(root))) == told(dry)
+    assert reasons(adopt.run(None, str(root))) == reasons(dry)
     assert klog.open(root).topics() == ["t", "u"]
 
 
 def test_a_topic_that_went_on_is_left(tmp_path: Path) -> None:
-    root = made(tmp_path, {"t-0": {0: WHOLE, 10: transactional(10, 1) + marker(11, 1, COMMIT)}})
+    root = write_broker_dir(
+        tmp_path, {"t-0": {0: WHOLE, 10: transactional(10, 1) + marker(11, 1, COMMIT)}}
+    )
     adopt.run(None, str(root))
     merge.run(None, str(root))
-    assert [one.left for one in adopt.run(None, str(root)).partitions] == ["it was adopted before"]
+    assert [partition.left for partition in adopt.run(None, str(root)).partitions] == [
+        "it was adopted before"
+    ]
     (root / "t-0" / "partition.metadata").write_bytes(
         encode_partition_metadata("BAAAAAAAAAAAAAAAAAAAAQ")
     )
@@ -160,7 +168,7 @@ def test_a_topic_that_went_on_is_left(tmp_path: Path) -> None:
 
 
 def test_until_it_is_done_it_is_a_brokers(tmp_path: Path) -> None:
-    root = made(tmp_path, {"t-0": {0: WHOLE}})
+    root = write_broker_dir(tmp_path, {"t-0": {0: WHOLE}})
     raw = open_root([str(root)])
     adopt.run(None, str(root))
     assert not (root / ADOPTING_FILE).exists()
@@ -184,7 +192,7 @@ def test_killed_at_each_call_it_is_raw_or_whole(tmp_path: Path, after: bool) -> 
         0: transactional(0, 1) + marker(1, 1, ABORT),
         10: transactional(10, 2) + marker(11, 2, 1),
     }
-    base = made(tmp_path / "base", {"t-0": logs, "t-1": {}, "u-0": {0: WHOLE}})
+    base = write_broker_dir(tmp_path / "base", {"t-0": logs, "t-1": {}, "u-0": {0: WHOLE}})
     names = names_of(base)
     before, files = read_all(names, base), files_of(base)
     for at in count():

@@ -23,8 +23,8 @@ from tests.jobs.broker_dirs import (
     TOPIC_ID,
     copied,
     logs_of,
-    made,
     read_all,
+    write_broker_dir,
 )
 from tests.jobs.verified_roots import live, state_of
 from tests.support.batch_bytes import marker, transactional
@@ -32,7 +32,7 @@ from tests.support.batch_bytes import marker, transactional
 
 def test_a_torn_tail_stays_and_does_not_count(tmp_path: Path) -> None:
     whole = transactional(0, 1) + marker(1, 1, COMMIT)
-    root = made(tmp_path, {"t-0": {0: whole + b"\xff" * 40}})
+    root = write_broker_dir(tmp_path, {"t-0": {0: whole + b"\xff" * 40}})
     adopt.run(None, str(root))
     (entry,) = live(root)
     assert (entry["size_bytes"], entry["torn_bytes"]) == (len(whole), 40)
@@ -47,13 +47,15 @@ def test_a_torn_tail_stays_and_does_not_count(tmp_path: Path) -> None:
     assert (finding.kind, finding.file) == ("size", f"t-0/{segment_file_name(0, 'log')}")
 
 
-@pytest.mark.parametrize("behind", [b"", bytes(4096), b"\x5a" * 300])
+@pytest.mark.parametrize("tail", [b"", bytes(4096), b"\x5a" * 300])
 @pytest.mark.parametrize("way", ["adopt", "import"])
-def test_a_torn_tail_before_an_empty_segment(tmp_path: Path, way: str, behind: bytes) -> None:
+def test_a_torn_tail_before_an_empty_segment(tmp_path: Path, way: str, tail: bytes) -> None:
     """A broker that was killed just after it rolled: all ways end where its recovery would."""
     whole = transactional(0, 1) + marker(1, 1, COMMIT)
     torn = transactional(2, 1, [b"x"] * 3)[:-5]
-    made(tmp_path / "log", {"t-0": {0: whole + torn, 5: behind, 9: b""}, "t-1": {0: whole}})
+    write_broker_dir(
+        tmp_path / "log", {"t-0": {0: whole + torn, 5: tail, 9: b""}, "t-1": {0: whole}}
+    )
     (raw, _) = logs_of([TopicPartition("t", 0), TopicPartition("t", 1)], tmp_path / "log").values()
     assert raw.log_end == 2
     if way == "adopt":
@@ -62,8 +64,8 @@ def test_a_torn_tail_before_an_empty_segment(tmp_path: Path, way: str, behind: b
     else:
         root = tmp_path / "root"
         report = import_log.run(None, str(root), source=str(tmp_path / "log"))
-    assert [one.log_end for one in report.partitions] == [2, 2]
-    assert [one.torn_bytes for one in report.partitions] == [len(torn), 0]
+    assert [partition.log_end for partition in report.partitions] == [2, 2]
+    assert [partition.torn_bytes for partition in report.partitions] == [len(torn), 0]
     assert state_of(root).log_end == (2, 2)
     for level in (UNCOMMITTED, COMMITTED):
         assert offsets(root, level) == [0]
@@ -78,7 +80,7 @@ def test_a_torn_tail_before_an_empty_segment(tmp_path: Path, way: str, behind: b
 @pytest.mark.parametrize("level", [UNCOMMITTED, COMMITTED])
 @pytest.mark.parametrize("change", ["longer", "shorter", "flipped", "gone"])
 def test_a_file_that_changes_later_is_named(tmp_path: Path, change: str, level: str) -> None:
-    root = made(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
+    root = write_broker_dir(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
     adopt.run(None, str(root))
     file = root / "t-0" / segment_file_name(0, "log")
     data = file.read_bytes()
@@ -94,7 +96,7 @@ def test_a_file_that_changes_later_is_named(tmp_path: Path, change: str, level: 
 @pytest.mark.parametrize(
     ("index", "kept"),
     [
-        ("as it is", True),
+        ("unchanged", True),
         ("missing", False),
         ("preallocated", False),
         ("of another log", False),
@@ -103,7 +105,7 @@ def test_a_file_that_changes_later_is_named(tmp_path: Path, change: str, level: 
 )
 def test_an_index_is_taken_if_it_fits(tmp_path: Path, index: str, kept: bool) -> None:
     root = copied("records", tmp_path / "log")
-    (path,) = [one for one in (root / "segments-0").glob("*.index") if one.stat().st_size][:1]
+    (path,) = [path for path in (root / "segments-0").glob("*.index") if path.stat().st_size][:1]
     data = path.read_bytes()
     changed = {
         "preallocated": data + bytes(4096),
@@ -122,7 +124,7 @@ def test_an_index_is_taken_if_it_fits(tmp_path: Path, index: str, kept: bool) ->
     before = read_all(names, root)
     adopt.run(None, str(root), "segments")
     (entry,) = [
-        one for one in live(root, "segments") if one["file"].endswith(f"-0/{path.stem}.log")
+        entry for entry in live(root, "segments") if entry["file"].endswith(f"-0/{path.stem}.log")
     ]
     assert entry["index_bytes"] == (len(data) if kept else 0)
     assert read_all(names, root) == before
@@ -133,7 +135,9 @@ def test_a_damaged_batch_is_refused(tmp_path: Path) -> None:
     whole = transactional(0, 1) + marker(1, 1, COMMIT)
     damaged = bytearray(whole)
     damaged[40] ^= 1
-    root = made(tmp_path, {"t-0": {0: bytes(damaged), 10: transactional(10, 1) + marker(11, 1, 1)}})
+    root = write_broker_dir(
+        tmp_path, {"t-0": {0: bytes(damaged), 10: transactional(10, 1) + marker(11, 1, 1)}}
+    )
     with pytest.raises(CorruptRecordError, match=segment_file_name(0, "log")):
         adopt.run(None, str(root))
     assert klog_is_not_there(root)
@@ -145,7 +149,7 @@ def klog_is_not_there(root: Path) -> bool:
 
 def test_a_batch_outside_of_its_segment_is_refused(tmp_path: Path) -> None:
     logs = {0: transactional(12, 1) + marker(13, 1, 1), 10: transactional(14, 1) + marker(15, 1, 1)}
-    root = made(tmp_path, {"t-0": logs})
+    root = write_broker_dir(tmp_path, {"t-0": logs})
     with pytest.raises(CorruptRecordError, match="from 0 to before 10"):
         adopt.run(None, str(root))
 
@@ -159,7 +163,9 @@ def refused(tmp_path: Path, words: str, error: type[KlogError] = KlogError, **mo
 
 def test_what_cannot_be_adopted_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "there is nothing to adopt", OptionError)
-    root = made(tmp_path, {"t-0": {0: WHOLE}, "t-2": {0: WHOLE}, "__cluster_metadata-0": {}})
+    root = write_broker_dir(
+        tmp_path, {"t-0": {0: WHOLE}, "t-2": {0: WHOLE}, "__cluster_metadata-0": {}}
+    )
     refused(root, "t-2 and no t-1")
     refused(root, "the controllers' own log", OptionError, topic="__cluster_metadata")
     refused(root, r"no topic tt; did you mean t\?", OptionError, topic="tt")
@@ -175,7 +181,7 @@ def test_what_cannot_be_adopted_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_a_broker_has_is_refused(tmp_path: Path) -> None:
-    made(tmp_path, {"t-0": {0: WHOLE}})
+    write_broker_dir(tmp_path, {"t-0": {0: WHOLE}})
     with holding(tmp_path):
         refused(tmp_path, "a broker runs on it")
     adopt.run(None, str(tmp_path))

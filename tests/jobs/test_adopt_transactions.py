@@ -24,10 +24,10 @@ from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, offsets
 from tests.jobs.broker_dirs import (
     SCENE_NAMES,
     copied,
-    made,
     names_of,
     open_ones,
     read_all,
+    write_broker_dir,
 )
 from tests.jobs.verified_roots import live
 from tests.support.batch_bytes import marker, transactional
@@ -43,16 +43,24 @@ def test_an_open_transaction_is_told_and_can_be_ended(name: str, tmp_path: Path)
         adopt.run(None, str(root), first.topic)
     assert not (root / "_klog").exists()
 
-    adopt.run(None, str(root), sorted({one.topic for one in stables}), open_transactions="abort")
+    adopt.run(None, str(root), sorted({name.topic for name in stables}), open_transactions="abort")
     after = read_all(stables, root)
     shutil.rmtree(root / "_klog")
-    adopt.run(None, str(root), sorted({one.topic for one in stables}), open_transactions="commit")
+    adopt.run(None, str(root), sorted({name.topic for name in stables}), open_transactions="commit")
     kept = read_all(stables, root)
-    for one, stable in stables.items():
-        assert after[one, UNCOMMITTED] == kept[one, UNCOMMITTED] == before[one, UNCOMMITTED]
+    for partition, stable in stables.items():
+        assert (
+            after[partition, UNCOMMITTED]
+            == kept[partition, UNCOMMITTED]
+            == before[partition, UNCOMMITTED]
+        )
         for seen in (after, kept):
-            assert [r for r in seen[one, COMMITTED] if r.offset < stable] == before[one, COMMITTED]
-        more = {r.offset for r in kept[one, COMMITTED]} - {r.offset for r in after[one, COMMITTED]}
+            assert [r for r in seen[partition, COMMITTED] if r.offset < stable] == before[
+                partition, COMMITTED
+            ]
+        more = {r.offset for r in kept[partition, COMMITTED]} - {
+            r.offset for r in after[partition, COMMITTED]
+        }
         assert min(more) == stable
     assert verify.run(None, str(root)).findings == ()
 
@@ -64,14 +72,14 @@ def test_transactions_over_segments(tmp_path: Path) -> None:
         20: marker(20, 1, ABORT) + transactional(21, 1) + marker(22, 2, ABORT),
         30: marker(30, 1, COMMIT) + marker(31, 3, ABORT),
     }
-    root = made(tmp_path, {"t-0": logs})
+    root = write_broker_dir(tmp_path, {"t-0": logs})
     before = read_all([TopicPartition("t", 0)], root)
     report = adopt.run(None, str(root))
-    assert [one["aborted"] for one in live(root)] == [
+    assert [entry["aborted"] for entry in live(root)] == [
         [1, 0, 20, 3, 2, 31], [1, 10, 20, 2, 12, 22], [], []
     ]  # fmt: skip
-    assert [one["record_count"] for one in live(root)] == [1, 0, 1, 0]
-    assert [(one["base_offset"], one["next_offset"]) for one in live(root)] == [
+    assert [entry["record_count"] for entry in live(root)] == [1, 0, 1, 0]
+    assert [(entry["base_offset"], entry["next_offset"]) for entry in live(root)] == [
         (0, 10), (10, 20), (20, 30), (30, 32)
     ]  # fmt: skip
     assert (report.partitions[0].records, report.partitions[0].aborted) == (2, 3)
@@ -81,7 +89,7 @@ def test_transactions_over_segments(tmp_path: Path) -> None:
     merge.run(None, str(root), "t")
     assert len(live(root)) < 4
     assert merge_aborted(live(root)) == [1, 0, 20, 2, 12, 22, 3, 2, 31]
-    assert sum(one["record_count"] for one in live(root)) == 2
+    assert sum(entry["record_count"] for entry in live(root)) == 2
     assert read_all([TopicPartition("t", 0)], root) == before
     table = klog.open(str(root)).scan("t").read_all()
     assert table["offset"].to_pylist() == [1, 21]
@@ -89,9 +97,9 @@ def test_transactions_over_segments(tmp_path: Path) -> None:
 
 def test_what_an_index_alone_calls_aborted_is_hidden(tmp_path: Path) -> None:
     """As a raw read hides it: of a transaction whose marker's segment was lost."""
-    root = made(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
-    said = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(1, 0, 1, 2)])
-    (root / "t-0" / segment_file_name(0, "txnindex")).write_bytes(encode_aborted(said))
+    root = write_broker_dir(tmp_path, {"t-0": {0: transactional(0, 1) + marker(1, 1, COMMIT)}})
+    index = NO_ABORTED_TRANSACTIONS.with_entries([AbortedTransaction(1, 0, 1, 2)])
+    (root / "t-0" / segment_file_name(0, "txnindex")).write_bytes(encode_aborted(index))
     assert offsets(root, COMMITTED) == []
     adopt.run(None, str(root))
     assert offsets(root, COMMITTED) == []
@@ -100,17 +108,17 @@ def test_what_an_index_alone_calls_aborted_is_hidden(tmp_path: Path) -> None:
 
 
 def test_compaction_drops_what_was_aborted(tmp_path: Path) -> None:
-    """Also where the marker lies behind what is cleaned."""
+    """Also if the marker is after the cleaned part."""
     logs = {
         0: transactional(0, 1, [b"old"]) + marker(1, 1, COMMIT) + transactional(2, 2, [b"new"]),
         10: marker(10, 2, ABORT),
     }
-    root = made(tmp_path, {"t-0": logs})
+    root = write_broker_dir(tmp_path, {"t-0": logs})
     adopt.run(None, str(root), config={"cleanup.policy": "compact"})
     assert offsets(root, COMMITTED) == [0]
     compact.run(None, str(root), "t", min_dirty_ratio=0)
     assert offsets(root, UNCOMMITTED) == [0]
-    assert all(not one["aborted"] for one in live(root) if one["origin"] == "compact")
+    assert all(not entry["aborted"] for entry in live(root) if entry["origin"] == "compact")
     assert verify.run(None, str(root)).findings == ()
 
 
@@ -120,12 +128,12 @@ def test_compaction_drops_what_was_aborted(tmp_path: Path) -> None:
 )
 def test_what_a_broker_wrote_is_compacted(name: str, topics: list[str], tmp_path: Path) -> None:
     root = copied(name, tmp_path / "log")
-    names = [one for one in names_of(root) if one.topic in topics]
+    names = [name for name in names_of(root) if name.topic in topics]
     before = {where: last_values(records) for where, records in read_all(names, root).items()}
     adopt.run(None, str(root), topics)
     report = compact.run(None, str(root), min_dirty_ratio=0)
-    assert sum(one.records_after for one in report.partitions) < sum(
-        one.records for one in report.partitions if not one.left
+    assert sum(partition.records_after for partition in report.partitions) < sum(
+        partition.records for partition in report.partitions if not partition.left
     )
     for where, records in read_all(names, root).items():
         if where[1] == COMMITTED:
@@ -134,6 +142,10 @@ def test_what_a_broker_wrote_is_compacted(name: str, topics: list[str], tmp_path
 
 
 def last_values(records: list[Record]) -> dict[bytes, tuple[int, object]]:
-    """Give the last offset and value of each key that has one."""
-    last = {one.key: one for one in records if one.key is not None}
-    return {key: (one.offset, one.value) for key, one in last.items() if one.value is not None}
+    """Return the last offset and value of each key that has one."""
+    last = {record.key: record for record in records if record.key is not None}
+    return {
+        key: (record.offset, record.value)
+        for key, record in last.items()
+        if record.value is not None
+    }

@@ -79,10 +79,10 @@ def test_what_is_dirty_is_read_once(root: WrittenRoot, monkeypatch: pytest.Monke
     monkeypatch.setattr(clean_partition, "MAX_BUFFER_BYTES", 1 << 20)
     dirty = entries_of(path_of(root))[1:]
     run(root)
-    assert {opened[str(path_of(root) / one["file"])] for one in dirty} == {1}
+    assert {opened[str(path_of(root) / entry["file"])] for entry in dirty} == {1}
     assert opened[str(path_of(root) / clean["file"])] == 2
     assert records(path_of(root)) == expected
-    assert [one["record_count"] for one in entries_of(path_of(root))[-2:]] == [5, 4]
+    assert [entry["record_count"] for entry in entries_of(path_of(root))[-2:]] == [5, 4]
     nothing_is_wrong(path_of(root))
 
 
@@ -145,7 +145,7 @@ def test_both_ways_leave_the_same_of_what_klog_wrote(
         for _ in range(drawn.randint(1, 5)):
             seen = root.state("t")
             for state in (None, seen):
-                given = [
+                sent = [
                     Sent(
                         b"k%d" % drawn.randrange(30),
                         drawn.choice((None, b"z" * 300, drawn.randbytes(20))),
@@ -155,7 +155,7 @@ def test_both_ways_leave_the_same_of_what_klog_wrote(
                 ]
                 size = str(drawn.choice((200, 3000)))
                 codec = drawn.choice(("uncompressed", "lz4", "zstd"))
-                root.append("t", given, batch_size=size, compression_type=codec, seen=state)
+                root.append("t", sent, batch_size=size, compression_type=codec, seen=state)
         state = root.state("t")
         if drawn.random() < 0.5:
             start = drawn.randint(state.log_start[0], state.log_end[0])
@@ -165,8 +165,8 @@ def test_both_ways_leave_the_same_of_what_klog_wrote(
         with monkeypatch.context() as patched:
             patched.setattr(compiled_kernels, "CLEANING", NEVER_KERNELS)
             clock = partial(int, now_ms)
-            found = compact.run(None, str(other), min_dirty_ratio=0.0, clock_ms=clock)
-            (theirs,) = found.partitions
+            report = compact.run(None, str(other), min_dirty_ratio=0.0, clock_ms=clock)
+            (theirs,) = report.partitions
         assert b"".join(segments(path_of(root))) == b"".join(segments(other))
         assert (mine.left, mine.records_after) == (theirs.left, theirs.records_after)
         nothing_is_wrong(path_of(root))

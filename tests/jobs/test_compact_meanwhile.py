@@ -66,7 +66,7 @@ def test_a_vacuum_between_two_commits(
 
 
 def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one partition a segment goes meanwhile: it is left and told, and the other is done."""
+    """One partition loses a segment meanwhile: it is reported, and the other one is compacted."""
     contended(root)
     path = path_of(root)
     before = {partition: records(path, partition) for partition in (0, 1)}
@@ -80,22 +80,22 @@ def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(compact_topic, "rewrite_group", meanwhile)
     report = run(root)
-    told = report.partitions
-    assert told[0].left == ""
-    assert "were replaced by a concurrent commit; run it again" in told[1].left
+    partitions = report.partitions
+    assert partitions[0].left == ""
+    assert "were replaced by a concurrent commit; run it again" in partitions[1].left
     assert records(path, 0) == survivors(before[0])
-    assert records(path, 1) == [one for one in before[1] if one.offset >= gone]
+    assert records(path, 1) == [record for record in before[1] if record.offset >= gone]
     assert state_of(path).cleaned_to == {0: 180}
     *lines, total = report.lines()
-    assert lines[1].endswith(f"\tLeft: {told[1].left}")
+    assert lines[1].endswith(f"\tLeft: {partitions[1].left}")
     assert total.startswith("Compacted: 1\t")
     nothing_is_wrong(path)
     monkeypatch.undo()
-    assert [one.left for one in run(root).partitions] == ["nothing is dirty", ""]
-    assert records(path, 1) == survivors([one for one in before[1] if one.offset >= gone])
+    assert [partition.left for partition in run(root).partitions] == ["nothing is dirty", ""]
+    assert records(path, 1) == survivors([record for record in before[1] if record.offset >= gone])
 
 
-def test_a_topic_that_is_made_anew_meanwhile_is_left(
+def test_a_topic_that_is_re_created_meanwhile_is_left(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contended(root)
@@ -109,7 +109,7 @@ def test_a_topic_that_is_made_anew_meanwhile_is_left(
         return written
 
     monkeypatch.setattr(compact_topic, "rewrite_group", meanwhile)
-    assert all("created again meanwhile" in one.left for one in run(root).partitions)
+    assert all("created again meanwhile" in partition.left for partition in run(root).partitions)
     assert entries_of(path_of(root)) == []
 
 
@@ -129,7 +129,7 @@ def test_an_append_meanwhile_changes_nothing(
 
     monkeypatch.setattr(compact_topic, "rewrite_group", meanwhile)
     before = records(path_of(root))
-    (told,) = run(root).partitions
-    assert (told.left, told.cleaned_to) == ("", 60)
+    (partition,) = run(root).partitions
+    assert (partition.left, partition.cleaned_to) == ("", 60)
     assert records(path_of(root)) == [*survivors(before), *sent_at(60, later)]
     nothing_is_wrong(path_of(root))

@@ -28,27 +28,27 @@ RECORDS = 300
 
 
 @dataclass(slots=True)
-class Asked:
+class CountingLoops:
     """Loops, and how often they were asked for and loaded."""
 
     worth_records: int
     times: list[bool] = field(default_factory=list)
-    rented: LazyKernel[CleaningKernels] = field(init=False)
+    lazy_kernel: LazyKernel[CleaningKernels] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rented = LazyKernel(load_cleaning_kernels, self.worth_records)
+        self.lazy_kernel = LazyKernel(load_cleaning_kernels, self.worth_records)
 
     def get(self, records: int, remaining: int = 0) -> CleaningKernels | None:
-        found = self.rented.get(records, remaining)
-        self.times.append(found is not None)
-        return found
+        kernels = self.lazy_kernel.get(records, remaining)
+        self.times.append(kernels is not None)
+        return kernels
 
 
-def worth(monkeypatch: pytest.MonkeyPatch, partitions: int) -> Asked:
+def worth(monkeypatch: pytest.MonkeyPatch, partitions: int) -> CountingLoops:
     """Have loops be worth as much as a little less than so many partitions cost."""
-    asked = Asked(2 * (RECORDS + BATCH_RECORDS) * partitions - 1)
-    monkeypatch.setattr(compiled_kernels, "CLEANING", asked)
-    return asked
+    counter = CountingLoops(2 * (RECORDS + BATCH_RECORDS) * partitions - 1)
+    monkeypatch.setattr(compiled_kernels, "CLEANING", counter)
+    return counter
 
 
 def written(root: Path, partitions: int, topic: str = "t") -> None:
@@ -78,7 +78,7 @@ def test_many_partitions_load_them_and_a_few_do_not(
     by_all = list(left(tmp_path / "many"))
     assert by_loops.times == [True] * 5
     by_columns = worth(monkeypatch, 6)
-    assert list(left(tmp_path / "other")) == by_all == [(one, RECORDS, 7) for one in range(5)]
+    assert list(left(tmp_path / "other")) == by_all == [(number, RECORDS, 7) for number in range(5)]
     assert by_columns.times == [False] * 10  # They are marked, then written.
     for partition in range(5):
         (mine,), (other,) = (segments(tmp_path / name, partition) for name in ("many", "other"))
@@ -95,17 +95,17 @@ def test_a_process_loads_them_once_it_has_cleaned_enough(
     """Of topics that come later it knows nothing before; with them it goes on."""
     for topic in ("a", "b", "c"):
         written(tmp_path, 2, topic)
-    asked = worth(monkeypatch, 4)
+    counter = worth(monkeypatch, 4)
     assert len(list(left(tmp_path))) == 6
-    assert asked.times == [False] * 4 + [True] * 4
+    assert counter.times == [False] * 4 + [True] * 4
 
 
 @pytest.mark.parametrize("has_numba", [True, False])
 def test_without_numba_they_are_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_numba: bool
 ) -> None:
-    rented = LazyKernel(load_cleaning_kernels if has_numba else lambda: None, -1)
-    monkeypatch.setattr(compiled_kernels, "CLEANING", rented)
+    lazy_kernel = LazyKernel(load_cleaning_kernels if has_numba else lambda: None, -1)
+    monkeypatch.setattr(compiled_kernels, "CLEANING", lazy_kernel)
     written(tmp_path, 2)
     assert list(left(tmp_path)) == [(0, RECORDS, 7), (1, RECORDS, 7)]
 

@@ -54,18 +54,20 @@ def test_killed_at_any_step_it_leaves_nothing_half_and_runs_again(
         timeout=300,
         check=True,
     )
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["killed"] for one in told] == [True] * (len(told) - 1) + [False]
-    assert len(told) > 30
-    assert all(one["whole"] and (one["again"] or one["done"]) for one in told)
-    assert sum(one["done"] for one in told) < 3, "done is what no longer counts as unfinished"
-    assert {len(one["mountable"]) for one in told} == {0, 1, 2, 3}
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [result["killed"] for result in results] == [True] * (len(results) - 1) + [False]
+    assert len(results) > 30
+    assert all(result["whole"] and (result["again"] or result["done"]) for result in results)
+    assert sum(result["done"] for result in results) < 3, (
+        "done is what no longer counts as unfinished"
+    )
+    assert {len(result["mountable"]) for result in results} == {0, 1, 2, 3}
 
 
 def test_a_segment_is_never_held_whole(root: WrittenRoot, tmp_path: Path) -> None:
     root.create("t", 1, {})
     value = os.urandom(1_000_000)
-    rows = [one._replace(value=value) for one in numbers(1, 48, NOW_MS)]
+    rows = [record._replace(value=value) for record in numbers(1, 48, NOW_MS)]
     root.append("t", rows, compression_type="uncompressed")
     del rows
     (tmp_path / "to").mkdir()
@@ -83,7 +85,7 @@ def test_a_segment_is_never_held_whole(root: WrittenRoot, tmp_path: Path) -> Non
 
 
 def test_a_task_that_outlives_its_export_is_waited_for(root: WrittenRoot, tmp_path: Path) -> None:
-    """It holds what it writes, and the next export does not write beside it."""
+    """It locks its partition, and the next export does not write at the same time."""
     root.create("t", 1, {})
     root.append("t", numbers(0, 3, NOW_MS))
     to = tmp_path / "to"
@@ -98,4 +100,4 @@ def test_a_task_that_outlives_its_export_is_waited_for(root: WrittenRoot, tmp_pa
             run(root, to, "t")
     finally:
         os.close(held)
-    assert [one.topic for one in run(root, to, "t").partitions] == ["t"]
+    assert [partition.topic for partition in run(root, to, "t").partitions] == ["t"]

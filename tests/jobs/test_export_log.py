@@ -71,8 +71,8 @@ def test_uncontended_files_are_the_same_to_the_byte(root: WrittenRoot, tmp_path:
             shifted += 1
             own, moved = path.read_bytes(), exported[f"{base}.log"]
             assert own != moved
-            for one in (own, moved):
-                check_batch_crcs(one, scan_batches(one, 0, len(one)))
+            for data in (own, moved):
+                check_batch_crcs(data, scan_batches(data, 0, len(data)))
             # But for 8 bytes a batch.
             starts = scan_batches(own, 0, len(own)).starts.tolist()
             differ = {number for number in range(len(own)) if own[number] != moved[number]}
@@ -81,8 +81,8 @@ def test_uncontended_files_are_the_same_to_the_byte(root: WrittenRoot, tmp_path:
         assert exported[f"{base}.log"] == path.read_bytes()
         for suffix in ("index", "timeindex"):
             if entry["index_bytes"]:
-                beside = path.with_suffix(f".{suffix}")
-                assert exported[f"{base}.{suffix}"] == beside.read_bytes()
+                index = path.with_suffix(f".{suffix}")
+                assert exported[f"{base}.{suffix}"] == index.read_bytes()
                 indexed += 1
     assert shifted
     assert indexed
@@ -93,12 +93,14 @@ def test_recovery_would_make_the_same_files(root: WrittenRoot, tmp_path: Path) -
     run(root, tmp_path / "to")
     written = files(tmp_path / "to", ("t", 0), ".log", ".index", ".timeindex", ".snapshot")
     loaded = load(written, interval_bytes=int(CONFIG["index.interval.bytes"]))
-    made = {
+    expected = {
         f"{base:020}.{suffix}": content
         for base, segment in loaded.segments.items()
         for suffix, content in segment.items()
     }
-    assert made == {name: content for name, content in written.items() if "snapshot" not in name}
+    assert expected == {
+        name: content for name, content in written.items() if "snapshot" not in name
+    }
     (snapshot,) = (name for name in written if "snapshot" in name)
     assert loaded.snapshots[int(snapshot[:20])] == written[snapshot]
 
@@ -135,8 +137,8 @@ def test_other_partitions_in_the_checkpoints_are_kept(root: WrittenRoot, tmp_pat
     to = tmp_path / "to"
     to.mkdir()
     for name in CHECKPOINTS.values():
-        given = {("other", 3): 7, ("t", 0): 1, ("t", 1): 2}
-        (to / name).write_bytes(encode_offset_checkpoint(given))
+        offsets = {("other", 3): 7, ("t", 0): 1, ("t", 1): 2}
+        (to / name).write_bytes(encode_offset_checkpoint(offsets))
     run(root, to)
     assert checkpoint(to, "log-start") == {("other", 3): 7}
     for name in ("recovery-point", "replication"):
@@ -148,19 +150,19 @@ def test_topics_are_chosen_and_others_can_follow(root: WrittenRoot, tmp_path: Pa
         root.create(topic, 1)
         root.append(topic, numbers(0, 5, NOW_MS))
     to = tmp_path / "to"
-    assert [one.topic for one in run(root, to, "b", "b").partitions] == ["b"]
+    assert [partition.topic for partition in run(root, to, "b", "b").partitions] == ["b"]
     with pytest.raises(OptionError, match=r"has b-0 already"):
         run(root, to)
-    assert [one.topic for one in run(root, to, "a", "c-1").partitions] == ["a", "c-1"]
+    assert [partition.topic for partition in run(root, to, "a", "c-1").partitions] == ["a", "c-1"]
     assert checkpoint(to, "replication") == {("a", 0): 5, ("b", 0): 5, ("c-1", 0): 5}
 
 
 def test_a_dry_run_writes_nothing(root: WrittenRoot, tmp_path: Path) -> None:
     contended(root)
     to = tmp_path / "to"
-    told = export_log.run(None, root.given, (), str(to), dry_run=True)
+    report = export_log.run(None, root.given, (), str(to), dry_run=True)
     assert not to.exists()
-    assert told.partitions == run(root, to).partitions
+    assert report.partitions == run(root, to).partitions
     with pytest.raises(OptionError, match="t-0, t-1 already"):
         export_log.run(None, root.given, (), str(to), dry_run=True)
 
@@ -169,9 +171,9 @@ def test_a_dry_run_writes_nothing(root: WrittenRoot, tmp_path: Path) -> None:
 def test_any_store_can_be_exported(tmp_path: Path, where: str) -> None:
     with fake_s3() as fake:
         storage = fake.storage() if where == "s3" else NO_STORAGE_OPTIONS
-        given = "s3://bucket/root" if where == "s3" else f"memory://{uuid1().hex}"
-        contended(WrittenRoot(given, storage))
-        report = export_log.run(None, given, ["t"], str(tmp_path / "to"), storage=storage)
+        path = "s3://bucket/root" if where == "s3" else f"memory://{uuid1().hex}"
+        contended(WrittenRoot(path, storage))
+        report = export_log.run(None, path, ["t"], str(tmp_path / "to"), storage=storage)
     assert report.total("records") == 2900
     assert len(read_partition([tmp_path / "to"], "t", 0, "read_committed")) == 2900
 
@@ -181,8 +183,8 @@ def test_an_adopted_log_keeps_its_transactions(
 ) -> None:
     (log,) = write_transactions(NOW_MS)
     root.create(log.topic, 1)
-    wanted = log.files()
-    logs = load(wanted).logs
+    expected = log.files()
+    logs = load(expected).logs
     root.adopt(log.topic, 0, logs)
     to = tmp_path / "to"
     run(root, to)
@@ -190,7 +192,7 @@ def test_an_adopted_log_keeps_its_transactions(
     for level in LEVELS:
         assert read_partition([to], *where, level) == told_at(log.records, level)
     names = files(to, where, ".log", ".index", ".timeindex", ".txnindex")
-    assert names == {name: wanted[name] for name in names}
+    assert names == {name: expected[name] for name in names}
     assert any("txnindex" in name for name in names)
     assert caplog.text == "", "its ids are as high as klog's own"
 

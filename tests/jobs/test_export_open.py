@@ -10,7 +10,7 @@ from klog.cli import main
 from klog.errors import OptionError
 from klog.jobs import adopt, export_log
 from klog.logformat.producers.control_records import ABORT
-from tests.jobs.broker_dirs import made, names_of, open_ones
+from tests.jobs.broker_dirs import names_of, open_ones, write_broker_dir
 from tests.support.batch_bytes import marker, plain, transactional
 from tests.support.reader_rows import read_partition
 
@@ -20,13 +20,13 @@ MORE = transactional(5, 8) + transactional(6, 6) + plain(7)
 
 
 def adopted(path: Path, became: str) -> str:
-    root = made(path, {"t-0": {0: LOG, 5: MORE}, "t-1": {0: plain(0)}})
+    root = write_broker_dir(path, {"t-0": {0: LOG, 5: MORE}, "t-1": {0: plain(0)}})
     adopt.run(None, str(root), "t", open_transactions=became)
     return str(root)
 
 
 def offsets(root: str | Path, level: str) -> list[int]:
-    return [one.offset for one in read_partition([Path(root)], "t", 0, level)]
+    return [record.offset for record in read_partition([Path(root)], "t", 0, level)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,10 @@ def test_a_broker_is_given_markers_that_say_what_readers_of_the_topic_see(
     report = export_log.run(
         None, root, "t", str(to), open_transactions="end", clock_ms=lambda: NOW_MS
     )
-    assert [(one.log_end, one.ended) for one in report.partitions] == [(11, 3), (1, 0)]
+    assert [(partition.log_end, partition.ended) for partition in report.partitions] == [
+        (11, 3),
+        (1, 0),
+    ]
     assert report.as_json()["ended"] == 3
     lines = list(report.lines())
     assert ["\tEnded: 3" in line for line in lines] == [True, False, False]
@@ -49,7 +52,7 @@ def test_a_broker_is_given_markers_that_say_what_readers_of_the_topic_see(
     for level in ("read_committed", "read_uncommitted"):
         assert offsets(to, level) == offsets(root, level)
     assert (to / "t-0" / f"{11:020}.snapshot").exists()
-    # Taken back, the log knows what became of them without being told.
+    # Adopted again, the log itself shows how they ended.
     adopt.run(None, str(to), "t")
     assert offsets(to, "read_committed") == seen
 
@@ -66,6 +69,6 @@ def test_it_is_refused_where_nothing_is_said(tmp_path: Path) -> None:
 
 def test_by_its_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = adopted(tmp_path / "root", "abort")
-    given = ["export-log", "--root", root, "--to", str(tmp_path / "to")]
-    assert main([*given, "--open-transactions", "end"]) == 0
+    args = ["export-log", "--root", root, "--to", str(tmp_path / "to")]
+    assert main([*args, "--open-transactions", "end"]) == 0
     assert "Ended: 3" in capsys.readouterr().out

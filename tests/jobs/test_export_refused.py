@@ -43,7 +43,7 @@ def flipped(data: bytes) -> bytes:
 
 
 def beyond(data: bytes) -> bytes:
-    """Give the last batch an offset that is not its segment's: outside its CRC."""
+    """Move the offset of the last batch out of its segment; the CRC does not cover it."""
     start = int(scan_batches(data, 0, len(data)).starts[-1])
     offset = int.from_bytes(data[start : start + 8], "big") + 1000
     return data[:start] + offset.to_bytes(8, "big") + data[start + 8 :]
@@ -94,7 +94,7 @@ def test_what_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
     contended(root)
     (tmp_path / "file").write_text("")
     (tmp_path / "raw").mkdir()
-    for given, topics, to, said in (
+    for path, topics, to, message in (
         (root.given, ["t"], "s3://bucket/x", "a directory on this machine"),
         (root.given, ["t"], "", "it is empty"),
         (root.given, ["t"], root.given, "is a klog root"),
@@ -103,8 +103,8 @@ def test_what_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
         (root.given, ["t", "../t"], str(tmp_path / "to"), "not a topic name"),
         (str(tmp_path / "raw"), [], str(tmp_path / "to"), "is not a klog root"),
     ):
-        with pytest.raises(OptionError, match=said):
-            export_log.run(None, given, topics, to)
+        with pytest.raises(OptionError, match=message):
+            export_log.run(None, path, topics, to)
     assert not (tmp_path / "to").exists()
     assert not (Path(root.given) / ".lock").exists()
 
@@ -128,15 +128,15 @@ def test_a_damaged_topic_id_is_named(
     contended(root)
     contended(root, "u")
     commit = Path(root.given) / f"_klog/topics/t/log/{0:020d}.json"
-    said = json.loads(commit.read_bytes())
-    said["createTopic"]["topicId"] = damage
-    commit.write_text(json.dumps(said))
+    commit_json = json.loads(commit.read_bytes())
+    commit_json["createTopic"]["topicId"] = damage
+    commit.write_text(json.dumps(commit_json))
     with pytest.raises(KlogError, match=r"t.*topic ?I?i?d"):
         export_log.run(None, root.given, None, str(tmp_path / "to"), dry_run=dry_run)
     assert not (tmp_path / "to").exists()
     export_log.run(None, root.given, "u", str(tmp_path / "to"))
     report = verify.run(None, root.given)
-    assert [(one.topic, one.kind) for one in report.findings] == [("t", "log")]
+    assert [(finding.topic, finding.kind) for finding in report.findings] == [("t", "log")]
 
 
 def test_a_directory_that_a_broker_holds(root: WrittenRoot, tmp_path: Path) -> None:

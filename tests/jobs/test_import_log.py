@@ -34,12 +34,12 @@ from tests.jobs.broker_dirs import (
     files_of,
     killed_at,
     logs_of,
-    made,
     names_of,
     offsets_for_times,
     open_ones,
     read_all,
     scene_of,
+    write_broker_dir,
 )
 from tests.jobs.verified_roots import live, root_of, state_of
 from tests.support.batch_bytes import marker, transactional
@@ -53,20 +53,22 @@ COMMITTED = transactional(0, 1) + marker(1, 1, COMMIT)
 
 
 def bytes_of(root: Path, files: Sequence[dict[str, object]]) -> list[bytes]:
-    return [(root / str(one["file"])).read_bytes()[: int(str(one["size_bytes"]))] for one in files]
+    return [
+        (root / str(entry["file"])).read_bytes()[: int(str(entry["size_bytes"]))] for entry in files
+    ]
 
 
 @pytest.mark.parametrize("name", BY_SCENE)
 def test_it_is_as_adopted_and_goes_back(name: str, tmp_path: Path) -> None:
     (source,) = scene_of(name).log_dirs
     names = names_of(source)
-    opened = {one.topic for one in open_ones(names, source)}
-    names = [one for one in names if one.topic not in opened]
-    topics = sorted({one.topic for one in names})
+    opened = {name.topic for name in open_ones(names, source)}
+    names = [name for name in names if name.topic not in opened]
+    topics = sorted({name.topic for name in names})
     before = read_all(names, source)
     times = {
-        one: offsets_for_times(log, before[one, "read_uncommitted"])
-        for one, log in logs_of(names, source).items()
+        name: offsets_for_times(log, before[name, "read_uncommitted"])
+        for name, log in logs_of(names, source).items()
     }
 
     root = tmp_path / "root"
@@ -74,8 +76,10 @@ def test_it_is_as_adopted_and_goes_back(name: str, tmp_path: Path) -> None:
 
     assert read_all(names, root) == before
     logs = logs_of(names, root)
-    for one, log in logs.items():
-        assert offsets_for_times(log, before[one, "read_uncommitted"]) == times[one], one
+    for partition, log in logs.items():
+        assert offsets_for_times(log, before[partition, "read_uncommitted"]) == times[partition], (
+            partition
+        )
     assert verify.run(None, str(root)).findings == ()
     adopted = copied(name, tmp_path / "adopted")
     adopt.run(None, str(adopted), topics)
@@ -84,10 +88,10 @@ def test_it_is_as_adopted_and_goes_back(name: str, tmp_path: Path) -> None:
         for copied_one, adopted_one in zip(mine, theirs, strict=True):
             assert {n: copied_one[n] for n in SAME} == {n: adopted_one[n] for n in SAME}
         assert bytes_of(root, mine) == bytes_of(adopted, theirs)
-        told, wanted = state_of(root, topic), state_of(adopted, topic)
+        actual, expected = state_of(root, topic), state_of(adopted, topic)
         for field in ("log_start", "log_end", "cleaned_to", "config"):
-            assert getattr(told, field) == getattr(wanted, field)
-        assert told.topic_id == wanted.topic_id or not logs_of(names, source)[names[0]].topic_id
+            assert getattr(actual, field) == getattr(expected, field)
+        assert actual.topic_id == expected.topic_id or not logs_of(names, source)[names[0]].topic_id
 
     exported, back = tmp_path / "exported", tmp_path / "back"
     export_log.run(None, str(adopted), topics, str(exported))
@@ -100,7 +104,7 @@ def test_it_is_as_adopted_and_goes_back(name: str, tmp_path: Path) -> None:
 
 
 def test_all_directories_of_a_broker_are_one(tmp_path: Path) -> None:
-    sources = [str(one) for one in scene("jbod").log_dirs]
+    sources = [str(directory) for directory in scene("jbod").log_dirs]
     with pytest.raises(KlogError, match="topic spread is not whole"):
         import_log.run(None, str(tmp_path / "root"), "spread", source=sources[:1])
     import_log.run(None, str(tmp_path / "root"), source=sources)
@@ -110,23 +114,23 @@ def test_all_directories_of_a_broker_are_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["memory", "s3"])
 def test_from_any_store_to_any(tmp_path: Path, where: str) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED + b"\xff" * 9}, "t-1": {}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED + b"\xff" * 9}, "t-1": {}})
     with zipfile.ZipFile(tmp_path / "log.zip", "w") as archive:
         for path in sorted(source.rglob("*")):
             archive.write(path, f"log/{path.relative_to(source)}")
     with fake_s3() as fake:
         storage = fake.storage() if where == "s3" else NO_STORAGE_OPTIONS
-        given = "s3://bucket/root" if where == "s3" else f"memory://{uuid1().hex}"
+        location = "s3://bucket/root" if where == "s3" else f"memory://{uuid1().hex}"
         source_url = f"zip://log::{tmp_path / 'log.zip'}"
-        report = import_log.run(None, given, source=source_url, storage=storage)
-        assert [one.records for one in report.partitions] == [1, 0]
-        root = find_root(given, storage)
+        report = import_log.run(None, location, source=source_url, storage=storage)
+        assert [partition.records for partition in report.partitions] == [1, 0]
+        root = find_root(location, storage)
         assert root is not None
         state = root.log("t").load()
         assert (state.topic_id, state.log_end) == (TOPIC_ID, (2, 0))
-        again = import_log.run(None, given, source=source_url, storage=storage)
-        assert {one.left for one in again.partitions} == {"it was imported before"}
-        assert verify.run(None, given, storage=storage).findings == ()
+        again = import_log.run(None, location, source=source_url, storage=storage)
+        assert {partition.left for partition in again.partitions} == {"it was imported before"}
+        assert verify.run(None, location, storage=storage).findings == ()
 
 
 @pytest.mark.spark
@@ -152,17 +156,18 @@ def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_it_is_not_copied_again(tmp_path: Path) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}, "t-1": {}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}, "t-1": {}})
     root = tmp_path / "root"
     import_log.run(None, str(root), source=str(source))
     files, version = files_of(root), state_of(root).version
     report = import_log.run(None, str(root), source=str(source))
-    assert [one.left for one in report.partitions] == ["it was imported before"] * 2
+    assert [partition.left for partition in report.partitions] == ["it was imported before"] * 2
     assert (files_of(root), state_of(root).version) == (files, version)
     merge.run(None, str(root))
-    assert [one.left for one in import_log.run(None, str(root), source=str(source)).partitions] == [
-        "it was imported before"
-    ] * 2
+    assert [
+        partition.left
+        for partition in import_log.run(None, str(root), source=str(source)).partitions
+    ] == ["it was imported before"] * 2
     more = transactional(2, 1) + marker(3, 1, COMMIT)
     (source / "t-0" / segment_file_name(0, "log")).write_bytes(COMMITTED + more)
     with pytest.raises(KlogError, match="up to offset 2, and the broker's ends at 4 now"):
@@ -170,19 +175,21 @@ def test_it_is_not_copied_again(tmp_path: Path) -> None:
 
 
 def test_a_topic_may_have_more_partitions_than_what_was_imported(tmp_path: Path) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
     import_log.run(None, str(root), source=str(source))
     klog.open(str(root)).add_partitions("t", 3)
     (again,) = import_log.run(None, str(root), source=str(source)).partitions
     assert again.left == "it was imported before"
-    wider = made(tmp_path / "wider", {f"t-{number}": {0: COMMITTED} for number in range(4)})
+    wider = write_broker_dir(
+        tmp_path / "wider", {f"t-{number}": {0: COMMITTED} for number in range(4)}
+    )
     with pytest.raises(KlogError, match=r"and 3 partitions, and the broker's has id \S+ and 4;"):
         import_log.run(None, str(root), source=str(wider))
 
 
 def test_another_topic_of_the_name_is_refused(tmp_path: Path) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
     klog.open(str(root)).create_topic("t", 1)
     with pytest.raises(KlogError, match=f"the broker's has id {TOPIC_ID} and 1; import it into"):
@@ -196,13 +203,13 @@ def test_another_topic_of_the_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
 
-    def late(*given: Any) -> Iterator[Any]:
+    def late(*args: Any) -> Iterator[Any]:
         monkeypatch.setattr("klog.jobs.importing.import_topics.try_tasks", try_tasks)
         import_log.run(None, str(root), source=str(source))
-        return try_tasks(*given)
+        return try_tasks(*args)
 
     monkeypatch.setattr("klog.jobs.importing.import_topics.try_tasks", late)
     report = import_log.run(None, str(root), source=str(source))
@@ -215,7 +222,7 @@ def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_partition_that_was_written_to_first_is_no_import(tmp_path: Path) -> None:
     """One that was left for its damage has no record; what is written there has its offsets."""
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}, "t-1": {0: COMMITTED}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}, "t-1": {0: COMMITTED}})
     file, root = source / "t-1" / segment_file_name(0, "log"), tmp_path / "root"
     whole = file.read_bytes()
     file.write_bytes(bytes([*whole[:66], whole[66] ^ 1, *whole[67:]]))
@@ -229,13 +236,13 @@ def test_a_partition_that_was_written_to_first_is_no_import(tmp_path: Path) -> N
 def test_a_damaged_segment_ends_only_its_own_partition(tmp_path: Path) -> None:
     """The others are imported; the damaged one is, when its file is whole again."""
     logs = {0: COMMITTED, 2: transactional(2, 1) + marker(3, 1, COMMIT)}
-    source = made(tmp_path / "log", {f"t-{number}": logs for number in range(3)})
+    source = write_broker_dir(tmp_path / "log", {f"t-{number}": logs for number in range(3)})
     file, root = source / "t-1" / segment_file_name(0, "log"), tmp_path / "root"
     whole = file.read_bytes()
     file.write_bytes(bytes([*whole[:66], whole[66] ^ 1, *whole[67:]]))
     report = import_log.run(None, str(root), source=str(source))
     assert report.exit_code == 1
-    assert [one.failure is None for one in report.partitions] == [True, False, True]
+    assert [partition.failure is None for partition in report.partitions] == [True, False, True]
     failure = report.partitions[1].failure
     assert failure is not None
     assert (failure.file, failure.position) == (str(file), 0)
@@ -244,7 +251,7 @@ def test_a_damaged_segment_ends_only_its_own_partition(tmp_path: Path) -> None:
     assert state_of(root).log_end == (4, 0, 4)
     file.write_bytes(whole)
     report = import_log.run(None, str(root), source=str(source))
-    assert (report.exit_code, [one.left == "" for one in report.partitions]) == (
+    assert (report.exit_code, [partition.left == "" for partition in report.partitions]) == (
         0,
         [False, True, False],
     )
@@ -252,7 +259,7 @@ def test_a_damaged_segment_ends_only_its_own_partition(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
     report = import_log.run(None, str(root), source=str(source), dry_run=True)
     assert [*report.lines()][-1].startswith("WouldImport: 1\t")
@@ -272,7 +279,9 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 def test_killed_at_each_call_it_goes_on(tmp_path: Path, after: bool) -> None:
     aborted = transactional(0, 1) + marker(1, 1, ABORT)
     logs = {0: aborted, 10: transactional(10, 2) + marker(11, 2, COMMIT)}
-    source = made(tmp_path / "log", {"t-0": logs, "t-1": {0: COMMITTED}, "u-0": {0: COMMITTED}})
+    source = write_broker_dir(
+        tmp_path / "log", {"t-0": logs, "t-1": {0: COMMITTED}, "u-0": {0: COMMITTED}}
+    )
     names = names_of(source)
     before, files = read_all(names, source), files_of(source)
     for at in count():
@@ -283,13 +292,13 @@ def test_killed_at_each_call_it_goes_on(tmp_path: Path, after: bool) -> None:
                 is_killed = False
             except Killed:
                 is_killed = True
-        found = find_root(str(root)) is not None
-        had = [state_of(root, one).version for one in ("t", "u")] if found else [-1, -1]
-        whole = {one["file"] for one in live(root)} if had[0] >= 0 else set()
+        has_root = find_root(str(root)) is not None
+        had = [state_of(root, topic).version for topic in ("t", "u")] if has_root else [-1, -1]
+        whole = {entry["file"] for entry in live(root)} if had[0] >= 0 else set()
         import_log.run(None, str(root), source=str(source))
         assert read_all(names, root) == before, calls[-1]
-        assert whole <= {one["file"] for one in live(root)}, "what was committed stays"
-        assert [state_of(root, one).version for one in ("t", "u")] == [1, 0]
+        assert whole <= {entry["file"] for entry in live(root)}, "what was committed stays"
+        assert [state_of(root, topic).version for topic in ("t", "u")] == [1, 0]
         assert files_of(source) == files
         shutil.rmtree(root)
         if not is_killed:
@@ -298,10 +307,10 @@ def test_killed_at_each_call_it_goes_on(tmp_path: Path, after: bool) -> None:
 
 
 def test_as_a_verb(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    source = made(tmp_path / "log", {"t-0": {0: COMMITTED}})
+    source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
     assert main(["import-log", "--root", str(root), "--from", str(source), "--json"]) == 0
-    said = json.loads(capfdbinary.readouterr().out)
-    assert [one["records"] for one in said["partitions"]] == [1]
+    result = json.loads(capfdbinary.readouterr().out)
+    assert [partition["records"] for partition in result["partitions"]] == [1]
     assert root_of(root).cluster_id
     assert state_of(root).topic_id == TOPIC_ID

@@ -1,4 +1,4 @@
-"""Partitions that a job leaves because something of them fails: told, and the others are done."""
+"""Partitions that fail in a job: the report says so, and the others are done."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def flipped(file: Path) -> None:
 
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_a_damaged_segment_ends_only_its_own_partition(root: WrittenRoot, damaged: int) -> None:
-    """Whether it comes first or last: it is told where it is, and the other one is compacted."""
+    """The report says where the damage is, and the other partition is compacted."""
     contended(root)
     path = path_of(root)
     hurt, well = entries_of(path, damaged), records(path, 1 - damaged)
@@ -50,24 +50,30 @@ def test_a_damaged_segment_ends_only_its_own_partition(root: WrittenRoot, damage
     assert entries_of(path, damaged) == hurt
     assert records(path, 1 - damaged) == survivors(well)
     assert state_of(path).cleaned_to == {1 - damaged: 180}
-    told = report.partitions[damaged]
-    assert (told.left, told.records_after, report.partitions[1 - damaged].failure) == ("", 0, None)
-    assert told.failure is not None
-    assert (told.failure.file, "CRC" in told.failure.reason) == (str(file), True)
-    assert 0 < (told.failure.position or 0) < file.stat().st_size
-    assert "`klog verify --topic t`" in told.failure.next_step
+    partition = report.partitions[damaged]
+    assert (partition.left, partition.records_after, report.partitions[1 - damaged].failure) == (
+        "",
+        0,
+        None,
+    )
+    assert partition.failure is not None
+    assert (partition.failure.file, "CRC" in partition.failure.reason) == (str(file), True)
+    assert 0 < (partition.failure.position or 0) < file.stat().st_size
+    assert "`klog verify --topic t`" in partition.failure.next_step
     lines = list(report.lines())
-    assert lines[damaged].count(f"\tFile: {file}\tPosition: {told.failure.position}\tNext: ") == 1
+    assert (
+        lines[damaged].count(f"\tFile: {file}\tPosition: {partition.failure.position}\tNext: ") == 1
+    )
     assert "Compacted: 1\t" in lines[2]
     assert "\tFailed: 1\t" in lines[2]
-    said = report.as_json()["partitions"]
-    assert said[damaged]["failure"]["nextStep"] == told.failure.next_step
-    assert said[1 - damaged]["failure"] is None
+    partitions = report.as_json()["partitions"]
+    assert partitions[damaged]["failure"]["nextStep"] == partition.failure.next_step
+    assert partitions[1 - damaged]["failure"] is None
 
 
 @pytest.mark.parametrize("job", [compact, merge])
 def test_a_file_that_is_gone_ends_only_its_own_partition(root: WrittenRoot, job: Any) -> None:
-    """Of a topic and of the root: what comes behind it is done too."""
+    """Of a topic and of the root: what comes after it is done too."""
     root.create("s", 1, COMPACTED)
     contended(root)
     for _ in range(2):
@@ -76,14 +82,18 @@ def test_a_file_that_is_gone_ends_only_its_own_partition(root: WrittenRoot, job:
     file = path / entries_of(path, 0)[0]["file"]
     file.unlink()
     report = run(root) if job is compact else job.run(None, root.given)
-    told = {(one.topic, one.partition): one for one in report.partitions}
+    partitions = {
+        (partition.topic, partition.partition): partition for partition in report.partitions
+    }
     assert report.exit_code == 1
-    assert [name for name, one in told.items() if one.failure] == [("t", 0)]
-    failure = told["t", 0].failure
+    assert [name for name, partition in partitions.items() if partition.failure] == [("t", 0)]
+    failure = partitions["t", 0].failure
     assert failure is not None
     assert failure.file == str(file)
-    assert len(entries_of(path, 1)) == told["t", 1].segments_after < told["t", 1].segments
-    assert len(entries_of(path, 0, "s")) < told["s", 0].segments
+    assert (
+        len(entries_of(path, 1)) == partitions["t", 1].segments_after < partitions["t", 1].segments
+    )
+    assert len(entries_of(path, 0, "s")) < partitions["s", 0].segments
 
 
 def test_damage_that_only_the_second_half_meets(
@@ -121,7 +131,7 @@ def test_a_commit_that_the_store_refuses_ends_only_its_own_partition(
     done = rewrite_segments.rewrite_group
 
     def meanwhile(task: rewrite_segments.RewriteTask) -> rewrite_segments.RewrittenGroup:
-        """Lay a directory where the next commit is to be, and take it away behind it."""
+        """Make a directory in the place of the next commit, and remove it afterwards."""
         if task.target.partition == 0:
             blocked.mkdir(exist_ok=True)
         elif blocked.is_dir():
@@ -150,7 +160,7 @@ def test_a_topic_whose_commits_cannot_be_read_ends_no_other(root: WrittenRoot, j
     lines = list(report.lines())
     assert sum(line.startswith("Topic: a\tFailed: ") for line in lines) == 1
     assert "\tFailed: 1\t" in lines[-1]
-    assert all(one.topic == "b" for one in report.partitions)
+    assert all(partition.topic == "b" for partition in report.partitions)
     with pytest.raises(KlogError, match=f"{1:020}.json"):
         job.run(None, root.given, "a")
 
@@ -166,7 +176,7 @@ def test_a_topic_whose_commits_cannot_be_read_ends_no_other(root: WrittenRoot, j
         (ConnectionResetError("away"), None, "^fix what it names, then run it again"),
         (OSError(5, "no", "/f.log"), "/f.log", "^fix what it names, then run it again"),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 def test_a_failure_names_the_next_step(
     error: KlogError | OSError, file: str | None, step: str
@@ -182,7 +192,7 @@ def test_a_topic_that_is_named_twice_is_done_once(root: WrittenRoot, job: Any) -
     for _ in range(2):
         root.append("t", rows(0, 20))
     report = job.run(None, root.given, ["t", "t"], dry_run=True)
-    assert [(one.topic, one.partition) for one in report.partitions] == [("t", 0)]
+    assert [(partition.topic, partition.partition) for partition in report.partitions] == [("t", 0)]
 
 
 def test_no_password_is_told() -> None:
@@ -200,7 +210,7 @@ def test_no_password_is_told() -> None:
 
 def test_results_stand_together() -> None:
     first, second = FailedTask(KlogError("1")), FailedTask(KlogError("2"))
-    found = iter([1, 2, 3, first, second, 4])
-    assert take_results(found, 2) == [1, 2]
-    assert take_results(found, 3) is first
-    assert list(found) == [4]
+    results = iter([1, 2, 3, first, second, 4])
+    assert take_results(results, 2) == [1, 2]
+    assert take_results(results, 3) is first
+    assert list(results) == [4]

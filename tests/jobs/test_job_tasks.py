@@ -29,17 +29,17 @@ def work(number: int) -> int:
 
 
 def test_a_task_is_made_when_what_came_of_the_last_was_taken() -> None:
-    made: list[int] = []
+    started: list[int] = []
 
     def numbers() -> Iterator[int]:
         for number in range(3):
-            made.append(number)
+            started.append(number)
             yield number
 
-    found = try_tasks(None, work, numbers(), "count")
+    results = try_tasks(None, work, numbers(), "count")
     for number in range(3):
-        assert next(found) == -number
-        assert made == list(range(number + 1))
+        assert next(results) == -number
+        assert started == list(range(number + 1))
 
 
 def test_one_that_fails_ends_nothing_but_what_asks_for_it() -> None:
@@ -78,26 +78,26 @@ def test_secrets_are_apart_from_what_is_sent() -> None:
 
 
 def table(count: int) -> EntryRows:
-    some = [entry_of(f"t-0/{10 * n:020d}.log", 0, 10 * n, 10 * n + 10) for n in range(count)]
-    return EntryRows(segment_entries.to_table(some))
+    entries = [entry_of(f"t-0/{10 * n:020d}.log", 0, 10 * n, 10 * n + 10) for n in range(count)]
+    return EntryRows(segment_entries.to_table(entries))
 
 
 def test_some_rows_are_sent_without_the_others() -> None:
     rows = table(2000)
-    some = rows.part(1000, 1003)
-    sent = pickle.dumps(some)
+    part = rows.part(1000, 1003)
+    sent = pickle.dumps(part)
     assert len(sent) < 10_000
     again = pickle.loads(sent)
-    assert list(again) == list(some) == list(rows)[1000:1003]
+    assert list(again) == list(part) == list(rows)[1000:1003]
     assert (again[0], again[-1]) == (rows[1000], rows[1002])
     assert again.numbers("base_offset").tolist() == [10_000, 10_010, 10_020]
     with pytest.raises(IndexError):
         again[3]
 
 
-def test_a_task_gets_the_fates_of_its_own_segments() -> None:
-    fates = CleaningContext(1, 2, np.arange(0, 100, 5), np.arange(0, 100, 7))
-    own = context_within(fates, 20, 40)
+def test_a_task_gets_the_context_of_its_own_segments() -> None:
+    context = CleaningContext(1, 2, np.arange(0, 100, 5), np.arange(0, 100, 7))
+    own = context_within(context, 20, 40)
     assert (own.now_ms, own.delete_horizon_ms) == (1, 2)
     assert own.retain_empty_offsets.tolist() == [20, 25, 30, 35]
     assert own.removable_markers.tolist() == [21, 28, 35]

@@ -29,37 +29,37 @@ def root(tmp_path: Path) -> WrittenRoot:
 def watched(
     monkeypatch: pytest.MonkeyPatch, before: Callable[[MarkTask], object] = lambda task: None
 ) -> list[KeyRange]:
-    """Give the ranges that tasks behind the first ones are asked for, as they come."""
-    asked: list[KeyRange] = []
+    """Return a list that gets the key ranges of the tasks after the first pass."""
+    ranges: list[KeyRange] = []
 
     def watching(task: MarkTask) -> KeyRangeMarks:
-        asked.append(task.keys)
+        ranges.append(task.keys)
         before(task)
         return mark_key_range(task)
 
     monkeypatch.setattr(first_pass, "mark_key_range", watching)
-    return asked
+    return ranges
 
 
 @pytest.mark.parametrize(
-    ("name", "most", "tasks"),
+    ("name", "limit", "tasks"),
     [("MAX_RANGES", 256, 3), ("MAX_RANGES", 2, 2), ("MAX_MARKS_BYTES", 1, 1)],
 )
 def test_what_a_task_does_not_hold_others_mark(
-    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, name: str, most: int, tasks: int
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, tasks: int
 ) -> None:
     """Each has a range as wide as the first one's, or goes on alone where these would be many."""
     created(root)
     root.append("t", rows(0, 8000, keys=KEYS, size=5), batch_size="20000")
-    monkeypatch.setattr(first_pass, name, most)
-    asked = watched(monkeypatch)
+    monkeypatch.setattr(first_pass, name, limit)
+    ranges = watched(monkeypatch)
     before = records(path_of(root))
     run(root, map_bytes=MIN_MAP_BYTES)
     assert records(path_of(root)) == survivors(before)
     nothing_is_wrong(path_of(root))
-    assert len(asked) == tasks
-    assert len({one.end - one.start for one in asked}) == 1
-    assert [one.end for one in asked] == [*(one.start for one in asked[1:]), ALL_KEYS[1]]
+    assert len(ranges) == tasks
+    assert len({keys.end - keys.start for keys in ranges}) == 1
+    assert [keys.end for keys in ranges] == [*(keys.start for keys in ranges[1:]), ALL_KEYS[1]]
 
 
 @pytest.mark.parametrize("at", ["first", "range"])
@@ -69,8 +69,8 @@ def test_a_partition_that_fails_leaves_the_others_theirs(
     """Its segment is gone before its first task, or before the first of its ranges."""
     created(root, partitions=3)
     for partition in range(3):
-        given = rows(partition * 9, 5000, keys=KEYS, size=5)
-        root.append("t", given, partition, batch_size="20000")
+        sent = rows(partition * 9, 5000, keys=KEYS, size=5)
+        root.append("t", sent, partition, batch_size="20000")
     before = {partition: records(path_of(root), partition) for partition in (0, 2)}
     (gone,) = [root.path(file) for file in root.files("t") if file.startswith("t-1/")][:1]
 
@@ -80,16 +80,20 @@ def test_a_partition_that_fails_leaves_the_others_theirs(
 
     if at == "first":
         Path(gone).unlink()
-    asked = watched(monkeypatch, lose)
+    ranges = watched(monkeypatch, lose)
     report = run(root, map_bytes=MIN_MAP_BYTES)
-    assert [one.failure is not None for one in report.partitions] == [False, True, False]
-    assert len(asked) == {"first": 2, "range": 3}[at]
+    assert [partition.failure is not None for partition in report.partitions] == [
+        False,
+        True,
+        False,
+    ]
+    assert len(ranges) == {"first": 2, "range": 3}[at]
     for partition, given_before in before.items():
         assert records(path_of(root), partition) == survivors(given_before)
 
 
 def transactions(first: int, count: int) -> Iterator[bytes]:
-    """Give a broker's batches of some hundred records, by two producers; each third is aborted."""
+    """Yield a broker's batches of some hundred records, by two producers; each third is aborted."""
     offset = first
     for number in range(count):
         producer = 7 + number % 2
@@ -123,18 +127,18 @@ def test_little_memory_leaves_what_much_leaves(
     for name, map_bytes in (("small", MIN_MAP_BYTES), ("large", 1 << 24)):
         root = WrittenRoot(str(tmp_path / name))
         adopted(root, [b"".join(transactions(0, 160))], segment_bytes="10000000")
-        asked = watched(monkeypatch)
+        ranges = watched(monkeypatch)
         run(root, map_bytes=map_bytes)
         first = segments(path_of(root))
         for begin in (0, 4000):
-            given = rows(begin, 4000, keys=9973, size=5)
-            root.append("t", given, batch_size="20000")
+            sent = rows(begin, 4000, keys=9973, size=5)
+            root.append("t", sent, batch_size="20000")
         if merged:
-            monkeypatch.setattr(segments_to_merge, "_can_join", lambda *given: True)
+            monkeypatch.setattr(segments_to_merge, "_can_join", lambda *args: True)
             merge.run(None, root.given, "t")
             assert len(segments(path_of(root))) == 1
         run(root, map_bytes=map_bytes)
         nothing_is_wrong(path_of(root))
         left.append((first, segments(path_of(root))))
-        assert (len(asked) > 1) == (name == "small")
+        assert (len(ranges) > 1) == (name == "small")
     assert left[0] == left[1]

@@ -66,21 +66,25 @@ def test_bytes_stay_but_for_their_offsets(root: WrittenRoot) -> None:
     """Offsets, CRCs and producers are those of before, and no shift is left."""
     contended(root)
     path = path_of(root)
-    before = {one: (b"".join(segments(path, one)), producers(path, one)) for one in (0, 1)}
-    entries = {one: entries_of(path, one) for one in (0, 1)}
+    before = {
+        number: (b"".join(segments(path, number)), producers(path, number)) for number in (0, 1)
+    }
+    entries = {number: entries_of(path, number) for number in (0, 1)}
     report = run(root)
     for partition in (0, 1):
         data, known = before[partition]
         own = entries_of(path, partition)
-        told = report.partitions[partition]
+        merged = report.partitions[partition]
         assert b"".join(segments(path, partition)) == data
-        assert b"".join((path / one["file"]).read_bytes() for one in own) == data
+        assert b"".join((path / entry["file"]).read_bytes() for entry in own) == data
         assert producers(path, partition) == known
-        assert {one["offset_shift"] for one in own} == {0}
-        assert len(own) == told.segments_after < told.segments == len(entries[partition])
-        assert told.shifted == sum(one["offset_shift"] != 0 for one in entries[partition])
+        assert {entry["offset_shift"] for entry in own} == {0}
+        assert len(own) == merged.segments_after < merged.segments == len(entries[partition])
+        assert merged.shifted == sum(entry["offset_shift"] != 0 for entry in entries[partition])
         for name in ("record_count", "batch_count", "size_bytes"):
-            assert sum(one[name] for one in own) == sum(one[name] for one in entries[partition])
+            assert sum(entry[name] for entry in own) == sum(
+                entry[name] for entry in entries[partition]
+            )
     nothing_is_wrong(path)
 
 
@@ -88,16 +92,18 @@ def test_a_second_run_changes_nothing(root: WrittenRoot) -> None:
     contended(root)
     run(root)
     before = state_of(path_of(root))
-    (told, _) = run(root).partitions
-    assert told.left == "its segments are large enough"
+    (partition, _) = run(root).partitions
+    assert partition.left == "its segments are large enough"
     assert state_of(path_of(root)).version == before.version
 
 
 def test_a_dry_run_writes_nothing(root: WrittenRoot) -> None:
     contended(root)
-    before = {one: one.read_bytes() for one in path_of(root).rglob("*") if one.is_file()}
+    before = {path: path.read_bytes() for path in path_of(root).rglob("*") if path.is_file()}
     report = run(root, dry_run=True)
-    assert {one: one.read_bytes() for one in path_of(root).rglob("*") if one.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in path_of(root).rglob("*") if path.is_file()
+    } == before
     assert report.as_json()["partitions"][0]["segmentsAfter"] < 6
     *_, total = report.lines()
     assert total.startswith("WouldMerge: 2\t")
@@ -106,16 +112,16 @@ def test_a_dry_run_writes_nothing(root: WrittenRoot) -> None:
 def test_a_stream_stays_at_few_segments(root: WrittenRoot) -> None:
     """Hundreds of commits, merged every so often: few segments, each byte copied a few times."""
     root.create("t", 1, {"segment.bytes": "20000"})
-    copied, most = 0, 0
+    copied, max_segments = 0, 0
     for number in range(150):
         root.append("t", [Sent(b"k", b"v" * 40, NOW_MS + number)])
         if number % 10 == 9:
             copied += run(root).partitions[0].size_bytes
-            most = max(most, len(entries_of(path_of(root))))
-    size = sum(one["size_bytes"] for one in entries_of(path_of(root)))
-    assert most <= size // 10_000 + 8
+            max_segments = max(max_segments, len(entries_of(path_of(root))))
+    size = sum(entry["size_bytes"] for entry in entries_of(path_of(root)))
+    assert max_segments <= size // 10_000 + 8
     assert copied < 8 * size
-    assert [one.offset for one in records(path_of(root))] == list(range(150))
+    assert [record.offset for record in records(path_of(root))] == list(range(150))
     nothing_is_wrong(path_of(root))
 
 
@@ -125,7 +131,7 @@ LIMITS = SegmentLimits(1000, 80, span_ms=1000)
 def entry_of(
     size: int,
     base: int = 0,
-    behind: int = 10,
+    end: int = 10,
     shift: int = 0,
     index: int = 0,
     ms: int = 0,
@@ -134,7 +140,7 @@ def entry_of(
     return {
         "size_bytes": size,
         "base_offset": base,
-        "next_offset": behind,
+        "next_offset": end,
         "offset_shift": shift,
         "index_bytes": index,
         "time_index_bytes": 0,
@@ -170,7 +176,7 @@ def entry_of(
 )
 def test_groups(entries: Any, expected: list[tuple[int, int]]) -> None:
     assert [
-        (one.start, one.stop) for one in segments_to_merge.groups_to_merge(entries, LIMITS)
+        (group.start, group.stop) for group in segments_to_merge.groups_to_merge(entries, LIMITS)
     ] == expected
 
 
@@ -200,25 +206,25 @@ def test_old_records_are_not_kept_by_young_ones(config: dict[str, str], span_ms:
 @settings(max_examples=60)
 @given(st.lists(st.integers(1, 1200), max_size=60))
 def test_segments_halve_from_one_to_the_next(sizes: list[int]) -> None:
-    """What is left is full, or at least twice what is behind it: so there are few."""
+    """What is left is full, or at least twice the next one: so there are few."""
     entries = [entry_of(size, n, n + 1) for n, size in enumerate(sizes)]
     left, done = [], 0
-    for some in segments_to_merge.groups_to_merge(entries, LIMITS):
-        left += sizes[done : some.start]
-        left.append(sum(sizes[some]))
-        done = some.stop
+    for group in segments_to_merge.groups_to_merge(entries, LIMITS):
+        left += sizes[done : group.start]
+        left.append(sum(sizes[group]))
+        done = group.stop
         assert left[-1] <= 1000
     left += sizes[done:]
-    for one, behind in pairwise(left):
-        assert one >= 2 * behind or one + behind > 1000
+    for size, next_size in pairwise(left):
+        assert size >= 2 * next_size or size + next_size > 1000
 
 
 def test_old_formats_are_copied_too(root: WrittenRoot) -> None:
     own = [Record(n, 1000, b"k%d" % n, b"v") for n in range(8)]
     root.create("t", 1, CONFIG)
     parts = [wrapper(own[:3], 1, GZIP), legacy_plain(own[3:5], 0), wrapper(own[5:], 0, GZIP)]
-    behind = [0, *map(next_offset, parts)]
-    root.adopt("t", 0, dict(zip(behind, parts, strict=False)))
+    base_offsets = [0, *map(next_offset, parts)]
+    root.adopt("t", 0, dict(zip(base_offsets, parts, strict=False)))
     run(root)
     assert segments(path_of(root)) == [b"".join(parts)]
     assert entries_of(path_of(root))[0]["record_count"] == 8
@@ -239,10 +245,10 @@ def test_who_was_faster_wins(root: WrittenRoot, monkeypatch: pytest.MonkeyPatch)
         return done(task)
 
     monkeypatch.setattr(merge_topic, "merge_group", meanwhile)
-    told = run(root).partitions
-    assert told[0].left == ""
-    assert "were replaced by a concurrent commit" in told[1].left
-    assert told[1].segments_after == told[1].segments
+    partitions = run(root).partitions
+    assert partitions[0].left == ""
+    assert "were replaced by a concurrent commit" in partitions[1].left
+    assert partitions[1].segments_after == partitions[1].segments
     assert records(path, 0) == before
     assert kept.endswith(b"".join(segments(path, 1)))
     nothing_is_wrong(path)

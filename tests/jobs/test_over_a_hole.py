@@ -19,24 +19,24 @@ OFFSETS = [0, 1, 2, 6, 7, 8]
 
 @pytest.fixture
 def root(tmp_path: Path) -> WrittenRoot:
-    """Make a partition of offsets 0 to 8 of which 3 to 5 are a hole."""
-    made = WrittenRoot(str(tmp_path / "root"))
-    made.create(TOPIC, 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
+    """Make a partition of offsets 0 to 8; 3 to 5 are a hole."""
+    root = WrittenRoot(str(tmp_path / "root"))
+    root.create(TOPIC, 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
     for number in range(3):
         rows = [Sent(b"key %d" % n, b"%d" % number, NOW_MS + number) for n in range(3)]
-        made.append(TOPIC, rows)
-    (file,) = (path for path in made.files(TOPIC) if f"/{3:020}" in path)
-    lose_commits(made, 2)
-    Path(made.path(file)).unlink()
-    assert repair.run(None, made.given, dry_run=False).exit_code == 0
-    (hole,) = made.state(TOPIC).holes
+        root.append(TOPIC, rows)
+    (file,) = (path for path in root.files(TOPIC) if f"/{3:020}" in path)
+    lose_commits(root, 2)
+    Path(root.path(file)).unlink()
+    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    (hole,) = root.state(TOPIC).holes
     assert (hole.base_offset, hole.next_offset) == (3, 6)
-    return made
+    return root
 
 
-def offsets(given: str, start: int | None = None, end: int | None = None) -> list[int]:
-    found = klog.open(given).scan(TOPIC, start, end, ["offset"]).read_all()
-    return [int(offset) for offset in found["offset"].to_pylist()]
+def offsets(path: str, start: int | None = None, end: int | None = None) -> list[int]:
+    rows = klog.open(path).scan(TOPIC, start, end, ["offset"]).read_all()
+    return [int(offset) for offset in rows["offset"].to_pylist()]
 
 
 def is_sound(root: WrittenRoot) -> bool:
@@ -58,7 +58,7 @@ def test_a_load_from_a_checkpoint_knows_it(root: WrittenRoot) -> None:
     assert offsets(root.given) == OFFSETS
 
 
-def test_it_is_appended_behind(root: WrittenRoot) -> None:
+def test_appends_go_after_the_hole(root: WrittenRoot) -> None:
     root.append(TOPIC, [Sent(b"more", b"", NOW_MS)])
     assert offsets(root.given) == [*OFFSETS, 9]
     assert is_sound(root)

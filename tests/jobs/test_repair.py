@@ -51,9 +51,9 @@ def test_what_is_gone_becomes_a_hole(root: WrittenRoot) -> None:
     root.append(TOPIC, [Sent(None, b"x")], 1)
     before = root.state(TOPIC)
     file = next(
-        one["file"]
-        for one in before.segments.to_pylist()
-        if one["partition"] and one["base_offset"]
+        entry["file"]
+        for entry in before.segments.to_pylist()
+        if entry["partition"] and entry["base_offset"]
     )
     lose_commits(root, 4)
     Path(root.path(file)).unlink()
@@ -121,8 +121,8 @@ def test_a_commit_that_others_put_meanwhile_is_planned_on(root: WrittenRoot) -> 
 
 def test_a_commit_that_took_the_place_of_a_lost_one_is_told(root: WrittenRoot) -> None:
     path = Path(root.root.log(TOPIC).paths.commit(2))
-    said = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**said, "writeId": "another"}))
+    commit = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**commit, "writeId": "another"}))
     report = repair.run(None, root.given, dry_run=False)
     assert report.exit_code == 1
     assert "commit 2 is write another" in report.topics[TOPIC].problem
@@ -140,9 +140,9 @@ def test_commits_of_klog_0_1_are_repaired_with_new_write_ids(root: WrittenRoot) 
     root.append(TOPIC, [Sent(None, b"x")], 0)
     for version in range(7):
         path = Path(root.root.log(TOPIC).paths.commit(version))
-        said = json.loads(path.read_bytes())
-        said.pop("previousWriteId", None)
-        path.write_text(json.dumps(said))
+        commit = json.loads(path.read_bytes())
+        commit.pop("previousWriteId", None)
+        path.write_text(json.dumps(commit))
     before = root.state(TOPIC)
     lose_commits(root, 3)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0

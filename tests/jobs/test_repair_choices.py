@@ -42,7 +42,7 @@ def added_by(root: WrittenRoot, version: int) -> str:
 
 
 def orphan(root: WrittenRoot, records: int, partition: int) -> str:
-    """Return a segment whose commit nobody was told of."""
+    """Return a segment whose commit was not acknowledged."""
     append(root, records, partition)
     version = root.state(TOPIC).version
     file = added_by(root, version)
@@ -51,7 +51,7 @@ def orphan(root: WrittenRoot, records: int, partition: int) -> str:
 
 
 @pytest.mark.parametrize("lost", [(0,), (0, 1, 2)])
-def test_a_lost_first_commit_is_made_anew(root: WrittenRoot, lost: tuple[int, ...]) -> None:
+def test_a_lost_first_commit_is_put_again(root: WrittenRoot, lost: tuple[int, ...]) -> None:
     before = root.state(TOPIC)
     lose_commits(root, *lost)
     assert "--partitions (at least 2)" in problem(root)
@@ -80,16 +80,18 @@ def test_a_new_topic_id_can_be_made(root: WrittenRoot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("choices", "message"),
     [
         ({"topic_id": "short"}, "--topic-id 'short'"),
         ({"partitions": -1}, "--partitions -1"),
         ({"config": {"retention.ms": "soon"}}, "retention.ms"),
     ],
 )
-def test_a_wrong_choice_is_refused(root: WrittenRoot, given: dict[str, str], said: str) -> None:
-    with pytest.raises(OptionError, match=said):
-        repair.run(None, root.given, TOPIC, **given)  # type: ignore[arg-type]
+def test_a_wrong_choice_is_refused(
+    root: WrittenRoot, choices: dict[str, str], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        repair.run(None, root.given, TOPIC, **choices)  # type: ignore[arg-type]
 
 
 def test_choices_are_about_one_topic(root: WrittenRoot) -> None:
@@ -145,9 +147,9 @@ def test_a_hole_is_declared_only_where_nothing_may_fill_it(root: WrittenRoot) ->
     append(root, 1, 1)
     lose_commits(root, 6)
     Path(root.path(missing)).unlink()
-    said = problem(root)
-    assert left in said
-    assert "--declare-holes" in said
+    message = problem(root)
+    assert left in message
+    assert "--declare-holes" in message
     report = repair.run(None, root.given, TOPIC, declare_holes=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     (hole,) = root.state(TOPIC).holes

@@ -45,9 +45,9 @@ def test_topic_json_is_put_as_it_was(root: WrittenRoot) -> None:
     assert files(root) == before
 
 
-def is_same(one: TopicState, other: TopicState) -> bool:
+def is_same(state: TopicState, other: TopicState) -> bool:
     """Return whether only the fence of a repair tells states apart."""
-    return one.segments.equals(other.segments) and one.log_end == other.log_end
+    return state.segments.equals(other.segments) and state.log_end == other.log_end
 
 
 @pytest.mark.parametrize("lost", ["tail", "checkpoint alone"])
@@ -68,20 +68,22 @@ def test_a_folder_that_never_was_a_topic_is_left(root: WrittenRoot) -> None:
     assert list((Path(root.given) / "_klog/topics/stray").iterdir()) == []
 
 
-@pytest.mark.parametrize("given", ["", "AQAAAAAAAAAAAAAAAAAAAA"])
-def test_format_json_is_put_with_a_cluster_id(root: WrittenRoot, given: str) -> None:
+@pytest.mark.parametrize("cluster_id", ["", "AQAAAAAAAAAAAAAAAAAAAA"])
+def test_format_json_is_put_with_a_cluster_id(root: WrittenRoot, cluster_id: str) -> None:
     state = root.state(TOPIC)
     lose_format(root)
     with pytest.raises(KlogError, match="klog repair"):
         find_root(root.given)
     before = files(root)
-    dry = repair.run(None, root.given, cluster_id=given)
+    dry = repair.run(None, root.given, cluster_id=cluster_id)
     assert (dry.exit_code, files(root)) == (1, before)
-    report = repair.run(None, root.given, cluster_id=given, dry_run=False)
+    report = repair.run(None, root.given, cluster_id=cluster_id, dry_run=False)
     assert (report.exit_code, report.format_file) == (0, f"{root.root.path}/{FORMAT_FILE}")
-    found = find_root(root.given)
-    assert found is not None
-    assert found.cluster_id == given or (not given and len(found.cluster_id) == 22)
+    klog_root = find_root(root.given)
+    assert klog_root is not None
+    assert klog_root.cluster_id == cluster_id or (
+        not cluster_id and len(klog_root.cluster_id) == 22
+    )
     assert root.state(TOPIC) == state
 
 
@@ -89,9 +91,9 @@ def test_the_cluster_id_of_an_adopted_root_is_its_brokers(root: WrittenRoot) -> 
     lose_format(root)
     (Path(root.given) / "meta.properties").write_text("version=1\ncluster.id=of-the-broker\n")
     repair.run(None, root.given, dry_run=False)
-    found = find_root(root.given)
-    assert found is not None
-    assert found.cluster_id == "of-the-broker"
+    klog_root = find_root(root.given)
+    assert klog_root is not None
+    assert klog_root.cluster_id == "of-the-broker"
 
 
 def test_all_is_lost_but_a_checkpoint(root: WrittenRoot) -> None:

@@ -33,11 +33,11 @@ Lose = Callable[[WrittenRoot], str]
 @pytest.fixture
 def root(tmp_path: Path) -> WrittenRoot:
     """Make a topic of two partitions, two appends to each, in versions 1 to 4."""
-    made = WrittenRoot(str(tmp_path / "root"))
-    made.create(TOPIC, 2)
+    root = WrittenRoot(str(tmp_path / "root"))
+    root.create(TOPIC, 2)
     for number in range(4):
-        append(made, 2, number % 2)
-    return made
+        append(root, 2, number % 2)
+    return root
 
 
 def names(values: str) -> list[Sent]:
@@ -55,12 +55,12 @@ def files(root: WrittenRoot) -> set[str]:
 
 
 def values(root: WrittenRoot, partition: int = 0) -> list[str]:
-    found = klog.open(root.given).scan(TOPIC, columns=["partition", "value"]).read_all()
-    return [row["value"].decode() for row in found.to_pylist() if row["partition"] == partition]
+    rows = klog.open(root.given).scan(TOPIC, columns=["partition", "value"]).read_all()
+    return [row["value"].decode() for row in rows.to_pylist() if row["partition"] == partition]
 
 
 def an_abandoned_attempt_as_long_as_two_races(root: WrittenRoot) -> str:
-    """A and B are staged at the same version, so is C, whose commit nobody was told of."""
+    """A, B and C are staged at the same version; the commit of C was not acknowledged."""
     seen = root.state(TOPIC)
     root.append(TOPIC, names("C0 C1 C2 C3 C4"), 0, seen=seen)
     (abandoned,) = added_by(root, 5)
@@ -235,8 +235,8 @@ def test_a_partition_is_made_again_for_its_segment(root: WrittenRoot) -> None:
 
 def test_a_number_far_above_the_others_is_not_filled_up_to(root: WrittenRoot) -> None:
     paths = root.root.log(TOPIC).paths
-    said = json.loads(Path(paths.commit(4)).read_bytes())
-    bogus = {key: said[key] for key in ("format", "since", "writeId", "operation", "engine")}
+    commit = json.loads(Path(paths.commit(4)).read_bytes())
+    bogus = {key: commit[key] for key in ("format", "since", "writeId", "operation", "engine")}
     bogus |= {"version": 20_000, "timestampMs": now_ms() + 86_400_000}
     Path(paths.commit(20_000)).write_text(json.dumps(bogus))
     problem = repair.run(None, root.given, dry_run=False).topics[TOPIC].problem
@@ -245,7 +245,7 @@ def test_a_number_far_above_the_others_is_not_filled_up_to(root: WrittenRoot) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("choices", "message"),
     [
         ({"use": ["/abs/file"]}, "--use '/abs/file' is not a segment"),
         ({"use": [f"other-0/{0:020}.log"]}, "is not a segment of the topics to repair"),
@@ -255,18 +255,20 @@ def test_a_number_far_above_the_others_is_not_filled_up_to(root: WrittenRoot) ->
     ],
 )
 def test_what_cannot_be_meant_is_refused(
-    root: WrittenRoot, given: dict[str, str], message: str
+    root: WrittenRoot, choices: dict[str, str], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        repair.run(None, root.given, **given)  # type: ignore[arg-type]
+        repair.run(None, root.given, **choices)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [{"partitions": 5}, {"topic_id": "new"}, {"config": {"a": "b"}}])
-def test_choices_that_nothing_needs_are_told(root: WrittenRoot, given: dict[str, object]) -> None:
-    if "config" in given:
-        given = {"config": {"retention.ms": "1"}}
-    report = repair.run(None, root.given, TOPIC, **given)  # type: ignore[arg-type]
-    (flag,) = given
+@pytest.mark.parametrize(
+    "choices", [{"partitions": 5}, {"topic_id": "new"}, {"config": {"a": "b"}}]
+)
+def test_choices_that_nothing_needs_are_told(root: WrittenRoot, choices: dict[str, object]) -> None:
+    if "config" in choices:
+        choices = {"config": {"retention.ms": "1"}}
+    report = repair.run(None, root.given, TOPIC, **choices)  # type: ignore[arg-type]
+    (flag,) = choices
     assert f"nothing that is lost needs --{flag.replace('_', '-')}" in report.topics[TOPIC].problem
 
 
@@ -310,12 +312,14 @@ def test_a_writer_that_a_lost_vacuum_overtook_is_refused(root: WrittenRoot) -> N
     lose_commits(root, 7)
     assert repair.run(None, root.given, dry_run=False).exit_code == 0
     with pytest.raises(KlogError, match="vacuum"):
-        log.commit(log.load(), check_birth_of(known.version), CommitInfo("w", "append", "a test"))
+        log.commit(
+            log.load(), check_base_version(known.version), CommitInfo("w", "append", "a test")
+        )
 
 
-def check_birth_of(birth: int) -> CommitBuilder:
+def check_base_version(base_version: int) -> CommitBuilder:
     def build(state: TopicState) -> Actions:
-        commit_checks.check_base_version(state, birth)
+        commit_checks.check_base_version(state, base_version)
         return Actions()
 
     return build

@@ -117,12 +117,17 @@ def test_the_log_start_rises_to_what_is_left(root: WrittenRoot) -> None:
     report = run(root, now_ms=NOW_MS + 12_001)
     after = state_of(path)
     assert (after.log_start, after.log_end) == ((9, 9), before.log_end)
-    assert [one["base_offset"] for one in entries_of(path)] == [9, 12, 15]
-    assert [one.offset for one in records(path)] == list(range(9, 18))
-    (told, _) = report.partitions
-    assert (told.partition, told.log_start, told.segments, told.records) == (0, 9, 3, 9)
+    assert [entry["base_offset"] for entry in entries_of(path)] == [9, 12, 15]
+    assert [record.offset for record in records(path)] == list(range(9, 18))
+    (partition, _) = report.partitions
+    assert (partition.partition, partition.log_start, partition.segments, partition.records) == (
+        0,
+        9,
+        3,
+        9,
+    )
     gone = before.segments.slice(0, 3)
-    assert told.size_bytes == sum(gone["size_bytes"].to_pylist())
+    assert partition.size_bytes == sum(gone["size_bytes"].to_pylist())
     # The files stay for readers until vacuum comes.
     assert all((path / file).exists() for file in gone["file"].to_pylist())
     nothing_is_wrong(path)
@@ -140,7 +145,7 @@ def test_all_of_a_log_may_go(root: WrittenRoot) -> None:
     assert entries_of(path_of(root)) == []
     nothing_is_wrong(path_of(root))
     root.append("t", [Sent(b"k", b"v", NOW_MS)])
-    assert [one.offset for one in records(path_of(root))] == [18]
+    assert [record.offset for record in records(path_of(root))] == [18]
 
 
 def test_a_dry_run_writes_nothing(root: WrittenRoot) -> None:
@@ -158,8 +163,12 @@ def test_a_log_start_amid_a_segment_never_falls(root: WrittenRoot) -> None:
     written(root, retention_ms="10000")
     merge.run(None, root.given)
     root.delete_records("t", {0: 10})
-    (told,) = (one for one in run(root, now_ms=NOW_MS + 16_000).partitions if one.partition == 0)
-    assert told.log_start == 18
+    (partition,) = (
+        partition
+        for partition in run(root, now_ms=NOW_MS + 16_000).partitions
+        if partition.partition == 0
+    )
+    assert partition.log_start == 18
     assert state_of(path_of(root)).log_start[0] == 18
 
 
@@ -168,7 +177,7 @@ def test_policies(root: WrittenRoot) -> None:
         root.create(topic, 1, {"cleanup.policy": policy, "retention.ms": "1000"})
         root.append(topic, [Sent(b"k", b"v", NOW_MS)])
     report = run(root, now_ms=NOW_MS + 1001)
-    assert [one.topic for one in report.partitions] == ["b", "c"]
+    assert [partition.topic for partition in report.partitions] == ["b", "c"]
     assert report.topics == 2
     assert len(records(path_of(root), topic="a")) == 1
     with pytest.raises(OptionError, match="topic a keeps all its keys"):
@@ -183,8 +192,8 @@ def test_what_was_compacted_is_let_go_too(root: WrittenRoot) -> None:
         root.append("t", [Sent(b"k", value, NOW_MS)])
     compact.run(None, root.given, min_dirty_ratio=0, clock_ms=lambda: NOW_MS)
     assert run(root, now_ms=NOW_MS + 1000).partitions == ()
-    (told,) = run(root, now_ms=NOW_MS + 1001).partitions
-    assert (told.log_start, told.records) == (2, 1)
+    (partition,) = run(root, now_ms=NOW_MS + 1001).partitions
+    assert (partition.log_start, partition.records) == (2, 1)
     nothing_is_wrong(path_of(root))
 
 
@@ -212,30 +221,32 @@ def test_a_merge_meanwhile_changes_nothing(
 def test_what_was_committed_is_told(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, higher: bool
 ) -> None:
-    """Others let some of it go when it is planned, or more of it: that is not told as its own."""
+    """The report leaves out what concurrent commits deleted."""
     written(root, retention_ms="10000")
     planned = run(root, now_ms=NOW_MS + 12_001, dry_run=True).partitions[0]
     own = entries_of(path_of(root))
     start = planned.log_start + 1 if higher else own[0]["next_offset"]
-    rest = [one for one in own if start < one["next_offset"] <= planned.log_start]
+    rest = [entry for entry in own if start < entry["next_offset"] <= planned.log_start]
     assert bool(rest) != higher
     commit = CommitLog.commit
 
-    def meanwhile(log: CommitLog, *given: Any) -> TopicState:
+    def meanwhile(log: CommitLog, *args: Any) -> TopicState:
         monkeypatch.undo()
         root.delete_records("t", {0: start})
-        return commit(log, *given)
+        return commit(log, *args)
 
     monkeypatch.setattr(CommitLog, "commit", meanwhile)
-    told = {one.partition: one for one in run(root, now_ms=NOW_MS + 12_001).partitions}
-    assert told[1].segments == planned.segments
+    partitions = {
+        partition.partition: partition for partition in run(root, now_ms=NOW_MS + 12_001).partitions
+    }
+    assert partitions[1].segments == planned.segments
     if higher:
-        assert list(told) == [1]
+        assert list(partitions) == [1]
         return
-    assert told[0].segments == len(rest) == planned.segments - 1
-    assert told[0].records == sum(one["record_count"] for one in rest)
-    assert told[0].size_bytes == sum(one["size_bytes"] for one in rest)
-    assert told[0].log_start == planned.log_start
+    assert partitions[0].segments == len(rest) == planned.segments - 1
+    assert partitions[0].records == sum(entry["record_count"] for entry in rest)
+    assert partitions[0].size_bytes == sum(entry["size_bytes"] for entry in rest)
+    assert partitions[0].log_start == planned.log_start
 
 
 def test_a_topic_that_goes_meanwhile_stops_no_other(
@@ -253,7 +264,7 @@ def test_a_topic_that_goes_meanwhile_stops_no_other(
 
     monkeypatch.setattr(commit_builders, "delete_records", meanwhile)
     report = run(root, now_ms=NOW_MS + 1001)
-    assert [one.topic for one in report.partitions] == ["b"]
+    assert [partition.topic for partition in report.partitions] == ["b"]
     assert report.exit_code == 0
     assert state_of(path_of(root), "b").log_start == (1,)
 
@@ -274,29 +285,29 @@ def test_a_commit_that_fails_is_told_and_stops_no_other(
     def contended(topic_id: str, starts: Any) -> CommitBuilder:
         build = done(topic_id, starts)
 
-        def behind_others(state: TopicState) -> Actions | None:
+        def after_others(state: TopicState) -> Actions | None:
             if state.topic_id == before.topic_id and is_raced:
                 root.append("a", [Sent(b"k", b"v", NOW_MS + 2000)])
             elif state.topic_id == before.topic_id:
                 (path / f"_klog/topics/a/log/{state.version + 1:020d}.json").mkdir()
             return build(state)
 
-        return behind_others
+        return after_others
 
     monkeypatch.setattr(commit_log, "MAX_COMMITS", 3)
     monkeypatch.setattr(commit_builders, "delete_records", contended)
     report = run(root, now_ms=NOW_MS + 1001)
-    told, other = report.partitions
-    assert (told.topic, other.topic, other.failure) == ("a", "b", None)
-    assert told.failure is not None
-    assert words in told.failure.reason
+    partition, other = report.partitions
+    assert (partition.topic, other.topic, other.failure) == ("a", "b", None)
+    assert partition.failure is not None
+    assert words in partition.failure.reason
     assert (report.exit_code, report.topics) == (1, 1)
     assert state_of(path, "b").log_start == (1,)
     *lines, total = report.lines()
-    assert [f"\tNext: {told.failure.next_step}" in line for line in lines] == [True, False]
+    assert [f"\tNext: {partition.failure.next_step}" in line for line in lines] == [True, False]
     assert "\tRemoved: 1\tRecords: 1\t" in total
     assert "\tFailed: 1\t" in total
-    assert report.as_json()["partitions"][0]["failure"]["nextStep"] == told.failure.next_step
+    assert report.as_json()["partitions"][0]["failure"]["nextStep"] == partition.failure.next_step
     if is_raced:
         assert state_of(path, "a").log_start == (0,)
 
@@ -320,8 +331,8 @@ def test_a_hundred_thousand_segments_take_no_time() -> None:
     begun = time.monotonic()
     going = list(expired_segments.plan_retention("t", state, config, NOW_MS + 1000 + count // 2))
     assert time.monotonic() - begun < 2
-    assert [one.segments for one in going] == [count // 2] * 4
-    assert [one.log_start for one in going] == [count // 2] * 4
+    assert [partition.segments for partition in going] == [count // 2] * 4
+    assert [partition.log_start for partition in going] == [count // 2] * 4
 
 
 def test_what_is_no_root_is_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ blocks = st.lists(st.lists(st.integers(0, 200), max_size=3), max_size=4)
 
 
 def runs_of(block: list[int]) -> list[BatchRun]:
-    """Give batches of values of these sizes, at offsets that rise."""
+    """Return batches of values of these sizes, at offsets that rise."""
     every = [batch([Record(at, 1000, b"k", bytes(size))]) for at, size in enumerate(block)]
     return [BatchRun(data, scan(data)) for data in every]
 
@@ -29,7 +29,7 @@ def runs_of(block: list[int]) -> list[BatchRun]:
 def test_it_gives_what_it_took_from_the_end(
     segments: list[tuple[list[list[int]], bool, bool]], is_small: bool
 ) -> None:
-    """Segments one after the other, of which some are dropped, and all given now and then."""
+    """Some segments are dropped, and at times the spool is drained."""
     with closing(ReverseSpool(64 if is_small else 1 << 20)) as spool:
         held: list[list[int]] = []
         for own, dropped, drained in segments:
@@ -48,11 +48,11 @@ def test_it_gives_what_it_took_from_the_end(
 
 def check(spool: ReverseSpool, held: list[list[int]]) -> None:
     """Drain it: each block that is not empty is one piece, in the order of the log."""
-    found = list(spool.drain())
-    assert [run.data for run in found] == [
+    runs = list(spool.drain())
+    assert [run.data for run in runs] == [
         b"".join(run.data for run in runs_of(block)) for block in reversed(held) if block
     ]
-    for run in found:
+    for run in runs:
         assert scan(run.data).headers.tolist() == run.batches.headers.tolist()
 
 

@@ -38,11 +38,11 @@ def test_groups(segments_: Sequence[str], expected: Sequence[tuple[int, int]]) -
     assert groups(entries, marks) == list(expected)
 
 
-def entry_of(number: int, base: int, behind: int) -> Mapping[str, Any]:
+def entry_of(number: int, base: int, end: int) -> Mapping[str, Any]:
     return {
         "file": f"{number}",
         "base_offset": base,
-        "next_offset": behind,
+        "next_offset": end,
         "size_bytes": 100,
         "index_bytes": 8,
         "time_index_bytes": 12,
@@ -62,11 +62,16 @@ def marks_of(signs: str) -> RetainedBitmap:
 
 def groups(entries: Sequence[Any], marks: Sequence[RetainedBitmap]) -> list[tuple[int, int]]:
     return [
-        (one.start, one.stop) for one in rewrite_segments.groups_to_rewrite(entries, marks, LIMITS)
+        (group.start, group.stop)
+        for group in rewrite_segments.groups_to_rewrite(entries, marks, LIMITS)
     ]
 
 
 def test_a_group_spans_no_more_offsets_than_an_index_can_say() -> None:
-    most = 2**31
-    entries = [entry_of(0, 5, 10), entry_of(1, 10, 5 + most), entry_of(2, 5 + most, 6 + most)]
+    max_offset = 2**31
+    entries = [
+        entry_of(0, 5, 10),
+        entry_of(1, 10, 5 + max_offset),
+        entry_of(2, 5 + max_offset, 6 + max_offset),
+    ]
     assert groups(entries, [marks_of("." * 10)] * 3) == [(0, 2), (2, 3)]

@@ -33,9 +33,9 @@ def test_a_topic_that_is_named_is_loaded_as_often_as_one_among_all(
 ) -> None:
     load = CommitLog.load
 
-    def counted(log: CommitLog, *given: Any) -> TopicState:
+    def counted(log: CommitLog, *args: Any) -> TopicState:
         loads.append(log.paths.topic)
-        return load(log, *given)
+        return load(log, *args)
 
     loads: list[str] = []
     monkeypatch.setattr(CommitLog, "load", counted)
@@ -54,7 +54,7 @@ def test_one_that_never_was_is_refused_before_anything_goes(root: WrittenRoot) -
     Path(root.given, "_klog/topics/begun").mkdir()
     with pytest.raises(OptionError, match="there is no topic begun"):
         vacuum.run(None, root.given, "begun")
-    assert [one.topic for one in vacuum.run(None, root.given).topics] == ["t"]
+    assert [topic.topic for topic in vacuum.run(None, root.given).topics] == ["t"]
 
 
 def on_the_page() -> list[str]:

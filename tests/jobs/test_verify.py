@@ -14,14 +14,22 @@ from klog.errors import OptionError
 from klog.jobs import verify
 from klog.jobs.verifying import damaged_log_walk, findings
 from klog.jobs.verifying.check_segment import verify_segment
-from tests.jobs.verified_roots import commit, kinds, live, made, many_shapes, state_of, verified
+from tests.jobs.verified_roots import (
+    commit,
+    kinds,
+    live,
+    many_shapes,
+    state_of,
+    verified,
+    write_root,
+)
 
 Damage = Callable[[Path], None]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return made(tmp_path / "root")
+    return write_root(tmp_path / "root")
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +41,16 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_nothing_is_wrong_with_what_klog_writes(sound: Path, fast: bool) -> None:
-    found = verified(sound, fast=fast)
-    assert found.findings == ()
+    report = verified(sound, fast=fast)
+    assert report.findings == ()
     topics = set(klog.open(str(sound)).topics())
-    assert set(found.versions) == topics
+    assert set(report.versions) == topics
     segments = [entry for topic in topics for entry in live(sound, topic)]
-    assert found.partitions == sum(state_of(sound, topic).partitions for topic in topics)
-    assert found.segments == len(segments) > 50
-    assert found.batches == sum(entry["batch_count"] for entry in segments)
-    assert found.records == sum(entry["record_count"] for entry in segments)
-    assert found.size_bytes == sum(entry["size_bytes"] for entry in segments)
+    assert report.partitions == sum(state_of(sound, topic).partitions for topic in topics)
+    assert report.segments == len(segments) > 50
+    assert report.batches == sum(entry["batch_count"] for entry in segments)
+    assert report.records == sum(entry["record_count"] for entry in segments)
+    assert report.size_bytes == sum(entry["size_bytes"] for entry in segments)
 
 
 @pytest.mark.parametrize("chunk_bytes", [100, 700])
@@ -56,8 +64,8 @@ def test_small_reads_find_nothing_either(
 
 
 def test_topics_are_chosen_by_name(sound: Path) -> None:
-    found = verify.run(None, str(sound), ["named", "small", "named"])
-    assert list(found.versions) == ["named", "small"]
+    report = verify.run(None, str(sound), ["named", "small", "named"])
+    assert list(report.versions) == ["named", "small"]
     assert list(verify.run(None, str(sound), "later").versions) == ["later"]
 
 
@@ -79,7 +87,7 @@ def test_a_root_without_commit_logs_is_refused(tmp_path: Path) -> None:
 
 
 def segment(path: Path, number: int = 0, suffix: str = ".log") -> Path:
-    """Give a file of one of the topic's segments, in order of offset."""
+    """Return a file of one of the topic's segments, in order of offset."""
     return (path / str(live(path)[number]["file"])).with_suffix(suffix)
 
 
@@ -105,9 +113,9 @@ def missing(suffix: str, number: int = 0) -> Damage:
 
 def swapped(suffix: str) -> Damage:
     def damage(path: Path) -> None:
-        one, other = segment(path, 0, suffix), segment(path, 1, suffix)
-        data = one.read_bytes()
-        one.write_bytes(other.read_bytes())
+        file, other = segment(path, 0, suffix), segment(path, 1, suffix)
+        data = file.read_bytes()
+        file.write_bytes(other.read_bytes())
         other.write_bytes(data)
 
     return damage
@@ -163,9 +171,11 @@ def test_a_damage_is_found_as_what_it_is(
 @pytest.mark.parametrize("fast", [False, True])
 def test_swapped_segments_are_two_findings(root: Path, fast: bool) -> None:
     swapped(".log")(root)
-    found = verified(root, fast=fast)
-    assert {one.file for one in found.findings} >= {entry["file"] for entry in live(root)[:2]}
-    assert {"size", "offset"} <= {one.kind for one in found.findings}
+    report = verified(root, fast=fast)
+    assert {finding.file for finding in report.findings} >= {
+        entry["file"] for entry in live(root)[:2]
+    }
+    assert {"size", "offset"} <= {finding.kind for finding in report.findings}
 
 
 def test_none_hides_another(root: Path) -> None:
@@ -177,15 +187,15 @@ def test_none_hides_another(root: Path) -> None:
         data[-1] ^= 1
         file.write_bytes(data)
     segment(root, 1, ".index").unlink()
-    found = verified(root)
+    report = verified(root)
     assert kinds(root) == {"missing": 2, "crc": 4}
-    assert [one.next_step for one in found.findings] == [
-        findings.NEXT_STEPS[one.kind] for one in found.findings
+    assert [finding.next_step for finding in report.findings] == [
+        findings.NEXT_STEPS[finding.kind] for finding in report.findings
     ]
-    crc = [one for one in found.findings if one.kind == "crc"]
+    crc = [finding for finding in report.findings if finding.kind == "crc"]
     assert crc[0].position == 0
     assert str(crc[0].file) == live(root)[1]["file"]
-    assert found.records < sum(entry["record_count"] for entry in live(root))
+    assert report.records < sum(entry["record_count"] for entry in live(root))
 
 
 def test_a_finding_says_the_offset_of_the_log(root: Path) -> None:
@@ -193,8 +203,8 @@ def test_a_finding_says_the_offset_of_the_log(root: Path) -> None:
     data = bytearray(file.read_bytes())
     data[7] ^= 1
     file.write_bytes(data)
-    (found,) = verified(root, fast=True).findings
-    assert (found.kind, found.position, found.offset) == (
+    (report,) = verified(root, fast=True).findings
+    assert (report.kind, report.position, report.offset) == (
         "offset", 0, live(root)[1]["base_offset"],
     )  # fmt: skip
 
@@ -202,9 +212,11 @@ def test_a_finding_says_the_offset_of_the_log(root: Path) -> None:
 def test_a_damaged_commit_log_is_a_finding_of_its_topic(root: Path) -> None:
     klog.open(str(root)).create_topic("other")
     (root / "_klog" / "topics" / "t" / "log" / f"{1:020d}.json").write_bytes(b"{}")
-    found = verified(root)
-    assert [(one.topic, one.partition, one.kind) for one in found.findings] == [("t", None, "log")]
-    assert list(found.versions) == ["other"]
+    report = verified(root)
+    assert [(finding.topic, finding.partition, finding.kind) for finding in report.findings] == [
+        ("t", None, "log")
+    ]
+    assert list(report.versions) == ["other"]
     assert list(verify.run(None, str(root), "t").versions) == []
 
 
@@ -215,7 +227,7 @@ def test_what_the_log_has_no_more_is_not_missing(
     first, second, *_ = live(root)
     whole = verify_segment
 
-    def meanwhile(*given: Any, **named: Any) -> Any:
+    def meanwhile(*args: Any, **named: Any) -> Any:
         if not gone:
             starts = {0: second["base_offset"]}
             build = commit_builders.delete_records(state_of(root).topic_id, starts)
@@ -223,22 +235,22 @@ def test_what_the_log_has_no_more_is_not_missing(
             for suffix in (".log", ".index", ".timeindex"):
                 (root / first["file"]).with_suffix(suffix).unlink()
             gone.append(first["file"])
-        return whole(*given, **named)
+        return whole(*args, **named)
 
     gone: list[str] = []
     monkeypatch.setattr("klog.jobs.verifying.verify_topic.verify_segment", meanwhile)
-    found = verified(root)
+    report = verified(root)
     assert gone
-    assert (found.findings, found.moved_on) == ((), 3)
+    assert (report.findings, report.moved_on) == ((), 3)
 
 
 def test_of_a_kind_a_thousand_are_told_and_the_rest_is_counted() -> None:
-    some = findings.Findings("t", 0, "t-0/0.log")
+    collected = findings.Findings("t", 0, "t-0/0.log")
     for position in range(1500):
-        some.add("crc", "bad", position)
-        some.add("crc", "bad", position)
-    some.add("size", "short")
-    *told, last = some.collected()
-    assert len(told) == 1001
-    assert told[-1].kind == "size"
+        collected.add("crc", "bad", position)
+        collected.add("crc", "bad", position)
+    collected.add("size", "short")
+    *reported, last = collected.collected()
+    assert len(reported) == 1001
+    assert reported[-1].kind == "size"
     assert (last.kind, last.reason) == ("crc", "and 500 more")

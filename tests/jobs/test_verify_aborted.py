@@ -39,31 +39,31 @@ def root_of(path: Path, aborted: Sequence[list[int]]) -> Path:
     root = WrittenRoot(str(path / "root"))
     root.create("t", 1)
     root.adopt("t", 0, {0: LOG[0], 3: LOG[1], 4: LOG[2]})
-    made = Path(root.given)
-    before = entries_of(made)
+    root_path = Path(root.given)
+    before = entries_of(root_path)
     records = [2 - bool(aborted[0]), 1 - bool(aborted[1]), 1]
     after = []
-    for number, (one, data, said) in enumerate(zip(before, LOG, aborted, strict=True)):
-        change = {"aborted": said, "record_count": records[number], "origin": "merge"}
-        after.append(rewritten(made, one, data, f"{number:016x}", **change))
-    replaced(made, before, after)
-    return made
+    for number, (entry, data, transactions_) in enumerate(zip(before, LOG, aborted, strict=True)):
+        change = {"aborted": transactions_, "record_count": records[number], "origin": "merge"}
+        after.append(rewritten(root_path, entry, data, f"{number:016x}", **change))
+    replaced(root_path, before, after)
+    return root_path
 
 
-def found(path: Path) -> list[tuple[int | None, str]]:
+def aborted_findings(path: Path) -> list[tuple[int | None, str]]:
     return [
-        (one.offset, one.reason)
-        for one in verify.run(None, str(path)).findings
-        if one.kind == "aborted"
+        (finding.offset, finding.reason)
+        for finding in verify.run(None, str(path)).findings
+        if finding.kind == "aborted"
     ]
 
 
 def test_what_the_markers_say_is_not_told(tmp_path: Path) -> None:
     path = root_of(tmp_path, SOUND)
-    assert found(path) == []
+    assert aborted_findings(path) == []
     merge.run(None, str(path))
     assert len(entries_of(path)) == 1
-    assert found(path) == []
+    assert aborted_findings(path) == []
 
 
 @pytest.mark.parametrize("merged", [False, True])
@@ -78,13 +78,13 @@ def test_what_the_markers_say_is_not_told(tmp_path: Path) -> None:
 def test_what_they_do_not_say_is_told(
     tmp_path: Path, aborted: Sequence[list[int]], offset: int, words: str, merged: bool
 ) -> None:
-    """Whether the marker lies in the data's own segment or behind it."""
+    """The marker may be in the data's own segment or in a later one."""
     path = root_of(tmp_path, aborted)
     if merged:
         merge.run(None, str(path))
-    ((told, what),) = found(path)
-    assert told == offset
-    assert words in what
+    ((actual_offset, reason),) = aborted_findings(path)
+    assert actual_offset == offset
+    assert words in reason
 
 
 def test_a_marker_may_have_been_where_nothing_can_be_read(tmp_path: Path) -> None:
@@ -93,35 +93,35 @@ def test_a_marker_may_have_been_where_nothing_can_be_read(tmp_path: Path) -> Non
     data = bytearray(file.read_bytes())
     data[60] ^= 1
     file.write_bytes(data)
-    assert found(path) == []
-    assert "crc" in [one.kind for one in verify.run(None, str(path)).findings]
+    assert aborted_findings(path) == []
+    assert "crc" in [finding.kind for finding in verify.run(None, str(path)).findings]
 
 
 def hurt_root(path: Path, aborted: list[int], hurt: Sequence[int]) -> Path:
-    """Adopt these batches and a COMMIT behind them; of some a bit is flipped."""
+    """Adopt these batches and a COMMIT after them; in some a bit is flipped."""
     root = WrittenRoot(str(path / "root"))
     root.create("t", 1)
     root.adopt("t", 0, {0: b"".join(HURT), 7: marker(7, 5, COMMIT)})
-    made = Path(root.given)
-    before = entries_of(made)[:1]
+    root_path = Path(root.given)
+    before = entries_of(root_path)[:1]
     change = {"aborted": aborted, "origin": "merge"}
-    after = [rewritten(made, before[0], b"".join(HURT), "f" * 16, **change)]
-    replaced(made, before, after)
-    parts = [bytearray(one) for one in HURT]
+    after = [rewritten(root_path, before[0], b"".join(HURT), "f" * 16, **change)]
+    replaced(root_path, before, after)
+    parts = [bytearray(batch) for batch in HURT]
     for number in hurt:
         parts[number][-1] ^= 1
-    (made / after[0]["file"]).write_bytes(b"".join(parts))
-    return made
+    (root_path / after[0]["file"]).write_bytes(b"".join(parts))
+    return root_path
 
 
 @pytest.mark.parametrize(
     ("aborted", "hurt", "offsets"),
     [
         ([5, 2, 3], [], []),
-        # The data before the damage is not what the marker behind it ends.
+        # The marker after the damage does not end the data before it.
         ([5, 2, 3], [3], []),
         ([5, 2, 3], [3, 4], []),
-        # What is on one side of the damage is told as ever: its marker lies there too.
+        # Data and marker on one side of the damage are checked as always.
         ([5, 0, 3], [3], [0]),
         ([5, 2, 5], [3], [4]),
         ([5, 0, 5], [3], [0, 4]),
@@ -135,6 +135,6 @@ def test_damage_amid_a_segment_parts_what_lies_on_its_sides(
     tmp_path: Path, aborted: list[int], hurt: Sequence[int], offsets: Sequence[int]
 ) -> None:
     path = hurt_root(tmp_path, aborted, hurt)
-    assert [offset for offset, _ in found(path)] == offsets
-    crc = [one for one in verify.run(None, str(path)).findings if one.kind == "crc"]
+    assert [offset for offset, _ in aborted_findings(path)] == offsets
+    crc = [finding for finding in verify.run(None, str(path)).findings if finding.kind == "crc"]
     assert len(crc) == len(hurt)

@@ -11,7 +11,7 @@ from klog.connector.producer_ids import MIN_PRODUCER_ID
 from klog.jobs import adopt, import_log, merge, verify
 from klog.logformat.producers.control_records import ABORT, COMMIT
 from klog.logformat.producers.producer_state import EXPIRATION_MS
-from tests.jobs.broker_dirs import made
+from tests.jobs.broker_dirs import write_broker_dir
 from tests.support.batch_bytes import TRANSACTIONAL, Record, batch, marker
 
 Take = Callable[[Path, Path], str]
@@ -51,8 +51,8 @@ def data(
     )
 
 
-def found(root: str, topic: str) -> list[str]:
-    return [one.reason for one in verify.run(None, root, topic).findings]
+def reasons(root: str, topic: str) -> list[str]:
+    return [finding.reason for finding in verify.run(None, root, topic).findings]
 
 
 COMMITS = b"".join(
@@ -66,18 +66,20 @@ COMMITS = b"".join(
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "orders"])
 def test_a_coordinator_begins_each_batch_at_0(tmp_path: Path, take: Take, topic: str) -> None:
     rest = data(6, 0, attributes=TRANSACTIONAL) + marker(7, 13, COMMIT)
-    source = made(tmp_path / "log", {f"{topic}-0": {0: COMMITS, 6: rest}})
+    source = write_broker_dir(tmp_path / "log", {f"{topic}-0": {0: COMMITS, 6: rest}})
     breaks = ["producer 13, epoch 0: sequence 0 where 1 is due"] * 3
     root = take(source, tmp_path / "root")
-    assert found(root, topic) == (breaks if topic == "orders" else [])
+    assert reasons(root, topic) == (breaks if topic == "orders" else [])
 
 
 def test_klogs_own_producers_are_held_to_their_rule(tmp_path: Path) -> None:
     """In a coordinator's topic too."""
     twice = data(0, 0, producer_id=MIN_PRODUCER_ID) + data(1, 0, producer_id=MIN_PRODUCER_ID)
-    root = imported(made(tmp_path / "log", {"__consumer_offsets-0": {0: twice}}), tmp_path / "to")
-    (what,) = found(root, "__consumer_offsets")
-    assert what.endswith("epoch 0: sequence 0 where 1 is due")
+    root = imported(
+        write_broker_dir(tmp_path / "log", {"__consumer_offsets-0": {0: twice}}), tmp_path / "to"
+    )
+    (reason,) = reasons(root, "__consumer_offsets")
+    assert reason.endswith("epoch 0: sequence 0 where 1 is due")
 
 
 @pytest.mark.parametrize("take", [adopted, imported, merged])
@@ -89,5 +91,5 @@ def test_a_producer_that_a_broker_forgot(tmp_path: Path, take: Take) -> None:
         "t-1": {0: data(0, 57), 1: data(1, 0, later_ms)},
         "t-2": {0: data(0, 57), 1: data(1, 0, later_ms - 1)},
     }
-    root = take(made(tmp_path / "log", logs), tmp_path / "root")
-    assert found(root, "t") == ["producer 13, epoch 0: sequence 0 where 58 is due"]
+    root = take(write_broker_dir(tmp_path / "log", logs), tmp_path / "root")
+    assert reasons(root, "t") == ["producer 13, epoch 0: sequence 0 where 58 is due"]

@@ -26,7 +26,6 @@ from tests.jobs.verified_roots import (
     commit_staged,
     kinds,
     live,
-    made,
     replaced,
     rewritten,
     root_of,
@@ -34,6 +33,7 @@ from tests.jobs.verified_roots import (
     staged,
     state_of,
     verified,
+    write_root,
 )
 
 
@@ -49,24 +49,24 @@ def bytes_of(path: Path, entry: SegmentEntry) -> bytes:
 
 
 CHANGES: list[tuple[str, Callable[[Any], Any], dict[str, int]]] = [
-    ("record_count", lambda said: said + 1, {"entry": 1}),
-    ("batch_count", lambda said: said - 1, {"entry": 1}),
-    ("min_timestamp_ms", lambda said: said + 1, {"entry": 1}),
-    ("min_timestamp_ms", lambda said: said - 1, {"entry": 1}),
-    ("max_timestamp_ms", lambda said: said + 1, {"entry": 1}),
-    ("codec", lambda said: "zstd", {"entry": 1}),
-    ("producer_ids", lambda said: [*said, 7], {"entry": 1}),
-    ("producer_ids", lambda said: [], {"entry": 1}),
-    ("next_offset", lambda said: said + 1, {"entry": 1}),
-    ("crc32c", lambda said: said ^ 1, {"checksum": 1}),
-    ("size_bytes", lambda said: said + 1, {"size": 1}),
-    ("size_bytes", lambda said: said - 1, {"size": 1}),
-    ("leader_epoch", lambda said: said + 1, {"epoch": 6}),
-    ("index_bytes", lambda said: 8, {"missing": 1}),
-    ("time_index_bytes", lambda said: 12, {"missing": 1}),
-    ("offset_shift", lambda said: said - 1, {"offset": 1}),
-    ("offset_shift", lambda said: said + 1, {"offset": 1}),
-    ("offset_shift", lambda said: -(1 << 63) + 10, {"entry": 1}),
+    ("record_count", lambda value: value + 1, {"entry": 1}),
+    ("batch_count", lambda value: value - 1, {"entry": 1}),
+    ("min_timestamp_ms", lambda value: value + 1, {"entry": 1}),
+    ("min_timestamp_ms", lambda value: value - 1, {"entry": 1}),
+    ("max_timestamp_ms", lambda value: value + 1, {"entry": 1}),
+    ("codec", lambda value: "zstd", {"entry": 1}),
+    ("producer_ids", lambda value: [*value, 7], {"entry": 1}),
+    ("producer_ids", lambda value: [], {"entry": 1}),
+    ("next_offset", lambda value: value + 1, {"entry": 1}),
+    ("crc32c", lambda value: value ^ 1, {"checksum": 1}),
+    ("size_bytes", lambda value: value + 1, {"size": 1}),
+    ("size_bytes", lambda value: value - 1, {"size": 1}),
+    ("leader_epoch", lambda value: value + 1, {"epoch": 6}),
+    ("index_bytes", lambda value: 8, {"missing": 1}),
+    ("time_index_bytes", lambda value: 12, {"missing": 1}),
+    ("offset_shift", lambda value: value - 1, {"offset": 1}),
+    ("offset_shift", lambda value: value + 1, {"offset": 1}),
+    ("offset_shift", lambda value: -(1 << 63) + 10, {"entry": 1}),
 ]
 
 
@@ -103,14 +103,14 @@ def taken_out(path: Path, number: int) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, -1])
 def test_a_gap_between_segments(tmp_path: Path, number: int) -> None:
-    path = made(tmp_path / "root")
+    path = write_root(tmp_path / "root")
     entry = live(path)[number]
     taken_out(path, number)
-    found = [one for one in verified(path).findings if one.kind == "gap"]
-    assert [one.offset for one in found] == [entry["base_offset"]]
-    said = f"the offsets {entry['base_offset']} to {entry['next_offset'] - 1}"
-    assert said in found[0].reason
-    # What is missing before a segment's batches is told once: their sequences may go on.
+    findings_ = [finding for finding in verified(path).findings if finding.kind == "gap"]
+    assert [finding.offset for finding in findings_] == [entry["base_offset"]]
+    message = f"the offsets {entry['base_offset']} to {entry['next_offset'] - 1}"
+    assert message in findings_[0].reason
+    # What is missing before a segment's batches is reported once: their sequences may go on.
     assert kinds(path) == {"gap": 1} | ({"sequence": 1} if number == 1 else {})
 
 
@@ -121,7 +121,7 @@ def test_all_segments_gone_is_a_gap(root: Path) -> None:
 
 
 def test_two_segments_of_the_same_offsets(tmp_path: Path) -> None:
-    path = made(tmp_path / "root")
+    path = write_root(tmp_path / "root")
     first, second, *_ = live(path)
     both = bytes_of(path, first) + bytes_of(path, second)
     together = {
@@ -135,9 +135,9 @@ def test_two_segments_of_the_same_offsets(tmp_path: Path) -> None:
     output = rewritten(path, first, both, "0" * 16, **together)
     inputs = (first["file"], second["file"])
     commit(path, lambda state: Actions(add=(output,), remove=inputs[:1]), "merge")
-    found = verified(path).findings
-    assert [one.kind for one in found] == ["overlap", "sequence"]
-    assert found[0].offset == second["base_offset"]
+    findings_ = verified(path).findings
+    assert [finding.kind for finding in findings_] == ["overlap", "sequence"]
+    assert findings_[0].offset == second["base_offset"]
     commit(path, lambda state: Actions(remove=inputs[1:]), "merge")
     assert kinds(path) == {}
 
@@ -150,31 +150,31 @@ def starts_of(data: bytes) -> list[int]:
 def test_compaction_leaves_gaps_and_merge_none(
     tmp_path: Path, origin: str, expect: dict[str, int]
 ) -> None:
-    path = made(tmp_path / "root")
+    path = write_root(tmp_path / "root")
     first, *_ = live(path)
     data = bytes_of(path, first)
     starts = starts_of(data)
     left = data[: starts[1]] + data[starts[2] :]
     batches = scan_batches(left, 0, len(left))
     counts = int(batches.headers["count"].sum())
-    said = {"batch_count": len(batches), "origin": origin}
+    change = {"batch_count": len(batches), "origin": origin}
     if origin == "compact":
-        said["record_count"] = counts
+        change["record_count"] = counts
         times = bytes_times(path, first)
         gone = slice(int(batches.headers["count"][0]), first["record_count"] - counts)
         kept = np.delete(times, np.arange(gone.start, gone.start + gone.stop))
-        said |= {"min_timestamp_ms": int(kept.min()), "max_timestamp_ms": int(kept.max())}
-    replaced(path, [first], [rewritten(path, first, left, "0" * 16, **said)])
-    found = kinds(path)
-    assert {kind: count for kind, count in found.items() if kind != "entry"} == expect
-    assert bool(found["entry"]) is (origin == "merge")
+        change |= {"min_timestamp_ms": int(kept.min()), "max_timestamp_ms": int(kept.max())}
+    replaced(path, [first], [rewritten(path, first, left, "0" * 16, **change)])
+    counts_by_kind = kinds(path)
+    assert {kind: count for kind, count in counts_by_kind.items() if kind != "entry"} == expect
+    assert bool(counts_by_kind["entry"]) is (origin == "merge")
 
 
 def bytes_times(path: Path, entry: SegmentEntry) -> Longs:
-    """Give the times of a segment's records, which begin at offset 0."""
+    """Return the times of a segment's records, which begin at offset 0."""
     times = rows(entry["record_count"])["timestamp"].to_numpy()
-    found: Longs = times.astype("datetime64[ms]").astype(np.int64)
-    return found
+    times_ms: Longs = times.astype("datetime64[ms]").astype(np.int64)
+    return times_ms
 
 
 def test_a_writer_whose_files_are_committed_twice(root: Path) -> None:
@@ -187,10 +187,10 @@ def test_a_writer_whose_files_are_committed_twice(root: Path) -> None:
         root,
         append_commit.append(append_commit.StagedSegments(state.topic_id, state.version, [again])),
     )
-    (found,) = verified(root, fast=True).findings
-    assert (found.kind, found.file, found.position) == ("sequence", again["file"], 0)
-    assert found.offset == 30
-    assert "epoch 3: sequence 0 where 30 is due" in found.reason
+    (finding,) = verified(root, fast=True).findings
+    assert (finding.kind, finding.file, finding.position) == ("sequence", again["file"], 0)
+    assert finding.offset == 30
+    assert "epoch 3: sequence 0 where 30 is due" in finding.reason
 
 
 @pytest.mark.parametrize(
@@ -205,18 +205,18 @@ def test_a_writer_whose_first_batch_is_missing(root: Path, left: slice, expect: 
     (entry,) = staged(root, rows(30), BATCHES).segments
     data = bytes_of(root, entry)
     starts = starts_of(data)[left]
-    some = data[starts[0] : starts[-1]] if expect else data[: starts_of(data)[1]]
-    batches = scan_batches(some, 0, len(some))
+    kept = data[starts[0] : starts[-1]] if expect else data[: starts_of(data)[1]]
+    batches = scan_batches(kept, 0, len(kept))
     count = int(batches.headers["count"].sum())
     base = int(batches.base_offsets[0])
-    said = {
+    change = {
         "first": base,
         "base_offset": base,
         "next_offset": base + count,
         "record_count": count,
         "batch_count": len(batches),
     }
-    shorter = rewritten(root, entry, some, "0" * 16, **said)
+    shorter = rewritten(root, entry, kept, "0" * 16, **change)
     state = state_of(root)
     commit(
         root,
@@ -224,16 +224,16 @@ def test_a_writer_whose_first_batch_is_missing(root: Path, left: slice, expect: 
             append_commit.StagedSegments(state.topic_id, state.version, [shorter])
         ),
     )
-    what = [one.reason for one in verified(root).findings if one.kind == "sequence"]
-    assert [expect in one for one in what if expect] == ([True] if expect else [])
-    assert bool(what) is bool(expect)
+    reasons = [finding.reason for finding in verified(root).findings if finding.kind == "sequence"]
+    assert [expect in reason for reason in reasons if expect] == ([True] if expect else [])
+    assert bool(reasons) is bool(expect)
 
 
-def runs(*given: tuple[int, int, int, int, bool], idle_ms: int = 0) -> SequenceRuns:
+def runs(*runs_: tuple[int, int, int, int, bool], idle_ms: int = 0) -> SequenceRuns:
     """Make runs of (producer, epoch, first, last, loose), at offsets 0, 1, ..., so long apart."""
-    ids, epochs, firsts, lasts = (np.array([row[i] for row in given], np.int64) for i in range(4))
-    at = np.arange(len(given))
-    loose, times = np.array([row[4] for row in given]), START_MS + at * idle_ms
+    ids, epochs, firsts, lasts = (np.array([row[i] for row in runs_], np.int64) for i in range(4))
+    at = np.arange(len(runs_))
+    loose, times = np.array([row[4] for row in runs_]), START_MS + at * idle_ms
     return SequenceRuns(ids, epochs, firsts, lasts, at, at, at, loose, times, times)
 
 
@@ -258,11 +258,11 @@ FOLLOWING: list[tuple[str, list[tuple[int, int, int, int, bool]], list[int]]] = 
 
 
 @pytest.mark.parametrize(
-    ("given", "expect"), [row[1:] for row in FOLLOWING], ids=[row[0] for row in FOLLOWING]
+    ("runs_", "expect"), [row[1:] for row in FOLLOWING], ids=[row[0] for row in FOLLOWING]
 )
-def test_sequences_follow(given: list[tuple[int, int, int, int, bool]], expect: list[int]) -> None:
-    for some in (runs(*given), join_runs([runs(*given)])):
-        wrong, _ = find_wrong_sequences(some)
+def test_sequences_follow(runs_: list[tuple[int, int, int, int, bool]], expect: list[int]) -> None:
+    for sequence_runs in (runs(*runs_), join_runs([runs(*runs_)])):
+        wrong, _ = find_wrong_sequences(sequence_runs)
         assert wrong.offset.tolist() == expect
 
 
@@ -274,8 +274,8 @@ def test_an_expired_producer_may_begin_anywhere(
     idle_ms: int, loose: bool, expect: list[int]
 ) -> None:
     again = runs((1, 0, 0, 9, False), (1, 0, 3, 4, loose), idle_ms=idle_ms)
-    for some in (again, join_runs([again])):
-        wrong, _ = find_wrong_sequences(some)
+    for sequence_runs in (again, join_runs([again])):
+        wrong, _ = find_wrong_sequences(sequence_runs)
         assert wrong.offset.tolist() == expect
 
 

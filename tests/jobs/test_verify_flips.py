@@ -1,4 +1,4 @@
-"""A bit that flips anywhere in a file of a segment is found, and told once.
+"""A bit that flips anywhere in a file of a segment is found, and reported once.
 
 Every byte of an uncompressed log has its turn; of compressed ones, whose records are all under the
 same CRC, every seventh.
@@ -14,7 +14,7 @@ import pytest
 
 from klog.connector.store.local_store import LocalStore
 from klog.jobs.verifying.check_segment import verify_segment
-from tests.jobs.verified_roots import CODECS, live, made
+from tests.jobs.verified_roots import CODECS, live, write_root
 
 SEED = 20_261_121
 ALL = {"index_interval_bytes": "1"}
@@ -29,7 +29,7 @@ KINDS = {
 def found_in(path: Path, *, fast: bool) -> list[str]:
     entry = live(path)[0]
     facts = verify_segment(LocalStore(), str(path), "t", entry, fast=fast)
-    return [one.kind for one in facts.findings]
+    return [finding.kind for finding in facts.findings]
 
 
 def flipped(data: bytes, position: int, rolls: random.Random) -> bytes:
@@ -40,7 +40,7 @@ def flipped(data: bytes, position: int, rolls: random.Random) -> bytes:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_flipped_bit_is_one_finding(tmp_path: Path, codec: str) -> None:
-    path = made(tmp_path / "root", 14, **ALL, compression_type=codec)
+    path = write_root(tmp_path / "root", 14, **ALL, compression_type=codec)
     entry, rolls = live(path)[0], random.Random(f"{SEED} {codec}")
     store = LocalStore()
     assert verify_segment(store, str(path), "t", entry).findings == ()
@@ -52,16 +52,16 @@ def test_a_flipped_bit_is_one_finding(tmp_path: Path, codec: str) -> None:
         flips = range(rolls.randrange(step), len(data), step)
         for position in flips:
             file.write_bytes(flipped(data, position, rolls))
-            found = verify_segment(store, str(path), "t", entry).findings
-            assert len(found) == 1, (SEED, codec, suffix, position, found)
-            seen[found[0].kind] += 1
+            findings = verify_segment(store, str(path), "t", entry).findings
+            assert len(findings) == 1, (SEED, codec, suffix, position, findings)
+            seen[findings[0].kind] += 1
         file.write_bytes(data)
         assert set(seen) <= kinds
         assert sum(seen.values()) == len(flips) >= 16
 
 
 def test_the_fast_form_finds_what_headers_and_indexes_say(tmp_path: Path) -> None:
-    path = made(tmp_path / "root", 14, **ALL)
+    path = write_root(tmp_path / "root", 14, **ALL)
     entry, rolls = live(path)[0], random.Random(SEED)
     log = path / entry["file"]
     data = log.read_bytes()
@@ -83,7 +83,7 @@ def test_the_fast_form_finds_what_headers_and_indexes_say(tmp_path: Path) -> Non
 
 def test_any_bytes_are_verified_to_their_end(tmp_path: Path) -> None:
     """Whatever lies in a file: findings, and never an error."""
-    path = made(tmp_path / "root", 14, **ALL)
+    path = write_root(tmp_path / "root", 14, **ALL)
     entry, rolls = live(path)[0], random.Random(SEED)
     files = [(path / entry["file"]).with_suffix(suffix) for suffix in KINDS]
     before = [file.read_bytes() for file in files]

@@ -73,7 +73,7 @@ class ForkedRoot:
             Path(self.paths.commit(version)).write_bytes(self.lost[version])
 
     def put_boundary(self, version: int) -> None:
-        """Say that commits up to a version may be gone."""
+        """Put the last expired version."""
         path = Path(self.paths.expiration(version))
         path.parent.mkdir(exist_ok=True)
         path.touch()
@@ -81,10 +81,10 @@ class ForkedRoot:
     def forks(self) -> list[Finding]:
         """Verify the root, and return what it says of commits in the place of lost ones."""
         report = verify.run(None, self.written.given)
-        forks = [one for one in report.findings if one.kind == "fork"]
+        forks = [finding for finding in report.findings if finding.kind == "fork"]
         assert report.exit_code == (1 if report.findings else 0)
         assert report.versions == {TOPIC: 7}  # The log is loaded, and its segments are verified.
-        assert {one.kind for one in report.findings} <= {"fork", "lost"}
+        assert {finding.kind for finding in report.findings} <= {"fork", "lost"}
         return forks
 
     def values(self) -> list[bytes]:
@@ -124,8 +124,10 @@ def test_an_acknowledged_commit_that_no_load_reads_is_told(
     assert segments(after)[-1] in finding.reason
     assert "append the records of the segments again" in finding.next_step
     assert main(["verify", "--root", root.written.given, "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)["findings"]
-    assert [(one["kind"], one["file"]) for one in said if one["kind"] != "lost"] == [("fork", path)]
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [
+        (finding["kind"], finding["file"]) for finding in findings if finding["kind"] != "lost"
+    ] == [("fork", path)]
 
 
 def test_commits_that_are_the_checkpoints_own_are_none(root: ForkedRoot) -> None:
@@ -139,7 +141,7 @@ def test_commits_that_are_the_checkpoints_own_are_none(root: ForkedRoot) -> None
 def test_each_of_several_is_told(root: ForkedRoot) -> None:
     root.lose()
     after = root.append(b"second", root.append(b"first", root.stale))
-    assert [one.file for one in root.forks()] == [root.paths.commit(4), root.paths.commit(5)]
+    assert [fork.file for fork in root.forks()] == [root.paths.commit(4), root.paths.commit(5)]
     first, second = root.forks()
     assert [segments(after)[-2] in first.reason, segments(after)[-2] in second.reason] == [
         True,
@@ -168,10 +170,10 @@ def test_of_many_segments_some_are_named(root: ForkedRoot) -> None:
     root.lose()
     path = Path(root.paths.commit(4))
     root.append(b"forked", root.stale)
-    said = json.loads(path.read_bytes())
-    (added,) = said["add"]
+    commit_json = json.loads(path.read_bytes())
+    (added,) = commit_json["add"]
     files = [added["file"].replace(added["file"][-20:-4], f"{number:016x}") for number in range(12)]
-    path.write_text(json.dumps({**said, "add": [{**added, "file": file} for file in files]}))
+    path.write_text(json.dumps({**commit_json, "add": [{**added, "file": file} for file in files]}))
     (finding,) = root.forks()
     assert [file in finding.reason for file in files] == [True] * 10 + [False] * 2
     assert finding.reason.endswith(" and 2 more")
@@ -191,7 +193,7 @@ def test_it_is_told_where_the_log_cannot_be_loaded(root: ForkedRoot) -> None:
     root.append(b"forked", root.stale)
     Path(root.paths.commit(7)).unlink()
     report = verify.run(None, root.written.given)
-    assert [(one.kind, one.file) for one in report.findings] == [
+    assert [(finding.kind, finding.file) for finding in report.findings] == [
         ("lost", root.paths.commit(5)),
         ("fork", root.paths.commit(4)),
     ]
@@ -204,10 +206,10 @@ def test_one_that_took_the_checkpoints_own_version_is_told(root: ForkedRoot) -> 
     for number in LOST:
         state = root.append(b"%d again" % number, state)
     report = verify.run(None, root.written.given)
-    assert [one.file for one in report.findings if one.kind == "fork"] == [
+    assert [finding.file for finding in report.findings if finding.kind == "fork"] == [
         root.paths.commit(number) for number in LOST
     ]
-    (unloaded,) = [one for one in report.findings if one.kind == "log"]
+    (unloaded,) = [finding for finding in report.findings if finding.kind == "log"]
     assert "one of them was lost and another was put in its place" in unloaded.reason
 
 
@@ -217,7 +219,7 @@ def test_a_damaged_commit_that_no_load_needs_hides_nothing(root: ForkedRoot) -> 
     path = Path(root.paths.commit(2))
     path.write_bytes(path.read_bytes()[:-9])
     report = verify.run(None, root.written.given)
-    assert [one.kind for one in report.findings] == ["lost", "log", "fork"]
+    assert [finding.kind for finding in report.findings] == ["lost", "log", "fork"]
     assert str(path) in report.findings[1].reason
     assert report.versions == {TOPIC: 7}
 
@@ -232,7 +234,7 @@ def history_down_to(root: ForkedRoot, version: int) -> Iterator[Commit]:
 def test_history_does_not_show_it(root: ForkedRoot) -> None:
     root.lose()
     root.append(b"forked", root.stale)
-    root.put_back(5, 6)  # As a restore does that leaves files which are there as they are.
+    root.put_back(5, 6)  # Like a restore that overwrites no file.
     assert len(root.forks()) == 1
     history = history_down_to(root, 5)
     with pytest.raises(LostCommitError, match=r"0004\.json: commit 4 is write .*No load reads it"):

@@ -36,24 +36,26 @@ def said_to_be_clean(root: WrittenRoot, to: int, partition: int = 0) -> None:
     commit(Path(root.given), lambda state: Actions(cleaned_to={partition: to}), "compact")
 
 
-def found(root: WrittenRoot) -> list[Finding]:
+def findings_of(root: WrittenRoot) -> list[Finding]:
     return list(verify.run(None, root.given).findings)
 
 
 def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
     keys = [b"a", b"b", b"a", b"c"], [b"b", b"d", None], [b"a", b"e"]
-    for some in keys:
-        root.append("t", [Sent(key, b"v", NOW_MS) for key in some], 1)
+    for batch_keys in keys:
+        root.append("t", [Sent(key, b"v", NOW_MS) for key in batch_keys], 1)
     said_to_be_clean(root, 7, 1)
-    files = [one["file"] for one in entries_of(Path(root.given), 1)]
-    told = found(root)
-    assert [(one.kind, one.partition, one.file, one.offset) for one in told] == [
+    files = [entry["file"] for entry in entries_of(Path(root.given), 1)]
+    findings = findings_of(root)
+    assert [
+        (finding.kind, finding.partition, finding.file, finding.offset) for finding in findings
+    ] == [
         ("key", 1, files[0], 0),
         ("key", 1, files[0], 1),
         ("key", 1, files[1], 6),
     ]
-    assert ["has no key" in one.reason for one in told] == [False, False, True]
-    assert all("below offset 7" in one.reason for one in told)
+    assert ["has no key" in finding.reason for finding in findings] == [False, False, True]
+    assert all("below offset 7" in finding.reason for finding in findings)
     line = next(verify.run(None, root.given).lines())
     assert f"\tFile: {files[0]}\tOffset: 0\tWhat: " in line
 
@@ -63,19 +65,19 @@ def test_what_lies_below_the_log_start_no_compaction_saw(root: WrittenRoot) -> N
     root.delete_records("compacted", {0: 3})
     compact.run(None, root.given, "compacted", min_dirty_ratio=0.0)
     assert state_of(Path(root.given), "compacted").cleaned_to == {0: 5}
-    assert found(root) == []
+    assert findings_of(root) == []
     root.append("t", [Sent(key, b"v", NOW_MS) for key in (b"a", b"a", None, b"b", b"b", b"c")])
     root.delete_records("t", {0: 3})
     said_to_be_clean(root, 6)
-    assert [one.offset for one in found(root)] == [3]
+    assert [finding.offset for finding in findings_of(root)] == [3]
 
 
 def test_ten_are_told_and_the_rest_is_counted(root: WrittenRoot) -> None:
     for _ in range(3):
         root.append("t", [Sent(b"k%d" % n, b"v", NOW_MS) for n in range(800)])
     said_to_be_clean(root, 2400)
-    *told, last = found(root)
-    assert [one.offset for one in told] == list(range(10))
+    *findings, last = findings_of(root)
+    assert [finding.offset for finding in findings] == list(range(10))
     assert (last.file, last.offset, last.reason) == (None, None, "and 1,590 more such records")
 
 
@@ -85,7 +87,7 @@ def test_control_batches_are_no_records(root: WrittenRoot) -> None:
     own = empty + transactional(5, 7) + marker(6, 7, COMMIT) + transactional(7, 7)
     root.adopt("t", 0, {0: own + marker(8, 7, COMMIT)})
     said_to_be_clean(root, 9)
-    assert [one.offset for one in found(root) if one.kind == "key"] == [5]
+    assert [finding.offset for finding in findings_of(root) if finding.kind == "key"] == [5]
 
 
 def test_what_was_compacted_has_none(root: WrittenRoot) -> None:
@@ -93,7 +95,7 @@ def test_what_was_compacted_has_none(root: WrittenRoot) -> None:
         root.append("compacted", [Sent(b"k%d" % n, None, NOW_MS) for n in range(20)])
     compact.run(None, root.given, "compacted", min_dirty_ratio=0.0)
     assert state_of(Path(root.given), "compacted").cleaned_to == {0: 40}
-    assert found(root) == []
+    assert findings_of(root) == []
 
 
 def doubled(root: WrittenRoot) -> list[Path]:
@@ -102,7 +104,7 @@ def doubled(root: WrittenRoot) -> list[Path]:
         for key in (b"a", b"b"):
             root.append("t", [Sent(key, b"v", NOW_MS)] * 3, partition)
         said_to_be_clean(root, 6, partition)
-    return [Path(root.given) / one["file"] for one in entries_of(Path(root.given))]
+    return [Path(root.given) / entry["file"] for entry in entries_of(Path(root.given))]
 
 
 def test_damage_is_told_by_who_verifies_the_segment(root: WrittenRoot) -> None:
@@ -110,8 +112,8 @@ def test_damage_is_told_by_who_verifies_the_segment(root: WrittenRoot) -> None:
     data = bytearray(first.read_bytes())
     data[-1] ^= 1
     first.write_bytes(data)
-    told = [(one.partition, one.kind) for one in found(root)]
-    assert told == [(0, "crc"), *[(1, "key")] * 4]
+    actual = [(finding.partition, finding.kind) for finding in findings_of(root)]
+    assert actual == [(0, "crc"), *[(1, "key")] * 4]
 
 
 def test_damage_amid_it_hides_nothing_that_was_found(
@@ -121,15 +123,17 @@ def test_damage_amid_it_hides_nothing_that_was_found(
     _, second = doubled(root)
     done = mark_key_range
 
-    def gone_behind(task: MarkTask) -> KeyRangeMarks:
+    def remove_after(task: MarkTask) -> KeyRangeMarks:
         marked = done(task)
         second.unlink(missing_ok=True)
         return marked
 
-    monkeypatch.setattr(check_keys, "mark_key_range", gone_behind)
-    told = [(one.offset, one.reason) for one in found(root) if one.partition == 0]
-    assert [offset for offset, _ in told] == [0, 1, None]
-    assert told[-1][1] == "and 2 more such records"
+    monkeypatch.setattr(check_keys, "mark_key_range", remove_after)
+    actual = [
+        (finding.offset, finding.reason) for finding in findings_of(root) if finding.partition == 0
+    ]
+    assert [offset for offset, _ in actual] == [0, 1, None]
+    assert actual[-1][1] == "and 2 more such records"
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
@@ -151,10 +155,10 @@ def test_what_the_store_did_not_give_is_told(
     """Of its own partition, and nothing else goes untold for it."""
     doubled(root)
     failing(monkeypatch, 1)
-    first, *others = found(root)
+    first, *rest = findings_of(root)
     assert (first.kind, first.partition, first.file) == ("unreadable", 0, None)
     assert "below offset 6 is not known: the store is away" in first.reason
-    assert [(one.partition, one.kind) for one in others] == [(1, "key")] * 4
+    assert [(finding.partition, finding.kind) for finding in rest] == [(1, "key")] * 4
 
 
 def test_a_task_is_tried_again_when_the_store_was_away(
@@ -165,6 +169,6 @@ def test_a_task_is_tried_again_when_the_store_was_away(
     failing(monkeypatch, 2)
     own = EntryRows(segment_entries.to_table(entries_of(Path(root.given))))
     task = check_keys.KeysTask(root.given, NO_STORAGE_OPTIONS, "t", 0, own, 0)
-    told = task_retries.run_with_retries(check_keys.find_repeated_keys, task)
-    assert isinstance(told, list)
-    assert [one.offset for one in told] == [0, 1, 3, 4]
+    findings = task_retries.run_with_retries(check_keys.find_repeated_keys, task)
+    assert isinstance(findings, list)
+    assert [finding.offset for finding in findings] == [0, 1, 3, 4]

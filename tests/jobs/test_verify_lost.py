@@ -42,13 +42,13 @@ def test_lost_commits_are_told_where_the_log_cannot_be_loaded(root: WrittenRoot)
 
 
 def test_lost_commits_are_told_where_a_checkpoint_stands_for_them(root: WrittenRoot) -> None:
-    found = find_root(root.given)
-    assert found is not None
-    log = found.log("orders")
+    klog_root = find_root(root.given)
+    assert klog_root is not None
+    log = klog_root.log("orders")
     checkpoint_writer.write_checkpoint(log, log.load())
     Path(log.paths.commit(2)).unlink()
     report = verify.run(None, root.given)
-    assert [one.kind for one in report.findings] == ["lost"]
+    assert [finding.kind for finding in report.findings] == ["lost"]
     assert report.versions == {"orders": 4, "payments": 4}
 
 
@@ -73,16 +73,16 @@ def test_a_topic_of_whose_log_nothing_is_left(
     shutil.rmtree(folder if lost == "folder" else folder / "log")
     segments = {str(path) for path in Path(root.given).glob("orders-0/*.log")}
     report = verify.run(None, root.given, topic)
-    assert [one.kind for one in report.findings] == ["above"] * 3
-    assert {str(Path(root.given) / str(one.file)) for one in report.findings} < segments
+    assert [finding.kind for finding in report.findings] == ["above"] * 3
+    assert {str(Path(root.given) / str(finding.file)) for finding in report.findings} < segments
     for execute in (False, True):
         vacuumed = vacuum.run(
             None, root.given, topic, grace_ms=0, dry_run=not execute, discard_lost=execute
         )
         assert vacuumed.exit_code == 1
-        (told,) = (one for one in vacuumed.topics if one.topic == "orders")
-        assert len(told.orphan_files.traces) == 3
-        assert "`klog topics create`" in told.error
+        (vacuumed_topic,) = (topic for topic in vacuumed.topics if topic.topic == "orders")
+        assert len(vacuumed_topic.orphan_files.traces) == 3
+        assert "`klog topics create`" in vacuumed_topic.error
     assert {str(path) for path in Path(root.given).glob("orders-0/*.log")} == segments
 
 
@@ -113,7 +113,7 @@ def test_a_replaced_commit_is_told_as_well_as_a_lost_one(root: WrittenRoot) -> N
     """The load needs the one and not the other, for which a checkpoint stands."""
     log = root.root.log("orders")
     checkpoint_writer.write_checkpoint(
-        log, replay(TopicState(), [one for one in map(log.read, range(3)) if one])
+        log, replay(TopicState(), [commit for commit in map(log.read, range(3)) if commit])
     )
     path = Path(log.paths.commit(3))
     path.write_text(json.dumps({**json.loads(path.read_text()), "writeId": "another"}))

@@ -29,7 +29,7 @@ def facts(decided: SegmentTransactions, findings: tuple[Finding, ...] = ()) -> S
 
 def test_many_segments_take_no_time() -> None:
     """Each with a transaction that ends there, one that stays open, and with findings."""
-    count, one = 10_000, entry_of("t-0/0.log", 0, 0, 1)
+    count, entry = 10_000, entry_of("t-0/0.log", 0, 0, 1)
     segments = [
         facts(
             SegmentTransactions(
@@ -43,7 +43,7 @@ def test_many_segments_take_no_time() -> None:
     together = NeighbourFacts(0)
     begun = time.process_time()
     for number, each in enumerate(segments):
-        together.add("t", number, one, each)
+        together.add("t", number, entry, each)
     assert time.process_time() - begun < 2
     assert (len(together.findings), together.total.segments) == (50 * count, count)
     assert list(together.transactions.first_markers) == list(range(count))
@@ -57,7 +57,7 @@ def test_many_segments_take_no_time() -> None:
         ([(0, 10), (10, 20), (20, 30)], []),
         ([(0, 10), (9, 20), (20, 30)], [(1, 9, 9)]),
         ([(0, 10), (5, 30)], [(1, 5, 9)]),
-        # One within another; what comes behind the larger one overlaps neither.
+        # One within another; what comes after the larger one overlaps neither.
         ([(0, 20), (5, 8), (20, 30)], [(1, 5, 7)]),
         ([(0, 20), (5, 8), (19, 30)], [(1, 5, 7), (2, 19, 19)]),
     ],
@@ -65,11 +65,16 @@ def test_many_segments_take_no_time() -> None:
 def test_offsets_that_two_segments_have(
     bounds: list[tuple[int, int]], overlaps: list[tuple[int, int, int]]
 ) -> None:
-    some = [entry_of(f"t-0/{n}.log", 0, base, behind) for n, (base, behind) in enumerate(bounds)]
-    found = check_gaps_and_overlaps(PartitionBounds("t", 0, 0, 30), segment_entries.to_table(some))
-    said = "two segments have the offsets {} to {}"
-    assert [(one.kind, one.file, one.offset, one.reason) for one in found] == [
-        ("overlap", f"t-0/{n}.log", first, said.format(first, last)) for n, first, last in overlaps
+    entries = [entry_of(f"t-0/{n}.log", 0, base, end) for n, (base, end) in enumerate(bounds)]
+    findings = check_gaps_and_overlaps(
+        PartitionBounds("t", 0, 0, 30), segment_entries.to_table(entries)
+    )
+    message = "two segments have the offsets {} to {}"
+    assert [
+        (finding.kind, finding.file, finding.offset, finding.reason) for finding in findings
+    ] == [
+        ("overlap", f"t-0/{n}.log", first, message.format(first, last))
+        for n, first, last in overlaps
     ]
 
 
@@ -79,18 +84,18 @@ def test_what_lay_before_the_first_segment_is_known_at_offset_0_alone(
 ) -> None:
     """A producer's sequences that do not begin at 0 are explained by what retention let go."""
     at = np.array([base])
-    one = np.array([0])
+    zero = np.array([0])
     run = SequenceRuns(
         np.array([MIN_PRODUCER_ID]),
-        one,
+        zero,
         np.array([5]),
         np.array([9]),
         at,
-        one,
-        one,
-        one > 0,
-        one,
-        one,
+        zero,
+        zero,
+        zero > 0,
+        zero,
+        zero,
     )
     segment = entry_of("t-0/0.log", 0, base, base + 5)
     together = NeighbourFacts(base)
@@ -101,28 +106,28 @@ def test_what_lay_before_the_first_segment_is_known_at_offset_0_alone(
         segment_entries.to_table([segment]).combine_chunks(),
         iter([together]),
     )
-    assert [one.kind for one in report.findings] == ([] if is_sound else ["sequence"])
+    assert [finding.kind for finding in report.findings] == ([] if is_sound else ["sequence"])
 
 
 def test_markers_that_were_met_are_let_go() -> None:
     """Of a partition only the data that no marker has followed is held from task to task."""
     tasks, markers = 50, 2000
 
-    def made() -> Iterator[NeighbourFacts]:
+    def all_facts() -> Iterator[NeighbourFacts]:
         for number in range(tasks):
             known = {number * markers + n: (number, COMMIT) for n in range(markers)}
             still = {(number + 1) * markers: [TransactionData("file", 0, number, hidden=1)]}
-            found = NeighbourFacts(number)
-            found.add("t", number, segments[number], facts(SegmentTransactions(known, still)))
-            yield found
+            neighbours = NeighbourFacts(number)
+            neighbours.add("t", number, segments[number], facts(SegmentTransactions(known, still)))
+            yield neighbours
 
     segments = [entry_of(f"t-0/{n}.log", 0, n, n + 1) for n in range(tasks)]
     table = segment_entries.to_table(segments).combine_chunks()
     tracemalloc.start()
     try:
-        report = verify_partition(PartitionBounds("t", 0, 0, tasks, 0), table, made())
+        report = verify_partition(PartitionBounds("t", 0, 0, tasks, 0), table, all_facts())
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert [one.offset for one in report.findings] == list(range(tasks - 1))
+    assert [finding.offset for finding in report.findings] == list(range(tasks - 1))
     assert peak_bytes < 3_000_000

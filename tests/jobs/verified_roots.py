@@ -55,9 +55,9 @@ def rows(count: int, partitions: int = 1, first: int = 0) -> pa.Table:
 
 
 def root_of(path: Path) -> KlogRoot:
-    found = find_root(str(path))
-    assert found is not None
-    return found
+    root = find_root(str(path))
+    assert root is not None
+    return root
 
 
 def state_of(path: Path, topic: str = "t") -> TopicState:
@@ -65,9 +65,9 @@ def state_of(path: Path, topic: str = "t") -> TopicState:
 
 
 def live(path: Path, topic: str = "t") -> list[dict[str, Any]]:
-    """Give the entries of the live segments."""
-    found: list[dict[str, Any]] = state_of(path, topic).segments.to_pylist()
-    return found
+    """Return the entries of the live segments."""
+    entries: list[dict[str, Any]] = state_of(path, topic).segments.to_pylist()
+    return entries
 
 
 def commit(
@@ -78,14 +78,14 @@ def commit(
 
 
 def staged(
-    path: Path, given: pa.Table, options: dict[str, str], name: str = "", number: int = 0
+    path: Path, rows: pa.Table, options: dict[str, str], name: str = "", number: int = 0
 ) -> append_commit.StagedSegments:
     """Stage rows of a task for topic t; nothing is committed."""
     root = root_of(path)
     plan = plan_append(root.log("t").paths, state_of(path), options, random_uuid())
     writer = append_commit.Writer(name, number, "", "") if name else None
     task = plan.task_attempt(writer, 0, 0, START_MS)
-    return stage_task(plan, writer, task, given, root.store, root.path).topics["t"]
+    return stage_task(plan, writer, task, rows, root.store, root.path).topics["t"]
 
 
 def commit_staged(
@@ -93,7 +93,7 @@ def commit_staged(
     done: append_commit.StagedSegments,
     change: Callable[[SegmentEntry], SegmentEntry] = lambda entry: entry,
 ) -> None:
-    """Commit staged segments as they are, or with entries that say something else."""
+    """Commit staged segments unchanged, or with changed entries."""
     changed = [change(entry) for entry in done.segments]
     commit(path, append_commit.append(replace(done, segments=changed)))
 
@@ -101,7 +101,7 @@ def commit_staged(
 def rewritten(
     path: Path, entry: SegmentEntry, data: bytes, attempt: str, **change: Any
 ) -> SegmentEntry:
-    """Put a segment made of other bytes beside one; gives its entry, sizes and CRC as they are."""
+    """Put a segment of other bytes next to one, and return its entry with its sizes and CRC."""
     first = change.pop("first", entry["base_offset"])
     old = state_of(path).version
     file = str(SegmentPath("t", entry["partition"], first, old, attempt))
@@ -121,11 +121,11 @@ def replaced(path: Path, inputs: Sequence[SegmentEntry], outputs: Sequence[Segme
     )
 
 
-def made(path: Path, count: int = 120, **config: str) -> Path:
+def write_root(path: Path, count: int = 120, **config: str) -> Path:
     """Make a root with a topic t of one partition: several segments with indexes."""
     log = klog.open(str(path))
-    said = {name.replace("_", "."): value for name, value in config.items()}
-    log.create_topic("t", 1, {**SMALL, **said})
+    options = {name.replace("_", "."): value for name, value in config.items()}
+    log.create_topic("t", 1, {**SMALL, **options})
     log.append("t", rows(count), options=BATCHES)
     return path
 
@@ -192,8 +192,8 @@ def begun_later(path: Path, log: Any) -> None:
 
 
 def kinds(path: Path, *, fast: bool = False) -> Counter[str]:
-    """Verify a root; gives how many findings of each kind there are."""
-    return Counter(one.kind for one in verified(path, fast=fast).findings)
+    """Verify a root, and return the number of findings of each kind."""
+    return Counter(finding.kind for finding in verified(path, fast=fast).findings)
 
 
 def verified(path: Path, *, fast: bool = False) -> VerifyReport:

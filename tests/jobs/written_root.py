@@ -34,11 +34,11 @@ BATCHES = {"batch.size": "600"}
 
 
 class WrittenRoot:
-    """A klog root in the making."""
+    """A klog root that a test writes."""
 
-    def __init__(self, given: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> None:
-        self.given = given
-        self.root = find_or_create_root(given, "AAAAAAAAAAAAAAAAAAAAAA", storage)
+    def __init__(self, location: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> None:
+        self.given = location
+        self.root = find_or_create_root(location, "AAAAAAAAAAAAAAAAAAAAAA", storage)
         self._ids = count()
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] = CONFIG) -> TopicState:
@@ -63,10 +63,16 @@ class WrittenRoot:
     ) -> TopicState:
         """Write records, by a writer that saw a state, the last one by default."""
         log = self._log(topic)
-        given = BATCHES | {key.replace("_", "."): value for key, value in options.items()}
+        writer_options = BATCHES | {key.replace("_", "."): value for key, value in options.items()}
         state = seen or log.load()
         return append(
-            log, state, table(rows, partition), self._attempt("append"), given, name, number
+            log,
+            state,
+            table(rows, partition),
+            self._attempt("append"),
+            writer_options,
+            name,
+            number,
         ).state
 
     def delete_records(self, topic: str, starts: Mapping[int, int]) -> TopicState:
@@ -82,19 +88,19 @@ class WrittenRoot:
         return self._commit(topic, commit_builders.delete_topic(topic_id), "delete-topic")
 
     def adopt(self, topic: str, partition: int, logs: Mapping[int, bytes]) -> TopicState:
-        """Take a broker's segments as they are, by base offset."""
+        """Adopt a broker's segments unchanged, by base offset."""
         added = [self._adopted(topic, partition, base, logs[base]) for base in sorted(logs)]
         ends = {partition: added[-1]["next_offset"]}
         actions = Actions(add=tuple(added), asserted_log_end=ends)
         return self._commit(topic, lambda state: actions, "adopt")
 
     def files(self, topic: str) -> list[str]:
-        """Give the paths of a topic's live segments, relative to the root, in order."""
-        found: list[str] = self.state(topic).segments["file"].to_pylist()
-        return found
+        """Return the paths of a topic's live segments, relative to the root, in order."""
+        files: list[str] = self.state(topic).segments["file"].to_pylist()
+        return files
 
     def path(self, file: str) -> str:
-        """Give the path of a file as the store spells it."""
+        """Return the path of a file as the store spells it."""
         return f"{self.root.path}/{file}"
 
     def _adopted(self, topic: str, partition: int, base: int, log: bytes) -> SegmentEntry:
@@ -131,24 +137,24 @@ class WrittenRoot:
 
 
 def table(rows: Iterable[Sent], partition: int) -> pa.Table:
-    """Give records as a write takes them."""
+    """Return records as a table to append."""
     rows = list(rows)
     headers = [
-        [{"key": name, "value": value} for name, value in one.headers] or None for one in rows
+        [{"key": name, "value": value} for name, value in record.headers] or None for record in rows
     ]
     return pa.table(
         {
-            "key": pa.array([one.key for one in rows], pa.binary()),
-            "value": pa.array([one.value for one in rows], pa.binary()),
+            "key": pa.array([record.key for record in rows], pa.binary()),
+            "value": pa.array([record.value for record in rows], pa.binary()),
             "headers": pa.array(headers, HEADERS_TYPE),
             "partition": pa.array([partition] * len(rows), pa.int32()),
-            "timestamp": pa.array([one.timestamp for one in rows], pa.timestamp("ms", "UTC")),
+            "timestamp": pa.array([record.timestamp for record in rows], pa.timestamp("ms", "UTC")),
         }
     )
 
 
 def numbers(first: int, how_many: int, now: int, size: int = 40) -> list[Sent]:
-    """Give records that differ, a ms apart, some without a key, a value or headers."""
+    """Return records that differ, a ms apart, some without a key, a value or headers."""
     return [
         Sent(
             b"k%d" % number if number % 5 else None,

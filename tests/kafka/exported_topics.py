@@ -13,7 +13,7 @@ from klog.jobs import import_log
 from klog.logformat.batches.batch_attributes import BatchAttributes
 from tests import corpus
 from tests.corpus.clients import CODECS
-from tests.jobs.broker_dirs import made
+from tests.jobs.broker_dirs import write_broker_dir
 from tests.jobs.written_root import CONFIG, WrittenRoot, numbers
 from tests.kafka.mounted_partitions import Where
 from tests.kafka.written_partition import Written
@@ -110,7 +110,7 @@ def take_open(root: WrittenRoot, work: Path, now: int) -> None:
 
     between = batch([Record(1, now + 1, b"k", b"between")])
     log = begun(0, (1 << 40) + 1) + between + begun(2, (1 << 40) + 2)
-    source = made(work / "open", {f"{OPEN}-0": {0: log}})
+    source = write_broker_dir(work / "open", {f"{OPEN}-0": {0: log}})
     import_log.run(None, root.given, OPEN, source=str(source), open_transactions="abort")
 
 

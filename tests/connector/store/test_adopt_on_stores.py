@@ -11,7 +11,7 @@ from klog.errors import OptionError
 from klog.jobs import adopt, import_log, verify
 from klog.logformat.producers.control_records import ABORT, COMMIT
 from tests.connector.store.store_roots import StoreRoot
-from tests.jobs.broker_dirs import TOPIC_ID, files_of, made
+from tests.jobs.broker_dirs import TOPIC_ID, files_of, write_broker_dir
 from tests.support.batch_bytes import marker, transactional
 
 
@@ -20,7 +20,7 @@ def test_log_on_a_store_is_adopted(root: StoreRoot, tmp_path: Path) -> None:
         0: transactional(0, 1) + marker(1, 1, ABORT),
         10: transactional(10, 2) + marker(11, 2, COMMIT) + b"\xff" * 9,
     }
-    files = files_of(made(tmp_path / "log", {"t-0": logs, "t-1": {7: b""}}))
+    files = files_of(write_broker_dir(tmp_path / "log", {"t-0": logs, "t-1": {7: b""}}))
     for name, data in files.items():
         root.store.put(root.at(name), [data])
 
@@ -43,7 +43,7 @@ def test_log_on_a_store_is_adopted(root: StoreRoot, tmp_path: Path) -> None:
 
 def test_log_on_a_store_is_imported(root: StoreRoot, tmp_path: Path) -> None:
     logs = {0: transactional(0, 1) + marker(1, 1, ABORT)}
-    for name, data in files_of(made(tmp_path / "log", {"t-0": logs})).items():
+    for name, data in files_of(write_broker_dir(tmp_path / "log", {"t-0": logs})).items():
         root.store.put(root.at(name), [data])
     imported = f"{root.url}-imported"
     import_log.run(None, imported, source=root.url, storage=root.storage)
