@@ -215,7 +215,7 @@ def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.M
     report = import_log.run(None, str(root), source=str(source))
     failure = report.partitions[0].failure
     assert failure is not None
-    assert "topic t: partition 0 was written to or imported meanwhile" in failure.reason
+    assert "topic t: partition 0 was written to meanwhile, or imported" in failure.reason
     assert report.exit_code == 1
     assert len(live(root)) == 1
 
