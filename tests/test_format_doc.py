@@ -1,4 +1,4 @@
-"""docs/format.md keeps its word: its bytes say what stands beside them and what it tells of them.
+"""docs/format.md is true: its bytes decode to the fields next to them and to what the page says.
 
 A line of a `hex` block is bytes and, after two spaces, the field: `name: 5` is a big-endian
 number, `name: varint 5` a zig-zag varint, `name: "x"` a text; other words are not looked at. What

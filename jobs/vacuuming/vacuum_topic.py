@@ -1,6 +1,6 @@
 """Vacuum one topic, as a task.
 
-The rule: `connector/commit_log/orphan_files.py` and `connector/commit_log/log_expiration.py` decide
+The rule: `connector/commit_log/orphan_files.py` and `connector/commit_log/commit_expiration.py` decide
 what may go. What needs no commit goes first, so a full disk gets room for the commit. If the vacuum
 of a topic fails, the report still lists what was deleted before; the next run goes on from there.
 """

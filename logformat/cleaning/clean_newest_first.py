@@ -1,7 +1,7 @@
 """Clean the dirty part of a partition in one pass, from its newest batch to its oldest.
 
 The rule: read from the end of a log, a record is its key's last one if the key was not read before.
-So a batch is cleaned as soon as it is read, and its records are decompressed once; a key scan
+So each batch is cleaned when it is read, and its records are decompressed once; a key scan
 reads them twice. The result is the same. All keys must fit into the offset map.
 
 Batches come in chunks, each in the order of the log, and are cleaned in blocks whose records fit

@@ -262,7 +262,7 @@ class _WaitingEntries:
 def _last_of_each_key(columns: list[list[npt.NDArray[Any]]]) -> _SortedEntries:
     """Return the last entry of each key, in the order of keys; empties the list.
 
-    Each array is dropped as soon as it is not needed: this is the peak of memory.
+    Each array is dropped when it is no longer needed: this is the peak of memory.
     """
     ordinals, second, first = (np.concatenate(columns.pop()) for _ in range(3))
     numbers, has_same_bits = _order_by_high_bits(first)

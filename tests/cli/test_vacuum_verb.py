@@ -45,7 +45,7 @@ def test_a_dry_run_writes_nothing(littered: Root) -> None:
         ["Bytes: 14", "Kind: removed"],
         ["Bytes: 8", "Kind: orphan"],
         ["Bytes: 21", "Kind: orphan"],
-        ["Bytes: 5", "Kind: leftover"],
+        ["Bytes: 5", "Kind: leftover"],  # codespell:ignore leftover
     ]
     assert rows[0].startswith(f"\tFile: {removed}")
     assert live not in output

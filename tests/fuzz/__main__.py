@@ -4,8 +4,8 @@
     python -m tests.fuzz keep [target ...]
 
 `run` gives each target its share of the time in processes of its own, with bounds on memory and on
-the time of one input. New inputs go to `build/fuzz/<target>`. `keep` makes `tests/fuzz/corpus` anew
-of the seeds, the corpus and those inputs: the fewest that reach the same code. Files named
+the time of one input. New inputs go to `build/fuzz/<target>`. `keep` rewrites `tests/fuzz/corpus`
+from the seeds, the corpus and those inputs: the fewest that reach the same code. Files named
 `found-*` are inputs that once broke something, and stay.
 """
 

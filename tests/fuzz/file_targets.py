@@ -1,6 +1,6 @@
-"""Targets that decode what lies beside the logs, and the messages inside control and internal ones.
+"""Targets that decode files next to the logs, and the messages of control and internal records.
 
-What is decoded must be the same after it was written and decoded again.
+A decoded value must be the same after it is encoded and decoded again.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def transaction_index(data: bytes) -> None:
 
 
 def producer_snapshot(data: bytes) -> None:
-    """Read a snapshot as it is, and with a right checksum."""
+    """Read a snapshot unchanged, and with a correct checksum."""
     snapshot.read_open_transactions(data)
     data = sealed_snapshot(data)
     open_transactions = snapshot.read_open_transactions(data)

@@ -1,7 +1,7 @@
 """Targets that follow a log: transactions, producers, recovery of a segment, a whole partition.
 
-What has to hold is said by the functions themselves: a log taken in pieces gives what it gives
-whole, and what was recovered once is left as it is by recovering it again.
+The functions assert what must hold: a log read in chunks gives the same as the whole log, and a
+second recovery changes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FILE = struct.Struct(">BH")
 
 
 def control(data: bytes) -> None:
-    """Look for transactions and their fates in a log of control batches and data."""
+    """Look for transactions and their outcomes in a log of control batches and data."""
     data = sealed_log(data)
     batches = scan_batches(data, 0, len(data))
     with named(batches):
@@ -97,9 +97,9 @@ def _append(data: bytes, batches: v2.Batches) -> None:
 
 
 def recovered(data: bytes) -> None:
-    """Recover a segment whole and in pieces, and once more what is left of it.
+    """Recover a segment whole and in chunks, and then recover the result.
 
-    Byte 0 is the size of a piece, byte 1 the base offset.
+    Byte 0 is the size of a chunk, byte 1 the base offset.
     """
     if len(data) < 2:
         return
@@ -200,7 +200,7 @@ def named_file(base_offset: int, kind: str, ending: str, content: bytes) -> byte
 
 
 def _file(which: int, content: bytes) -> tuple[str, bytes]:
-    """Name a file: bits 0 to 1 its base, 2 to 4 its kind, 5 to 6 its ending; bit 7 as it is."""
+    """Name a file: bits 0 to 1 its base, 2 to 4 its kind, 5 to 6 its ending; bit 7 unchanged."""
     number = which >> 2 & 7
     if number >= len(_KINDS):
         return EPOCH_CHECKPOINT, content

@@ -31,7 +31,7 @@ def to_columns(rows: Sequence[Record], *, gaps: bool = False) -> Records:
     )
 
 
-def one(
+def one_batch(
     form: BatchAttributes, *rows: Record, base: int | None = None, delta: int | None = None
 ) -> bytes:
     """Encode rows, whose offsets may have gaps, as one batch."""

@@ -39,12 +39,12 @@ def test_parts_make_the_whole(codec: int, part_bytes: int) -> None:
 @pytest.mark.parametrize("codec", set(CODECS) - {NONE})
 def test_logs_decoded_in_turns_do_not_mix(codec: int) -> None:
     """Two logs decoded a part at a time, in turns, use different memory; parts kept stay right."""
-    (one, ones), (two, twos) = _log(codec, b"a"), _log(codec, b"b")
-    first = decode_parts(one, scan_batches(one, 0, len(one)), ALL, 100)
-    second = decode_parts(two, scan_batches(two, 0, len(two)), ALL, 100)
+    (log_a, records_a), (log_b, records_b) = _log(codec, b"a"), _log(codec, b"b")
+    first = decode_parts(log_a, scan_batches(log_a, 0, len(log_a)), ALL, 100)
+    second = decode_parts(log_b, scan_batches(log_b, 0, len(log_b)), ALL, 100)
     kept = list(zip_longest(first, second))
-    assert [row for part, _ in kept if part for row in to_records(part)] == ones
-    assert [row for _, part in kept if part for row in to_records(part)] == twos
+    assert [row for part, _ in kept if part for row in to_records(part)] == records_a
+    assert [row for _, part in kept if part for row in to_records(part)] == records_b
 
 
 def test_damage_after_good_batches_is_found_at_its_position() -> None:

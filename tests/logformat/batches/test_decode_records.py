@@ -45,7 +45,7 @@ WIDTHS = [(1, 1, 1), (1, 1, 1), (2, 3, 2), (5, 10, 5), (3, 1, 4)]
 @st.composite
 def batches_of_records(draw: st.DrawFn) -> list[bytes]:
     """Make batches whose offsets rise, with gaps inside and between them; some are empty."""
-    made, offset = [], draw(st.integers(0, 1 << 40))
+    encoded, offset = [], draw(st.integers(0, 1 << 40))
     for _ in range(draw(st.integers(1, 5))):
         first, records = offset, []
         for _ in range(draw(st.integers(0, 7))):
@@ -55,7 +55,7 @@ def batches_of_records(draw: st.DrawFn) -> list[bytes]:
             )
             offset += 1
         gap = draw(st.sampled_from([0, 0, 1, 300]))
-        made.append(
+        encoded.append(
             batch(
                 records,
                 base_offset=first,
@@ -68,7 +68,7 @@ def batches_of_records(draw: st.DrawFn) -> list[bytes]:
             )
         )
         offset = max(offset, first + 1) + gap + draw(st.integers(0, 3))
-    return made
+    return encoded
 
 
 @pytest.mark.parametrize("golden", WITH_RECORDS.values(), ids=WITH_RECORDS)

@@ -35,7 +35,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 from klog.logformat.producers.sequence_numbers import increment_sequence
 from tests.logformat.golden_vectors import BATCHES
 from tests.logformat.reference_decoder import decode_with_klog
-from tests.logformat.written_rows import one, to_columns
+from tests.logformat.written_rows import one_batch, to_columns
 from tests.support.batch_bytes import CODECS, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Record
 from tests.support.batch_bytes import batch as plain_batch
 
@@ -71,30 +71,30 @@ def chunked(column: Any, cuts: Sequence[int]) -> pa.ChunkedArray:
 
 
 GOLDEN = {
-    "plain": lambda: one(BatchAttributes(leader_epoch=0), Record(0, 1000, b"k1", b"v1")),
-    "nulls_and_headers": lambda: one(
+    "plain": lambda: one_batch(BatchAttributes(leader_epoch=0), Record(0, 1000, b"k1", b"v1")),
+    "nulls_and_headers": lambda: one_batch(
         BatchAttributes(leader_epoch=5),
         Record(100, 1000, b"k1", b"v1"),
         Record(101, 1500, None, b"v2", (("h1", b"x"), ("h2", None))),
         Record(102, 900, b"k3", None),
         Record(103, 1600, b"", b""),
     ),
-    "log_append_time": lambda: one(
+    "log_append_time": lambda: one_batch(
         BatchAttributes(leader_epoch=3, append_time_ms=5555),
         Record(7, 1000, b"a", b"b"),
         Record(8, 2000, b"c", b"d"),
     ),
-    "idempotent": lambda: one(
+    "idempotent": lambda: one_batch(
         BatchAttributes(leader_epoch=2, **PRODUCER, base_sequence=17),
         Record(10, 1000, b"a", b"b"),
         Record(11, 1001, b"c", b"d"),
     ),
-    "transactional": lambda: one(
+    "transactional": lambda: one_batch(
         BatchAttributes(leader_epoch=2, **PRODUCER, base_sequence=0, is_transactional=True),
         Record(10, 1000, b"a", b"b"),
     ),
-    "no_timestamp": lambda: one(BatchAttributes(), Record(0, -1, b"a", b"b")),
-    "delete_horizon": lambda: one(
+    "no_timestamp": lambda: one_batch(BatchAttributes(), Record(0, -1, b"a", b"b")),
+    "delete_horizon": lambda: one_batch(
         BatchAttributes(leader_epoch=4, delete_horizon_ms=86401000),
         Record(20, 1000, b"k1", None),
         Record(21, 2000, b"k2", b"v"),
@@ -254,7 +254,7 @@ def test_headers_may_have_names_that_are_never_null() -> None:
 
 def test_deltas_wrap_as_javas_longs_do() -> None:
     records = [Record(0, -1), Record(1, (1 << 63) - 1), Record(2, 0)]
-    assert decode_with_klog(one(BatchAttributes(), *records)) == records
+    assert decode_with_klog(one_batch(BatchAttributes(), *records)) == records
 
 
 def test_no_records_are_no_batch() -> None:
@@ -298,7 +298,7 @@ def test_a_batch_has_no_more_records_than_a_reader_takes(monkeypatch: pytest.Mon
 
 
 def test_a_rewritten_batch_keeps_its_offsets() -> None:
-    data = one(BatchAttributes(), Record(101, 5), Record(103, 6), base=100, delta=9)
+    data = one_batch(BatchAttributes(), Record(101, 5), Record(103, 6), base=100, delta=9)
     (header,) = scan_batches(data, 0, len(data)).headers
     assert (header["base_offset"], header["last_offset_delta"], header["count"]) == (100, 9, 2)
     assert decode_with_klog(data) == [Record(101, 5), Record(103, 6)]
@@ -315,14 +315,14 @@ def test_a_rewritten_batch_keeps_its_offsets() -> None:
 )
 def test_one_batch_holds_its_offsets(base: int, delta: int | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        one(BatchAttributes(), Record(101, 5), Record(103, 6), base=base, delta=delta)
+        one_batch(BatchAttributes(), Record(101, 5), Record(103, 6), base=base, delta=delta)
 
 
 def test_one_batch_needs_records_and_a_span_it_can_say() -> None:
     with pytest.raises(ValueError, match="a batch needs records"):
         encode_batch(to_columns([]), BatchAttributes())
     with pytest.raises(ValueError, match="not within"):
-        one(BatchAttributes(), Record(0, 5), Record(1 << 31, 6))
+        one_batch(BatchAttributes(), Record(0, 5), Record(1 << 31, 6))
 
 
 def test_an_empty_batch_keeps_flags_and_drops_the_codec() -> None:

@@ -1,7 +1,7 @@
 """Every golden vector decodes to exactly what the Java consumer of its own version was given.
 
 The rule: every partition of every version, every field, at both isolation levels, read the one way
-klog has: by offset look-up, through the plan, the fates of transactions and the decoder.
+klog has: by offset look-up, through the plan, the outcomes of transactions and the decoder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMATS: dict[str, dict[str, tuple[int, ...]]] = {
 
 
 @cache
-def told(version: str) -> dict[tuple[str, int], list[Record]]:
+def expected_records(version: str) -> dict[tuple[str, int], list[Record]]:
     by_partition = defaultdict(list)
     for record in scene(version).records():
         by_partition[record.topic, record.partition].append(record)
@@ -47,7 +47,7 @@ def told(version: str) -> dict[tuple[str, int], list[Record]]:
 
 @pytest.mark.parametrize(("version", "topic", "partition", "bounds", "level"), PARTITIONS)
 def test_a_partition(version: str, topic: str, partition: int, bounds: Bounds, level: str) -> None:
-    expected = told_at(told(version)[topic, partition], level)
+    expected = told_at(expected_records(version)[topic, partition], level)
     assert expected, "a partition without records shows nothing"
     assert read_partition(scene(version).log_dirs, topic, partition, level) == expected
 
@@ -67,7 +67,7 @@ def test_bounds(version: str, topic: str, partition: int, bounds: Bounds, level:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_from_each_offset(version: str) -> None:
     """A start inside a wrapper, a batch, a gap: the records below it are cut off, no other."""
-    for (topic, partition), records in told(version).items():
+    for (topic, partition), records in expected_records(version).items():
         expected = told_at(records, "read_uncommitted")
         bounds = scene(version).partitions()[topic, partition]
         for start in range(bounds.earliest, bounds.high_watermark, 7):
@@ -108,5 +108,5 @@ def test_what_the_vectors_show_at_all() -> None:
     assert any(len(record.headers) == 3 for record in records)
     assert {record.read_committed for record in records if record.topic == "txn"} == {True, False}
     for topic in ("v0.compacted", "v1.compacted"):
-        offsets = [record.offset for record in told("2.8.2")[topic, 1]]
+        offsets = [record.offset for record in expected_records("2.8.2")[topic, 1]]
         assert offsets[-1] - offsets[0] >= len(offsets) + 10

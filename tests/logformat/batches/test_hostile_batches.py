@@ -90,12 +90,12 @@ def logs(draw: st.DrawFn) -> list[bytes]:
 @settings(max_examples=30)
 @given(logs(), st.data())
 def test_a_cut_at_any_byte_gives_exactly_the_batches_before_it(
-    made: list[bytes], data: st.DataObject
+    batches_of_log: list[bytes], data: st.DataObject
 ) -> None:
-    log = b"".join(made)
+    log = b"".join(batches_of_log)
     size = data.draw(st.integers(0, len(log)))
-    ends = np.cumsum([len(item) for item in made])
-    whole = made[: int((ends <= size).sum())]
+    ends = np.cumsum([len(item) for item in batches_of_log])
+    whole = batches_of_log[: int((ends <= size).sum())]
     cut, before = log[:size], b"".join(whole)
     batches = scan_batches(cut, 0, size)
     assert batches.ends.tolist() == ends[: len(whole)].tolist()

@@ -54,7 +54,7 @@ def test_lz4_frames_of_v0_and_of_v1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inner", "outer", "found"),
+    ("inner", "outer", "expected"),
     [
         pytest.param([0, 1, 2], 7, [5, 6, 7], id="relative"),
         pytest.param([0, 3, 9], 100, [91, 94, 100], id="compacted"),
@@ -64,9 +64,11 @@ def test_lz4_frames_of_v0_and_of_v1() -> None:
         pytest.param([7, 8, 9], 0, [7, 8, 9], id="librdkafka's 0, as they are"),
     ],
 )
-def test_offsets_of_v1_count_from_the_first(inner: list[int], outer: int, found: list[int]) -> None:
+def test_offsets_of_v1_count_from_the_first(
+    inner: list[int], outer: int, expected: list[int]
+) -> None:
     data = wrapper(THREE, 1, GZIP, inner_offsets=inner, offset=outer)
-    assert [record.offset for record in decode_with_klog(data)] == found
+    assert [record.offset for record in decode_with_klog(data)] == expected
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ def test_long_batches_between_short_and_empty_batches(monkeypatch: pytest.Monkey
     assert lanes > 50, "short batches keep long ones from being entered"
 
 
-@pytest.mark.parametrize("beside", [[1], [1] * 40, [1] * 3000, [256] * 3, [0]])
+@pytest.mark.parametrize("other_counts", [[1], [1] * 40, [1] * 3000, [256] * 3, [0]])
 def test_a_long_batch_takes_few_steps_and_little_memory(
-    beside: list[int], monkeypatch: pytest.MonkeyPatch
+    other_counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = positions = 0
     real = walking._quick_step
@@ -146,17 +146,17 @@ def test_a_long_batch_takes_few_steps_and_little_memory(
     def counted(buffer: Bytes) -> Callable[[Longs], Longs]:
         step = real(buffer)
 
-        def one(here: Longs) -> Longs:
+        def counted_step(here: Longs) -> Longs:
             nonlocal steps, positions
             steps, positions = steps + 1, positions + len(here)
             return step(here)
 
-        return one
+        return counted_step
 
     monkeypatch.setattr(walking, "_quick_step", counted)
-    sections = [[SMALLEST] * 30_000, *([SMALLEST] * count for count in beside)]
+    sections = [[SMALLEST] * 30_000, *([SMALLEST] * count for count in other_counts)]
     assert bounds(sections) == expected(sections)
-    records = 30_000 + sum(beside)
+    records = 30_000 + sum(other_counts)
     assert steps < 1000
     assert positions < 2 * records
 
@@ -243,7 +243,7 @@ def test_batches_not_filled_by_their_records_are_named(count: int, batches: int)
     good = section([b"v" * 40] * count)
     for bad in ([*good[:-1], good[-1] + b"\0"], [*good[:-1], b"\xfe" + good[-1][1:]]):
         sections = [good] * (batches - 1) + [bad] + [good]
-        pieces = [b"".join(one) for one in sections]
+        pieces = [b"".join(section) for section in sections]
         with pytest.raises(CorruptRecordError, match=f"{count} records do not fill") as caught:
             bounds(sections)
         assert caught.value.position == 1000 * sum(map(len, pieces[: batches - 1]))

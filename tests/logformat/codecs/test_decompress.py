@@ -119,9 +119,9 @@ def test_a_block_may_begin_as_its_size_would(block: bytes, zeros: list[int]) -> 
 
 
 @given(st.integers(0, 1 << 16), st.binary(max_size=100), st.binary(max_size=20))
-def test_a_size_before_a_block_is_damage(size: int, data: bytes, some: bytes) -> None:
+def test_a_size_before_a_block_is_damage(size: int, data: bytes, other: bytes) -> None:
     """There is none in a frame; room for it is no reason to take what another room refuses."""
-    for blocks in (struct.pack("<I", size) + lz4.block.compress(data, store_size=False), some):
+    for blocks in (struct.pack("<I", size) + lz4.block.compress(data, store_size=False), other):
         frame = framed(struct.pack("<I", len(blocks)) + blocks)
         for room in (len(data), 1000, 1 << 17):
             out = memoryview(bytearray(room))

@@ -169,7 +169,7 @@ def agree(data: bytes, kept: list[bool]) -> bool:
 
 
 if __name__ == "__main__":
-    for one in crafted():
-        agree(one, [False, True])  # Of a batch that keeps all its records none is looked at.
+    for data in crafted():
+        agree(data, [False, True])  # Neither reads a batch that keeps all its records.
     whole = sum(map(check, range(int(sys.argv[1]))))
     sys.stdout.write(f"{whole} of {sys.argv[1]} were whole\n")

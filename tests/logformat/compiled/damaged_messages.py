@@ -84,8 +84,8 @@ def _framed(message_bytes: bytes) -> bytes:
     return message_bytes[:8] + struct.pack(">i", len(message_bytes) - 12) + message_bytes[12:]
 
 
-def told(data: bytes, kernels: LegacyKernels | None, *, checked: bool) -> list[Seen] | str:
-    """Read all messages, or say what is wrong, and where."""
+def outcome(data: bytes, kernels: LegacyKernels | None, *, checked: bool) -> list[Seen] | str:
+    """Return all messages, or the error and its position."""
     try:
         batches = scan_batches(data, 0, len(data))
         if checked:
@@ -100,7 +100,7 @@ def told(data: bytes, kernels: LegacyKernels | None, *, checked: bool) -> list[S
 def check(seed: int) -> bool:
     """Hold the loops to what columns give, and tell whether there was nothing wrong."""
     data = drawn(seed)
-    results = [told(data, kernels, checked=bool(seed % 2)) for kernels in (None, legacy_kernels)]
+    results = [outcome(data, kernels, checked=bool(seed % 2)) for kernels in (None, legacy_kernels)]
     assert results[0] == results[1], seed
     return not isinstance(results[0], str)
 

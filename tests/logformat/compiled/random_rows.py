@@ -98,10 +98,10 @@ def _form(rng: random.Random) -> BatchAttributes:
     )
 
 
-def made(
+def encoded(
     records: Records, form: BatchAttributes, kernels: EncodeKernels | None
 ) -> tuple[list[bytes], str]:
-    """Encode rows: the batches, and what was said of a row that is wrong."""
+    """Encode rows; return the batches, and the error of a wrong row."""
     batches: list[bytes] = []
     try:
         batches.extend(encode_batches(records, form, kernels))
@@ -111,18 +111,18 @@ def made(
 
 
 def check(seed: int) -> bool:
-    """Hold the loops to what columns give, and tell whether no row was wrong.
+    """Compare the loops with the columns; return whether every row was valid.
 
-    Rows are handed over in pieces that are small beside them. Columns find a wrong row before they
-    give the batches nearest before it.
+    Rows come in relatively small chunks. The columns detect a wrong row before they yield the last
+    batches before it.
     """
     records, form = drawn(seed)
-    batches, reason = made(records, form, None)
+    batches, reason = encoded(records, form, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encode_compiled, "_MIN_BLOCK_ROWS", (1, 50, 1 << 12)[seed % 3])
         patch.setattr(encode_compiled, "_MIN_CHUNK_ROWS", 0)
         patch.setattr(encode_compiled, "_MAX_BLOCK_ROWS", (1 << 16, 70)[seed % 2])
-        compiled_batches, compiled_reason = made(records, form, encode_kernels)
+        compiled_batches, compiled_reason = encoded(records, form, encode_kernels)
     assert compiled_reason == reason, seed
     assert compiled_batches[: len(batches)] == batches, seed
     assert reason or len(compiled_batches) == len(batches), seed
