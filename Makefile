@@ -82,9 +82,11 @@ coverage: $(READY) ## All tests with branch coverage, but for what only Spark's 
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-lint: $(READY) ## ruff, its format, and the direction of imports
+lint: $(READY) ## ruff and its format, names, words, and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python tools/check_names.py
+	$(BIN)/codespell -D - -D tools/words.txt
 	$(BIN)/lint-imports
 
 types: $(READY) ## mypy, strict

@@ -1,7 +1,7 @@
 """Delete files that no reader and no writer of a klog root needs any more: a task for each topic.
 
 The rule: it is a dry run by default, which writes and deletes nothing and lists what would go. If a
-topic cannot be vacuumed, the report says so and the others are (`vacuuming/vacuum_topic.py`).
+topic cannot be vacuumed, the report says so and the others are (`vacuuming/vacuum_task.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from klog.jobs.shared.job_command import Command, is_executed
 from klog.jobs.shared.job_tasks import run_tasks
 from klog.jobs.shared.topic_selection import open_root, select_topic_names
 from klog.jobs.vacuuming.vacuum_report import TEMPORARY, VacuumReport
-from klog.jobs.vacuuming.vacuum_topic import VacuumTask, vacuum_topic
+from klog.jobs.vacuuming.vacuum_task import VacuumTask, vacuum_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

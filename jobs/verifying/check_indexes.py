@@ -1,7 +1,7 @@
 """Check a segment's indexes: each exists, has its size, and fits the log.
 
 The rule: an index that is missing or has another size than the commit says is a finding, and its
-entries are not checked. `shared/index_check.py` checks the entries of the others.
+entries are not checked. `shared/index_entry_check.py` checks the entries of the others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.kafka_dir.companion_files import MAX_INDEX_BYTES
 from klog.connector.store.readable_store import ReadableStore
 from klog.errors import FileTooLargeError, KlogError
-from klog.jobs.shared.index_check import INDEX, TIME_INDEX, IndexCheck
+from klog.jobs.shared.index_entry_check import INDEX, TIME_INDEX, IndexCheck
 from klog.jobs.verifying.findings import Findings
 from klog.logformat.indexes.offset_index import ENTRY as OFFSET_ENTRY
 from klog.logformat.indexes.time_index import ENTRY as TIME_ENTRY

@@ -16,7 +16,7 @@ from klog.connector.commit_log.segment_entries import SegmentEntry, file_size_by
 from klog.connector.segment_chunks import Chunk
 from klog.connector.store.readable_store import File, ReadableStore
 from klog.errors import KlogError
-from klog.jobs.shared.index_check import IndexCheck
+from klog.jobs.shared.index_entry_check import IndexCheck
 from klog.jobs.verifying.check_aborted import SegmentTransactions, TransactionCheck
 from klog.jobs.verifying.check_headers import HeaderCheck
 from klog.jobs.verifying.check_indexes import add_index_findings, read_indexes

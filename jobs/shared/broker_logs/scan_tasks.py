@@ -23,7 +23,7 @@ from klog.connector.store.store_for_url import store_for
 from klog.errors import CorruptRecordError
 from klog.jobs.shared.broker_logs.adopted_entries import AdoptedFile
 from klog.jobs.shared.broker_logs.readable_segments import ReadableSegment
-from klog.jobs.shared.index_check import INDEX, TIME_INDEX, IndexCheck
+from klog.jobs.shared.index_entry_check import INDEX, TIME_INDEX, IndexCheck
 from klog.jobs.shared.segment_scan import ScannedSegment, SegmentScan
 from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.batches.rewrite_offsets import BatchRun
