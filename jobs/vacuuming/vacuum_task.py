@@ -1,8 +1,8 @@
 """Vacuum one topic, as a task.
 
 The rule: `connector/commit_log/orphan_files.py` and `commit_expiration.py` decide which files may
-be deleted. Files that need no commit go first, so a full disk gets room for the commit. If the vacuum
-of a topic fails, the report still lists what was deleted before; the next run goes on from there.
+be deleted. Files that need no commit go first, so a full disk gets room for the commit. If the
+vacuum of a topic fails, the report still lists what was deleted before; the next run continues.
 """
 
 from __future__ import annotations
