@@ -1,4 +1,8 @@
-"""Commit the log that a broker left of a topic."""
+"""The commits that add a broker's log to a topic.
+
+The rule: `adopt` creates a topic with its whole log in one commit; `import_partition` adds one
+partition a commit. Neither adds anything to a partition that has other segments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Commit staged segments."""
+"""The commit of an append: staged segments after the log ends.
+
+The rule: a batch of a transactional id is committed once. An append that does not fit the state any
+more (another topic id, other partitions, files that vacuum may have deleted) is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
-"""When a checkpoint is due, and the thread that writes it, so that commits do not wait for it.
+"""The thread that writes checkpoints, so that commits do not wait for them.
 
-The rule: a checkpoint is due when the tail after the newest one has 100 commits and a tenth of its
-size, whichever comes last. Sizes are bytes on the store: those of the commits with their sidecars,
-and those of the checkpoint's own file, which is written in full each time. Its parts are written
-again only if they have changed. So a load reads a bounded tail, and checkpoints write at most about
-ten times what commits write.
-
-A commit has landed before its checkpoint is begun, and a checkpoint that fails does not fail the
-commit: without it a load only reads a longer tail.
+The rule: a commit has landed before its checkpoint begins (`checkpoint_schedule.py` says when it is
+due), and a failed checkpoint does not fail the commit: without it a load reads a longer tail.
 """
 
 from __future__ import annotations

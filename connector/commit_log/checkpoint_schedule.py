@@ -1,4 +1,11 @@
-"""When a checkpoint is due."""
+"""When a checkpoint is due.
+
+The rule: when the tail after the newest checkpoint has 100 commits and a tenth of its size,
+whichever comes last. Sizes are bytes on the store: those of the commits with their sidecars, and
+those of the checkpoint's own file, which is written in full each time. Its parts are written again
+only if they have changed. So a load reads a bounded tail, and checkpoints write at most about ten
+times what commits write.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Checkpoints on the store."""
+"""Find and read checkpoints, their parts and the last expired version on the store.
+
+The rule: a checkpoint counts only if its bytes match its name and, for `complete_checkpoints`, all
+its parts match theirs. Others are skipped, never an error: an older one, or the commits, replace
+them.
+"""
 
 from __future__ import annotations
 

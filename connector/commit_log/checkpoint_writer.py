@@ -1,4 +1,8 @@
-"""Write a checkpoint."""
+"""Write a checkpoint.
+
+The rule: parts are put before the checkpoint that names them, and a part of an earlier checkpoint
+is named again only if it is certain to stay. A file larger than readers accept is not written.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A commit as JSON."""
+"""A commit as JSON (docs/commit-protocol.md, A commit).
+
+The rule: `decode_commit` keeps unknown fields, and refuses an unknown operation or a newer format.
+`encode_commit` writes the lowest format that can express the commit.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A klog root: a directory whose topics have commit logs. One without `_klog/` is raw Kafka.
 
-    _klog/format.json              who may read and write (description.py), `clusterId`, `config`
+    _klog/format.json              `format_description.py`, with `clusterId` and `config`
     _klog/topics/<topic>/topic.json    who may read and write this topic
 
 The rule: `_klog/format.json` makes a directory a klog root. It is created once, in a directory that

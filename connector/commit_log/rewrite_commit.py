@@ -1,4 +1,8 @@
-"""Replace segments by others (compaction, merge)."""
+"""The commit that replaces segments by others (compaction, merge).
+
+The rule: it lands only if every input is still live, and its outputs overlap neither each other nor
+a segment that is not replaced.
+"""
 
 from __future__ import annotations
 

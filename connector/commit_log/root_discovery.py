@@ -1,4 +1,8 @@
-"""Find or create a klog root."""
+"""Find or create a klog root.
+
+The rule: `format.json` makes a directory a klog root. A root is never created among a broker's
+files, and on a new store only after a probe showed that one writer wins a race for a name.
+"""
 
 from __future__ import annotations
 

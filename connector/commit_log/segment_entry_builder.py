@@ -2,7 +2,7 @@
 
 The rule: an entry has every column of `segment_entries.SCHEMA`, and only `build_segment_entry`
 makes one from the facts of a segment file. Everything else reads an entry from a commit
-(`segment_entries.from_json`) or copies one with other values.
+(`segment_entries.entry_from_json`) or copies one with other values.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def build_segment_entry(
         min_timestamp_ms: Lowest timestamp of a record, -1 if there is none.
         max_timestamp_ms: Highest timestamp of a record, -1 if there is none.
         leader_epoch: Highest leader epoch of a batch.
-        codec: Compression of the last batch, a name of `decompress.NAMES`.
+        codec: Compression of the last batch, one of `CODEC_NAMES`.
         producer_ids: Ids of the producers that have batches in the segment.
         origin: One of `segment_entries.ORIGINS`.
         index_bytes: Size of the offset index, 0 if there is no such file.

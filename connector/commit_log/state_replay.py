@@ -1,4 +1,9 @@
-"""Replay commits on top of a state."""
+"""Replay commits on top of a state.
+
+The rule: replay asserts what commits promise: numbers without gaps, times that rise, appends that
+begin at the log end, removals of live segments, and the log ends that the commit itself says. A
+commit that breaks one is a `KlogError`: a program other than klog changed the log.
+"""
 
 from __future__ import annotations
 

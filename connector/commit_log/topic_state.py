@@ -1,9 +1,7 @@
 """A topic as of one version of its log.
 
-The rule: a state is what a replay of commits 0 to `version` in order leads to, and has nothing
-else. Replay asserts what commits promise: numbers without gaps, times that rise, appends that begin
-at the log end, removals of live segments, and the log ends that the commit itself says. A commit
-that breaks one is a `KlogError`: a program other than klog changed the log.
+The rule: a state is what a replay of commits 0 to `version` in order leads to (`state_replay.py`),
+and has nothing else. Values are immutable; a replay makes a new state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Vacuum a topic."""
+"""Vacuum a topic: delete orphan files in two rounds (docs/commit-protocol.md, Vacuum).
+
+The rule: `free` deletes what the commits on the store allow, before anything is written; `finish`
+commits a higher vacuum version, and deletes what that allows.
+"""
 
 from __future__ import annotations
 

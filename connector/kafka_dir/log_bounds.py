@@ -1,4 +1,7 @@
-"""Where a log ends, and what its broker promises of it."""
+"""Where a log ends, and up to where its broker has flushed it.
+
+The rule: bytes before the recovery point are promised, so a log that ends below it is damaged.
+"""
 
 from __future__ import annotations
 

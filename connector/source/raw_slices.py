@@ -46,12 +46,6 @@ def plan_range(
         target: About how many bytes a task gets.
         index_reads: How many indexes may be read.
 
-    Args:
-        offset_range: The range.
-        log: Its partition.
-        target: About how many bytes a task gets.
-        index_reads: How many indexes may be read.
-
     Raises:
         CorruptFileError: If a segment cannot be planned.
         FileNotFoundError: If the whole root has to be listed again.

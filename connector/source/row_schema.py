@@ -31,7 +31,7 @@ _DECODED = {
     "timestampType": "timestamp_type",
     "headers": "headers",
 }
-"""By column the field of `Columns` that has to be decoded for it."""
+"""By column the field of `RecordColumns` that has to be decoded for it."""
 MAX_TIMESTAMP_MS = (1 << 63) // 1000 - 1
 """The latest time, and its negative the earliest, that a column can hold."""
 

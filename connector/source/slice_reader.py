@@ -60,7 +60,7 @@ class SliceReader:
         """Yield the records of a task in order.
 
         Args:
-            task: Slices and runs, as `slices.to_dict` and the planner make them.
+            task: Slices and runs, as docs/slice.md describes them.
 
         Raises:
             CorruptFileError: If a file is damaged.
