@@ -70,8 +70,8 @@ def run(
         spark: The session that runs the tasks; None for this process.
         root: The log directory.
         topic: A topic, several, or None for all.
-        config: Configs for each topic; the directory does not have theirs.
-        open_transactions: How transactions that no marker ends ended, `abort` or `commit`; None
+        config: Configs for each topic, because the directory does not contain any.
+        open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
         storage: The options of the store.
         dry_run: Only find where logs end; nothing else is read, nothing is written.
@@ -79,7 +79,7 @@ def run(
     Raises:
         OptionError: A topic does not exist, or the directory has none.
         KlogError: A broker runs on the directory, a topic is not complete, a transaction is open,
-            or a cleaning was cut short.
+            or a cleaning was interrupted.
         CorruptFileError: A segment is damaged.
     """
     started = time.monotonic()
@@ -136,8 +136,9 @@ COMMAND = Command(
     "turn a broker's log directory into a klog root, in place",
     """\
 Stop the broker first. klog copies and changes no file of the broker: everything that it adds is in
-_klog/ until a topic is written to. A broker does not start there again until _klog/ is
-moved away. docs/adopt.md says more.""",
+_klog/ until a topic is written to. A broker does not start there again until _klog/ is moved away.
+docs/adopt.md says more.""",
     add_adopt_options,
     _run,
+    root_help="a broker's log directory",
 )

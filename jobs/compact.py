@@ -58,10 +58,10 @@ def run(
         spark: The session that runs the tasks; None for this process.
         root: The klog root.
         topic: A topic, several, or None for all.
-        min_dirty_ratio: Replaces the topic's `min.cleanable.dirty.ratio`; 0 cleans all that is
-            dirty.
-        map_bytes: The memory of a task's map of keys. The keys of a partition that do not fit it
-            are marked by more tasks, which each take as much.
+        min_dirty_ratio: Replaces the topic's `min.cleanable.dirty.ratio`; 0 cleans every dirty
+            partition.
+        map_bytes: The memory of a task's map of keys. If a partition has more keys than fit into
+            it, further tasks mark them, each with as much memory.
         storage: The options of the store.
         dry_run: Only plan; this reads topic states and no segment.
         clock_ms: The clock, in ms since the epoch.
@@ -108,7 +108,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MAP_BYTES,
         metavar="N",
-        help="memory for the map of keys in each task (%(default)s); more keys take more tasks",
+        help="bytes of memory for the map of keys in each task; default: %(default)s",
     )
 
 
@@ -127,9 +127,10 @@ COMMAND = Command(
     "compact",
     "keep each key's last record, as a broker's log cleaner does",
     """\
-For topics whose cleanup.policy has compact. A partition is cleaned when more than
-min.cleanable.dirty.ratio of its bytes came since the last cleaning, or when a record has waited for
-max.compaction.lag.ms; --min-dirty-ratio 0 cleans all that is dirty. docs/jobs.md says more.""",
+For topics whose cleanup.policy has compact. A partition is cleaned if more than
+min.cleanable.dirty.ratio of its bytes are new since the last cleaning, or if a record has waited
+for max.compaction.lag.ms; --min-dirty-ratio 0 cleans every dirty partition. docs/jobs.md says
+more.""",
     _add_options,
     _run,
 )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 END = "end"
-"""The value of `open_transactions` that has their markers written after the log."""
+"""The value of `open_transactions` that writes their markers after the log."""
 
 
 def run(
@@ -156,12 +156,12 @@ COMMAND = Command(
     "export-log",
     "write topics as directories that a Kafka broker mounts",
     """\
-Each partition becomes <topic>-<partition>/ with Kafka's own files: segments named by their first
-offset, indexes, leader epochs, producers, the topic's id. Offsets are those that readers of the
-topic see. docs/export.md says how a broker mounts them.
+Each partition becomes a directory <topic>-<partition>/ with Kafka's own files: segments named by
+their first offset, indexes, leader epochs, producers, the topic's id. Offsets are those that
+readers of the topic see. docs/export.md says how a broker mounts them.
 
-The directory has to be local. A partition that is already there is not overwritten. A damaged
-segment ends the export, and nothing of it stays.""",
+The directory must be local. An existing partition is not overwritten. A damaged segment ends the
+export, and nothing of it stays in the directory.""",
     _add_options,
     _run,
 )

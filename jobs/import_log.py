@@ -54,8 +54,8 @@ def run(
         root: The klog root, which is created if it does not exist.
         topic: A topic, several, or None for all.
         source: A log directory, or several of one broker.
-        config: Configs for each topic; the directories do not have theirs.
-        open_transactions: How transactions that no marker ends ended, `abort` or `commit`; None
+        config: Configs for each topic, because the directories do not contain any.
+        open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
         storage: The options of the stores.
         dry_run: Only find where logs end; nothing else is read, nothing is written.
@@ -113,7 +113,8 @@ COMMAND = Command(
     "copy a broker's log directory into a klog root, from any store to any",
     """\
 Bytes are copied; offsets, timestamps, headers, producers and transactions stay. The root is created
-if it does not exist. What was imported before is not copied again. docs/adopt.md says more.""",
+if it does not exist. Partitions that were imported before are not copied again. docs/adopt.md says
+more.""",
     _add_options,
     _run,
 )

@@ -75,8 +75,8 @@ COMMAND = Command(
     "merge",
     "join many small segments into few large ones",
     """\
-Bytes are copied; offsets, checksums and producers stay. If a stream commits each second, a merge
-every few minutes keeps its partitions at few segments. docs/jobs.md says more.""",
+Bytes are copied; offsets, checksums and producers stay. If a stream commits every second, run a
+merge every few minutes, so that its partitions have few segments. docs/jobs.md says more.""",
     no_options,
     _run,
 )

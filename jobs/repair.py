@@ -1,7 +1,8 @@
-"""Repair topics that have lost commits on storage: put files that stand for them.
+"""Replace commits that were lost on storage.
 
 The rule: it is a dry run by default. Repair never overwrites, renumbers or deletes.
-`repairing/repair_planning.py` decides what is put, `repairing/repair_topic.py` puts it.
+`repairing/repair_planning.py` decides which files to write, `repairing/repair_topic.py` writes
+them.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ def run(
         use: Segments to add, in the order of the log.
         declare_holes: Add nothing else; the other missing offsets become holes.
         discard_lost: If the last commits are lost too, go on without them for good.
-        topic_id: The id of a topic whose first commit is lost, or `new`.
-        partitions: How many partitions a lost commit gave the topic.
+        topic_id: The id of a topic whose first commit is lost, or `new` for a new id.
+        partitions: The number of partitions that a lost commit set.
         config: The configs of a topic whose first commit is lost.
         cluster_id: The cluster id of a root that has lost its `format.json`; by default that of
             `meta.properties`, or a new one.
         storage: The options of the store.
-        dry_run: Only list what would be put.
+        dry_run: Only list the files that would be written.
 
     Raises:
         OptionError: The root has no commit logs, a choice is wrong, or it is about one topic and
@@ -98,38 +99,47 @@ def run(
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--execute", action="store_true", help="put files; default: only show them")
     parser.add_argument(
-        "--use", action="append", default=[], metavar="FILE", help="add this segment again"
+        "--execute", action="store_true", help="write the files; default: only show them"
+    )
+    parser.add_argument(
+        "--use",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="add this segment; repeatable, in the order of the log",
     )
     parser.add_argument(
         "--declare-holes",
         action="store_true",
-        help="add nothing else: the other missing offsets become holes",
+        help="add no other segment; the remaining missing offsets become holes",
     )
     parser.add_argument(
         "--discard-lost",
         action="store_true",
-        help="if the last commits are lost too, go on without them for good",
+        help="if the last commits are lost too, continue without them, permanently",
     )
     parser.add_argument(
         "--topic-id",
         default="",
         metavar="ID",
-        help=f"the id of a topic without its first commit; {NEW_ID}: make one",
+        help=f"the id of a topic whose first commit is lost; {NEW_ID}: generate one",
     )
     parser.add_argument(
         "--partitions",
         type=int,
         default=0,
         metavar="N",
-        help="how many partitions a lost commit gave the topic",
+        help="the number of partitions that a lost commit set",
     )
     add_config_option(
-        parser, "a config of a topic without its first commit; by default nothing expires"
+        parser, "a config of a topic whose first commit is lost; by default nothing expires"
     )
     parser.add_argument(
-        "--cluster-id", default="", metavar="ID", help="of a root without its format.json"
+        "--cluster-id",
+        default="",
+        metavar="ID",
+        help="the cluster id of a root whose format.json is lost",
     )
 
 
@@ -151,14 +161,16 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> RepairReport:
 
 COMMAND = Command(
     "repair",
-    "put files that stand for lost commits; a dry run by default",
+    "replace lost commits; a dry run by default",
     """\
-If you have a copy of the lost files, restore them from it. If not, repair puts:
-  boundary     a complete checkpoint at or above the lost commits stands for them
-  commit       adds segments that fill the missing offsets exactly, or declares a hole
-  topic.json, format.json   are put again
+If you have a copy of the lost files, restore them from it. If not, repair writes:
+  Boundary     a new last expired version, if a complete checkpoint contains the lost commits
+  Commit       otherwise a commit for each lost one: it adds segments that have exactly the missing
+               offsets, or declares these offsets a hole
+  Fence        a commit on top of the log, so that running writers load the topic again
+  Put          a lost topic.json or format.json
 It never overwrites, renumbers or deletes. Stop all writers of the topic first. Exit code 1: a dry
-run found something lost, or a topic cannot be repaired.""",
+run found something lost, or a topic cannot be repaired. docs/jobs.md says more.""",
     _add_options,
     _run,
 )

@@ -133,10 +133,10 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> RetainReport:
 
 COMMAND = Command(
     "retain",
-    "delete old segments, by retention.ms and retention.bytes",
+    "expire old segments, by retention.ms and retention.bytes",
     """\
-For topics whose cleanup.policy has delete. A commit raises the log start; the next vacuum after its
-grace deletes the files. docs/jobs.md says more.""",
+For topics whose cleanup.policy has delete. A commit raises the log start. `klog vacuum` deletes the
+files after its grace period. docs/jobs.md says more.""",
     no_options,
     _run,
 )

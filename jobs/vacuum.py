@@ -1,7 +1,8 @@
 """Delete files that no reader and no writer of a klog root needs any more: a task for each topic.
 
-The rule: it is a dry run by default, which writes and deletes nothing and lists what would go. If a
-topic cannot be vacuumed, the report says so and the others are (`vacuuming/vacuum_task.py`).
+The rule: it is a dry run by default, which lists the files and writes and deletes nothing. If a
+topic cannot be vacuumed, the report says so, and the job goes on with the other topics
+(`vacuuming/vacuum_task.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run(
         root: The klog root.
         topic: A topic, several, or None for all.
         grace_ms: How long readers and writers may take.
-        log_retention_ms: How long commits are kept for the history.
+        log_retention_ms: How long vacuum keeps commits for the history.
         storage: The options of the store.
         dry_run: Only list what would be deleted.
         discard_lost: If files show that the last commits of a topic were lost, go on without them.
@@ -102,19 +103,19 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=duration_ms,
         default=orphan_files.READER_GRACE_MS,
         metavar="TIME",
-        help="how long readers and writers may take: 24h (the default), 90m, 7d",
+        help="the grace period, how long readers and writers may take: 24h (the default), 90m, 7d",
     )
     parser.add_argument(
         "--log-retention",
         type=duration_ms,
         default=commit_expiration.LOG_RETENTION_MS,
         metavar="TIME",
-        help="how long commits are kept for the history: 30d (the default)",
+        help="how long vacuum keeps commits for the history: 30d (the default)",
     )
     parser.add_argument(
         "--discard-lost",
         action="store_true",
-        help="if the last commits of a topic were lost, go on without them for good",
+        help="if the last commits of a topic are lost, continue without them, permanently",
     )
     parser.add_argument("--execute", action="store_true", help="delete; default: only show")
 
@@ -133,26 +134,26 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> VacuumReport:
 
 COMMAND = Command(
     "vacuum",
-    "delete files that nothing needs; a dry run by default",
+    "delete files that no reader or writer needs; a dry run by default",
     f"""\
-What is deleted of each topic:
-  removed     segments that retention, compaction or a deletion removed longer ago than the grace,
-              and that no lease of a reader protects
-  orphan      segments of a failed or killed writer: begun before the grace and never committed
-  {TEMPORARY}    temporary files of killed writers, as old
-  commits     older than the log's retention, if a checkpoint stands for them; they leave the
-              history
+Vacuum deletes these files of each topic, deleted topics too:
+  removed     segments that a commit removed from the topic longer ago than the grace period, and
+              that no reader's lease protects
+  orphan      segments of failed or killed writers: begun before the grace period and never
+              committed
+  {TEMPORARY}    temporary files of killed writers, as old as that
+  commits     commits older than --log-retention, if a checkpoint contains them; `klog history` no
+              longer shows them
 
-Links below the root stay, and so do files that are reached through one; the report lists both.
-Files that need no commit are deleted first, so a full disk gets room for the commit that the rest
-needs.
+Vacuum deletes no link below the root and no file that is reached through one; the report lists
+them. It first deletes files that need no commit, so that a full disk has space for its commit.
 
-If a file is of a later version than the last commit, commits were lost. Then vacuum keeps such
-files and all that no commit names, and commits nothing, until --discard-lost is given. The exit
-code is 1 as long as there is such a file.
+If a file has a later version than the last commit, the last commits were lost. Then vacuum keeps
+these files and all segments that no commit names, and commits nothing, unless --discard-lost is
+given. The exit code is 1 as long as there is such a file.
 
-A reader or writer that takes longer than the grace fails with an error that says so; acknowledged
-records are never lost. Deleted topics are vacuumed too.""",
+A reader or writer that takes longer than the grace period fails with an error; acknowledged records
+are never lost. docs/jobs.md says more.""",
     _add_options,
     _run,
 )

@@ -48,7 +48,7 @@ def run(
         topic: A topic, several, or None for all.
         fast: Read headers only: no record, no CRC.
         storage: The options of the store.
-        dry_run: Changes nothing: verify never writes.
+        dry_run: Has no effect, because verify never writes.
         timer: The clock that measures how long it takes, in seconds.
 
     Raises:
@@ -70,7 +70,7 @@ def run(
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fast", action="store_true", help="headers only: no CRC, no record")
+    parser.add_argument("--fast", action="store_true", help="read headers only, no records")
 
 
 def _run(spark: SparkSession | None, args: argparse.Namespace) -> VerifyReport:
@@ -81,8 +81,8 @@ COMMAND = Command(
     "verify",
     "compare a root's files with its commit logs",
     """\
-Each finding is a line that says where it is, what it is and what to do; the last line counts. No
-finding ends the run, and nothing is written. docs/verify.md says what each kind means. A broker's
+Each finding is a line with its place, its kind and what to do; the last line counts them. No
+finding ends the run, and nothing is written. docs/verify.md describes the kinds. A broker's
 directory has no commit log: `klog dump` checks its segments and indexes.""",
     _add_options,
     _run,

@@ -1,1 +1,1 @@
-"""Repair: what stands for lost commits, planned and then put."""
+"""Repair: the files that replace lost commits, planned and then written."""

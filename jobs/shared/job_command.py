@@ -50,6 +50,7 @@ class Command:
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[SparkSession | None, argparse.Namespace], Report]
     dry_run_help: str = "only show what would be done; write nothing"
+    root_help: str = "a klog root"
 
 
 def no_options(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +167,7 @@ def _main(command: Command, arguments: Sequence[str] | None) -> int:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--root", required=True, metavar="R", help="a klog root")
+    parser.add_argument("--root", required=True, metavar="R", help=command.root_help)
     add_options(parser, command)
     args = parser.parse_args(arguments)
     from pyspark.sql import SparkSession

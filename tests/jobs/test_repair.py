@@ -1,4 +1,4 @@
-"""`repair` puts what stands for lost commits, and never overwrites or deletes."""
+"""`repair` replaces lost commits, and never overwrites or deletes."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from klog.errors import OptionError
 
 OPEN_TRANSACTIONS = ("abort", "commit")
-"""How transactions that no marker ends may be taken to have ended."""
+"""The outcomes that a user may choose for transactions without a marker."""
 
 
 def add_adopt_options(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +21,12 @@ def add_adopt_options(parser: argparse.ArgumentParser) -> None:
         "--config",
         action="append",
         metavar="K=V",
-        help="a config for each topic, repeatable: the directory does not have their configs",
+        help="a config for each topic, repeatable; a log directory contains no configs",
     )
     parser.add_argument(
         "--open-transactions",
         choices=OPEN_TRANSACTIONS,
-        help="how transactions without a marker ended; default: refuse a log that has one",
+        help="the outcome of transactions without a marker; default: refuse a log that has one",
     )
 
 

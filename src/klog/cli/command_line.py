@@ -19,6 +19,7 @@ from klog.cli import configs, consume, delete_records, history, job_verbs, produ
 from klog.errors import KlogError, nearest_name, without_passwords
 from klog.jobs.shared.text_output import printable
 from klog.tools import dump, verifiable_consumer, verifiable_producer
+from klog.tools.root_arguments import root_parser
 
 DONE, REFUSED = 0, 1
 
@@ -82,24 +83,20 @@ def command_line() -> Parser:
     parser = Parser(prog="klog", description="Kafka's log without the brokers.")
     parser.add_argument("--version", action="version", version=f"klog {__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    common = Parser(add_help=False)
-    common.add_argument(
-        "--root",
-        action="append",
-        required=True,
-        metavar="R",
-        help="a klog root or a broker's log directory; for several log.dirs of one broker, repeat "
-        "it or separate them with commas",
+    with_klog_root = root_parser("a klog root")
+    with_any_root = root_parser(
+        "a klog root or a broker's log directory; for several log.dirs of one broker, repeat it or "
+        "separate them with commas"
     )
-    topics.add_verbs(verbs, common)
-    configs.add_verb(verbs, common)
-    consume.add_verb(verbs, common)
-    produce.add_verb(verbs, common)
-    history.add_verb(verbs, common)
-    delete_records.add_verb(verbs, common)
-    job_verbs.add_verbs(verbs, common)
-    verifiable_producer.add_verb(verbs, common)
-    verifiable_consumer.add_verb(verbs, common)
+    topics.add_verbs(verbs, with_klog_root, with_any_root)
+    configs.add_verb(verbs, with_klog_root)
+    consume.add_verb(verbs, with_any_root)
+    produce.add_verb(verbs, with_klog_root)
+    history.add_verb(verbs, with_klog_root)
+    delete_records.add_verb(verbs, with_klog_root)
+    job_verbs.add_verbs(verbs)
+    verifiable_producer.add_verb(verbs, with_klog_root)
+    verifiable_consumer.add_verb(verbs, with_any_root)
     dump.add_verb(verbs)
     return parser
 

@@ -26,10 +26,11 @@ Prints one line per commit, newest first, with the fields that apply:
   Added, Removed             segments that were added or removed, with their records and bytes
   Partitions                 the partitions whose segments changed
   LogStart                   new log start offsets, by partition
+  LogEnd                     log end offsets of partitions whose segments end before them
   CleanedTo                  the offsets up to which partitions are compacted
-  Horizon                    a write that began before this version can no longer commit
+  Horizon                    the vacuum version: a write that began before it can no longer commit
   Writer, Batch              the transactional id and the number of its batch
-  By                         the klog version and the user
+  By                         the klog version, the user and the machine
 
 `klog vacuum` deletes the files of removed segments later."""
 
@@ -43,7 +44,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument(
         "--topic", required=True, metavar="T", help="the full name, even of a deleted topic"
     )
-    parser.add_argument("--limit", type=_count, metavar="N", help="print only the newest N")
+    parser.add_argument("--limit", type=_count, metavar="N", help="print only the newest N commits")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 

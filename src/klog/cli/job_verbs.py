@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from klog.jobs import adopt, compact, export_log, import_log, merge, repair, retain, vacuum, verify
 from klog.jobs.shared.job_command import Command, add_options, write_report
-from klog.tools.root_arguments import directories, klog_root
+from klog.tools.root_arguments import directories, klog_root, root_parser
 
 COMMANDS: tuple[Command, ...] = (
     compact.COMMAND,
@@ -22,11 +22,14 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
-def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+def add_verbs(verbs: argparse._SubParsersAction[Any]) -> None:
     """Add each job to a command line."""
     for command in COMMANDS:
         parser = verbs.add_parser(
-            command.verb, parents=[common], help=command.help, epilog=command.epilog
+            command.verb,
+            parents=[root_parser(command.root_help)],
+            help=command.help,
+            epilog=command.epilog,
         )
         add_options(parser, command)
 

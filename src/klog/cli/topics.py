@@ -60,16 +60,22 @@ For each partition:
 In a klog root, Configs are those that are set; `klog configs --all` shows the defaults too."""
 
 
-def add_verbs(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `topics` and its actions to a command line."""
+def add_verbs(
+    verbs: argparse._SubParsersAction[Any],
+    with_klog_root: argparse.ArgumentParser,
+    with_any_root: argparse.ArgumentParser,
+) -> None:
+    """Add `topics` to a command line: actions that change a klog root, and those that only read."""
     topics = verbs.add_parser("topics", help="list, describe, create, alter or delete topics")
     actions = topics.add_subparsers(required=True, metavar="ACTION")
-    alter_topics.add_actions(actions, common)
-    listing = actions.add_parser("list", parents=[common], help="list the names of the topics")
+    alter_topics.add_actions(actions, with_klog_root)
+    listing = actions.add_parser(
+        "list", parents=[with_any_root], help="list the names of the topics"
+    )
     listing.set_defaults(run=list_topics, parser=listing)
     describing = actions.add_parser(
         "describe",
-        parents=[common],
+        parents=[with_any_root],
         help="show partitions, offsets, segments and bytes of each topic",
         epilog=_COLUMNS,
     )

@@ -50,7 +50,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         epilog=_HELP,
     )
     parser.set_defaults(run=verifiable_consumer, parser=parser)
-    parser.add_argument("--topic", required=True, metavar="T")
+    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
     parser.add_argument(
         "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
     )
@@ -60,7 +60,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "--reset-policy",
         choices=("earliest", "latest"),
         default="earliest",
-        help="where to start: %(default)s",
+        help="where to start; default: %(default)s",
     )
     start.add_argument(
         "--start",

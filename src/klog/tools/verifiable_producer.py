@@ -63,7 +63,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         epilog=_HELP,
     )
     parser.set_defaults(run=verifiable_producer, parser=parser)
-    parser.add_argument("--topic", required=True, metavar="T")
+    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
     parser.add_argument(
         "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
     )
@@ -82,7 +82,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         help="values are P.0, P.1, ... instead of 0, 1, ...",
     )
     parser.add_argument(
-        "--repeating-keys", type=_positive, metavar="N", help="keys are 0 to N - 1, over and over"
+        "--repeating-keys", type=_positive, metavar="N", help="keys are 0 to N - 1, repeated"
     )
     parser.add_argument(
         "--message-create-time",
@@ -94,7 +94,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument(
         "--transactional-id",
         metavar="ID",
-        help="the id of the numbers: by default verifiable-producer, with -P if there is a prefix",
+        help="the transactional id; default: verifiable-producer, with -P appended for a prefix P",
     )
     parser.add_argument(
         "--batch-messages",
