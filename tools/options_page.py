@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from klog.connector.options.option import Option, Use
@@ -58,8 +59,11 @@ _FSSPEC = (
 _NO_EFFECT = """\
 ## Options of Kafka's clients
 
-A job moves from `format("kafka")` to `format("klog")` by its format and its path. `kafka.` before
-a name means the same for: {aliases}.
+To move a job from `format("kafka")` to `format("klog")`, change its format and its path. These
+options of Kafka's clients set the option of klog that has the same name without `kafka.`
+(`kafka.isolation.level` sets `isolationLevel`):
+
+{aliases}.
 
 Any other option that begins with `kafka.`, and `kafkaConsumer.*`, `fetchOffset.*` and
 `groupIdPrefix` of a read, has no effect; one warning names them. A write refuses these:
@@ -79,10 +83,14 @@ def options_page() -> str:
         _READ + "\n" + _table(_rows(Use.READ)) + _LOAD,
         _WRITE + "\n" + _table(_rows(Use.WRITE)),
         _STORAGE + "\n" + _storage_table(),
-        _NO_EFFECT.format(aliases=", ".join(f"`{name}`" for name in aliases)) + "\n" + _refused(),
+        _NO_EFFECT.format(aliases=_wrapped(f"`{name}`" for name in aliases)) + "\n" + _refused(),
         _PLANNED + "\n" + _planned_table(),
     ]
     return "\n".join(sections)
+
+
+def _wrapped(names: Iterable[str]) -> str:
+    return fill(", ".join(names), 100, break_long_words=False)
 
 
 def _rows(use: Use) -> list[Option[Any]]:
