@@ -30,7 +30,7 @@ class KlogDataSource(DataSource):
     """Kafka-format topics as tables and streams: `spark.read.format("klog").load(root)`."""
 
     def __init__(self, options: Any) -> None:
-        """Keep the options; Spark makes one of these for each `load()`."""
+        """Keep the options; Spark creates one data source for each `load()`."""
         super().__init__(options)
         self._resolved: list[ResolvedRange] | None = None
 
@@ -40,11 +40,11 @@ class KlogDataSource(DataSource):
         return "klog"
 
     def schema(self) -> str:
-        """Check the options, look at the log, and return the columns.
+        """Check the options, resolve the offsets, and return the columns.
 
         Spark calls this once, at `load()`, and pickles the data source afterwards, so this is where
         the offsets of a DataFrame are resolved. Spark does not say here whether a batch or a stream
-        is loaded: what is wrong for only one of them is an error of its reader.
+        is loaded. An option that is wrong for only one of them is an error of its reader.
         """
         from klog.connector.catalog_tables import refuse_new_table
         from klog.connector.options.read_options import parse_shared_options

@@ -62,8 +62,8 @@ class Log:
     def topics(self) -> list[str]:
         """Return the names of all topics, also those of Kafka itself in a broker's directory.
 
-        A topic that this klog cannot read, because a newer klog made it or its log is damaged, is
-        among them; its readers get the error.
+        They include a topic that this klog cannot read, because a newer klog created it or its log
+        is damaged; its readers get the error.
         """
         topics = self._snapshot().topics
         return sorted(name for name in topics if topic_exists(name, topics))
@@ -90,8 +90,8 @@ class Log:
             config: Kafka's topic configs.
 
         Raises:
-            OptionError: The topic exists, a name or a config is refused, or the root cannot be
-                written.
+            OptionError: The topic exists, a name or a config is invalid, or klog cannot write to
+                the root.
         """
         config = _texts(config)
         check_new_topic(topic, partitions, config)  # Before a root is made for it.
@@ -108,10 +108,10 @@ class Log:
         Args:
             topic: The name of the topic.
             change: The configs to set.
-            unset: The configs that get their defaults again.
+            unset: The configs to reset to their defaults.
 
         Raises:
-            OptionError: There is no such topic, or a config is refused.
+            OptionError: There is no such topic, or a config is invalid.
         """
         self._topics().alter_config(topic, _texts(change), unset)
         return self.describe(topic)
@@ -170,18 +170,18 @@ class Log:
             rows: A table, a record batch, or record batches one after another. Columns are `value`
                 (string or binary; null is a tombstone) and optionally `key`, `headers`,
                 `partition` and `timestamp`.
-            transactional_id: The writer's name. With it, a version that is not above the last
-                committed one writes nothing.
+            transactional_id: The writer's name. With it, a version at or below the last committed
+                one writes nothing.
             transaction_version: The number of the writer's batch.
             options: Options of a write, such as `compression.type`.
 
         Raises:
             OptionError: There is no such topic, or a column or an option is wrong.
             KlogError: A row cannot be written; the message names it.
-            CommitConflictError: The rows are not in the topic, and the topic has changed.
+            CommitConflictError: The topic has changed, and the rows were not written.
             ProducerFencedError: Another writer has taken over the transactional id.
             CommitStateUnknownError: The store did not say whether the rows are in the topic. With a
-                transactional id the same call again settles it.
+                transactional id, repeat the same call.
         """
         root = self._klog_root()
         log = root.log_to_write(topic)

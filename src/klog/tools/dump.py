@@ -39,7 +39,7 @@ The dump checks the CRC of each batch, an index against the log in the same dire
 .txnindex against the markers of its log. It reports what is wrong on stderr after the last file,
 with exit code 1. Gaps between offsets are reported too but are not wrong: compaction leaves them.
 
---json: an object a line, findings among them; bytes that are not UTF-8 are {"base64": ...}"""
+--json: one object per line, findings among them; bytes that are not UTF-8 are {"base64": ...}"""
 
 _REFUSED = {
     "--key-decoder-class": "names a Java class; --print-data-log shows keys as text, or --json",
@@ -101,7 +101,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
         action="store_true",
         help="check indexes only as a broker does at its start",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
     for name in _REFUSED:
         parser.add_argument(name, nargs="?", action=_Refused, help=argparse.SUPPRESS)
 

@@ -1,4 +1,4 @@
-"""What `klog dump` prints: Kafka's lines or a JSON object a line, and findings.
+"""What `klog dump` prints: Kafka's lines or one JSON object per line, and findings.
 
 A line is a row of named values. As text it reads as kafka-dump-log prints it, with the type of a
 timestamp as the timestamp's name. Findings go to stderr after the last file, under a heading for

@@ -1,4 +1,4 @@
-"""Events of the verifiable producer and consumer: a JSON object a line, as in Kafka's tools.
+"""Events of the verifiable producer and consumer: one JSON object per line, as in Kafka's tools.
 
 The rule: an event begins with its time in ms and its name, and is flushed before the process goes
 on. So the events of a killed process tell nothing that did not happen.

@@ -34,9 +34,10 @@ _CLIENT_OPTIONS = (
     "--group-remote-assignor", "--group-instance-id", "--session-timeout", "--assignment-strategy",
 )  # fmt: skip
 _HELP = """\
-Prints JSON, an object a line, as kafka-verifiable-consumer does: startup_complete, records_consumed
-(count, and for each partition count, minOffset, maxOffset) for each read of the topic, before it
-with --verbose record_data (key, value, topic, partition, offset), shutdown_complete.
+Prints one JSON object per line, as kafka-verifiable-consumer does: startup_complete;
+records_consumed (count, and for each partition count, minOffset, maxOffset) for each read of the
+topic; with --verbose, before it, record_data (key, value, topic, partition, offset) for each
+record; shutdown_complete.
 
 There is no group: partitions are not assigned to members, and positions are not stored."""
 

@@ -43,7 +43,7 @@ _BATCHES_A_SECOND = 10
 """With `--throughput`: a commit acknowledges its messages, so commits come at this rate."""
 _CLIENT_OPTIONS = ("--bootstrap-server", "--acks")
 _HELP = """\
-Prints JSON, an object a line, as kafka-verifiable-producer does: startup_complete, a
+Prints one JSON object per line, as kafka-verifiable-producer does: startup_complete, a
 producer_send_success (key, value, topic, partition, offset) or producer_send_error for each record,
 shutdown_complete, tool_data.
 
