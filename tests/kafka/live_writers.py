@@ -53,6 +53,7 @@ def _transaction(producer: Producer, topic: str, partitions: int, keys: int, num
         value = f"value {number} " + "x" * (number % 200)
         producer.produce(topic, value, key, partition=number % partitions)
         number += 1
+    producer.flush(60)  # An abort drops unsent records, and may leave no transaction to end.
     if number // 100 % 3 == 0:
         producer.abort_transaction(60)
     else:
