@@ -3,8 +3,8 @@
 The rule: a query looks at the log once. Spark asks for the schema at `load()` and for the tasks
 later, each time of a data source that it has pickled in between, but in the same Python process.
 The pickled source has the offset ranges alone; the partitions that were opened for them stay here.
-They serve the same ranges of the same root for a minute, a few reads at a time. After that, or in
-another process, the plan looks at the log again.
+They serve the same ranges of the same root for a minute, a few reads at a time, and are dropped by
+the next read after it. After that, or in another process, the plan looks at the log again.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class PlannerCache:
             key: The root, its options, and the ranges that were resolved.
             logs: The partitions, opened.
         """
+        self._drop_aged()
         self._reads.pop(key, None)
         self._reads[key] = (self._clock(), logs)
         while len(self._reads) > MAX_READS:
@@ -51,11 +52,18 @@ class PlannerCache:
         Args:
             key: The key that they were put under.
         """
-        loaded_at, logs = self._reads.get(key, (0.0, None))
-        if logs is None or self._clock() - loaded_at <= MAX_AGE_SECONDS:
-            return logs
-        del self._reads[key]
-        return None
+        self._drop_aged()
+        _, logs = self._reads.get(key, (0.0, None))
+        return logs
+
+    def _drop_aged(self) -> None:
+        """Drop the reads that are too old; reads are in the order of their age."""
+        now = self._clock()
+        while self._reads:
+            key, (loaded_at, _) = next(iter(self._reads.items()))
+            if now - loaded_at <= MAX_AGE_SECONDS:
+                return
+            del self._reads[key]
 
 
 PLANNER_CACHE = PlannerCache()

@@ -1,0 +1,28 @@
+"""What the planner's cache keeps, and for how long."""
+
+from __future__ import annotations
+
+import weakref
+
+from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.source.planner_cache import MAX_AGE_SECONDS, PlannerCache
+from klog.connector.topic_partition import TopicPartition
+
+
+class Logs(dict[TopicPartition, PartitionSnapshot]):
+    """Opened partitions that can be watched for being freed."""
+
+
+def test_aged_reads_are_freed_by_the_next_read() -> None:
+    now = 0.0
+    cache = PlannerCache(lambda: now)
+    aged, young = Logs(), Logs()
+    freed = weakref.ref(aged)
+    cache.put("aged", aged)
+    now = 1.0
+    cache.put("young", young)
+    del aged
+    now = MAX_AGE_SECONDS + 0.5
+    assert cache.get("young") is young
+    assert freed() is None
+    assert cache.get("aged") is None
