@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
+from klog.connector.contract_format import check_contract_format
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink.task_writer import TaskCommitMessage
@@ -204,17 +205,12 @@ def message_from_dict(fields: Mapping[str, Any]) -> TaskCommitMessage:
 @contextmanager
 def _checked(name: str, fields: Mapping[str, Any]) -> Iterator[None]:
     """Check the format, and name a field that is missing."""
-    version = fields.get("format")
-    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= FORMAT:
-        raise UnsupportedFormatError(
-            f"{name}: its format is {version!r}, this klog reads 1 to {FORMAT}. Run the same "
-            "version of klog on the driver and on all executors"
-        )
+    check_contract_format(name, fields.get("format"), FORMAT)
     try:
         yield
     except KeyError as exc:
         raise UnsupportedFormatError(
-            f"{name}: it has no field {exc}. Run the same version of klog on the driver and on all "
+            f"{name}: it has no field {exc}. Use one version of klog on the driver and on all "
             "executors"
         ) from exc
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from klog.connector.contract_format import check_contract_format
 from klog.connector.source.slices import Slice
 from klog.errors import UnsupportedFormatError
 
@@ -50,12 +51,7 @@ def from_dict(values: Mapping[str, Any]) -> Slice:
         UnsupportedFormatError: If its format is not one that this klog reads, or a field is
             missing.
     """
-    number = values.get("format")
-    if type(number) is not int or number != FORMAT:
-        raise UnsupportedFormatError(
-            f"slice: its format is {str(number)[:20]!r}, and this klog reads {FORMAT}. Use one "
-            "version of klog on the driver and on all executors"
-        )
+    check_contract_format("slice", values.get("format"), FORMAT)
     try:
         return Slice(*[values[name] for name in FIELDS.values()])
     except KeyError as exc:
