@@ -150,6 +150,6 @@ def _set(texts: dict[str, str], option: Option[Any], text: str) -> None:
     first = texts.setdefault(option.name, text)
     if first != text:
         raise OptionError(
-            f"{option.name}: must agree with {option.kafka_name}, got {first!r} and {text!r}. Set "
-            "only one of them"
+            f"{option.name}: must agree with {option.kafka_name or 'its other spelling'}, got "
+            f"{first!r} and {text!r}. Set only one of them"
         )
