@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from klog.connector.commit_log import commit_json, commit_sidecar, parquet_tables, segment_entries
+from klog.connector.commit_log import commit_json, parquet_tables, segment_entries
 from klog.connector.commit_log.commit import Actions, Commit
 from klog.connector.commit_log.commit_log_paths import SidecarName
 from klog.connector.commit_log.file_size_limits import MAX_TABLE_BYTES
@@ -140,7 +140,7 @@ def with_sidecar_if_large(commit: Commit) -> tuple[Commit, tuple[SidecarName, by
         The commit, and the name and bytes of its sidecar; None if it needs no sidecar.
     """
     data = commit_json.encode_commit(commit)
-    if len(data) <= commit_sidecar.MAX_JSON_BYTES:
+    if len(data) <= MAX_JSON_BYTES:
         return replace(commit, size_bytes=len(data)), None
-    name, sidecar_data = commit_sidecar.encode_sidecar(commit)
+    name, sidecar_data = encode_sidecar(commit)
     return replace(commit, sidecar=name, size_bytes=len(sidecar_data)), (name, sidecar_data)

@@ -21,9 +21,8 @@ import pyarrow.compute as pc
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.topic_state import TopicState
 from klog.jobs.retaining.retain_report import RetainedPartition
+from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.topic_config import TopicConfig
-
-NO_TIMESTAMP = -1
 
 
 def plan_retention(
