@@ -2,9 +2,10 @@
 
 The rule: a query looks at the log once. Spark asks for the schema at `load()` and for the tasks
 later, each time of a data source that it has pickled in between, but in the same Python process.
-The pickled source has the offset ranges alone; the partitions that were opened for them stay here.
-They serve the same ranges of the same root for a minute, a few reads at a time, and are dropped by
-the next read after it. After that, or in another process, the plan looks at the log again.
+The pickled source has the offset ranges alone; the partitions that were opened for them stay here,
+those of the last few reads. The first plan of the same ranges within a minute takes them. Every
+other plan is one of a later query, or of another process: it looks at the log again, and so sees
+what was deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class PlannerCache:
         while len(self._reads) > MAX_READS:
             self._reads.popitem(last=False)
 
-    def get(self, key: Hashable) -> Logs | None:
-        """Return the partitions of a read; None if they are missing or too old.
+    def take(self, key: Hashable) -> Logs | None:
+        """Return the partitions of a read, once; None if they were taken or are too old.
 
         Args:
             key: The key that they were put under.
         """
         self._drop_aged()
-        _, logs = self._reads.get(key, (0.0, None))
+        _, logs = self._reads.pop(key, (0.0, None))
         return logs
 
     def _drop_aged(self) -> None:

@@ -105,7 +105,7 @@ def plan_snapshot(snapshot: Snapshot, options: ReadOptions) -> list[TaskDict]:
 def plan_load(
     directories: Sequence[str], resolved: list[ResolvedRange] | None, options: ReadOptions
 ) -> list[TaskDict]:
-    """Plan what `load()` resolved, from what it read if that is still here.
+    """Plan what `load()` resolved: the first time from what it read, if that is still here.
 
     Args:
         directories: The roots of the read.
@@ -118,7 +118,7 @@ def plan_load(
     if resolved is None:
         root = open_root(directories, options.storage)
         return retry_stale_listing(lambda: plan_snapshot(root.snapshot(), options))
-    logs = PLANNER_CACHE.get(_cache_key(directories, resolved, options))
+    logs = PLANNER_CACHE.take(_cache_key(directories, resolved, options))
     if logs is not None:
         with suppress(FileNotFoundError):
             return plan_logs(logs, resolved, options)

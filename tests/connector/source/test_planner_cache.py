@@ -23,6 +23,14 @@ def test_aged_reads_are_freed_by_the_next_read() -> None:
     cache.put("young", young)
     del aged
     now = MAX_AGE_SECONDS + 0.5
-    assert cache.get("young") is young
+    assert cache.take("young") is young
     assert freed() is None
-    assert cache.get("aged") is None
+    assert cache.take("aged") is None
+
+
+def test_a_read_is_taken_once() -> None:
+    cache = PlannerCache()
+    logs = Logs()
+    cache.put("read", logs)
+    assert cache.take("read") is logs
+    assert cache.take("read") is None

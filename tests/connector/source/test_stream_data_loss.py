@@ -13,14 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 import klog
 from klog.cli import main
 from klog.connector import system_clock
+from klog.connector.datasource import KlogDataSource
 from klog.connector.embedded import Log
-from klog.connector.open_root import open_root
-from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
+from klog.connector.source.planner_cache import MAX_AGE_SECONDS, PlannerCache
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.errors import DataLossError, OptionError
 from klog.jobs import retain
@@ -188,16 +189,38 @@ def test_records_that_are_deleted_while_a_task_reads(tmp_path: Path) -> None:
     assert str(caught.value).endswith(STEP.format("what is left"))
 
 
-def test_error_of_a_batch_says_to_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_action", ["before", "a minute after"])
+def test_records_that_are_deleted_between_two_actions_of_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_action: str
+) -> None:
     fill(tmp_path)
-    options = parse_read_options({"subscribe": "t"})
-    root = open_root([str(tmp_path)])
-    resolved = scan_planner.resolve_offsets(root, options)
+    now = 0.0
+    monkeypatch.setattr(scan_planner, "PLANNER_CACHE", PlannerCache(lambda: now))
+    batch = KlogDataSource({"subscribe": "t", "path": str(tmp_path)})
+    lossy_batch = KlogDataSource({"subscribe": "t", "path": str(tmp_path), **LOSSY})
+    batch.schema()
+    lossy_batch.schema()
+    if first_action == "before":
+        assert batch_offsets(batch) == batch_offsets(lossy_batch) == list(range(9))
+    else:
+        now = MAX_AGE_SECONDS + 1
     delete_records(tmp_path)
     error = (
         "t-0: offsets 0 to 5 were deleted since the read was planned; read again, or set "
         "failOnDataLoss=false to go on with the log start, offset 6"
     )
     with pytest.raises(DataLossError) as caught:
-        scan_planner.plan_tasks(root, resolved, options)
+        batch_offsets(batch)
     assert str(caught.value) == error
+    assert batch_offsets(lossy_batch) == [6, 7, 8]
+
+
+def batch_offsets(source: KlogDataSource) -> list[int]:
+    """Run one action on a DataFrame."""
+    reader = source.reader(StructType([]))
+    return [
+        offset
+        for partition in reader.partitions()
+        for batch in reader.read(partition)
+        for offset in batch["offset"].to_pylist()
+    ]
