@@ -54,21 +54,26 @@ class RetainedBitmap:
         return retained, _unpacked(self.tombstones, self.count)
 
 
-def retained_bitmap(retained: Mask, tombstones: Mask, *, is_plain: bool = True) -> RetainedBitmap:
-    """Return the bitmap of a segment.
+def retained_bitmap(retained: Mask, tombstones: Mask) -> RetainedBitmap:
+    """Return the bitmap of records that are not in control batches.
 
     Args:
         retained: Which data records are retained.
         tombstones: Which of them are tombstones.
-        is_plain: Whether the segment has neither control batches nor batches without records.
     """
-    packed_tombstones = np.packbits(tombstones).tobytes() if tombstones.any() else b""
+    packed_tombstones = pack_tombstones(tombstones)
     return RetainedBitmap(
-        len(retained),
-        np.packbits(retained).tobytes(),
-        packed_tombstones,
-        is_plain and not packed_tombstones,
+        len(retained), np.packbits(retained).tobytes(), packed_tombstones, not packed_tombstones
     )
+
+
+def pack_tombstones(tombstones: Mask) -> bytes:
+    """Return the bits of a mask, or no byte if there is no tombstone.
+
+    Args:
+        tombstones: Which records are tombstones.
+    """
+    return np.packbits(tombstones).tobytes() if tombstones.any() else b""
 
 
 def _unpacked(bits: bytes, count: int) -> Mask:

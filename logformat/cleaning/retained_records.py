@@ -13,7 +13,6 @@ dirty and clean is scanned twice, and the union of both bitmaps counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -24,7 +23,7 @@ from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import ABSENT, KeyRange, OffsetMap
 from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
-from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, retained_bitmap
+from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, pack_tombstones
 from klog.logformat.producers.transaction_outcomes import is_control
 
 OffsetMapFactory: TypeAlias = Callable[[int, KeyRange | None], OffsetMap | CompiledOffsetMap]
@@ -163,10 +162,10 @@ class _SegmentBits:
     """
 
     def __init__(self, start: int) -> None:
-        self.start, self._is_plain = start, True
+        self.start, self._count, self._is_plain = start, 0, True
         self._retained: list[Mask] = []
         self._tombstones: list[Mask] = []
-        self._bitmap: RetainedBitmap | None = None
+        self._packed_retained = self._packed_tombstones = b""
 
     def check_plain(self, batches: v2.Batches) -> None:
         """Look for batches that are retained by other rules than their records."""
@@ -178,29 +177,32 @@ class _SegmentBits:
         if retained is not None:
             self._retained.append(retained)
         self._tombstones.append(tombstones)
+        self._count += len(tombstones)
 
     def pack(self) -> None:
-        if self._bitmap is None:
-            tombstones = np.concatenate([np.zeros(0, np.bool_), *self._tombstones])
-            retained = np.zeros(len(tombstones), np.bool_)
-            if self._retained:
-                np.concatenate(self._retained, out=retained)
-            self._bitmap = retained_bitmap(retained, tombstones, is_plain=self._is_plain)
-            self._retained, self._tombstones = [], []
+        """Pack the bits; a dirty segment has only those of tombstones until its scan has ended."""
+        if self._retained:
+            self._packed_retained = np.packbits(np.concatenate(self._retained)).tobytes()
+        if self._tombstones:
+            self._packed_tombstones = pack_tombstones(np.concatenate(self._tombstones))
+        self._retained, self._tombstones = [], []
 
     def bitmap(self) -> RetainedBitmap:
         """Return the bitmap of a clean segment."""
         self.pack()
-        assert self._bitmap is not None
-        return self._bitmap
+        return self._bitmap_of(self._packed_retained)
 
     def dirty_bitmap(self, ordinals: Longs) -> RetainedBitmap:
         """Return the bitmap of a dirty segment, from the ordinals of all keys' last records."""
-        bitmap = self.bitmap()
-        retained = np.zeros(bitmap.count, np.bool_)
-        low, high = np.searchsorted(ordinals, (self.start, self.start + bitmap.count))
+        self.pack()
+        retained = np.zeros(self._count, np.bool_)
+        low, high = np.searchsorted(ordinals, (self.start, self.start + self._count))
         retained[ordinals[low:high] - self.start] = True
-        return replace(bitmap, retained=np.packbits(retained).tobytes())
+        return self._bitmap_of(np.packbits(retained).tobytes())
+
+    def _bitmap_of(self, retained: bytes) -> RetainedBitmap:
+        tombstones = self._packed_tombstones
+        return RetainedBitmap(self._count, retained, tombstones, self._is_plain and not tombstones)
 
 
 def _pack_last(segments: Sequence[_SegmentBits]) -> None:

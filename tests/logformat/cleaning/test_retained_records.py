@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from klog.logformat.array_types import Mask
 from klog.logformat.batches import decode_records
 from klog.logformat.cleaning.key_hash import hash_keys
 from klog.logformat.cleaning.offset_map import ALL_KEYS, MIN_MAP_BYTES, KeyRange
+from klog.logformat.cleaning.record_keys import RecordKeys
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.cleaning.retained_records import KeyScan
 from tests.logformat.cleaning.cleaning_rounds import SEED, Round, marked, next_offset, scan
@@ -135,6 +137,27 @@ def test_plain_segment_has_only_values(segment: bytes, is_plain: bool) -> None:
     for dirty_from in (0, 2):
         (bitmap,), _ = marked([segment], (), Round(dirty_from))
         assert bitmap.is_plain == is_plain
+
+
+def test_a_dirty_segment_takes_no_bits_before_its_scan_ends() -> None:
+    """Only then is it known which records are retained, and a partition may have many segments."""
+    count, data = 1 << 18, plain(0)
+    none, numbers = np.zeros(count, np.bool_), np.arange(count)
+    keys = RecordKeys(numbers, numbers.view(np.uint64), numbers.view(np.uint64), none, none)
+    key_scan = KeyScan(SEED, MIN_MAP_BYTES, read=lambda *_: iter([keys]))
+    tracemalloc.start()
+    try:
+        for _ in range(8):
+            key_scan.start_dirty_segment()
+            key_scan.add_dirty(data, scan(data), np.zeros(1, np.bool_), 0)
+        key_scan.start_dirty_segment()
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held_bytes < count // 8
+    dirty, _ = key_scan.bitmaps()
+    assert [bitmap.count for bitmap in dirty] == [count] * 8 + [0]
+    assert not any(bitmap.retained_count for bitmap in dirty)
 
 
 def test_union_retains_what_either_retains() -> None:
