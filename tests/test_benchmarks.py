@@ -54,9 +54,7 @@ from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_records as decode_columns
 from klog.logformat.batches.encode_batches import encode_batches as write_batches
 from klog.logformat.codecs.codec_names import CODEC_NAMES
-from klog.logformat.codecs.decompress import (
-    decompress,
-)
+from tests.support.decompression import decompress
 from tests.support.project import PROJECT
 
 ORIGINAL = PROJECT.parent / "shared" / "bench" / "records.py"

@@ -121,7 +121,7 @@ def directory() -> None:
     assert len(data) == 671
     assert len(batches) == 9
     decided = txn.transaction_markers(data, batches)
-    out = txn.is_aborted(batches, decided, {}) | txn.is_control(batches)
+    out = txn.is_aborted(batches, decided, {}) | batches.is_control
     open_from = min(txn.replay_transactions({}, data, batches).values())
     kept = [
         record.offset

@@ -107,7 +107,7 @@ def _follow_segment(
         bases, next_offsets = chunk.batches.base_offsets, chunk.batches.next_offsets
         batches = chunk.batches.where((next_offsets > transactions.offset) & (bases < end_offset))
         with at_file_position(chunk.position):
-            control = batches.where(transaction_outcomes.is_control(batches))
+            control = batches.where(batches.is_control)
             check_batch_crcs(chunk.data, control)
             first_offsets = transaction_outcomes.replay_transactions(
                 transactions.first_offsets, chunk.data, batches

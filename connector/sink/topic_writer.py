@@ -42,7 +42,7 @@ from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.encode_batches import GROUP_BYTES, encode_batches
 from klog.logformat.batches.record_batch import HEADER_BYTES
 from klog.logformat.batches.records_to_write import Records
-from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.batches.sequence_numbers import increment_sequence
 
 _COUNT = slice(57, 61)
 """Where a batch's header has the count of its records."""

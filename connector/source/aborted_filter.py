@@ -56,7 +56,7 @@ class AbortedTransactionFilter:
         if self._slice.markers_end_offset == UNKNOWN:
             return mask
         undecided = batches.where(~mask)
-        if not transaction_outcomes.is_transactional_data(undecided).any():
+        if not undecided.is_transactional_data.any():
             return mask
         markers = self._markers(chunk, self._slice.path)
         producers = transaction_outcomes.undecided_producers(undecided, markers)
@@ -65,7 +65,7 @@ class AbortedTransactionFilter:
 
     def _markers(self, chunk: Chunk, path: str) -> list[tuple[int, int, int]]:
         """Return the transaction markers in a chunk of a segment, once their CRCs hold."""
-        control = chunk.batches.where(transaction_outcomes.is_control(chunk.batches))
+        control = chunk.batches.where(chunk.batches.is_control)
         control = control.where(control.next_offsets > self._slice.start_offset)
         try:
             with at_file_position(chunk.position):

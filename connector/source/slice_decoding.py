@@ -30,7 +30,6 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_parts
 from klog.logformat.batches.record_columns import RecordColumns
-from klog.logformat.producers import transaction_outcomes
 
 
 def decode_slice(
@@ -156,7 +155,7 @@ def _visible(
     batches: v2.Batches, chunk: Chunk, aborted_filter: AbortedTransactionFilter
 ) -> v2.Batches:
     """Keep the data batches that are not of an aborted transaction."""
-    mask = ~transaction_outcomes.is_control(batches) & (batches.headers["count"] != 0)
+    mask = ~batches.is_control & (batches.headers["count"] != 0)
     mask &= ~aborted_filter.aborted(batches, chunk)
     return batches if mask.all() else batches.where(mask)
 

@@ -30,8 +30,6 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 from klog.logformat.producers.control_records import ABORT
 from klog.logformat.producers.transaction_outcomes import (
     is_aborted_by_index,
-    is_control,
-    is_transactional_data,
     transaction_markers,
 )
 
@@ -160,20 +158,20 @@ class SegmentScan:
         self._leader_epoch = max(self._leader_epoch, int(headers["leader_epoch"].max()))
         min_ms, max_ms = header_timestamp_range(batches)
         self._timestamps = min(self._timestamps[0], min_ms), max(self._timestamps[1], max_ms)
-        data = np.flatnonzero((headers["count"] != 0) & ~is_control(batches))
+        data = np.flatnonzero((headers["count"] != 0) & ~batches.is_control)
         if len(data):
             self._codec = int(flags[data[-1]]) & v2.CODEC_MASK
 
     def _add_transactions(self, data: bytes, batches: v2.Batches, counts: Longs) -> None:
         """Follow the transactions through a chunk, batch by batch if there are any."""
-        is_transactional = is_transactional_data(batches)
-        is_transactional |= is_control(batches) & (batches.headers["producer_id"] >= 0)
+        is_transactional = batches.is_transactional_data
+        is_transactional |= batches.is_control & (batches.headers["producer_id"] >= 0)
         if not is_transactional.any():
             return
         own, counts = batches.where(is_transactional), counts[is_transactional]
         is_indexed = self._add_indexed(own, counts)
         kinds = {offset: kind for offset, _, kind in transaction_markers(data, own)}
-        is_marker = is_control(own)
+        is_marker = own.is_control
         offsets, producer_ids = own.base_offsets.tolist(), own.headers["producer_id"].tolist()
         for number in np.flatnonzero(~is_indexed).tolist():
             offset, producer_id = offsets[number], producer_ids[number]

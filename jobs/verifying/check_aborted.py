@@ -21,8 +21,6 @@ from klog.logformat.producers.control_records import ABORT
 from klog.logformat.producers.transaction_outcomes import (
     aborted_rows,
     is_aborted_by_index,
-    is_control,
-    is_transactional_data,
     transaction_markers,
 )
 
@@ -148,8 +146,8 @@ class TransactionCheck:
             valid: Which of its batches are checked.
         """
         batches = chunk.batches
-        is_data = is_transactional_data(batches) & (batches.headers["count"] != 0)
-        is_marker = is_control(batches) & (batches.headers["producer_id"] >= 0)
+        is_data = batches.is_transactional_data & (batches.headers["count"] != 0)
+        is_marker = batches.is_control & (batches.headers["producer_id"] >= 0)
         is_own = valid & (is_data | is_marker)
         own = batches.where(is_own)
         try:
@@ -160,7 +158,7 @@ class TransactionCheck:
         invalid_before = np.cumsum(~valid)
         own_invalid_before = invalid_before[is_own].tolist()
         is_hidden = is_aborted_by_index(own, self._aborted).tolist()
-        control = is_control(own).tolist()
+        control = own.is_control.tolist()
         offsets, producer_ids = own.base_offsets.tolist(), own.headers["producer_id"].tolist()
         invalid = 0
         for number in range(len(own)):

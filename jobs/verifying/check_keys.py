@@ -32,7 +32,6 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.decode_records import decode_parts
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
-from klog.logformat.producers.transaction_outcomes import is_control
 
 MAX_REPORTED = 10
 """So many records of a partition are reported one by one."""
@@ -114,7 +113,7 @@ def _retained_below(
 
     def add_chunk(data: bytes, batches: v2.Batches) -> None:
         nonlocal count
-        data_batches = batches.where(~is_control(batches))
+        data_batches = batches.where(~batches.is_control)
         for part in decode_parts(data, data_batches, (), kernels=legacy_kernels_if_loaded()):
             count += int((part.offset < end_offset).sum())
 
@@ -135,7 +134,7 @@ def _removable_records(
 
     def add_chunk(data: bytes, batches: v2.Batches) -> None:
         nonlocal row
-        data_batches = batches.where(~is_control(batches))
+        data_batches = batches.where(~batches.is_control)
         for part in decode_parts(data, data_batches, ("key",), kernels=legacy_kernels_if_loaded()):
             assert part.key is not None
             is_removable: Mask = ~retained[row : row + len(part.offset)]

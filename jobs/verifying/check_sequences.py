@@ -20,9 +20,9 @@ import numpy as np
 from klog.connector.producer_ids import MIN_PRODUCER_ID
 from klog.logformat.array_types import Longs, Mask
 from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.sequence_numbers import MAX_SEQUENCE
 from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
 from klog.logformat.producers.producer_state import EXPIRATION_MS
-from klog.logformat.producers.sequence_numbers import MAX_SEQUENCE
 
 _MAX_AHEAD = 1 << 30
 """A sequence that is further ahead than this, half of all, counts as one that goes back."""

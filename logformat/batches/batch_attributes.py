@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.record_batch import UNSET
-from klog.logformat.broker_files.leader_epochs import MAX_EPOCH
+from klog.logformat.batches.sequence_numbers import MAX_SEQUENCE
 from klog.logformat.codecs.codec_names import NONE, check_level
-from klog.logformat.producers.sequence_numbers import MAX_SEQUENCE
 
 DEFAULT_BATCH_BYTES = 512 << 10
 """A batch is the unit of random access; larger ones compress better and decode faster."""
@@ -55,7 +54,7 @@ class BatchAttributes:
         """Refuse what no batch can have."""
         check_level(self.codec, self.level)
         check_range("batch_bytes", self.batch_bytes, 0, MAX_BATCH_BYTES)
-        check_range("leader epoch", self.leader_epoch, UNSET, MAX_EPOCH)
+        check_range("leader epoch", self.leader_epoch, UNSET, v2.MAX_LEADER_EPOCH)
         check_range("producer id", self.producer_id, UNSET, MAX_LONG)
         check_range("producer epoch", self.producer_epoch, UNSET, _MAX_PRODUCER_EPOCH)
         check_range("base sequence", self.base_sequence, UNSET, MAX_SEQUENCE)

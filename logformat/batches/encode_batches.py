@@ -34,8 +34,8 @@ from klog.logformat.batches.encode_records import (
 from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.batches.record_bounds import MIN_RECORD_BYTES
 from klog.logformat.batches.records_to_write import MAX_FIRST_OFFSET, Records
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.compiled.kernel_types import EncodeKernels
-from klog.logformat.producers.sequence_numbers import increment_sequence
 
 GROUP_BYTES = 1 << 20
 """So many bytes of records are measured at once, or those of one larger batch."""

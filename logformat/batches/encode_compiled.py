@@ -17,9 +17,9 @@ from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.batch_header import BatchBounds, write_batch_header
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.records_to_write import Records
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.compiled.kernel_arguments import read_only
 from klog.logformat.compiled.kernel_types import BinaryColumn, EncodeKernels, KeysAndValues, Rows
-from klog.logformat.producers.sequence_numbers import increment_sequence
 
 _MIN_BUFFER_BYTES = 64 << 10
 _MIN_BLOCK_ROWS, _MAX_COPIED_BYTES = 1 << 12, 1 << 20

@@ -71,6 +71,7 @@ MAX_OFFSET = (1 << 63) - 2
 NO_TIMESTAMP = legacy_messages.NO_TIMESTAMP
 UNSET = -1
 """The value of a field that is not set: leader epoch, producer id and epoch, sequence."""
+MAX_LEADER_EPOCH = (1 << 31) - 1
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -127,6 +128,18 @@ class Batches:
     def is_legacy(self) -> Mask:
         """Return which batches are entries of message formats v0 and v1."""
         mask: Mask = self.headers["magic"] < MAGIC
+        return mask
+
+    @property
+    def is_control(self) -> Mask:
+        """Return which batches are control batches: transaction markers, or a controller's."""
+        mask: Mask = (self.attributes & CONTROL) != 0
+        return mask
+
+    @property
+    def is_transactional_data(self) -> Mask:
+        """Return which batches are data of a transaction."""
+        mask: Mask = (self.attributes & (CONTROL | TRANSACTIONAL)) == TRANSACTIONAL
         return mask
 
     @property

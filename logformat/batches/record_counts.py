@@ -11,7 +11,6 @@ from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.decode_records import decode_parts
 from klog.logformat.compiled.kernel_types import LegacyKernels
-from klog.logformat.producers.transaction_outcomes import is_control
 
 MAX_TIMESTAMP_MS = (1 << 63) - 1
 """The smallest timestamp of no records."""
@@ -30,7 +29,7 @@ def data_record_counts(
     Raises:
         CorruptRecordError: A wrapper cannot be read; its position is that of the wrapper.
     """
-    counts: Longs = np.where(is_control(batches), 0, batches.headers["count"].astype(np.int64))
+    counts: Longs = np.where(batches.is_control, 0, batches.headers["count"].astype(np.int64))
     is_wrapper = counts == v2.WRAPPER_COUNT
     if is_wrapper.any():
         wrappers = batches.where(is_wrapper)

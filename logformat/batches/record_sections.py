@@ -20,6 +20,7 @@ import numpy.typing as npt
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Longs, Mask
 from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.varint import PADDING
 from klog.logformat.codecs.decompress import decompress_chunks, decompress_into
 
@@ -164,7 +165,7 @@ def _large_section(codec: int, section: memoryview, magic: int, origin: Longs) -
     """Decompress a section that is larger than a part into a buffer of its own."""
     out = BytesIO()  # It grows in place; joined chunks would take twice the memory.
     try:
-        out.writelines(decompress_chunks(codec, section, magic=magic))
+        out.writelines(decompress_chunks(codec, section, MAX_BATCH_BYTES, magic))
     except CorruptRecordError as exc:
         raise CorruptRecordError(exc.reason, int(origin[0])) from exc
     out.write(bytes(PADDING))

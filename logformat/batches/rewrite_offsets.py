@@ -15,7 +15,6 @@ from klog.errors import CorruptRecordError, UnsupportedFormatError
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.scan_batches import check_batch_offsets
-from klog.logformat.broker_files.leader_epochs import MAX_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def rewrite_offsets(
     if base_offsets is not None:
         headers["base_offset"] = base_offsets
     if leader_epoch is not None:
-        if not v2.UNSET <= leader_epoch <= MAX_EPOCH:
+        if not v2.UNSET <= leader_epoch <= v2.MAX_LEADER_EPOCH:
             raise ValueError(f"leader epoch {leader_epoch} does not exist")
         headers["leader_epoch"] = leader_epoch
     rewritten = v2.Batches(batches.starts, batches.ends, headers)

@@ -19,8 +19,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.record_batch import MAX_LEADER_EPOCH
 from klog.logformat.broker_files.file_names import MAX_OFFSET, MAX_PARTITION
-from klog.logformat.broker_files.leader_epochs import MAX_EPOCH, NO_EPOCHS, EpochEntry, LeaderEpochs
+from klog.logformat.broker_files.leader_epochs import NO_EPOCHS, EpochEntry, LeaderEpochs
 
 VERSION = 0
 _OFFSET_FIELDS = re.compile(rb"(\S{1,255})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
@@ -105,7 +106,7 @@ def _epoch_starts(data: bytes) -> Iterator[tuple[int, int]]:
         if fields is None:
             raise CorruptRecordError("a line that is not `<epoch> <start offset>`", position)
         epoch, offset = int(fields[1]), int(fields[2])
-        if epoch > MAX_EPOCH or offset > MAX_OFFSET:
+        if epoch > MAX_LEADER_EPOCH or offset > MAX_OFFSET:
             raise CorruptRecordError("an epoch or an offset out of range", position)
         yield epoch, offset
 

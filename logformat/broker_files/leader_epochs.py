@@ -13,8 +13,6 @@ import numpy as np
 
 from klog.logformat.batches.record_batch import UNSET, Batches
 
-MAX_EPOCH = (1 << 31) - 1
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochEntry:

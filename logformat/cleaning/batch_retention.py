@@ -25,7 +25,6 @@ from klog.logformat.cleaning.tombstone_retention import (
     has_delete_horizon,
     is_past_delete_horizon,
 )
-from klog.logformat.producers.transaction_outcomes import is_control
 
 _NO_OFFSETS: Longs = np.empty(0, np.int64)
 
@@ -82,7 +81,7 @@ def plan_batch_retention(
         tombstones: Which data records are tombstones.
         context: Of the cleaning.
     """
-    is_marker = is_control(batches)
+    is_marker = batches.is_control
     is_removable = is_marker
     if is_marker.any():
         is_removable = is_marker & np.isin(batches.base_offsets, context.removable_markers)

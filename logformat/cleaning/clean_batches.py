@@ -38,7 +38,6 @@ from klog.logformat.cleaning.rewrite_batch import (
 )
 from klog.logformat.cleaning.tombstone_retention import drop_expired_tombstones
 from klog.logformat.compiled.kernel_types import LegacyKernels
-from klog.logformat.producers.transaction_outcomes import is_control
 
 
 class SegmentCleaner:
@@ -175,7 +174,7 @@ def _records_left(
     Batches v2 of data are decoded many at a time, up to `PART_RECORDS` records.
     """
     row_bounds = np.append(0, np.cumsum(counts))
-    is_alone = is_control(batches) | batches.is_legacy
+    is_alone = batches.is_control | batches.is_legacy
     numbers = np.flatnonzero(plan.is_rewritten)
     groups = np.cumsum(counts[numbers]) // PART_RECORDS
     breaks = (np.diff(groups) > 0) | is_alone[numbers][1:] | is_alone[numbers][:-1]
@@ -186,7 +185,7 @@ def _records_left(
         if is_alone[group[0]]:
             columns = decode_records(data, part, COLUMNS, kernels=kernels)
             own_rows = retained[row_bounds[group[0]] : row_bounds[group[0] + 1]]
-            yield columns if is_control(part)[0] else _filter_columns(columns, own_rows)
+            yield columns if part.is_control[0] else _filter_columns(columns, own_rows)
             continue
         own_rows = retained[np.repeat(in_group, counts)]
         if record_filter is not None:

@@ -31,7 +31,6 @@ from klog.logformat.cleaning.record_keys import RecordKeys, read_keys, read_keys
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, retained_bitmap
 from klog.logformat.cleaning.retained_records import retention_candidates
 from klog.logformat.compiled.kernel_types import CleaningKernels, LegacyKernels
-from klog.logformat.producers.transaction_outcomes import is_control
 
 _BLOCK_BYTES = PART_BYTES // 8 * 7
 """The expected size of a block's records: a little more still fits into one part."""
@@ -122,7 +121,7 @@ class NewestFirstCleaner:
         context: CleaningContext,
         legacy_kernels: LegacyKernels | None,
     ) -> CleanedBlock:
-        has_records = ~is_control(batches) & (batches.headers["count"] != 0)
+        has_records = ~batches.is_control & (batches.headers["count"] != 0)
         data_batches, is_aborted = batches.where(has_records), aborted[has_records]
         parts: list[RecordKeys] = []
         record_filter = compiled_filter(self._kernels.records)

@@ -15,7 +15,6 @@ import numpy as np
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.producers.producer_state import EXPIRATION_MS
-from klog.logformat.producers.transaction_outcomes import is_control
 
 
 @dataclass(slots=True)
@@ -47,7 +46,7 @@ class ProducerLastBatches:
         own = batches.where(batches.headers["producer_id"] >= 0)
         if not len(own):
             return
-        is_control_batch = is_control(own)
+        is_control_batch = own.is_control
         data = np.flatnonzero(~is_control_batch)
         # A producer's last batch of data is the last one between two control batches.
         intervals = np.cumsum(is_control_batch)[data]

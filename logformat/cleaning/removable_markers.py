@@ -15,7 +15,6 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.producers.transaction_outcomes import (
     TransactionMarker,
     TransactionOutcomes,
-    is_transactional_data,
     transaction_markers,
 )
 
@@ -43,7 +42,7 @@ class CleanedTransactionMetadata:
         marker_offsets = {offset for offset, _, _ in markers}
         self._markers += markers
         relevant = batches.where(
-            is_transactional_data(batches) | np.isin(batches.base_offsets, list(marker_offsets))
+            batches.is_transactional_data | np.isin(batches.base_offsets, list(marker_offsets))
         )
         producer_ids = relevant.headers["producer_id"].tolist()
         for offset, producer_id in zip(relevant.base_offsets.tolist(), producer_ids, strict=True):

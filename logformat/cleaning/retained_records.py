@@ -24,7 +24,6 @@ from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import ABSENT, KeyRange, OffsetMap
 from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, pack_tombstones
-from klog.logformat.producers.transaction_outcomes import is_control
 
 OffsetMapFactory: TypeAlias = Callable[[int, KeyRange | None], OffsetMap | CompiledOffsetMap]
 """Makes a map of at most so many bytes, for a range of keys."""
@@ -134,7 +133,7 @@ class KeyScan:
         self, data: bytes, batches: v2.Batches, aborted: Mask
     ) -> Iterator[tuple[RecordKeys, Mask]]:
         """Yield the keys of data batches, in parts, and which may be retained."""
-        is_data = ~is_control(batches)
+        is_data = ~batches.is_control
         data_batches, is_aborted = batches.where(is_data), aborted[is_data]
         for keys in self._read(data, data_batches, self._seed):
             yield keys, retention_candidates(keys, data_batches, is_aborted)
@@ -169,7 +168,7 @@ class _SegmentBits:
 
     def check_plain(self, batches: v2.Batches) -> None:
         """Look for batches that are retained by other rules than their records."""
-        is_plain = ~is_control(batches) & (batches.headers["count"] != 0)
+        is_plain = ~batches.is_control & (batches.headers["count"] != 0)
         self._is_plain = self._is_plain and bool(is_plain.all())
 
     def add(self, retained: Mask | None, tombstones: Mask) -> None:

@@ -19,7 +19,6 @@ import zstandard
 from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
-from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.codecs.codec_names import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
 from klog.logformat.codecs.lz4_blocks import read_lz4_frame
 
@@ -47,13 +46,8 @@ _DAMAGE = (
 _be_int = struct.Struct(">i").unpack_from
 
 
-def decompress(codec: int, data: bytes, limit: int = MAX_BATCH_BYTES) -> bytes:
-    """See `decompress_chunks`; return the records of a batch as one bytes object."""
-    return b"".join(decompress_chunks(codec, memoryview(data), limit))
-
-
 def decompress_chunks(
-    codec: int, data: memoryview, limit: int = MAX_BATCH_BYTES, magic: int = 2
+    codec: int, data: memoryview, limit: int, magic: int = 2
 ) -> Iterator[BytesLike]:
     """Decompress the records of a batch in chunks, as the codec returns them.
 

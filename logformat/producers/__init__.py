@@ -1,1 +1,1 @@
-"""Producers and transactions: sequences, control batches, who committed and who aborted."""
+"""Producers and transactions: control batches, state, who committed and who aborted."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.producers.control_records import ABORT, COMMIT
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.producers.transaction_outcomes import control_type, coordinator_epoch
 
 
@@ -69,21 +69,19 @@ def producer_batches(data: bytes, batches: v2.Batches) -> list[ProducerBatch]:
     Raises:
         CorruptRecordError: For a malformed control record, with the position in `data`.
     """
-    own = batches.where(batches.headers["producer_id"] >= 0)
-    headers = own.headers
-    flags = own.attributes
-    is_control = (flags & v2.CONTROL) != 0
+    batches = batches.where(batches.headers["producer_id"] >= 0)
+    headers, is_control = batches.headers, batches.is_control
     columns = zip(
         headers["producer_id"].tolist(),
         headers["producer_epoch"].tolist(),
         headers["base_sequence"].tolist(),
-        own.base_offsets.tolist(),
-        (own.next_offsets - 1).tolist(),
+        batches.base_offsets.tolist(),
+        (batches.next_offsets - 1).tolist(),
         headers["max_timestamp"].tolist(),
-        ((flags & v2.TRANSACTIONAL) != 0).tolist(),
+        ((batches.attributes & v2.TRANSACTIONAL) != 0).tolist(),
         is_control.tolist(),
-        _markers(data, own, is_control),
-        own.starts.tolist(),
+        _markers(data, batches, is_control),
+        batches.starts.tolist(),
         strict=True,
     )
     return [ProducerBatch(*fields) for fields in columns]

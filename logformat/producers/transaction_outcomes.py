@@ -28,27 +28,6 @@ _COUNT_AT = 57
 _count = struct.Struct(">i").unpack_from
 
 
-def is_control(batches: v2.Batches) -> Mask:
-    """Return which batches are control batches.
-
-    Args:
-        batches: Any batches.
-    """
-    mask: Mask = (batches.attributes & v2.CONTROL) != 0
-    return mask
-
-
-def is_transactional_data(batches: v2.Batches) -> Mask:
-    """Return which batches are data of a transaction.
-
-    Args:
-        batches: Any batches.
-    """
-    flags = batches.attributes & (v2.CONTROL | v2.TRANSACTIONAL)
-    mask: Mask = flags == v2.TRANSACTIONAL
-    return mask
-
-
 def control_type(data: bytes, start: int, end: int) -> int | None:
     """Return the type of a control batch, None for one that a compaction emptied.
 
@@ -105,7 +84,7 @@ def transaction_markers(data: bytes, batches: v2.Batches) -> list[TransactionMar
     Raises:
         CorruptRecordError: For a malformed control record, with the position in `data`.
     """
-    numbers = np.flatnonzero(is_control(batches) & (batches.headers["producer_id"] >= 0))
+    numbers = np.flatnonzero(batches.is_control & (batches.headers["producer_id"] >= 0))
     markers = []
     for number in numbers.tolist():
         kind = control_type(data, int(batches.starts[number]), int(batches.ends[number]))
@@ -134,7 +113,7 @@ def replay_transactions(
     columns = (
         relevant.base_offsets.tolist(),
         relevant.headers["producer_id"].tolist(),
-        is_control(relevant).tolist(),
+        relevant.is_control.tolist(),
     )
     for offset, producer_id, is_control_batch in zip(*columns, strict=True):
         if not is_control_batch:
@@ -151,7 +130,7 @@ def undecided_producers(batches: v2.Batches, markers: Iterable[TransactionMarker
         batches: Any batches, in the order of the log.
         markers: Those among them.
     """
-    data = batches.where(is_transactional_data(batches))
+    data = batches.where(batches.is_transactional_data)
     last_markers = {producer_id: offset for offset, producer_id, _ in markers}
     offsets, producer_ids = data.base_offsets.tolist(), data.headers["producer_id"].tolist()
     last_data = dict(zip(producer_ids, offsets, strict=True))
@@ -189,7 +168,7 @@ class TransactionOutcomes:
         """
         mask = np.zeros(len(batches), np.bool_)
         base_offsets, producer_ids = batches.base_offsets, batches.headers["producer_id"]
-        for number in np.flatnonzero(is_transactional_data(batches)).tolist():
+        for number in np.flatnonzero(batches.is_transactional_data).tolist():
             producer_id = int(producer_ids[number])
             next_marker = bisect(self._offsets.get(producer_id, []), int(base_offsets[number]))
             kinds = self._kinds.get(producer_id, [])
@@ -230,7 +209,7 @@ def is_aborted_by_index(batches: v2.Batches, entries: Sequence[Sequence[int]] | 
         entries: (Producer id, first offset, offset of the marker), as `aborted_rows` or not.
     """
     rows = entries if isinstance(entries, np.ndarray) else aborted_rows(entries)
-    mask = is_transactional_data(batches)
+    mask = batches.is_transactional_data
     if not len(rows) or not mask.any():
         return np.zeros(len(batches), np.bool_)
     data = batches.where(mask)

@@ -26,19 +26,19 @@ from klog.logformat.batches.encode_batches import (
 from klog.logformat.batches.encode_records import lay_out_batch, measure_records
 from klog.logformat.batches.rewrite_offsets import rewrite_offsets
 from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.codecs.codec_names import check_level
 from klog.logformat.codecs.compress import (
     compress,
 )
-from klog.logformat.codecs.decompress import decompress
 from klog.logformat.compiled import encode_kernels
 from klog.logformat.producers import control_batches
 from klog.logformat.producers.control_batches import AppendInfo
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.producers.transaction_outcomes import transaction_markers
 from tests.logformat.reference_decoder import ALL, decode_with_klog, to_records
 from tests.logformat.written_rows import to_columns
 from tests.support.batch_bytes import Record, batch, varint
+from tests.support.decompression import decompress
 
 Row = tuple[Any, ...]
 Form_ = dict[str, Any]

@@ -102,7 +102,7 @@ def controls(data: bytes) -> list[tuple[int, int | None]]:
     """Return (base offset, control type) of each control batch."""
     batches = scan_batches(data, 0, len(data))
     check_crcs(data, batches)
-    control = batches.where(transaction_outcomes.is_control(batches))
+    control = batches.where(batches.is_control)
     spans = zip(control.starts.tolist(), control.ends.tolist(), strict=True)
     kinds = [transaction_outcomes.control_type(data, start, end) for start, end in spans]
     return list(zip(control.base_offsets.tolist(), kinds, strict=True))

@@ -83,22 +83,20 @@ def scanned(log: bytes) -> list[int]:
 def read_uncommitted(log: bytes) -> tuple[list[int], int]:
     """Return the offsets of all records, and a consumer's position after them."""
     batches = scan_batches(log, 0, len(log))
-    return _offsets(log, batches, ~tx.is_control(batches))
+    return _offsets(log, batches, ~batches.is_control)
 
 
 def read_committed(log: bytes) -> tuple[list[int], int]:
     """Return the offsets of committed records by the log's markers, and a consumer's position."""
     batches = scan_batches(log, 0, len(log))
-    hidden = tx.is_control(batches) | tx.is_aborted(
-        batches, tx.transaction_markers(log, batches), {}
-    )
+    hidden = batches.is_control | tx.is_aborted(batches, tx.transaction_markers(log, batches), {})
     return _offsets(log, batches, ~hidden)
 
 
 def read_committed_by_index(log: bytes, entries: Any) -> tuple[list[int], int]:
     """Read by aborted transactions (producer id, first offset, marker's offset)."""
     batches = scan_batches(log, 0, len(log))
-    hidden = tx.is_control(batches) | tx.is_aborted_by_index(batches, entries)
+    hidden = batches.is_control | tx.is_aborted_by_index(batches, entries)
     return _offsets(log, batches, ~hidden)
 
 

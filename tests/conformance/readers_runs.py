@@ -10,6 +10,7 @@ from klog.connector.kafka_dir.log_end import find_segment_end
 from klog.connector.kafka_dir.offset_for_time import offset_for_time
 from klog.connector.segment_chunks import CHUNK_BYTES, read_chunks
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.codecs.decompress import decompress_chunks
 from tests.connector.log_dirs import open_log, open_segment, write_log
 from tests.logformat.legacy_logs import check_crcs
@@ -91,4 +92,4 @@ def searched_by_time(data: bytes, timestamp_ms: int) -> int | None:
 
 def decompressed(codec: int, data: bytes, magic: int) -> bytes:
     """Decompress as for a batch of a format."""
-    return b"".join(decompress_chunks(codec, memoryview(data), magic=magic))
+    return b"".join(decompress_chunks(codec, memoryview(data), MAX_BATCH_BYTES, magic))

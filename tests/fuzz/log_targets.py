@@ -47,7 +47,7 @@ def control(data: bytes) -> None:
         txn.replay_transactions({}, data, batches)
     later = dict.fromkeys(txn.undecided_producers(batches, decided), ABORT)
     by_markers = txn.is_aborted(batches, decided, later)
-    assert not (by_markers & txn.is_control(batches)).any()
+    assert not (by_markers & batches.is_control).any()
 
 
 def tail(data: bytes) -> None:

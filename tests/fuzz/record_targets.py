@@ -19,7 +19,6 @@ from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.encode_batches import encode_batches as write
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.codecs import decompress
 from klog.logformat.codecs.codec_names import CODEC_NAMES, NONE
 from klog.logformat.compiled import encode_kernels, legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
@@ -28,6 +27,7 @@ from tests.logformat.legacy_logs import LEGACY_CODECS, rows, wrapped_by_hand
 from tests.logformat.reference_decoder import ALL, by_hand, to_records
 from tests.logformat.written_rows import to_columns
 from tests.support import batch_bytes, legacy_bytes
+from tests.support.decompression import decompress
 
 _WRAP = 1 << 64
 _CODEC_LIMIT = 8 << 20
@@ -139,7 +139,7 @@ def _wrapped(record: batch_bytes.Record) -> tuple[object, ...]:
 def codec(data: bytes) -> None:
     """Decompress the bytes after byte 0, which names the codec."""
     if data:
-        out = decompress.decompress(data[0] & v2.CODEC_MASK, data[1:], _CODEC_LIMIT)
+        out = decompress(data[0] & v2.CODEC_MASK, data[1:], _CODEC_LIMIT)
         assert len(out) <= max(_CODEC_LIMIT, len(data))
 
 

@@ -18,7 +18,6 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.producers.transaction_outcomes import is_control
 
 _ids = count()
 
@@ -48,7 +47,7 @@ def _entry(
     root.store.put(f"{root.path}/{file}", [log])
     ids = np.unique(headers["producer_id"])
     latest = headers["max_timestamp"]
-    times = decode_records(log, batches.where(~is_control(batches)), ("timestamp_ms",)).timestamp_ms
+    times = decode_records(log, batches.where(~batches.is_control), ("timestamp_ms",)).timestamp_ms
     assert times is not None
     return build_segment_entry(
         file=file,
@@ -57,7 +56,7 @@ def _entry(
         next_offset=span[1],
         size_bytes=len(log),
         crc32c=google_crc32c.value(log),
-        record_count=int(headers["count"][~is_control(batches)].sum()),
+        record_count=int(headers["count"][~batches.is_control].sum()),
         batch_count=len(batches),
         min_timestamp_ms=min([int(latest.min()), *times.tolist()]),
         max_timestamp_ms=int(latest.max()),

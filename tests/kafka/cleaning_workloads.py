@@ -19,9 +19,9 @@ from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.encode_batches import empty_batch, encode_batch
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 from klog.logformat.batches.records_to_write import Records
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.producers.control_batches import AppendInfo, end_transaction
 from klog.logformat.producers.control_records import ABORT, COMMIT
-from klog.logformat.producers.sequence_numbers import increment_sequence
 
 ROUNDS = 3
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000

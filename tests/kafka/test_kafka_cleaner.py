@@ -22,7 +22,6 @@ from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.indexes.transaction_index import decode_aborted
 from klog.logformat.producers.producer_snapshot import decode_snapshot
 from klog.logformat.producers.producer_state import EXPIRATION_MS
-from klog.logformat.producers.transaction_outcomes import is_transactional_data
 from tests.corpus import Record, damage
 from tests.kafka.cleaned_batches import Batch, broker_logs, klog_logs, producers
 from tests.kafka.cleaning_differences import LEGACY, OVERDUE, RATIO, differences
@@ -185,7 +184,7 @@ def aborted(directory: Path) -> Iterator[tuple[int, int]]:
     data: set[tuple[int, int]] = set()
     for log in broker_logs(directory).values():
         scan = scan_batches(log, 0, len(log))
-        own = scan.where(is_transactional_data(scan))
+        own = scan.where(scan.is_transactional_data)
         data.update(
             zip(own.headers["producer_id"].tolist(), own.base_offsets.tolist(), strict=True)
         )

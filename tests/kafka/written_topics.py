@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from klog.logformat.batches.batch_attributes import BatchAttributes
-from klog.logformat.producers.sequence_numbers import increment_sequence
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.segments.segment_rolling import RollLimits
 from tests.corpus.clients import CODECS, Sent
 from tests.kafka.written_partition import Written

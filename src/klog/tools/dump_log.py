@@ -23,8 +23,8 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import has_valid_crc
 from klog.logformat.batches.decode_records import decode_parts, decode_records
 from klog.logformat.batches.legacy_wrappers import read_messages
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.codecs.codec_names import CODEC_NAMES
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.protocol.message_schema import Fields
 from klog.tools.dump_lines import Printer
 from klog.tools.dump_records import Batch, Row, Show, format_records, record_rows

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from klog.errors import CorruptRecordError
 from klog.logformat.batches.record_columns import RecordColumns
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.internal_topics.internal_records import (
     ASSIGNMENT,
     SUBSCRIPTION,
@@ -23,7 +24,6 @@ from klog.logformat.internal_topics.internal_records import (
     decode_versioned,
 )
 from klog.logformat.producers import control_records
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.protocol.message_schema import Fields
 from klog.tools.dump_lines import Parts, format_row
 from klog.tools.dump_values import Base64, Value, column_values, is_large

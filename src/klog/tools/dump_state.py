@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.broker_files.checkpoint_files import (
     decode_epoch_checkpoint,
     decode_offset_checkpoint,
@@ -21,7 +22,6 @@ from klog.logformat.broker_files.metadata_files import (
     decode_partition_metadata,
 )
 from klog.logformat.producers.producer_snapshot import ProducerEntry, decode_snapshot
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from klog.logformat.protocol.message_schema import Fields
 from klog.tools.dump_lines import Printer
 

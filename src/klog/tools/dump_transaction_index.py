@@ -104,7 +104,7 @@ class _Comparison:
 
     def _follow(self, chunk: Chunk) -> None:
         relevant = chunk.batches.where((chunk.batches.attributes & v2.TRANSACTIONAL) != 0)
-        control = tx.is_control(relevant).tolist()
+        control = relevant.is_control.tolist()
         spans = zip(relevant.starts.tolist(), relevant.ends.tolist(), strict=True)
         for number, (start, end) in enumerate(spans):
             header = relevant.headers[number]

@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any
 
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.producers.control_records import COMMIT
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from tests.conformance.case import Case, NotApplicable, Refused
 from tests.conformance.encode_runs import (
     marker_read,

@@ -31,8 +31,8 @@ from klog.logformat.batches.encode_records import (
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 from klog.logformat.batches.records_to_write import Records
 from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.codecs.codec_names import CODEC_NAMES
-from klog.logformat.producers.sequence_numbers import increment_sequence
 from tests.logformat.golden_vectors import BATCHES
 from tests.logformat.reference_decoder import decode_with_klog
 from tests.logformat.written_rows import one_batch, to_columns

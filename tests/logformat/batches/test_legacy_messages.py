@@ -17,7 +17,6 @@ from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import read_batch_header, scan_batches
 from klog.logformat.compiled import legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
-from klog.logformat.producers import transaction_outcomes
 from tests.logformat.golden_vectors import LEGACY, V0_LZ4_AS_PRINTED
 from tests.logformat.legacy_logs import (
     ALL,
@@ -115,8 +114,8 @@ def test_a_wrappers_offset_is_its_last(magic: int) -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_bits_that_mean_nothing_make_no_transaction(magic: int, attributes: int) -> None:
     batches = scan(message(Record(0, 0, b"k", b"v"), magic, attributes=attributes))
-    assert not transaction_outcomes.is_control(batches).any()
-    assert not transaction_outcomes.is_transactional_data(batches).any()
+    assert not batches.is_control.any()
+    assert not batches.is_transactional_data.any()
     assert batches.attributes.tolist() == [0]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from klog.errors import CorruptRecordError
 from klog.logformat.batches import message_bounds
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.decompress import decompress_chunks
@@ -50,7 +51,7 @@ def test_lz4_frames_of_v0_and_of_v1() -> None:
     assert decode_with_klog(wrapper(THREE, 0, LZ4, value=packed(inner, 1, LZ4))) == seen(THREE, 0)
     with pytest.raises(CorruptRecordError, match="header checksum"):
         decode_with_klog(wrapper(THREE, 1, LZ4, value=packed(inner, 0, LZ4)))
-    assert list(decompress_chunks(LZ4, memoryview(wrong), magic=0)) == []
+    assert list(decompress_chunks(LZ4, memoryview(wrong), MAX_BATCH_BYTES, magic=0)) == []
 
 
 @pytest.mark.parametrize(

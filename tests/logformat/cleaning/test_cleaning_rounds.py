@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from klog.logformat.cleaning.clean_batches import SegmentCleaner
 from klog.logformat.cleaning.offset_map import MIN_MAP_BYTES
-from klog.logformat.codecs.decompress import decompress
 from tests.logformat.cleaning.cleaning_rounds import (
     NEVER,
     Round,
@@ -39,6 +38,7 @@ from tests.support.batch_bytes import (
     control,
     sealed,
 )
+from tests.support.decompression import decompress
 
 RETENTION_MS = 20
 

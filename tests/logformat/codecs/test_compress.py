@@ -23,9 +23,7 @@ from klog.logformat.codecs.codec_names import (
 from klog.logformat.codecs.compress import (
     compress,
 )
-from klog.logformat.codecs.decompress import (
-    decompress,
-)
+from tests.support.decompression import decompress
 
 CODECS = (NONE, GZIP, SNAPPY, LZ4, ZSTD)
 TEXT = b" ".join(b"%d" % (number * number % 9973) for number in range(40_000))

@@ -18,10 +18,7 @@ from hypothesis import strategies as st
 
 from klog.errors import CorruptRecordError
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
-from klog.logformat.codecs.decompress import (
-    decompress,
-    decompress_into,
-)
+from klog.logformat.codecs.decompress import decompress_into
 from tests.logformat.golden_vectors import COMPRESSED
 from tests.support.batch_bytes import (
     CODECS,
@@ -34,6 +31,7 @@ from tests.support.batch_bytes import (
     compress,
     xerial,
 )
+from tests.support.decompression import decompress
 
 DATA = b"".join(b"record %d, " % i for i in range(20000))
 PACKED = [GZIP, SNAPPY, LZ4, ZSTD]

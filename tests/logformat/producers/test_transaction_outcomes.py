@@ -45,7 +45,7 @@ def kind_of(data: bytes) -> int | None:
 def test_golden_control_types(data: bytes, kind: int) -> None:
     assert kind_of(data) == kind
     assert tx.control_type(b"xyz" + data + b"junk", 3, 3 + len(data)) == kind
-    assert tx.is_control(scan(data)).tolist() == [True]
+    assert scan(data).is_control.tolist() == [True]
 
 
 @pytest.mark.parametrize(("data", "kind"), CONTROLS.values(), ids=CONTROLS)
@@ -245,7 +245,7 @@ def test_data_without_a_transaction_is_never_aborted() -> None:
     idempotent = batch([Record(0, 0)], producer_id=5, producer_epoch=0, base_sequence=0)
     data = idempotent + transactional(1, 5) + marker(2, 5, ABORT)
     batches = scan(data)
-    assert tx.is_transactional_data(batches).tolist() == [False, True, False]
+    assert batches.is_transactional_data.tolist() == [False, True, False]
     assert tx.is_aborted(batches, tx.transaction_markers(data, batches), {}).tolist() == [
         False,
         True,

@@ -16,6 +16,7 @@ from operator import itemgetter
 
 from klog.errors import OutOfOrderSequenceError, ProducerFencedError
 from klog.logformat.batches.record_batch import UNSET
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.producers.producer_batch import ProducerBatch
 from klog.logformat.producers.producer_snapshot import NO_BATCH, ProducerEntry
 from klog.logformat.producers.producer_state import (
@@ -25,7 +26,6 @@ from klog.logformat.producers.producer_state import (
     is_expired,
     no_batches,
 )
-from klog.logformat.producers.sequence_numbers import increment_sequence
 
 CACHED_BATCHES = 5
 LATE_BUFFER_MS = 300_000

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from klog.errors import OutOfOrderSequenceError, ProducerFencedError
 from klog.logformat.batches.scan_batches import scan_batches
+from klog.logformat.batches.sequence_numbers import MAX_SEQUENCE
 from klog.logformat.producers.producer_batch import ProducerBatch
 from klog.logformat.producers.producer_snapshot import ProducerEntry
-from klog.logformat.producers.sequence_numbers import MAX_SEQUENCE
 from tests.logformat.golden_vectors import DIRECTORY
 from tests.logformat.producers.test_producer_state import aborting, data, opening
 from tests.logformat.random_batches import logs
