@@ -49,7 +49,7 @@ from klog.connector.source.slice_contract import TaskDict
 from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.store.writable_store import WritableStore
 from klog.connector.system_clock import back_off, now_ms
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 TOPIC, TOPIC_ID = "orders", "benchmark"
 PARTITIONS = 100

@@ -20,8 +20,8 @@ from klog.connector.options.offset_range_limit import (
     SpecificOffset,
 )
 from klog.connector.snapshot import PartitionSnapshot, Snapshot
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import OffsetOutOfRangeError, OptionError
+from klog.logformat.topic_partition import TopicPartition
 
 Bound: TypeAlias = int | Mapping[int, int] | datetime | None
 """Where a scan starts or ends, its end exclusive: an offset for every partition, one for each, a

@@ -26,13 +26,13 @@ from klog.connector.commit_log.committed_snapshot import (
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.system_clock import now_ms
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError, OptionError
 from klog.jobs.exporting.export_directory import open_export_directory
 from klog.jobs.exporting.export_report import ExportedPartition, ExportLogReport
 from klog.jobs.exporting.export_tasks import export_tasks, root_to_export, stage_and_publish
 from klog.jobs.shared.job_command import Command
 from klog.logformat.broker_files.metadata_files import is_topic_id
+from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

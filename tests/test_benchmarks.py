@@ -47,13 +47,13 @@ from benchmarks.timing import interleaved
 from klog.connector.commit_log import parquet_tables, segment_entries
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.segment_chunks import read_chunks
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import UnsupportedFormatError
 from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_records as decode_columns
 from klog.logformat.batches.encode_batches import encode_batches as write_batches
 from klog.logformat.codecs.codec_names import CODEC_NAMES
+from klog.logformat.topic_partition import TopicPartition
 from tests.support.decompression import decompress
 from tests.support.project import PROJECT
 

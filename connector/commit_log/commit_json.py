@@ -32,9 +32,9 @@ from klog.connector.commit_log.json_fields import (
     parse_partition,
     shorten,
 )
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_PARTITION
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 OPERATIONS = frozenset(
     {

@@ -18,8 +18,8 @@ import pyarrow as pa
 from klog.connector.commit_log import segment_entries, segment_time_lookup
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.topic_partition import TopicPartition
 from klog.logformat.array_types import Longs
+from klog.logformat.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

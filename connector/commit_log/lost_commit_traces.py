@@ -86,12 +86,12 @@ def topics_without_log(root: KlogRoot, known: Iterable[str]) -> list[str]:
         topic_partition = parse_partition_directory(entry.name) if entry.is_directory else None
         if (
             topic_partition is not None
-            and topic_partition[0] not in known
-            and topic_partition[0] not in lost
+            and topic_partition.topic not in known
+            and topic_partition.topic not in lost
         ):
             segments = root.store.entries(f"{root.path}/{entry.name}")
             if any(_of_segments([(entry.name, segments)])):
-                lost.add(topic_partition[0])
+                lost.add(topic_partition.topic)
     return sorted(lost)
 
 
@@ -105,7 +105,7 @@ def list_partition_directories(log: CommitLog) -> PartitionDirectories:
         (name, log.entries(f"{log.paths.root}/{name}"))
         for name in log.names(log.paths.root)
         if (topic_partition := parse_partition_directory(name)) is not None
-        and topic_partition[0] == log.paths.topic
+        and topic_partition.topic == log.paths.topic
     ]
 
 

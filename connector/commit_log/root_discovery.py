@@ -19,9 +19,9 @@ from klog.connector.store.readable_store import small_file_exists
 from klog.connector.store.store_for_url import log_store_for, writable_store_for
 from klog.connector.store.store_probe import probe_put_if_absent
 from klog.connector.store.writable_store import WritableStore
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import KlogError, OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import parse_partition_directory
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 ADOPTING = "adopting.json"
 """The file in `_klog/` that says that the directory is a broker's until it is adopted."""

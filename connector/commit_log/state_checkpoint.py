@@ -38,9 +38,9 @@ from klog.connector.commit_log.json_fields import Fields, check_number, check_te
 from klog.connector.commit_log.live_segments import ROW_SCHEMA, VERSION_COLUMN, LiveSegments
 from klog.connector.commit_log.parquet_tables import DAMAGE
 from klog.connector.commit_log.topic_state import REMOVED_SCHEMA, TopicState
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import KlogError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_PARTITION
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 _KEY = b"klog"
 _REMOVAL = {"version": "removed_version", "timestamp_ms": "removed_timestamp_ms"}

@@ -19,8 +19,8 @@ from klog.connector.commit_log.commit import Actions, Commit, Hole
 from klog.connector.commit_log.live_segments import ROW_SCHEMA, VERSION_COLUMN, LiveSegments
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.commit_log.topic_state import REMOVED_SCHEMA, TopicState, last_write_id
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import KlogError
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 _MAX_CHUNKS = 64
 

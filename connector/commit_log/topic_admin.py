@@ -20,10 +20,10 @@ from klog.connector.commit_log.commit_info import CommitInfo, NewId, random_uuid
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot, check_topic_name
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import CommitConflictError, OptionError
 from klog.logformat.topic_config import check_config_names, normalize_topic_config
 from klog.logformat.topic_config_defaults import klog_config_names
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 

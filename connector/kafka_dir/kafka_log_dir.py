@@ -14,10 +14,10 @@ from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.log_bounds import RecoveryPoint
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
 from klog.logformat.broker_files.file_names import parse_partition_directory
+from klog.logformat.topic_partition import TopicPartition
 
 KLOG_STATE = "_klog"
 
@@ -84,8 +84,7 @@ def read_log_dir(
 
     def checkpoint(name: str) -> dict[TopicPartition, int]:
         data = read_companion_file(store, files[name]) if name in files else None
-        offsets = None if data is None else read_offset_checkpoint(data)
-        return {TopicPartition(*key): offset for key, offset in (offsets or {}).items()}
+        return (None if data is None else read_offset_checkpoint(data)) or {}
 
     return KafkaLogDir(
         root=root,
@@ -122,9 +121,9 @@ def _refuse_klog_state(
 
 
 def _partition_dirs(entries: list[DirectoryEntry]) -> dict[TopicPartition, DirectoryEntry]:
-    directories = {}
+    directories: dict[TopicPartition, DirectoryEntry] = {}
     for entry in entries:
         name = parse_partition_directory(entry.name) if entry.is_directory else None
         if name is not None:
-            directories[TopicPartition(*name)] = entry
+            directories[name] = entry
     return directories

@@ -18,7 +18,7 @@ from klog.connector.kafka_dir.partition_directory import (
 )
 from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.store.readable_store import ReadableStore
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 T = TypeVar("T")
 

@@ -35,8 +35,8 @@ from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOp
 from klog.connector.segment_chunks import read_chunks
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.connector.store.store_for_url import store_for
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, KlogError
+from klog.logformat.topic_partition import TopicPartition
 
 ListedPartitions: TypeAlias = dict[TopicPartition, tuple[KafkaLogDir, DirectoryEntry]]
 """Each partition with its log directory and its own directory."""

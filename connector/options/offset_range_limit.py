@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 from klog.connector.options import option_values as values
 from klog.connector.options.option import Mode, Option, Use, ValueParser
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.codecs.codec_names import CODEC_LEVELS, CODEC_NAMES
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 BUFFER_BYTES = 64 << 20

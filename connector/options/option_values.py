@@ -17,9 +17,9 @@ from klog.connector.options.offset_range_limit import (
 )
 from klog.connector.options.option import ValueParser
 from klog.connector.options.read_columns import COLUMNS
-from klog.connector.topic_partition import TopicPartition
 from klog.logformat.broker_files.file_names import is_topic
 from klog.logformat.topic_config import parse_topic_config
+from klog.logformat.topic_partition import TopicPartition
 
 MAX_ID_BYTES = (1 << 15) - 1
 """Of a transactional id in UTF-8: Kafka's protocol has 15 bits for its length."""

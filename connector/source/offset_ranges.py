@@ -21,8 +21,8 @@ from klog.connector.options.offset_range_limit import (
 )
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import OffsetOutOfRangeError, OptionError
+from klog.logformat.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
 from klog.connector.snapshot import PartitionSnapshot
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 Logs: TypeAlias = Mapping[TopicPartition, PartitionSnapshot]
 

@@ -25,8 +25,8 @@ from klog.connector.source.slice_contract import TaskDict, expand_task
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
 from klog.connector.source.subscription import subscribed_partitions
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError
+from klog.logformat.topic_partition import TopicPartition
 
 
 def log_directories(options: Mapping[str, str]) -> list[str]:

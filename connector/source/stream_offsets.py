@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klog.connector.snapshot import PartitionSnapshot
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 IDS = "#ids"
 

@@ -30,7 +30,7 @@ from klog.connector.source.planner_cache import Logs
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,9 +15,9 @@ from klog.connector.options.consumer_strategy import (
     SubscribePattern,
 )
 from klog.connector.snapshot import Snapshot
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
+from klog.logformat.topic_partition import TopicPartition
 
 _MAX_LISTED_TOPICS = 20
 

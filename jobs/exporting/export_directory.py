@@ -31,7 +31,6 @@ from klog.connector.store.local_errors import translate_errors
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.regular_files import open_regular
 from klog.connector.store.store_for_url import check_path, url_scheme
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, InvalidFileError, KlogError, OptionError
 from klog.logformat.broker_files.checkpoint_files import (
     decode_offset_checkpoint,
@@ -40,6 +39,7 @@ from klog.logformat.broker_files.checkpoint_files import (
 from klog.logformat.broker_files.file_names import deleted_directory_name
 from klog.logformat.broker_files.metadata_files import read_topic_id
 from klog.logformat.segments.partition_exporter import FileChunk
+from klog.logformat.topic_partition import TopicPartition
 
 CLEANER = "cleaner-offset-checkpoint"
 UNFINISHED = "klog-export.unfinished"
@@ -191,7 +191,7 @@ class ExportDirectory:
             shutil.rmtree(self._staged(name), ignore_errors=True)
 
     def _is_unfinished(
-        self, name: TopicPartition, topic_id: str, unfinished: Mapping[tuple[str, int], int]
+        self, name: TopicPartition, topic_id: str, unfinished: Mapping[TopicPartition, int]
     ) -> bool:
         """Return whether a killed export left this partition and nothing changed it since."""
         directory = self.path / str(name)
@@ -200,11 +200,11 @@ class ExportDirectory:
             size_bytes = sum(log.stat().st_size for log in directory.glob("*.log"))
         except (FileNotFoundError, NotADirectoryError, InvalidFileError):
             return False
-        return written_id == topic_id and size_bytes == unfinished.get((name.topic, name.partition))
+        return written_id == topic_id and size_bytes == unfinished.get(name)
 
     def _staged(self, name: TopicPartition) -> Path:
         unique = hashlib.blake2b(f"klog export-log {name}".encode(), digest_size=16).hexdigest()
-        return self.path / deleted_directory_name(name.topic, name.partition, unique)
+        return self.path / deleted_directory_name(name, unique)
 
     def _put_checkpoint(
         self,
@@ -215,8 +215,8 @@ class ExportDirectory:
         """Write a checkpoint with new offsets for some partitions; those of others stay."""
         values = self._checkpoint(file)
         for name in changed:
-            values.pop((name.topic, name.partition), None)
-        values |= {(name.topic, name.partition): offset for name, offset in offsets.items()}
+            values.pop(name, None)
+        values |= offsets
         path = self.path / file
         with translate_errors(str(path), "written"):
             if file == UNFINISHED and not values:
@@ -230,7 +230,7 @@ class ExportDirectory:
                 temporary.replace(path)
             sync_directory(str(self.path))
 
-    def _checkpoint(self, file: str) -> dict[tuple[str, int], int]:
+    def _checkpoint(self, file: str) -> dict[TopicPartition, int]:
         path = self.path / file
         try:
             return decode_offset_checkpoint(_read(path))

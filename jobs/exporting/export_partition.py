@@ -15,12 +15,12 @@ from klog.connector.commit_log.segment_entries import SegmentEntry, aborted_tran
 from klog.connector.commit_log.verified_segment import read_verified
 from klog.connector.producer_ids import MIN_PRODUCER_ID
 from klog.connector.segment_chunks import at_file_position
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, KlogError, OptionError, UnsupportedFormatError
 from klog.jobs.exporting.export_directory import Checkpointed, ExportDirectory
 from klog.logformat.producers.control_records import ABORT, COMMIT
 from klog.logformat.segments.partition_exporter import FileChunk, PartitionExporter
 from klog.logformat.segments.segment_rolling import RollLimits
+from klog.logformat.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 _CHUNK_ROWS = 1000

@@ -15,7 +15,6 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.roll_limits import roll_limits
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import OptionError
 from klog.jobs.exporting.export_directory import ExportDirectory
 from klog.jobs.exporting.export_partition import StagedPartition, stage_partition
@@ -24,6 +23,7 @@ from klog.jobs.shared.job_tasks import run_tasks
 from klog.logformat.indexes.time_index import ENTRY as TIME_ENTRY
 from klog.logformat.segments.segment_rolling import RollLimits
 from klog.logformat.topic_config import parse_topic_config
+from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

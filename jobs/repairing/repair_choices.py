@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from klog.connector.commit_log.segment_path import parse_segment_path
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import OptionError
 from klog.logformat.broker_files.metadata_files import is_topic_id
 from klog.logformat.topic_config import normalize_topic_config
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 NEW_ID = "new"
 """The topic id to give if nobody knows the lost one: repair makes a new id."""

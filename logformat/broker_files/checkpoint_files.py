@@ -22,6 +22,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat.batches.record_batch import MAX_LEADER_EPOCH
 from klog.logformat.broker_files.file_names import MAX_OFFSET, MAX_PARTITION
 from klog.logformat.broker_files.leader_epochs import NO_EPOCHS, EpochEntry, LeaderEpochs
+from klog.logformat.topic_partition import TopicPartition
 
 VERSION = 0
 _OFFSET_FIELDS = re.compile(rb"(\S{1,255})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
@@ -29,8 +30,8 @@ _EPOCH_FIELDS = re.compile(rb"([0-9]{1,19})[ \t\v\f]+([0-9]{1,19})[ \t\v\f]*")
 _NUMBER = re.compile(rb"[0-9]{1,19}")
 
 
-def decode_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
-    """Decode an offset checkpoint into (topic, partition) to offset.
+def decode_offset_checkpoint(data: bytes) -> dict[TopicPartition, int]:
+    """Decode an offset checkpoint: the offset of each partition.
 
     Args:
         data: The whole file.
@@ -38,7 +39,7 @@ def decode_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
     Raises:
         CorruptRecordError: With the position of the malformed line.
     """
-    offsets = {}
+    offsets: dict[TopicPartition, int] = {}
     for position, line in _entries(data):
         fields = _OFFSET_FIELDS.fullmatch(line)
         if fields is None or not line.isascii():
@@ -46,11 +47,11 @@ def decode_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
         partition, offset = int(fields[2]), int(fields[3])
         if partition > MAX_PARTITION or offset > MAX_OFFSET:
             raise CorruptRecordError("a partition or an offset out of range", position)
-        offsets[fields[1].decode("ascii"), partition] = offset
+        offsets[TopicPartition(fields[1].decode("ascii"), partition)] = offset
     return offsets
 
 
-def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
+def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | None:
     """Decode an offset checkpoint; None if it is malformed.
 
     Args:
@@ -62,16 +63,16 @@ def read_offset_checkpoint(data: bytes) -> dict[tuple[str, int], int] | None:
         return None
 
 
-def encode_offset_checkpoint(offsets: Mapping[tuple[str, int], int]) -> bytes:
+def encode_offset_checkpoint(offsets: Mapping[TopicPartition, int]) -> bytes:
     """Encode an offset checkpoint.
 
     Args:
-        offsets: (Topic, partition) to offset; entries keep their order.
+        offsets: The offset of each partition; entries keep their order.
 
     Raises:
         ValueError: For a name with white space, or a negative number.
     """
-    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    lines = [f"{name.topic} {name.partition} {offset}" for name, offset in offsets.items()]
     return _encode_lines(lines, _OFFSET_FIELDS)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from klog.logformat.topic_partition import TopicPartition
+
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 INTERNAL_TOPICS = (
     "__consumer_offsets",
@@ -43,7 +45,7 @@ def is_topic(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)  # A topic's hundred thousand files lie in a few directories.
-def parse_partition_directory(name: str) -> tuple[str, int] | None:
+def parse_partition_directory(name: str) -> TopicPartition | None:
     """Split the name of a partition's directory into topic and partition; None for others.
 
     Args:
@@ -52,7 +54,7 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
     match = _PARTITION_DIRECTORY.fullmatch(name)
     if match is None or not is_topic(match["topic"]) or int(match["partition"]) > MAX_PARTITION:
         return None
-    return match["topic"], int(match["partition"])
+    return TopicPartition(match["topic"], int(match["partition"]))
 
 
 def parse_segment_file(name: str) -> tuple[int, str] | None:
@@ -99,15 +101,14 @@ def segment_file_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}.{suffix}"
 
 
-def deleted_directory_name(topic: str, partition: int, unique: str) -> str:
+def deleted_directory_name(name: TopicPartition, unique: str) -> str:
     """Return the name that a broker gives a partition's directory before it deletes it.
 
     The name of a long topic is cut (Kafka's `UnifiedLog.logDeleteDirName`).
 
     Args:
-        topic: Of the partition.
-        partition: Its number.
+        name: The partition.
         unique: 32 hex digits.
     """
-    suffix = f"-{partition}.{unique}-delete"
-    return topic[: MAX_NAME_BYTES - len(suffix)] + suffix
+    suffix = f"-{name.partition}.{unique}-delete"
+    return name.topic[: MAX_NAME_BYTES - len(suffix)] + suffix

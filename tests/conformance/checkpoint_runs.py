@@ -18,6 +18,7 @@ from klog.logformat.broker_files.metadata_files import (
     encode_meta_properties,
     encode_partition_metadata,
 )
+from klog.logformat.topic_partition import TopicPartition
 
 
 def epoch_checkpoint_round_trip(*entries: tuple[int, int]) -> list[tuple[int, int]]:
@@ -36,10 +37,11 @@ def offset_checkpoint_round_trip(
     *entries: tuple[tuple[str, int], int],
 ) -> list[tuple[tuple[str, int], int]]:
     """Write offsets by topic and partition and read them."""
-    return list(decode_offset_checkpoint(encode_offset_checkpoint(dict(entries))).items())
+    offsets = {TopicPartition(*name): offset for name, offset in entries}
+    return [*decode_offset_checkpoint(encode_offset_checkpoint(offsets)).items()]
 
 
-def offset_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
+def offset_checkpoint(data: bytes) -> dict[TopicPartition, int]:
     """Read an offset checkpoint, and hold that the same bytes are written."""
     offsets = decode_offset_checkpoint(data)
     assert not data or encode_offset_checkpoint(offsets) == data

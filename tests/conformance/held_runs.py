@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from klog.connector.kafka_dir.raw_root import RawRoot
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import OffsetOutOfRangeError
+from klog.logformat.topic_partition import TopicPartition
 from tests.conformance.log_files import LogFiles
 from tests.conformance.state_runs import Step
 from tests.connector.kafka_dir.lock_holder import holding

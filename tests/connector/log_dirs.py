@@ -14,8 +14,8 @@ from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.store.local_store import LocalStore
-from klog.connector.topic_partition import TopicPartition
 from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.topic_partition import TopicPartition
 from tests.support.batch_bytes import plain
 
 

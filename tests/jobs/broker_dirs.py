@@ -17,11 +17,11 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.open_root import open_root
 from klog.connector.snapshot import PartitionSnapshot
 from klog.connector.store.local_store import LocalStore
-from klog.connector.topic_partition import TopicPartition
 from klog.jobs.shared.broker_logs.broker_topics import CONTROLLERS_LOG
 from klog.logformat.broker_files.checkpoint_files import encode_offset_checkpoint
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.broker_files.metadata_files import encode_partition_metadata
+from klog.logformat.topic_partition import TopicPartition
 from tests import golden
 from tests.corpus import SCENES, Record, Scene, scene
 from tests.support.reader_rows import LEVELS, read_partition
@@ -106,10 +106,10 @@ def write_broker_dir(
         (root / name / "partition.metadata").write_bytes(encode_partition_metadata(TOPIC_ID))
         for base, data in segments.items():
             (root / name / segment_file_name(base, "log")).write_bytes(data)
-    parted = {name: name.rpartition("-") for name in starts or ()}
-    log_starts = {
-        (parted[name][0], int(parted[name][2])): at for name, at in (starts or {}).items()
-    }
+    log_starts = {}
+    for name, log_start in (starts or {}).items():
+        topic, _, partition = name.rpartition("-")
+        log_starts[TopicPartition(topic, int(partition))] = log_start
     (root / "log-start-offset-checkpoint").write_bytes(encode_offset_checkpoint(log_starts))
     (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=of a broker\n")
     return root

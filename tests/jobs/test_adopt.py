@@ -10,10 +10,10 @@ import pytest
 
 from klog.cli import main
 from klog.connector.commit_log import checkpoint_writer
-from klog.connector.topic_partition import TopicPartition
 from klog.jobs import adopt, verify
 from klog.logformat.broker_files.checkpoint_files import encode_offset_checkpoint
 from klog.logformat.producers.control_records import ABORT, COMMIT
+from klog.logformat.topic_partition import TopicPartition
 from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, WHOLE, offsets
 from tests.jobs.broker_dirs import (
     BY_SCENE,
@@ -70,7 +70,7 @@ def test_it_reads_as_before(name: str, tmp_path: Path) -> None:
 def test_what_a_broker_knew_is_kept(tmp_path: Path) -> None:
     logs = {at: transactional(at, 1) + marker(at + 1, 1, COMMIT) for at in (0, 10, 20)}
     root = write_broker_dir(tmp_path, {"t-0": logs, "t-1": {}, "u-0": {7: b""}}, {"t-0": 11})
-    checkpoint = encode_offset_checkpoint({("t", 0): 20, ("t", 1): 99})
+    checkpoint = encode_offset_checkpoint({TopicPartition("t", 0): 20, TopicPartition("t", 1): 99})
     (root / "cleaner-offset-checkpoint").write_bytes(checkpoint)
     assert offsets(root, COMMITTED) == [20]
     adopt.run(None, str(root), config={"retention.ms": "-1"})

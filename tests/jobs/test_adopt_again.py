@@ -16,12 +16,12 @@ from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source.subscription import subscribed_partitions
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError, OptionError
 from klog.jobs import adopt, merge
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.broker_files.metadata_files import encode_partition_metadata
 from klog.logformat.producers.control_records import ABORT, COMMIT
+from klog.logformat.topic_partition import TopicPartition
 from tests.jobs.adopted_rows import COMMITTED, WHOLE, offsets, reasons
 from tests.jobs.broker_dirs import (
     Killed,

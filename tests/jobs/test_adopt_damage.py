@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, KlogError, OptionError
 from klog.jobs import adopt, export_log, import_log, merge, verify
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.broker_files.metadata_files import encode_partition_metadata
 from klog.logformat.producers.control_records import COMMIT
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.kafka_dir.lock_holder import holding
 from tests.corpus import scene
 from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, WHOLE, offsets

@@ -9,7 +9,6 @@ import pytest
 
 import klog
 from klog.connector.commit_log.segment_entries import merge_aborted
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError
 from klog.jobs import adopt, compact, merge, verify
 from klog.logformat.broker_files.file_names import segment_file_name
@@ -19,6 +18,7 @@ from klog.logformat.indexes.transaction_index import (
     encode_aborted,
 )
 from klog.logformat.producers.control_records import ABORT, COMMIT
+from klog.logformat.topic_partition import TopicPartition
 from tests.corpus import Record
 from tests.jobs.adopted_rows import COMMITTED, UNCOMMITTED, offsets
 from tests.jobs.broker_dirs import (

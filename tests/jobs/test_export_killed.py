@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from klog.connector.commit_log.committed_snapshot import CommittedRoot
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError
 from klog.jobs.exporting.export_directory import open_export_directory
 from klog.jobs.exporting.export_partition import stage_partition
 from klog.logformat.broker_files.file_names import deleted_directory_name
 from klog.logformat.segments.segment_rolling import RollLimits
+from klog.logformat.topic_partition import TopicPartition
 from tests.jobs.exported_rows import NOW_MS, run
 from tests.jobs.written_root import WrittenRoot, numbers
 from tests.support.project import PROJECT
@@ -90,7 +90,8 @@ def test_a_task_that_outlives_its_export_is_waited_for(root: WrittenRoot, tmp_pa
     root.append("t", numbers(0, 3, NOW_MS))
     to = tmp_path / "to"
     staged = to / deleted_directory_name(
-        "t", 0, hashlib.blake2b(b"klog export-log t-0", digest_size=16).hexdigest()
+        TopicPartition("t", 0),
+        hashlib.blake2b(b"klog export-log t-0", digest_size=16).hexdigest(),
     )
     staged.mkdir(parents=True)
     held = os.open(staged, os.O_RDONLY)

@@ -22,10 +22,11 @@ from klog.logformat.broker_files.checkpoint_files import (
     encode_offset_checkpoint,
 )
 from klog.logformat.broker_files.metadata_files import decode_partition_metadata
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.store.fake_s3 import fake_s3
 from tests.jobs.exported_rows import CHECKPOINTS, NOW_MS, contended, run, same_records
 from tests.jobs.written_root import CONFIG, WrittenRoot, numbers, table
-from tests.kafka.mounted_partitions import Where, files
+from tests.kafka.mounted_partitions import files
 from tests.kafka.written_topics import write_transactions
 from tests.support.batch_bytes import marker, transactional
 from tests.support.broker_loader.load_partition import load
@@ -37,7 +38,7 @@ def root(tmp_path: Path) -> WrittenRoot:
     return WrittenRoot(str(tmp_path / "root"))
 
 
-def checkpoint(to: Path, name: str) -> dict[Where, int]:
+def checkpoint(to: Path, name: str) -> dict[TopicPartition, int]:
     return decode_offset_checkpoint((to / CHECKPOINTS[name]).read_bytes())
 
 
@@ -137,7 +138,8 @@ def test_other_partitions_in_the_checkpoints_are_kept(root: WrittenRoot, tmp_pat
     to = tmp_path / "to"
     to.mkdir()
     for name in CHECKPOINTS.values():
-        offsets = {("other", 3): 7, ("t", 0): 1, ("t", 1): 2}
+        names = [TopicPartition("other", 3), TopicPartition("t", 0), TopicPartition("t", 1)]
+        offsets = dict(zip(names, (7, 1, 2), strict=True))
         (to / name).write_bytes(encode_offset_checkpoint(offsets))
     run(root, to)
     assert checkpoint(to, "log-start") == {("other", 3): 7}

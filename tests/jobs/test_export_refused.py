@@ -18,6 +18,7 @@ from klog.logformat.broker_files.checkpoint_files import (
     encode_offset_checkpoint,
 )
 from klog.logformat.broker_files.metadata_files import encode_partition_metadata
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.kafka_dir.lock_holder import holding
 from tests.jobs.exported_rows import CHECKPOINTS, NOW_MS, contended, run, same_records
 from tests.jobs.written_root import WrittenRoot, numbers
@@ -167,11 +168,12 @@ def test_what_a_broker_has_written_to_is_not_taken_for_a_killed_export(
     to = tmp_path / "to"
     run(root, to)
     size = sum(len(log) for log in files(to, ("t", 0), ".log").values())
-    for sizes in ({("t", 0): size - 1, ("t", 1): 0}, {("t", 1): 0}):
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    for sizes in ({first: size - 1, second: 0}, {second: 0}):
         (to / UNFINISHED).write_bytes(encode_offset_checkpoint(sizes))
         with pytest.raises(OptionError, match="has t-0 already"):
             run(root, to)
-    sizes = {("t", 0): size, ("t", 1): 0, ("other", 0): 7}
+    sizes = {first: size, second: 0, TopicPartition("other", 0): 7}
     metadata = to / "t-1" / "partition.metadata"
     (to / UNFINISHED).write_bytes(encode_offset_checkpoint(sizes))
     own = metadata.read_bytes()

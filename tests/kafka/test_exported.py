@@ -23,6 +23,7 @@ import pytest
 from klog.jobs import export_log, import_log, verify
 from klog.logformat.broker_files.file_names import deleted_directory_name
 from klog.logformat.producers.producer_snapshot import decode_snapshot
+from klog.logformat.topic_partition import TopicPartition
 from tests.corpus import Record, damage
 from tests.corpus.clients import Client
 from tests.jobs.written_root import WrittenRoot
@@ -62,7 +63,7 @@ PARTITIONS: list[Where] = [
     (OPEN, 0),
 ]
 EVERY = pytest.mark.parametrize("where", PARTITIONS, ids=lambda where: f"{where[0]}-{where[1]}")
-KILLED_EXPORT = deleted_directory_name("exported.codecs", 0, "0123456789abcdef" * 2)
+KILLED_EXPORT = deleted_directory_name(TopicPartition("exported.codecs", 0), "0123456789abcdef" * 2)
 TROUBLE = re.compile(r"(?i)truncat|corrupt|invalid|stray|recover.*fail|exception|error")
 
 

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from klog.jobs import adopt, compact, import_log, verify
+from klog.logformat import topic_partition
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.broker_files.checkpoint_files import decode_offset_checkpoint
@@ -65,7 +66,7 @@ def cleaned_to(log_dir: Path) -> int:
     """Return the offset that the broker's cleaner has reached in `__consumer_offsets`."""
     path = log_dir / "cleaner-offset-checkpoint"
     offsets = decode_offset_checkpoint(path.read_bytes()) if path.exists() else {}
-    return offsets.get((OFFSETS, 0), 0)
+    return offsets.get(topic_partition.TopicPartition(OFFSETS, 0), 0)
 
 
 def sequences(log_dir: Path) -> Longs:

@@ -31,6 +31,7 @@ from klog.logformat.broker_files.checkpoint_files import (
     decode_offset_checkpoint,
     encode_offset_checkpoint,
 )
+from klog.logformat.topic_partition import TopicPartition
 from tests.corpus.clients import TIMEOUT_SECONDS, Client
 from tests.kafka.adopted_segments import adopt
 from tests.kafka.cleaned_batches import Batch, Window, batches, broker_logs, klog_logs
@@ -142,7 +143,9 @@ class TwoCleaners:
             (directory / PARTITION_METADATA).write_bytes(metadata)
         starts = decode_offset_checkpoint((self.log_dir / STARTS).read_bytes())
         of_export = decode_offset_checkpoint((work / "export" / STARTS).read_bytes())
-        starts |= {(exported(topic), 0): start for (topic, _), start in of_export.items()}
+        starts |= {
+            TopicPartition(exported(name.topic), 0): start for name, start in of_export.items()
+        }
         (self.log_dir / STARTS).write_bytes(encode_offset_checkpoint(starts))
         return Path(shutil.copytree(self.log_dir, work / "mounted"))
 
@@ -174,7 +177,7 @@ class TwoCleaners:
         moved = {topic: start for topic, start in starts.items() if start is not None}
         path = self.log_dir / STARTS
         known = decode_offset_checkpoint(path.read_bytes())
-        known |= {(topic, 0): start for topic, start in moved.items()}
+        known |= {TopicPartition(topic, 0): start for topic, start in moved.items()}
         path.write_bytes(encode_offset_checkpoint(known))
         for topic, start in moved.items():
             log = self.root.log_to_write(topic)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
-from klog.connector.topic_partition import TopicPartition
 from klog.jobs.shared.broker_logs.broker_topics import refuse_open_transactions
 from klog.jobs.shared.segment_scan import ScannedSegment
 from klog.logformat.producers.control_records import ABORT
+from klog.logformat.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from klog.connector.kafka_dir.kafka_log_dir import KafkaLogDir
 from klog.connector.kafka_dir.partition_directory import read_partition_topic_id
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.raw_root import RawRoot, RawSnapshot
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptRecordError, KlogError, OptionError, nearest_name
 from klog.jobs.shared.broker_logs.adopt_options import check_open_transactions
 from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
@@ -25,6 +24,7 @@ from klog.logformat.broker_files.file_names import (
     parse_snapshot_file,
     parse_transitional_file,
 )
+from klog.logformat.topic_partition import TopicPartition
 
 CONTROLLERS_LOG = "__cluster_metadata"
 _PARTITION_FILES = ("partition.metadata", "leader-epoch-checkpoint")
@@ -202,7 +202,7 @@ def _cleaned_to(snapshot: RawSnapshot, name: TopicPartition) -> int | None:
     directory, _ = snapshot.listed_partitions[name]
     data = read_companion_file(directory.store, f"{directory.path}/cleaner-offset-checkpoint")
     checkpoint = None if data is None else read_offset_checkpoint(data)
-    return (checkpoint or {}).get((name.topic, name.partition))
+    return (checkpoint or {}).get(name)
 
 
 def _refuse_topics_with_open_transactions(root: RawRoot, topics: Sequence[BrokerTopic]) -> None:

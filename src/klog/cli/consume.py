@@ -23,7 +23,7 @@ from klog.connector.snapshot import Root
 from klog.connector.source import scan_planner
 from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets
 from klog.connector.source.subscription import subscribed_partitions
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
 
 T = TypeVar("T")

@@ -71,8 +71,8 @@ def dump_text(printer: Printer, path: str, name: str, data: bytes) -> None:
 def _offsets(data: bytes) -> Rows:
     offsets = decode_offset_checkpoint(data)
     return [
-        {"topic": topic, "partition": partition, "offset": offset}
-        for (topic, partition), offset in offsets.items()
+        {"topic": name.topic, "partition": name.partition, "offset": offset}
+        for name, offset in offsets.items()
     ]
 
 

@@ -11,10 +11,10 @@ from klog.connector.commit_log.append_commit import MAX_REMEMBERED_RUNS
 from klog.connector.commit_log.commit import REPAIR, Actions, Commit, Hole, Topic, WriterTransaction
 from klog.connector.commit_log.commit_log_paths import SidecarName
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES, MAX_TABLE_BYTES
-from klog.connector.topic_partition import MAX_PARTITIONS
 from klog.errors import UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.topic_config_defaults import klog_config_names
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 TEXT = "\0" * (1 << 16)
 """The longest text that is read; JSON has six bytes for each character of it."""

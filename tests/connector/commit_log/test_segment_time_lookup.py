@@ -14,8 +14,8 @@ import pytest
 import klog
 from klog.connector.open_root import open_root
 from klog.connector.store.local_store import LocalFile, LocalStore
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptFileError
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.committed_topic import START_MS, make_root
 
 SEARCHED = (0, 1, 239, 240, 700, 999, 1000, 1499, 1500, 2222, 2999)

@@ -23,9 +23,9 @@ from klog.connector.source import scan_planner
 from klog.connector.source.offset_ranges import ResolvedRange
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.connector.store.local_store import LocalFile, LocalStore
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import CorruptFileError, DataLossError
 from klog.logformat.broker_files.file_names import segment_file_name
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.kafka_dir.lock_holder import holding
 from tests.connector.log_dirs import (
     many,

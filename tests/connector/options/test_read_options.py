@@ -20,8 +20,8 @@ from klog.connector.options.option import Use
 from klog.connector.options.option_table import OPTION_TABLE
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
 from klog.connector.options.read_options import ReadOptions, parse_read_options
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import OptionError
+from klog.logformat.topic_partition import TopicPartition
 
 T = {"subscribe": "t"}
 SUPPORTED = [row.name for row in OPTION_TABLE if row.use is Use.READ and row.is_supported]

@@ -20,8 +20,8 @@ from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slice_decoding import as_in_file
 from klog.connector.source.slices import Slice
 from klog.connector.store.local_store import LocalStore
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import DataLossError, OptionError, UnsupportedFormatError
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.committed_topic import (
     START_MS,
     between,

@@ -11,7 +11,7 @@ import pytest
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 from tests.corpus import SCENES, Bounds, Record, scene
 from tests.support.reader_rows import LEVELS, read_partition, told_at
 

@@ -13,8 +13,8 @@ from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.offset_ranges import ResolvedRange
 from klog.connector.source.subscription import subscribed_partitions
-from klog.connector.topic_partition import TopicPartition
 from klog.errors import KlogError, OffsetOutOfRangeError, OptionError
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.log_dirs import set_checkpoint, write_log
 from tests.support.batch_bytes import ABORT, COMMIT, Record, batch, marker, plain, transactional
 

@@ -6,7 +6,7 @@ import weakref
 
 from klog.connector.snapshot import PartitionSnapshot
 from klog.connector.source.planner_cache import MAX_AGE_SECONDS, PlannerCache
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 
 
 class Logs(dict[TopicPartition, PartitionSnapshot]):

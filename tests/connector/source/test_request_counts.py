@@ -23,7 +23,7 @@ from klog.connector.source import index_narrowing, task_sizing
 from klog.connector.source.planner_cache import MAX_AGE_SECONDS, MAX_READS, PlannerCache
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.stream_reader import KlogStreamReader
-from klog.connector.topic_partition import TopicPartition
+from klog.logformat.topic_partition import TopicPartition
 from tests.connector.committed_topic import BATCHES, START_MS, between, make_root, table, values
 from tests.connector.log_dirs import entries_of, many, offset_index, write_log
 

@@ -17,6 +17,7 @@ from klog.logformat.broker_files.checkpoint_files import (
     read_offset_checkpoint,
 )
 from klog.logformat.broker_files.leader_epochs import EpochEntry
+from klog.logformat.topic_partition import TopicPartition
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,10 @@ def test_cut_checkpoint_is_none_or_shorter() -> None:
 
 EPOCHS = st.lists(st.integers(0, (1 << 31) - 1), unique=True, max_size=8).map(sorted)
 OFFSETS = st.dictionaries(
-    st.tuples(
-        st.from_regex(r"[A-Za-z0-9._-]{1,249}", fullmatch=True), st.integers(0, (1 << 31) - 1)
+    st.builds(
+        TopicPartition,
+        st.from_regex(r"[A-Za-z0-9._-]{1,249}", fullmatch=True),
+        st.integers(0, (1 << 31) - 1),
     ),
     st.integers(0, (1 << 63) - 1),
     max_size=6,
@@ -95,7 +98,7 @@ OFFSETS = st.dictionaries(
 
 
 @given(OFFSETS)
-def test_offset_checkpoint_round_trip(offsets: dict[tuple[str, int], int]) -> None:
+def test_offset_checkpoint_round_trip(offsets: dict[TopicPartition, int]) -> None:
     encoded = encode_offset_checkpoint(offsets)
     assert decode_offset_checkpoint(encoded) == offsets
     assert list(decode_offset_checkpoint(encoded)) == list(offsets)
@@ -112,7 +115,7 @@ def test_epoch_checkpoint_round_trip(epochs: list[int], data: st.DataObject) -> 
 def test_golden_files() -> None:
     assert encode_epoch_checkpoint([EpochEntry(0, 0), EpochEntry(3, 120)]) == b"0\n2\n0 0\n3 120\n"
     assert encode_epoch_checkpoint([]) == b"0\n0\n"
-    offsets = {("my-topic", 0): 120, ("t.x", 11): 0}
+    offsets = {TopicPartition("my-topic", 0): 120, TopicPartition("t.x", 11): 0}
     assert encode_offset_checkpoint(offsets) == b"0\n2\nmy-topic 0 120\nt.x 11 0\n"
 
 
@@ -165,7 +168,7 @@ def test_malformed_epoch_checkpoint_is_corrupt(data: bytes, reason: str) -> None
 @pytest.mark.parametrize("key", [("a b", 0), ("", 0), ("t", -1), ("t\n", 0), ("\xe9", 0)])
 def test_topic_with_white_space_is_not_written(key: tuple[str, int]) -> None:
     with pytest.raises(ValueError, match="a checkpoint cannot have the line"):
-        encode_offset_checkpoint({key: 1})
+        encode_offset_checkpoint({TopicPartition(*key): 1})
 
 
 def test_negative_epoch_is_not_written() -> None:

@@ -15,6 +15,7 @@ from klog.logformat.broker_files.file_names import (
     parse_transitional_file,
     segment_file_name,
 )
+from klog.logformat.topic_partition import TopicPartition
 
 HEX = "0123456789abcdef0123456789abcdef"
 ZERO = "0" * 20
@@ -129,10 +130,10 @@ def test_snapshot_files() -> None:
 
 
 def test_deleted_directory_name_fits_the_file_system() -> None:
-    assert deleted_directory_name("a.b", 12, HEX) == f"a.b-12.{HEX}-delete"
-    long = deleted_directory_name("t" * 249, 12, HEX)
+    assert deleted_directory_name(TopicPartition("a.b", 12), HEX) == f"a.b-12.{HEX}-delete"
+    long = deleted_directory_name(TopicPartition("t" * 249, 12), HEX)
     assert (len(long), long[-43:]) == (255, f"-12.{HEX}-delete")
-    for name in (deleted_directory_name("a-1", 0, HEX), long):
+    for name in (deleted_directory_name(TopicPartition("a-1", 0), HEX), long):
         assert parse_partition_directory(name) is None
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_PARTITIONS = 100_000
-"""Of one topic. Its state has two numbers for each: more would let one commit take all memory."""
+"""Of one klog topic. Its state has two numbers for each: more would let one commit take all memory.
+The names of a broker's directories allow more (`broker_files.file_names.MAX_PARTITION`)."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(NamedTuple):
     """A topic and the number of one of its partitions; printed as its directory is named."""
 
     topic: str
