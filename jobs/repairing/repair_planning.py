@@ -147,7 +147,7 @@ class RepairPlanner:
             "--partitions": choices.partitions in partitions or creates_topic,
             "--topic-id": choices.topic_id in ("", state.topic_id) or creates_topic,
         }
-        unneeded = [choice for choice, needed in is_needed.items() if not needed] + [*files]
+        unneeded = [choice for choice, needed in is_needed.items() if not needed] + sorted(files)
         if unneeded:
             raise KlogError(f"nothing that is lost needs {', '.join(unneeded)}: leave it out")
 

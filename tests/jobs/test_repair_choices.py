@@ -199,6 +199,15 @@ def test_only_sound_segments_that_no_commit_names_are_used(root: WrittenRoot, ki
     assert f"--use: {file} does not exist" in report.topics[TOPIC].problem
 
 
+def test_unneeded_choices_are_named_in_order(root: WrittenRoot) -> None:
+    files = [f"{TOPIC}-1/{number:020}.log" for number in (5, 3, 4)]
+    report = repair.run(None, root.given, TOPIC, use=files, topic_id=ID, partitions=7)
+    assert report.topics[TOPIC].problem == (
+        f"nothing that is lost needs --partitions, --topic-id, {', '.join(sorted(files))}: "
+        "leave it out"
+    )
+
+
 def test_segments_that_do_not_fill_the_offsets_are_refused(root: WrittenRoot) -> None:
     left = orphan(root, 1, 0)
     append(root, 3, 0)
