@@ -4,6 +4,9 @@ The rule: a task marks as many keys as fit its memory. The other keys are marked
 each by reading all keys again. The dirty part is read first, then the clean part is compared with
 it. Tombstones, markers and the last batches of producers do not depend on keys: they come with the
 first keys.
+
+`compact` marks a partition with `mark_records`, and what it left with `mark_key_range`. `verify`
+marks all keys of a compacted part with `mark_key_range`: what that does not retain is wrong there.
 """
 
 from __future__ import annotations
