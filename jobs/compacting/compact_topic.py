@@ -23,7 +23,7 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CommitConflictError, KlogError
-from klog.jobs.compacting.clean_partition import CleanedPartition, CleanTask
+from klog.jobs.compacting.clean_partition import CleanTask
 from klog.jobs.compacting.compact_report import CompactedPartition
 from klog.jobs.compacting.first_pass import run_first_pass
 from klog.jobs.compacting.partitions_to_clean import PlannedCleaning, cleaning_waves
@@ -126,13 +126,10 @@ class TopicCompaction:
             if isinstance(result, FailedTask):
                 partitions.append(_FailedPartition(plan, result.error))
                 continue
-            if isinstance(result, CleanedPartition):
-                marks, rewritten = result.clean_marks, result.rewritten
-            else:
-                marks, rewritten = result, ()
+            marks = result.marks
             marked_segments = plan.segments.part(0, len(marks.bitmaps))
             groups = list(groups_to_rewrite(marked_segments, marks.bitmaps, limits))
-            partitions.append(_MarkedPartition(plan, groups, marks, rewritten))
+            partitions.append(_MarkedPartition(plan, groups, marks, result.rewritten))
         return partitions
 
     def _clean_tasks(

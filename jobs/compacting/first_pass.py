@@ -1,7 +1,8 @@
 """The first pass of a compaction over its partitions: clean each, or mark its records.
 
-The rule: a task cleans its partition in one pass if compiled kernels are worth it and its keys fit
-memory, else it marks the partition. If it marks fewer keys than there are, the other keys are cut
+The rule: a task cleans its partition in one pass (`clean_partition`, which writes) if compiled
+kernels are worth it and its keys fit memory, else it marks the partition (`mark_records`, which
+writes nothing). The result says what was rewritten and which segments are still to be. If it marks fewer keys than there are, the other keys are cut
 into ranges as wide as its own, for hashes are distributed evenly, and a task marks each range. The
 marks of all these tasks together take at most `MAX_MARKS_BYTES`: if they would take more, ranges
 are wider, and a task goes through its range in several passes.
@@ -11,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from klog.jobs.compacting.clean_partition import CleanedPartition, CleanTask, clean_partition
+from klog.jobs.compacting.clean_partition import CleanTask, clean_partition
 from klog.jobs.compacting.reverse_spool import SpoolFullError
+from klog.jobs.compacting.rewrite_segments import RewrittenGroup
 from klog.jobs.shared.job_tasks import take_results, try_tasks
 from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels
 from klog.jobs.shared.marking.mark_records import (
@@ -38,9 +40,23 @@ MAX_MARKS_BYTES = 256 << 20
 """What the marks of these ranges may take, of all partitions together: a bit for each record."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstPassResult:
+    """What the first pass did to a partition, and what is left to do.
+
+    Attributes:
+        marks: Which records stay, for each segment that was not read for cleaning: all segments, or
+            those before the dirty part if that was cleaned.
+        rewritten: The groups of the dirty part that were rewritten; none if it was only marked.
+    """
+
+    marks: PartitionMarks
+    rewritten: tuple[RewrittenGroup, ...] = ()
+
+
 def run_first_pass(
     spark: SparkSession | None, tasks: Sequence[CleanTask]
-) -> Iterator[CleanedPartition | PartitionMarks | FailedTask]:
+) -> Iterator[FirstPassResult | FailedTask]:
     """Clean or mark partitions, and yield the results in the order of the tasks.
 
     Args:
@@ -61,7 +77,7 @@ def run_first_pass(
         yield _with_ranges(results.pop(0), range_results, len(ranges))
 
 
-def clean_or_mark(task: CleanTask) -> CleanedPartition | PartitionMarks:
+def clean_or_mark(task: CleanTask) -> FirstPassResult:
     """Clean a partition in one pass if that is possible, else mark its records.
 
     Args:
@@ -74,28 +90,31 @@ def clean_or_mark(task: CleanTask) -> CleanedPartition | PartitionMarks:
     kernels = cleaning_kernels(task.marking.segments, task.marking.remaining_records)
     if kernels is not None:
         with suppress(OffsetMapFullError, SpoolFullError):
-            return clean_partition(task, kernels)
-    return mark_records(task.marking, kernels)
+            cleaned = clean_partition(task, kernels)
+            return FirstPassResult(cleaned.clean_marks, cleaned.rewritten)
+    return FirstPassResult(mark_records(task.marking, kernels))
 
 
 def _with_ranges(
-    result: CleanedPartition | PartitionMarks | FailedTask,
+    result: FirstPassResult | FailedTask,
     range_results: Iterator[KeyRangeMarks | FailedTask],
     count: int,
-) -> CleanedPartition | PartitionMarks | FailedTask:
+) -> FirstPassResult | FailedTask:
     """Return a result with the marks of the next `count` ranges, or the failure of one."""
-    if not isinstance(result, PartitionMarks):
-        return result
     ranges = take_results(range_results, count)
-    return ranges if isinstance(ranges, FailedTask) else result.joined(ranges)
+    if isinstance(result, FailedTask):
+        return result
+    if isinstance(ranges, FailedTask):
+        return ranges
+    return replace(result, marks=result.marks.joined(ranges))
 
 
-def _is_incomplete(result: CleanedPartition | PartitionMarks | FailedTask) -> bool:
-    return isinstance(result, PartitionMarks) and not result.has_all_keys
+def _is_incomplete(result: FirstPassResult | FailedTask) -> bool:
+    return isinstance(result, FirstPassResult) and not result.marks.has_all_keys
 
 
 def _range_tasks(
-    task: MarkTask, result: CleanedPartition | PartitionMarks | FailedTask, max_bytes: int
+    task: MarkTask, result: FirstPassResult | FailedTask, max_bytes: int
 ) -> list[MarkTask]:
     """Return the tasks for the keys that a result does not have.
 
@@ -104,12 +123,13 @@ def _range_tasks(
         result: Its result.
         max_bytes: What the marks of the partition's ranges may take.
     """
-    if not isinstance(result, PartitionMarks):
+    if isinstance(result, FailedTask):
         return []
-    start, end = result.keys.end, task.keys.end
-    range_bytes = sum(len(bitmap.retained) for bitmap in result.bitmaps)
+    keys, bitmaps = result.marks.keys, result.marks.bitmaps
+    start, end = keys.end, task.keys.end
+    range_bytes = sum(len(bitmap.retained) for bitmap in bitmaps)
     max_ranges = max(1, min(MAX_RANGES, max_bytes // max(range_bytes, 1)))
-    width = max(start - result.keys.start, -(-(end - start) // max_ranges))
+    width = max(start - keys.start, -(-(end - start) // max_ranges))
     return [
         replace(task, keys=KeyRange(first, min(first + width, end)))
         for first in range(start, end, width)
