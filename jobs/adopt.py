@@ -109,7 +109,7 @@ def run(
         is_named=names is not None,
     )
     if dry_run:
-        adopted = list(job.plan(topics))
+        adopted = list(job.preview(topics))
     else:
         adopted = list(job.adopt(spark, topics))
         check_no_broker_runs(log_dir.snapshot())  # It would have changed the files meanwhile.

@@ -79,7 +79,7 @@ def run(
         find_root(root, storage) if dry_run else find_or_create_root(root, random_uuid(), storage)
     )
     job = LogImport(klog_root, configs, open_transactions, storage)
-    partitions = tuple(job.plan(topics) if dry_run else job.take(spark, topics))
+    partitions = tuple(job.preview(topics) if dry_run else job.import_topics(spark, topics))
     note = without_passwords(f"from {', '.join(directories)}")
     return AdoptReport(root, dry_run, "Import", partitions, note, time.monotonic() - started)
 

@@ -1,7 +1,7 @@
 """Replace commits that were lost on storage.
 
 The rule: it is a dry run by default. Repair never overwrites, renumbers or deletes.
-`repairing/repair_planning.py` decides which files to write, `repairing/repair_topic.py` writes
+`repairing/repair_planner.py` decides which files to write, `repairing/repair_topic.py` writes
 them.
 """
 

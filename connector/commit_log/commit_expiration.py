@@ -73,7 +73,7 @@ def expire_log(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     Returns:
         The last expired version: commits at or below it are gone, or may be.
     """
-    plan = _plan(log, retention_ms)
+    plan = _read_plan(log, retention_ms)
     if plan.checkpoint is None:
         return plan.last_expired
     if plan.next_expired > plan.last_expired:
@@ -90,14 +90,14 @@ def expire_log(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     return last_expired
 
 
-def plan_expiration(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
+def preview_expiration(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     """Return the last expired version that `expire_log` would set now; nothing is written.
 
     Args:
         log: The log of the topic.
         retention_ms: The age from which commits may expire.
     """
-    plan = _plan(log, retention_ms)
+    plan = _read_plan(log, retention_ms)
     return max(plan.next_expired, plan.last_expired)
 
 
@@ -114,7 +114,7 @@ class _ExpirationPlan:
     complete: list[CheckpointName]
 
 
-def _plan(log: CommitLog, retention_ms: int) -> _ExpirationPlan:
+def _read_plan(log: CommitLog, retention_ms: int) -> _ExpirationPlan:
     state, last_expired = log.load(), log.last_expired_version()
     checkpoints = list(islice(complete_checkpoints(log), 2))
     # After they were read: an expiration before that may have deleted parts of theirs since.

@@ -75,7 +75,7 @@ class KlogBatchWriter(DataSourceArrowWriter):
             )
         self._options = parse_write_options(options)
         _check_schema(schema, self._options)
-        self._plan = plan_to_dict(write_plan.plan_write(self._options))
+        self._plan = plan_to_dict(write_plan.load_write_plan(self._options))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
         """See `DataSourceArrowWriter.write`."""
@@ -119,7 +119,7 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         _check_schema(schema, self._options)
         self._plan: WritePlanDict | None = None
         if _COMMIT_RUNNER not in sys.modules:
-            self._plan = plan_to_dict(write_plan.plan_write(self._options, is_streaming=True))
+            self._plan = plan_to_dict(write_plan.load_write_plan(self._options, is_streaming=True))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
         """See `DataSourceStreamArrowWriter.write`."""

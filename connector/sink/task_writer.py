@@ -24,7 +24,7 @@ from klog.connector.sink.batch_spool import BatchSpool, OpenFile
 from klog.connector.sink.dead_letters import DeadLetters
 from klog.connector.sink.topic_writer import TopicWriter
 from klog.connector.sink.write_columns import check_columns, decode_dictionary
-from klog.connector.sink.write_plan import TaskAttempt, TopicPlan, WritePlan, topic_plan
+from klog.connector.sink.write_plan import TaskAttempt, TopicPlan, WritePlan, load_topic_plan
 from klog.connector.sink.write_rows import RejectedRowsError, Rejecter
 from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.store.writable_store import WritableStore
@@ -34,7 +34,7 @@ from klog.logformat.array_types import Longs
 from klog.logformat.batches.arrow_columns import Column
 
 InputRows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
-PlanTopic: TypeAlias = Callable[[WritePlan, str], TopicPlan]
+LoadTopicPlan: TypeAlias = Callable[[WritePlan, str], TopicPlan]
 """Plans the write to a topic. Raises `OptionError` if the topic cannot be written."""
 
 _ROW_TYPES = "give a pyarrow Table, a RecordBatch, or RecordBatches one after another"
@@ -93,7 +93,7 @@ def stage_task(
     store: WritableStore,
     root: str,
     *,
-    plan_topic: PlanTopic = topic_plan,
+    load_plan: LoadTopicPlan = load_topic_plan,
     open_file: OpenFile = TemporaryFile,
 ) -> TaskCommitMessage:
     """Stage the rows of a task.
@@ -105,7 +105,7 @@ def stage_task(
         rows: The rows of the task.
         store: The store of the root.
         root: The path of the root, as the store spells it.
-        plan_topic: Plans the write to a topic that the driver has not planned.
+        load_plan: Plans the write to a topic that the driver has not planned.
         open_file: Opens a temporary file for batches that `buffer.memory` has no room for.
 
     Raises:
@@ -119,7 +119,7 @@ def stage_task(
         label = plan.write_id if writer is None else f"{writer.name}/{writer.batch_id}"
         dead_letters = DeadLetters(plan.options.dead_letter_topic, label, task.index)
     spool = BatchSpool(open_file)
-    task_writer = _TaskWriter(plan, task, store, root, spool, dead_letters, plan_topic)
+    task_writer = _TaskWriter(plan, task, store, root, spool, dead_letters, load_plan)
     try:
         row_count = 0
         for batch in _batches(rows):
@@ -163,11 +163,11 @@ class _TaskWriter:
         root: str,
         spool: BatchSpool,
         dead_letters: DeadLetters | None,
-        plan_topic: PlanTopic,
+        load_plan: LoadTopicPlan,
     ) -> None:
         self._plan, self._task, self._spool = plan, task, spool
         self._store, self._root = store, root
-        self._dead_letters, self._plan_topic = dead_letters, plan_topic
+        self._dead_letters, self._load_plan = dead_letters, load_plan
         self._writers: dict[str, TopicWriter] = {}
         self._refusals: dict[str, str] = {}
 
@@ -216,7 +216,7 @@ class _TaskWriter:
     def _writer(self, topic: str) -> TopicWriter:
         writer = self._writers.get(topic)
         if writer is None:
-            plan = self._plan_topic(self._plan, topic)
+            plan = self._load_plan(self._plan, topic)
             writer = TopicWriter(
                 plan, self._task, self._root, self._store, self._spool, self._rejecter(topic)
             )

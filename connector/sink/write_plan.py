@@ -7,7 +7,7 @@ it puts after others. The leader epoch is that of the partition's last segment, 
 fall along a log. A new partition starts with epoch 0: followers of a broker refuse a log whose
 epoch is -1, "not known".
 
-A topic that only a row names is planned by the task that meets the row (`topic_plan`).
+A topic that only a row names is planned by the task that meets the row (`load_topic_plan`).
 docs/write-plan.md specifies the plan for other engines.
 """
 
@@ -29,7 +29,7 @@ from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.producer_ids import ProducerIdentity, attempt_id, producer_identity
 from klog.connector.sink.topic_state_cache import TOPIC_STATES, CachedTopic, find_or_make_root
-from klog.connector.sink.write_settings import WriteSettings, read_buffer_bytes, read_settings
+from klog.connector.sink.write_settings import WriteSettings, parse_buffer_bytes, parse_settings
 from klog.errors import OptionError
 from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
@@ -159,8 +159,8 @@ class WritePlan:
         return (self.write_id, 0) if writer is None else (writer.name, writer.batch_id)
 
 
-def plan_write(options: WriteOptions, *, is_streaming: bool = False) -> WritePlan:
-    """Plan a write, on the driver.
+def load_write_plan(options: WriteOptions, *, is_streaming: bool = False) -> WritePlan:
+    """Load what a write needs of its root and topic, and plan it, on the driver.
 
     A missing root is created if a missing topic may be created. The tasks of a stream get the last
     batches of all writers: the default name of a stream is the query id, which only tasks know.
@@ -185,7 +185,7 @@ def plan_write(options: WriteOptions, *, is_streaming: bool = False) -> WritePla
     }
     new_partitions = options.num_partitions or cached.root.num_partitions
     plan = WritePlan(options, write_id, new_partitions, {}, last_batches)
-    topic = _plan_cached(plan, options.topic, cached)
+    topic = _check_and_plan(plan, options.topic, cached)
     return replace(plan, topics={options.topic: topic})
 
 
@@ -209,13 +209,13 @@ def plan_append(
         topic=paths.topic,
         create_topic=False,
         segment_options=options,
-        buffer_bytes=read_buffer_bytes(options),
+        buffer_bytes=parse_buffer_bytes(options),
     )
     return WritePlan(write_options, write_id, plan.partitions, {paths.topic: plan}, {})
 
 
-def topic_plan(plan: WritePlan, topic: str) -> TopicPlan:
-    """Return the driver's plan for a topic, or make one in this process.
+def load_topic_plan(plan: WritePlan, topic: str) -> TopicPlan:
+    """Return the driver's plan for a topic, or load its state and plan in this process.
 
     Args:
         plan: The driver's plan.
@@ -227,7 +227,7 @@ def topic_plan(plan: WritePlan, topic: str) -> TopicPlan:
     check_topic_name(topic)
     if topic in plan.topics:
         return plan.topics[topic]
-    return _plan_cached(plan, topic, TOPIC_STATES.load(plan.options, topic))
+    return _check_and_plan(plan, topic, TOPIC_STATES.load(plan.options, topic))
 
 
 def plan_topic(
@@ -256,11 +256,12 @@ def plan_topic(
         base_version=max(state.version, 0),
         log_ends=log_ends,
         leader_epochs=leader_epochs,
-        settings=read_settings(state.config, options),
+        settings=parse_settings(state.config, options),
     )
 
 
-def _plan_cached(plan: WritePlan, topic: str, cached: CachedTopic) -> TopicPlan:
+def _check_and_plan(plan: WritePlan, topic: str, cached: CachedTopic) -> TopicPlan:
+    """Plan a write to a topic, if the write may create it or it exists."""
     options, state = plan.options, cached.state
     if not state.topic_id and not options.create_topic:
         raise OptionError(

@@ -55,7 +55,7 @@ class WriteSettings:
     partitioner: str = table.PARTITIONERS[0]
 
 
-def read_settings(config: Mapping[str, str], options: Mapping[str, str]) -> WriteSettings:
+def parse_settings(config: Mapping[str, str], options: Mapping[str, str]) -> WriteSettings:
     """Read a topic's configs and a write's options.
 
     Args:
@@ -89,7 +89,7 @@ def read_settings(config: Mapping[str, str], options: Mapping[str, str]) -> Writ
     )
 
 
-def read_buffer_bytes(options: Mapping[str, str]) -> int:
+def parse_buffer_bytes(options: Mapping[str, str]) -> int:
     """Return how many bytes of rows and batches a task keeps in memory.
 
     Args:

@@ -51,7 +51,7 @@ class RootAdoption:
     is_klog_root: bool
     is_named: bool
 
-    def plan(self, topics: Sequence[BrokerTopic]) -> Iterator[AdoptedPartition]:
+    def preview(self, topics: Sequence[BrokerTopic]) -> Iterator[AdoptedPartition]:
         """Yield what `adopt` would do to each partition; nothing is written.
 
         Args:

@@ -2,10 +2,11 @@
 
 The rule: a task cleans its partition in one pass (`clean_partition`, which writes) if compiled
 kernels are worth it and its keys fit memory, else it marks the partition (`mark_records`, which
-writes nothing). The result says what was rewritten and which segments are still to be. If it marks fewer keys than there are, the other keys are cut
-into ranges as wide as its own, for hashes are distributed evenly, and a task marks each range. The
-marks of all these tasks together take at most `MAX_MARKS_BYTES`: if they would take more, ranges
-are wider, and a task goes through its range in several passes.
+writes nothing). The result says what was rewritten and which segments are still to be. If it marks
+fewer keys than there are, the other keys are cut into ranges as wide as its own, for hashes are
+distributed evenly, and a task marks each range. The marks of all these tasks together take at most
+`MAX_MARKS_BYTES`: if they would take more, ranges are wider, and a task goes through its range in
+several passes.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class LogImport:
     open_transactions: str | None
     storage: StorageOptions
 
-    def plan(self, topics: Sequence[BrokerTopic]) -> Iterator[AdoptedPartition]:
-        """Yield what `take` would do to each partition; nothing is written.
+    def preview(self, topics: Sequence[BrokerTopic]) -> Iterator[AdoptedPartition]:
+        """Yield what `import_topics` would do to each partition; nothing is written.
 
         Args:
             topics: The topics.
@@ -83,7 +83,7 @@ class LogImport:
             for log in topic.logs:
                 yield AdoptedPartition.planned(log, _reason_to_leave(state, topic, log))
 
-    def take(
+    def import_topics(
         self, spark: SparkSession | None, topics: Sequence[BrokerTopic]
     ) -> Iterator[AdoptedPartition]:
         """Import topics, and yield the report of each partition.

@@ -47,8 +47,8 @@ class LostRangePlanner:
     new_id: NewId
     engine: str
 
-    def plan(self, lost: LostCommits) -> None:
-        """Plan the commits of one range, and apply the commits after it.
+    def replace_range(self, lost: LostCommits) -> None:
+        """Add the commits of one range to the repaired log, and then the commits after it.
 
         Args:
             lost: The range.

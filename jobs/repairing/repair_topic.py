@@ -20,7 +20,7 @@ from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError
 from klog.jobs.repairing.repair_choices import RepairChoices
 from klog.jobs.repairing.repair_plan import RepairPlan
-from klog.jobs.repairing.repair_planning import RepairPlanner
+from klog.jobs.repairing.repair_planner import RepairPlanner
 
 NO_CHOICES = RepairChoices()
 MAX_PLANS = 100
@@ -41,7 +41,7 @@ def repair_topic(
         The plan. Its `problem` is the error, whether it came before or after a put.
     """
     for tries in range(MAX_PLANS):
-        plan = RepairPlanner(log, random_uuid, this_engine(), choices).plan()
+        plan = RepairPlanner(log, random_uuid, this_engine(), choices).read_plan()
         if dry_run or plan.problem or not plan.is_needed:
             return plan
         try:

@@ -68,7 +68,7 @@ def _vacuum(root: KlogRoot, task: VacuumTask) -> VacuumedTopic | None:
         return _topic_without_commits(log)
     if task.dry_run:
         commits = len(commit_expiration.list_expired_versions(log)) - log.last_expired_version()
-        commits += commit_expiration.plan_expiration(log, task.log_retention_ms)
+        commits += commit_expiration.preview_expiration(log, task.log_retention_ms)
         files = topic_vacuum.preview_vacuum(log, task.grace_ms, discard_lost=task.discard_lost)
         return VacuumedTopic(task.topic, files, commits)
     return _delete(log, task)

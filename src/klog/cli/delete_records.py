@@ -70,7 +70,7 @@ def delete(args: argparse.Namespace, out: BinaryIO) -> int:
     starts_by_topic = _starts_to_set(args)
     root = root_with_log(args.root)
     plans = [
-        _plan(root, topic, starts, dry_run=args.dry_run)
+        _load_log_starts(root, topic, starts, dry_run=args.dry_run)
         for topic, starts in starts_by_topic.items()
     ]
     log_starts: Starts = {}
@@ -103,7 +103,7 @@ def _print_log_starts(args: argparse.Namespace, log_starts: Starts, out: BinaryI
         )
 
 
-def _plan(
+def _load_log_starts(
     root: KlogRoot, topic: str, starts: Mapping[int, int], *, dry_run: bool
 ) -> tuple[CommitLog, TopicState, dict[int, int]]:
     """Load a topic and compute the new log starts of its partitions."""

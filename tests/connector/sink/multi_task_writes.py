@@ -20,7 +20,7 @@ from klog.connector.sink.write_contract import (
     plan_from_dict,
     plan_to_dict,
 )
-from klog.connector.sink.write_plan import WritePlan, plan_write
+from klog.connector.sink.write_plan import WritePlan, load_write_plan
 
 
 def forget_topics(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,9 @@ def stage(
 
 
 def write(options: WriteOptions, *batches: pa.RecordBatch, by: Writer | None = None) -> None:
-    write_commit.commit(options, stage(plan_write(options, is_streaming=True), *batches, by=by))
+    write_commit.commit(
+        options, stage(load_write_plan(options, is_streaming=True), *batches, by=by)
+    )
 
 
 def values(root: Path, topic: str = "t") -> list[str]:

@@ -52,7 +52,7 @@ def stage_records(
     plan = WritePlan(write_options, "a write", 1, {}, {})
     writer = Writer("etl", 3, "a query", "a run")
     task = plan.task_attempt(writer, 5, 0, NOW_MS, "task 5")
-    message = stage_task(plan, writer, task, rows, store, ROOT, plan_topic=topic_plan)
+    message = stage_task(plan, writer, task, rows, store, ROOT, load_plan=topic_plan)
     return {
         name: [
             row

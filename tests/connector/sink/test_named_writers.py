@@ -15,7 +15,7 @@ from klog.connector.commit_log.append_commit import Writer
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink import task_writer, write_commit
-from klog.connector.sink.write_plan import plan_write
+from klog.connector.sink.write_plan import load_write_plan
 from klog.connector.store.local_store import LocalStore
 from klog.errors import (
     CommitConflictError,
@@ -60,7 +60,7 @@ def test_repeated_batch_is_written_once(
 
 def test_batch_staged_twice_is_committed_once(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t")
-    first, again = plan_write(options), plan_write(options)
+    first, again = load_write_plan(options), load_write_plan(options)
     write_commit.commit(options, stage(first, rows(1), by=writer(0)))
     write_commit.commit(options, stage(again, rows(1), by=writer(0)))
     assert values(tmp_path) == ["1"]
@@ -70,10 +70,10 @@ def test_batch_staged_twice_is_committed_once(tmp_path: Path) -> None:
 def test_older_run_is_fenced(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t")
     write(options, rows(0), by=writer(0, run="old"))
-    late = stage(plan_write(options), rows(1), by=writer(1, run="old"))
+    late = stage(load_write_plan(options), rows(1), by=writer(1, run="old"))
     write(options, rows(1), by=writer(1, run="new"))
     write_commit.commit(options, late)  # The same batch is there already.
-    later = stage(plan_write(options), rows(2), by=writer(2, run="old"))
+    later = stage(load_write_plan(options), rows(2), by=writer(2, run="old"))
     with pytest.raises(ProducerFencedError, match="run new has taken over from run old"):
         write_commit.commit(options, later)
     assert values(tmp_path) == ["0", "1"]
@@ -126,7 +126,7 @@ def commit_only_dead_letters(
     options: WriteOptions, monkeypatch: pytest.MonkeyPatch, batch: pa.RecordBatch
 ) -> None:
     """Commit a batch, and fail between its two topics."""
-    first = stage(plan_write(options), batch, by=writer(0))
+    first = stage(load_write_plan(options), batch, by=writer(0))
     put = LocalStore.put_if_absent
 
     def failing_put(self: LocalStore, path: str, data: bytes) -> Any:
@@ -155,7 +155,7 @@ def test_replay_with_other_dead_letters_is_refused(
     commit_only_dead_letters(options, monkeypatch, batch)
     with monkeypatch.context() as patched:
         patched.setattr(task_writer, "now_ms", lambda: now_ms + 10**6)
-        later = stage(plan_write(options), batch, by=writer(0))
+        later = stage(load_write_plan(options), batch, by=writer(0))
     with pytest.raises(CommitConflictError, match="has 1 dead letters there already, and 2 now"):
         write_commit.commit(options, later)
     write(options, batch, by=writer(0))

@@ -16,7 +16,7 @@ from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink import write_commit
 from klog.connector.sink.task_writer import write_task
-from klog.connector.sink.write_plan import WritePlan, plan_write
+from klog.connector.sink.write_plan import WritePlan, load_write_plan
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.writable_store import PutResult
 from klog.errors import (
@@ -45,7 +45,7 @@ def _new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_segments_are_ordered_by_partition_and_task(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t", numPartitions=2)
     first, second = rows(1, 2, partition=[1, 0]), rows(3, 4, partition=[0, 1])
-    messages = stage(plan_write(options), first, second)
+    messages = stage(load_write_plan(options), first, second)
     write_commit.commit(options, messages[::-1])
     assert values(tmp_path) == ["2", "3", "1", "4"]
     table = klog.open(tmp_path).scan("t", columns=["offset"]).read_all()
@@ -57,7 +57,7 @@ def test_segments_are_ordered_by_partition_and_task(tmp_path: Path) -> None:
 
 def test_staged_rows_are_invisible_before_the_commit(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t")
-    stage(plan_write(options), rows(1))
+    stage(load_write_plan(options), rows(1))
     assert klog.open(tmp_path).topics() == []
 
 
@@ -78,7 +78,7 @@ def test_write_to_several_topics_is_completed_by_a_replay(
 ) -> None:
     options = write_options(tmp_path)
     batch = rows(1, 2, 3, topic=["c", "a", "b"])
-    messages = stage(plan_write(options), batch, by=writer(0))
+    messages = stage(load_write_plan(options), batch, by=writer(0))
     put = LocalStore.put_if_absent
 
     def failing_put(self: LocalStore, path: str, data: bytes) -> Any:
@@ -102,7 +102,7 @@ def test_commit_with_a_lost_answer_is_not_written_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = write_options(tmp_path, topic="t")
-    messages = stage(plan_write(options), rows(1), by=writer(0))
+    messages = stage(load_write_plan(options), rows(1), by=writer(0))
     put, read = LocalStore.put_if_absent, LocalStore.read
 
     def failing_read(self: LocalStore, path: str, max_bytes: int | None = None) -> bytes:
@@ -127,7 +127,7 @@ def test_commit_with_a_lost_answer_is_not_written_twice(
 
 def test_tasks_of_two_writes_are_refused(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t")
-    messages = stage(plan_write(options), rows(1)) + stage(plan_write(options), rows(2))
+    messages = stage(load_write_plan(options), rows(1)) + stage(load_write_plan(options), rows(2))
     with pytest.raises(KlogError, match="tasks of several writes"):
         write_commit.commit(options, messages)
 
@@ -142,7 +142,7 @@ def test_dead_letters_are_written_exactly_once(tmp_path: Path) -> None:
 
 def test_dead_letters_are_committed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = write_options(tmp_path, topic="a", deadLetterTopic="dead")
-    messages = stage(plan_write(options), rows(1, 2, partition=[0, 5]), by=writer(0))
+    messages = stage(load_write_plan(options), rows(1, 2, partition=[0, 5]), by=writer(0))
     put = LocalStore.put_if_absent
 
     def failing_put(self: LocalStore, path: str, data: bytes) -> Any:
@@ -175,7 +175,7 @@ def test_base_version_of_a_write_is_the_lowest_of_its_tasks(tmp_path: Path) -> N
     """Vacuum may have removed the files of the first task, but not those of a later one."""
     options, log = write_options(tmp_path), klog.open(tmp_path)
     log.create_topic("t")
-    plan = plan_write(options)
+    plan = load_write_plan(options)
     first = stage(plan, rows(1, topic=["t"]))
     log.append("t", pa.table({"value": ["between"]}))
     second = stage(plan, rows(2, topic=["t"]), first_task=1)

@@ -8,8 +8,8 @@ import pytest
 
 from klog.connector.sink.write_settings import (
     WriteSettings,
-    read_buffer_bytes,
-    read_settings,
+    parse_buffer_bytes,
+    parse_settings,
 )
 from klog.errors import OptionError
 from klog.logformat.codecs.codec_names import GZIP, LZ4, NONE, SNAPPY, ZSTD
@@ -74,25 +74,25 @@ CASES: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [
 def test_options_win_over_topic_configs(
     config: dict[str, str], options: dict[str, str], expected: dict[str, Any]
 ) -> None:
-    settings = read_settings(config, options)
+    settings = parse_settings(config, options)
     assert {name: getattr(settings, name) for name in expected} == expected
 
 
 def test_buffer_memory_is_64_mib_unless_set() -> None:
-    assert read_buffer_bytes({}) == 64 << 20
-    assert read_buffer_bytes({"buffer.memory": "0"}) == 0
+    assert parse_buffer_bytes({}) == 64 << 20
+    assert parse_buffer_bytes({"buffer.memory": "0"}) == 0
 
 
 def test_roll_limits_are_the_topics() -> None:
     config = {"segment.ms": str(DAY_MS), "segment.bytes": "1000", "index.interval.bytes": "7"}
-    limits = read_settings(config, {}).limits
+    limits = parse_settings(config, {}).limits
     assert (limits.segment_ms, limits.segment_bytes, limits.index_interval_bytes) == (
         DAY_MS,
         1000,
         7,
     )
     compacted = {"cleanup.policy": "compact", "max.compaction.lag.ms": "60000"}
-    assert read_settings(config | compacted, {}).limits.segment_ms == 60000
+    assert parse_settings(config | compacted, {}).limits.segment_ms == 60000
 
 
 REFUSED = [
@@ -113,7 +113,7 @@ REFUSED = [
 @pytest.mark.parametrize(("options", "message"), REFUSED)
 def test_wrong_option_is_refused_by_name(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        read_settings({}, options)
+        parse_settings({}, options)
 
 
 def test_segments_have_indexes_from_16_intervals_on() -> None:

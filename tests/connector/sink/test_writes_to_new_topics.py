@@ -11,7 +11,7 @@ import pytest
 import klog
 from klog.connector.sink import topic_state_cache, write_commit
 from klog.connector.sink.topic_state_cache import TopicStateCache
-from klog.connector.sink.write_plan import plan_write
+from klog.connector.sink.write_plan import load_write_plan
 from klog.errors import (
     CommitConflictError,
     KlogError,
@@ -39,7 +39,7 @@ def test_topic_re_created_meanwhile_is_a_conflict(tmp_path: Path) -> None:
     log = klog.open(tmp_path)
     log.create_topic("t")
     options = write_options(tmp_path, topic="t")
-    messages = stage(plan_write(options), rows(1))
+    messages = stage(load_write_plan(options), rows(1))
     log.delete_topic("t")
     log.create_topic("t")
     with pytest.raises(CommitConflictError, match=r"the topic was .* meanwhile: its id is"):
@@ -60,7 +60,7 @@ def test_re_created_root_is_loaded_again(tmp_path: Path) -> None:
 
 def test_two_first_writes_share_the_topic_that_one_creates(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t")
-    first, second = (stage(plan_write(options), rows(n)) for n in (1, 2))
+    first, second = (stage(load_write_plan(options), rows(n)) for n in (1, 2))
     write_commit.commit(options, first)
     write_commit.commit(options, second)
     assert values(tmp_path) == ["1", "2"]
@@ -77,7 +77,7 @@ def test_topic_created_otherwise_meanwhile_is_a_conflict(
     tmp_path: Path, partitions: int, config: Mapping[str, str], message: str
 ) -> None:
     options = write_options(tmp_path, topic="t")
-    messages = stage(plan_write(options), rows(1))
+    messages = stage(load_write_plan(options), rows(1))
     klog.open(tmp_path).create_topic("t", partitions, config)
     with pytest.raises(CommitConflictError, match=message):
         write_commit.commit(options, messages)
@@ -88,13 +88,13 @@ def test_topic_created_otherwise_meanwhile_is_a_conflict(
 def test_missing_topic_is_refused_without_create_topic(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t", createTopic="false")
     with pytest.raises(OptionError, match="is not a klog root, and createTopic=false"):
-        plan_write(options)
+        load_write_plan(options)
     klog.open(tmp_path).create_topic("other")
     with pytest.raises(OptionError, match="there is no topic t in"):
-        plan_write(options)
+        load_write_plan(options)
     by_column = write_options(tmp_path, createTopic="false")
     with pytest.raises(KlogError, match="row 1 of task 0: there is no topic t in"):
-        stage(plan_write(by_column), rows(1, 2, topic=["other", "t"]))
+        stage(load_write_plan(by_column), rows(1, 2, topic=["other", "t"]))
 
 
 def test_cache_drops_the_topic_used_longest_ago(
@@ -117,7 +117,7 @@ def test_partitions_added_meanwhile_are_a_conflict(tmp_path: Path) -> None:
     log = klog.open(tmp_path)
     log.create_topic("t")
     options = write_options(tmp_path, topic="t")
-    messages = stage(plan_write(options), rows(1))
+    messages = stage(load_write_plan(options), rows(1))
     log.add_partitions("t", 2)
     with pytest.raises(CommitConflictError, match="rows were spread over 1"):
         write_commit.commit(options, messages)
@@ -204,13 +204,13 @@ def test_lost_topic_description_is_refused_by_a_process_that_knows_the_topic(
 
 def test_colliding_new_topics_are_refused_before_one_is_created(tmp_path: Path) -> None:
     options = write_options(tmp_path)
-    messages = stage(plan_write(options), rows(1, 2, 3, topic=["a", "x.y", "x_y"]))
+    messages = stage(load_write_plan(options), rows(1, 2, 3, topic=["a", "x.y", "x_y"]))
     with pytest.raises(OptionError, match=r"topics x.y and x_y collide"):
         write_commit.commit(options, messages)
     assert klog.open(tmp_path).topics() == []
     klog.open(tmp_path).create_topic("z_b")
     with pytest.raises(KlogError, match=r"row 0 of task 0: topic z.b collides with topic z_b"):
-        stage(plan_write(options), rows(1, topic=["z.b"]))
+        stage(load_write_plan(options), rows(1, topic=["z.b"]))
 
 
 def test_topic_whose_rows_are_all_rejected_is_not_created(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def of_streams(bill: Bill) -> dict[str, dict[str, int]]:
         bill.fake.request_counts()
         with pytest.MonkeyPatch.context() as process:
             process.setattr(write_plan, "TOPIC_STATES", planner)
-            plan = write_plan.plan_write(options, is_streaming=True)
+            plan = write_plan.load_write_plan(options, is_streaming=True)
         writer = Writer("etl", number, "query", "run")
         message = task_writer.write_task(plan, writer, 0, number, iter([rows]))
         with pytest.MonkeyPatch.context() as process:

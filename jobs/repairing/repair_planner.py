@@ -50,8 +50,8 @@ class RepairPlanner:
     _files: set[str] = field(default_factory=set)
     """The files in the topic's directories, relative to the root."""
 
-    def plan(self) -> RepairPlan:
-        """Return what to put; `problem` is the error if the topic cannot be repaired."""
+    def read_plan(self) -> RepairPlan:
+        """Read the log and return what to put; `problem` says why a topic cannot be repaired."""
         plan = RepairPlan()
         try:
             self._list_files()  # First: a later file is no trace and no candidate.
@@ -96,7 +96,7 @@ class RepairPlanner:
         )
         for lost in ranges:
             first_version = max(lost.first_version, repaired.state.version + 1)
-            planner.plan(replace(lost, first_version=first_version))
+            planner.replace_range(replace(lost, first_version=first_version))
         repaired.replay_until_lost()
         not_added = tuple(str(candidate.path) for candidate in candidates.candidates)
         live = set(repaired.state.segments["file"].to_pylist())
