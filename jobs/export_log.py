@@ -80,7 +80,7 @@ def run(
     snapshot, partitions = _partitions_to_export(root_to_export(root, storage), topics)
     topic_ids = {partition.name: partition.topic_id for partition in partitions}
     target.check(topic_ids)
-    exported = tuple(map(ExportedPartition.planned, partitions))
+    exported = tuple(map(ExportedPartition.of_partition, partitions))
     if not dry_run:
         with target.lock():
             target.check(topic_ids)  # Another export may have come since.

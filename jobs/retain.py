@@ -92,10 +92,10 @@ def run(
 
 
 def _commit(
-    log: CommitLog, state: TopicState, planned: Sequence[RetainedPartition]
+    log: CommitLog, state: TopicState, plan: Sequence[RetainedPartition]
 ) -> list[RetainedPartition]:
     """Commit a plan and return what this commit deleted; nothing if the topic was deleted."""
-    log_starts = {partition.partition: partition.log_start for partition in planned}
+    log_starts = {partition.partition: partition.log_start for partition in plan}
     delete_records = commit_builders.delete_records(state.topic_id, log_starts)
     deleted: list[RetainedPartition] = []
 
@@ -115,7 +115,7 @@ def _commit(
         if isinstance(exc, CommitConflictError) and _is_deleted(log, state):
             return []
         failure = Failure.of(exc, log.paths.topic)
-        return [replace(partition, failure=failure) for partition in planned]
+        return [replace(partition, failure=failure) for partition in plan]
     return deleted
 
 

@@ -59,7 +59,7 @@ class RootAdoption:
         """
         for topic in topics:
             left = self._reason_to_leave(topic)
-            yield from (AdoptedPartition.planned(log, left) for log in topic.logs)
+            yield from (AdoptedPartition.of_log(log, left) for log in topic.logs)
 
     def adopt(
         self, spark: SparkSession | None, topics: Sequence[BrokerTopic]
@@ -77,7 +77,7 @@ class RootAdoption:
             scans = run_tasks(spark, scan_segment, tasks, "adopt")
             for topic in wave:
                 if reason := left[topic.name]:
-                    yield from (AdoptedPartition.planned(log, reason) for log in topic.logs)
+                    yield from (AdoptedPartition.of_log(log, reason) for log in topic.logs)
                     continue
                 partitions = [
                     partition_from_scans(topic, log, scans, self.open_transactions)
@@ -85,7 +85,7 @@ class RootAdoption:
                 ]
                 self._commit(topic, partitions)
                 for log, partition in zip(topic.logs, partitions, strict=True):
-                    yield AdoptedPartition.planned(log).committed(partition)
+                    yield AdoptedPartition.of_log(log).with_commit(partition)
 
     def _reason_to_leave(self, topic: BrokerTopic) -> str:
         """Return why a topic needs no commit, empty if it does; refuse one with other files."""
@@ -125,8 +125,8 @@ class RootAdoption:
         if not self.is_klog_root:
             return broker_sizes == live_sizes
         # A topic in use may have lost some of these files since.
-        known = live_sizes.keys() | set(state.removed["file"].to_pylist())
-        is_same_topic = bool(topic.topic_id) or not known.isdisjoint(broker_sizes)
+        all_files = live_sizes.keys() | set(state.removed["file"].to_pylist())
+        is_same_topic = bool(topic.topic_id) or not all_files.isdisjoint(broker_sizes)
         return is_same_topic and all(
             live_sizes.get(file, size_bytes) == size_bytes
             for file, size_bytes in broker_sizes.items()
@@ -170,9 +170,9 @@ def topics_without_broker_files(
                 "`klog topics list` names its topics. A directory of that name without a broker's "
                 "files is from a failed write"
             )
-        own = [partition for partition in snapshot.listed_partitions if partition.topic == name]
+        listed = [partition for partition in snapshot.listed_partitions if partition.topic == name]
         partitions += [
-            AdoptedPartition.planned(log, _NO_BROKER_FILES) for log in snapshot.open(own).values()
+            AdoptedPartition.of_log(log, _NO_BROKER_FILES) for log in snapshot.open(listed).values()
         ]
     return partitions
 

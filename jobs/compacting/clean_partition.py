@@ -163,10 +163,10 @@ class _RetainedProducers:
         """
         if self._has_all:
             return retained
-        own = ProducerLastBatches()
-        own.add(batches)
-        self._last_batches.prepend(own)
-        return np.union1d(retained, self._last_batches.last_offsets(self._now_ms, among=own))
+        added = ProducerLastBatches()
+        added.add(batches)
+        self._last_batches.prepend(added)
+        return np.union1d(retained, self._last_batches.last_offsets(self._now_ms, among=added))
 
     def add_clean_part(self, clean_batches: ProducerLastBatches) -> None:
         """Add the batches of the clean part, which comes before the dirty part."""

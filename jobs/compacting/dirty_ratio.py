@@ -55,8 +55,8 @@ class CleanableRange:
     @property
     def is_due(self) -> bool:
         """Return whether a compaction cleans the partition."""
-        is_filthy = self.dirty_ratio > self.limits.min_dirty_ratio
-        return self.dirty_bytes > 0 and (self.has_waited or is_filthy)
+        exceeds_ratio = self.dirty_ratio > self.limits.min_dirty_ratio
+        return self.dirty_bytes > 0 and (self.has_waited or exceeds_ratio)
 
 
 def cleanable_range(

@@ -70,11 +70,11 @@ def _plan_partition(
     limits: CleaningLimits,
     now_ms: int,
 ) -> PlannedCleaning:
-    own = segment_entries.rows_of_partition(segments, partition)
+    entries = segment_entries.rows_of_partition(segments, partition)
     start, end = state.log_start[partition], state.log_end[partition]
     cleaned_to = state.cleaned_to.get(partition, 0)
-    cleanable = cleanable_range(own, start, end, cleaned_to, limits, now_ms)
-    below = own.slice(0, cleanable.segment_count)
+    cleanable = cleanable_range(entries, start, end, cleaned_to, limits, now_ms)
+    below = entries.slice(0, cleanable.segment_count)
     report = CompactedPartition(
         topic,
         partition,
@@ -89,7 +89,7 @@ def _plan_partition(
         report = replace(report, left="nothing is dirty")
     elif not cleanable.is_due:
         report = replace(report, left="its dirty ratio is not above the minimum")
-    later = own.slice(cleanable.segment_count)
+    later = entries.slice(cleanable.segment_count)
     return PlannedCleaning(report, cleanable, EntryRows(below), EntryRows(later))
 
 

@@ -134,8 +134,8 @@ def context_within(context: CleaningContext, start: int, end: int) -> CleaningCo
 
 def _within(offsets: Longs, start: int, end: int) -> Longs:
     first, stop = np.searchsorted(offsets, (start, end))
-    own: Longs = offsets[first:stop].copy()  # A view would keep all of them in memory.
-    return own
+    part: Longs = offsets[first:stop].copy()  # A view would keep all of them in memory.
+    return part
 
 
 def rewrite_group(task: RewriteTask) -> RewrittenGroup:

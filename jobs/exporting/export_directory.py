@@ -137,52 +137,52 @@ class ExportDirectory:
         Returns:
             The bytes of its logs.
         """
-        staged = self._staged(name)
+        directory = self._staged(name)
         with translate_errors(str(self.path / str(name)), "written"):
             if (self.path / str(name)).exists():  # Unfinished: see `check`.
-                shutil.rmtree(staged, ignore_errors=True)
-                (self.path / str(name)).rename(staged)
-            if staged.exists():
-                with _locked(staged):
-                    shutil.rmtree(staged)
-            staged.mkdir()
-        with _locked(staged):
-            size_bytes = _write_files(staged, chunks)
-            with translate_errors(str(staged), "written"):
-                sync_directory(str(staged))
+                shutil.rmtree(directory, ignore_errors=True)
+                (self.path / str(name)).rename(directory)
+            if directory.exists():
+                with _locked(directory):
+                    shutil.rmtree(directory)
+            directory.mkdir()
+        with _locked(directory):
+            size_bytes = _write_files(directory, chunks)
+            with translate_errors(str(directory), "written"):
+                sync_directory(str(directory))
         return size_bytes
 
-    def publish(self, staged: Mapping[TopicPartition, Checkpointed]) -> None:
+    def publish(self, partitions: Mapping[TopicPartition, Checkpointed]) -> None:
         """Write the checkpoints, then give staged partitions their names.
 
         Args:
-            staged: The values for the checkpoints, by partition.
+            partitions: The values for the checkpoints, by partition.
         """
         starts = {
-            name: values.log_start
-            for name, values in staged.items()
-            if values.log_start is not None
+            name: partition.log_start
+            for name, partition in partitions.items()
+            if partition.log_start is not None
         }
-        ends = {name: values.log_end for name, values in staged.items()}
-        sizes = {name: values.size_bytes for name, values in staged.items()}
+        ends = {name: partition.log_end for name, partition in partitions.items()}
+        sizes = {name: partition.size_bytes for name, partition in partitions.items()}
         for file, offsets in (
             (LOG_START, starts),
             (RECOVERY_POINT, ends),
             (HIGH_WATERMARK, ends),
             (UNFINISHED, sizes),
         ):
-            self._put_checkpoint(file, staged, offsets)
+            self._put_checkpoint(file, partitions, offsets)
         if (self.path / CLEANER).exists():
             # It may have the offset of an earlier partition of this name.
-            self._put_checkpoint(CLEANER, staged, {})
+            self._put_checkpoint(CLEANER, partitions, {})
         with translate_errors(str(self.path), "written"):
-            for name in staged:
+            for name in partitions:
                 self._staged(name).rename(self.path / str(name))
             sync_directory(str(self.path))
-        self._put_checkpoint(UNFINISHED, staged, {})
+        self._put_checkpoint(UNFINISHED, partitions, {})
 
     def discard(self, names: Iterable[TopicPartition]) -> None:
-        """Remove staged partitions that are not published, as far as that is possible.
+        """Remove directory partitions that are not published, as far as that is possible.
 
         Args:
             names: The partitions.
@@ -266,15 +266,15 @@ def _read(path: Path) -> bytes:
 
 
 @contextmanager
-def _locked(staged: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     """Lock a partition while it is written: a task may outlive its export."""
-    directory = os.open(staged, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
             raise KlogError(
-                f"{staged}: a task of a killed export still writes there; run the export again "
+                f"{path}: a task of a killed export still writes there; run the export again "
                 "when it has ended"
             ) from exc
         yield

@@ -34,7 +34,7 @@ class ExportedPartition:
     ended: int = 0
 
     @staticmethod
-    def planned(partition: CommittedPartition) -> ExportedPartition:
+    def of_partition(partition: CommittedPartition) -> ExportedPartition:
         """Return the report of a partition that would be exported; no segment is read.
 
         Args:

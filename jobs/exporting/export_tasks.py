@@ -112,19 +112,19 @@ def stage_and_publish(
         The log ends of the exported partitions, in the order of the tasks.
     """
     try:
-        staged = list(run_tasks(_local_session(spark), export_partition, tasks, "export"))
+        partitions = list(run_tasks(_local_session(spark), export_partition, tasks, "export"))
         target.publish(
             {
                 task.name: partition.checkpointed
-                for task, partition in zip(tasks, staged, strict=True)
+                for task, partition in zip(tasks, partitions, strict=True)
             }
         )
     except BaseException:
         target.discard(task.name for task in tasks)
         raise
-    for task, partition in zip(tasks, staged, strict=True):
+    for task, partition in zip(tasks, partitions, strict=True):
         partition.warn(task.name)
-    return [partition.checkpointed.log_end for partition in staged]
+    return [partition.checkpointed.log_end for partition in partitions]
 
 
 def root_to_export(path: str, storage: StorageOptions) -> KlogRoot:

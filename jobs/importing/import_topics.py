@@ -81,7 +81,7 @@ class LogImport:
             if self.root is not None:
                 state = self.root.log_to_read(topic.name).load()
             for log in topic.logs:
-                yield AdoptedPartition.planned(log, _reason_to_leave(state, topic, log))
+                yield AdoptedPartition.of_log(log, _reason_to_leave(state, topic, log))
 
     def import_topics(
         self, spark: SparkSession | None, topics: Sequence[BrokerTopic]
@@ -94,8 +94,8 @@ class LogImport:
         """
         for wave in topic_waves(topics):
             targets = {topic.name: self._target(topic) for topic in wave}
-            plans = {
-                log.name: AdoptedPartition.planned(
+            reports = {
+                log.name: AdoptedPartition.of_log(
                     log, _reason_to_leave(targets[topic.name].state, topic, log)
                 )
                 for topic in wave
@@ -105,16 +105,16 @@ class LogImport:
                 task
                 for topic in wave
                 for log in topic.logs
-                if not plans[log.name].left
+                if not reports[log.name].left
                 for task in self._copy_tasks(targets[topic.name], log)
             ]
             results = try_tasks(spark, copy_segment, tasks, "import")
             for topic in wave:
                 target, state = targets[topic.name], targets[topic.name].state
                 for log in topic.logs:
-                    planned = plans[log.name]
-                    if planned.left:
-                        yield planned
+                    report = reports[log.name]
+                    if report.left:
+                        yield report
                         continue
                     scans = take_results(results, len(readable_segments(log)))
                     try:
@@ -127,9 +127,9 @@ class LogImport:
                     except OptionError:
                         raise
                     except (KlogError, OSError) as exc:
-                        yield replace(planned, failure=Failure.of(exc, topic.name, _DIAGNOSIS))
+                        yield replace(report, failure=Failure.of(exc, topic.name, _DIAGNOSIS))
                     else:
-                        yield planned.committed(partition)
+                        yield report.with_commit(partition)
 
     def _target(self, topic: BrokerTopic) -> _Target:
         assert self.root is not None
@@ -191,14 +191,15 @@ def _reason_to_leave(state: TopicState, topic: BrokerTopic, log: RawPartition) -
 
 def _is_written(state: TopicState, partition: int) -> bool:
     """Return whether klog's writer made the first segment of a partition."""
-    own = segment_entries.rows_of_partition(state.segments.combine_chunks(), partition)
-    return bool(len(own)) and own["origin"][0].as_py() == "append"
+    segments = segment_entries.rows_of_partition(state.segments.combine_chunks(), partition)
+    return bool(len(segments)) and segments["origin"][0].as_py() == "append"
 
 
 def _has_segments(state: TopicState, log: RawPartition) -> bool:
     """Return whether a partition has the segments that an import of this one makes."""
-    own = segment_entries.rows_of_partition(state.segments.combine_chunks(), log.name.partition)
-    imported = {(entry["base_offset"], entry["size_bytes"]) for entry in own.to_pylist()}
+    segments = state.segments.combine_chunks()
+    segments = segment_entries.rows_of_partition(segments, log.name.partition)
+    imported = {(entry["base_offset"], entry["size_bytes"]) for entry in segments.to_pylist()}
     return {
         (readable.segment.base_offset, readable.size_bytes) for readable in readable_segments(log)
     } <= imported

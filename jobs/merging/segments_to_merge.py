@@ -52,19 +52,19 @@ def plan_merges(topic: str, state: TopicState, config: TopicConfig) -> Iterator[
     segments = state.segments.combine_chunks()
     limits = merge_limits(config)
     for partition in range(state.partitions):
-        own = EntryRows(segment_entries.rows_of_partition(segments, partition))
-        groups = groups_to_merge(own, limits, state.cleaned_to.get(partition, 0))
-        inputs = [own.part(group.start, group.stop) for group in groups]
+        entries = EntryRows(segment_entries.rows_of_partition(segments, partition))
+        groups = groups_to_merge(entries, limits, state.cleaned_to.get(partition, 0))
+        inputs = [entries.part(group.start, group.stop) for group in groups]
         report = MergedPartition(
             topic,
             partition,
-            len(own),
-            len(own) - sum(map(len, inputs)) + len(inputs),
+            len(entries),
+            len(entries) - sum(map(len, inputs)) + len(inputs),
             sum(int(rows.numbers("size_bytes").sum()) for rows in inputs),
             sum(int(np.count_nonzero(rows.numbers("offset_shift"))) for rows in inputs),
             "" if groups else "its segments are large enough",
         )
-        yield PlannedMerge(report, own, groups)
+        yield PlannedMerge(report, entries, groups)
 
 
 def groups_to_merge(

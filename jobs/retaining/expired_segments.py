@@ -42,15 +42,15 @@ def plan_retention(
         config.number("retention.bytes"),
     )
     for partition in range(state.partitions):
-        own = segment_entries.rows_of_partition(segments, partition)
-        count = count_expired(own, retention_ms, retention_bytes, now_ms)
+        entries = segment_entries.rows_of_partition(segments, partition)
+        count = count_expired(entries, retention_ms, retention_bytes, now_ms)
         if not count:
             continue
         log_start = state.log_end[partition]
-        if count < own.num_rows:
-            log_start = own["base_offset"][count].as_py()
+        if count < entries.num_rows:
+            log_start = entries["base_offset"][count].as_py()
         log_start = max(log_start, state.log_start[partition])
-        yield _retained(topic, partition, log_start, own.slice(0, count))
+        yield _retained(topic, partition, log_start, entries.slice(0, count))
 
 
 def count_expired(segments: pa.Table, retention_ms: int, retention_bytes: int, now_ms: int) -> int:
@@ -87,8 +87,8 @@ def deleted_below(
         partition: The partition.
         log_start: Its new log start.
     """
-    own = segment_entries.rows_of_partition(segments, partition)
-    deleted = own.filter(pc.less_equal(own["next_offset"], log_start))
+    entries = segment_entries.rows_of_partition(segments, partition)
+    deleted = entries.filter(pc.less_equal(entries["next_offset"], log_start))
     return _retained(topic, partition, log_start, deleted)
 
 

@@ -26,7 +26,9 @@ def remaining_workloads(spark: SparkSession | None, workloads: Sequence[int]) ->
     if processes is None:
         return list(workloads)
     totals = list(accumulate(reversed(workloads)))[::-1]
-    return [max(own, total // processes) for own, total in zip(workloads, totals, strict=True)]
+    return [
+        max(workload, total // processes) for workload, total in zip(workloads, totals, strict=True)
+    ]
 
 
 def _process_count(spark: SparkSession | None) -> int | None:

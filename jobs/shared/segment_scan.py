@@ -168,11 +168,12 @@ class SegmentScan:
         is_transactional |= batches.is_control & (batches.headers["producer_id"] >= 0)
         if not is_transactional.any():
             return
-        own, counts = batches.where(is_transactional), counts[is_transactional]
-        is_indexed = self._add_indexed(own, counts)
-        kinds = {offset: kind for offset, _, kind in transaction_markers(data, own)}
-        is_marker = own.is_control
-        offsets, producer_ids = own.base_offsets.tolist(), own.headers["producer_id"].tolist()
+        transactional, counts = batches.where(is_transactional), counts[is_transactional]
+        is_indexed = self._add_indexed(transactional, counts)
+        kinds = {offset: kind for offset, _, kind in transaction_markers(data, transactional)}
+        is_marker = transactional.is_control
+        offsets = transactional.base_offsets.tolist()
+        producer_ids = transactional.headers["producer_id"].tolist()
         for number in np.flatnonzero(~is_indexed).tolist():
             offset, producer_id = offsets[number], producer_ids[number]
             if not is_marker[number]:

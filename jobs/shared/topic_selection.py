@@ -57,11 +57,11 @@ def select_topic_names(root: KlogRoot, topic: str | Sequence[str] | None) -> lis
         OptionError: A named topic does not exist, and no file shows that it did.
     """
     names = [topic] if isinstance(topic, str) else topic
-    known = root.topic_names()
+    topic_names = root.topic_names()
     if names is None:
-        return known + topics_without_log(root, known)
-    if unknown := set(names) - set(known):
-        for name in unknown - set(topics_without_log(root, known)):
+        return topic_names + topics_without_log(root, topic_names)
+    if unknown := set(names) - set(topic_names):
+        for name in unknown - set(topics_without_log(root, topic_names)):
             root.load(root.log_to_read(name))  # raises
     return list(dict.fromkeys(names))
 

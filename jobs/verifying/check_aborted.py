@@ -148,26 +148,28 @@ class TransactionCheck:
         batches = chunk.batches
         is_data = batches.is_transactional_data & (batches.headers["count"] != 0)
         is_marker = batches.is_control & (batches.headers["producer_id"] >= 0)
-        is_own = valid & (is_data | is_marker)
-        own = batches.where(is_own)
+        is_transactional = valid & (is_data | is_marker)
+        transactional = batches.where(is_transactional)
         try:
-            kinds = {offset: kind for offset, _, kind in transaction_markers(chunk.data, own)}
+            markers = transaction_markers(chunk.data, transactional)
+            kinds = {offset: kind for offset, _, kind in markers}
         except CorruptRecordError:
             self.add_unreadable()
             return
         invalid_before = np.cumsum(~valid)
-        own_invalid_before = invalid_before[is_own].tolist()
-        is_hidden = is_aborted_by_index(own, self._aborted).tolist()
-        control = own.is_control.tolist()
-        offsets, producer_ids = own.base_offsets.tolist(), own.headers["producer_id"].tolist()
+        invalid_counts = invalid_before[is_transactional].tolist()
+        is_hidden = is_aborted_by_index(transactional, self._aborted).tolist()
+        control = transactional.is_control.tolist()
+        offsets = transactional.base_offsets.tolist()
+        producer_ids = transactional.headers["producer_id"].tolist()
         invalid = 0
-        for number in range(len(own)):
-            if own_invalid_before[number] > invalid:
+        for number in range(len(transactional)):
+            if invalid_counts[number] > invalid:
                 self.add_unreadable()
-                invalid = own_invalid_before[number]
+                invalid = invalid_counts[number]
             offset, producer_id = offsets[number], producer_ids[number]
             if not control[number]:
-                position = chunk.position + int(own.starts[number])
+                position = chunk.position + int(transactional.starts[number])
                 data = self._open_data.setdefault(
                     producer_id,
                     TransactionData(self._file, position, offset + self._offset_shift),

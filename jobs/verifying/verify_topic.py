@@ -163,10 +163,10 @@ def _verify_tasks(
 
     def tasks() -> Iterator[VerifyTask]:
         for partition_start, start, stop in bounds:
-            own = segments.part(start, stop)
-            cleaned_to = state.cleaned_to.get(own[0]["partition"], 0)
+            entries = segments.part(start, stop)
+            cleaned_to = state.cleaned_to.get(entries[0]["partition"], 0)
             first = start - partition_start
-            yield VerifyTask(root.location, storage, topic, own, first, cleaned_to, fast)
+            yield VerifyTask(root.location, storage, topic, entries, first, cleaned_to, fast)
 
     return LazyTasks(tasks(), len(bounds))
 
@@ -199,8 +199,8 @@ def _key_findings(
 
     def tasks() -> Iterator[KeysTask]:
         for number, cleaned_to in state.cleaned_to.items():
-            own = segment_entries.rows_of_partition(table, number)
-            below = own.filter(pc.less_equal(own["next_offset"], cleaned_to))
+            entries = segment_entries.rows_of_partition(table, number)
+            below = entries.filter(pc.less_equal(entries["next_offset"], cleaned_to))
             if len(below):
                 log_start = state.log_start[number]
                 task = KeysTask(root.location, storage, topic, number, EntryRows(below), log_start)

@@ -38,7 +38,7 @@ class AdoptedPartition:
     failure: Failure | None = None
 
     @staticmethod
-    def planned(log: RawPartition, left: str = "") -> AdoptedPartition:
+    def of_log(log: RawPartition, left: str = "") -> AdoptedPartition:
         """Return the report of a partition that would be taken.
 
         Args:
@@ -57,7 +57,7 @@ class AdoptedPartition:
             left=left,
         )
 
-    def committed(self, partition: BrokerPartition) -> AdoptedPartition:
+    def with_commit(self, partition: BrokerPartition) -> AdoptedPartition:
         """Return the report with what was read and committed.
 
         Args:

@@ -183,14 +183,14 @@ def _topic(snapshot: RawSnapshot, name: str) -> BrokerTopic:
         )
     logs = tuple(snapshot.open(partitions).values())
     offsets = {partition.partition: _cleaned_to(snapshot, partition) for partition in partitions}
-    known = {number: offset for number, offset in offsets.items() if offset is not None}
+    cleaner_offsets = {number: offset for number, offset in offsets.items() if offset is not None}
     # A broker ignores an offset that is outside the log.
     cleaned_to = {
-        log.name.partition: known[log.name.partition]
+        log.name.partition: cleaner_offsets[log.name.partition]
         for log in logs
-        if log.log_start <= known.get(log.name.partition, -1) <= log.log_end
+        if log.log_start <= cleaner_offsets.get(log.name.partition, -1) <= log.log_end
     }
-    return BrokerTopic(name, topic_ids.pop(), logs, bool(known), cleaned_to)
+    return BrokerTopic(name, topic_ids.pop(), logs, bool(cleaner_offsets), cleaned_to)
 
 
 def _topic_id(snapshot: RawSnapshot, name: TopicPartition) -> str:
