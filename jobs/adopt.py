@@ -28,16 +28,12 @@ from klog.connector.store.store_for_url import store_for
 from klog.errors import OptionError
 from klog.jobs.adopting.adopt_topics import (
     RootAdoption,
+    find_candidates,
     refuse_unfinished_cleanings,
-    topics_without_broker_files,
 )
 from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options, parse_configs
-from klog.jobs.shared.broker_logs.adopt_report import AdoptedPartition, AdoptReport
-from klog.jobs.shared.broker_logs.broker_topics import (
-    check_no_broker_runs,
-    find_broker_topics,
-    with_broker_files,
-)
+from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
+from klog.jobs.shared.broker_logs.broker_topics import check_no_broker_runs
 from klog.jobs.shared.broker_logs.meta_properties import read_cluster_id
 from klog.jobs.shared.job_command import Command
 from klog.logformat.topic_config import normalize_topic_config
@@ -86,17 +82,13 @@ def run(
     configs = normalize_topic_config(config or {})
     names = [topic] if isinstance(topic, str) else topic
     log_dir = RawRoot([root], storage, allow_klog_state=True)
-    klog_root, snapshot = find_root(root, storage), log_dir.snapshot()
-    own: list[AdoptedPartition] = []
-    if klog_root is not None:
-        broker_snapshot = with_broker_files(snapshot)
-        own = topics_without_broker_files(klog_root, snapshot, broker_snapshot, names)
-        snapshot = broker_snapshot
-        names = None if names is None else [name for name in names if name in snapshot.topics]
-    topics = find_broker_topics(log_dir, snapshot, names, open_transactions)
-    if not topics and klog_root is None:
-        raise OptionError(f"{root} has no topics of a broker's; there is nothing to adopt")
-    refuse_unfinished_cleanings(topics)
+    klog_root = find_root(root, storage)
+    candidates = find_candidates(log_dir, klog_root, names, open_transactions)
+    if not candidates.topics and klog_root is None:
+        raise OptionError(
+            f"{root} has no topic of a broker. Give the directory that a broker's log.dirs names"
+        )
+    refuse_unfinished_cleanings(candidates.topics)
     cluster_id = read_cluster_id(*store_for(root, storage)) or random_uuid()
     begin = root_adoption.preview_adoption if dry_run else root_adoption.begin_adoption
     target = begin(root, cluster_id, storage)
@@ -109,15 +101,15 @@ def run(
         is_named=names is not None,
     )
     if dry_run:
-        adopted = list(job.preview(topics))
+        adopted = list(job.preview(candidates.topics))
     else:
-        adopted = list(job.adopt(spark, topics))
+        adopted = list(job.adopt(spark, candidates.topics))
         check_no_broker_runs(log_dir.snapshot())  # It would have changed the files meanwhile.
         root_adoption.finish_adoption(target, storage)
     is_done = klog_root is not None and all(partition.left for partition in adopted)
     seconds = time.monotonic() - started
     note = _NOTHING_TO_DO if is_done else _ADOPTED
-    return AdoptReport(root, dry_run, "Adopt", (*adopted, *own), note, seconds)
+    return AdoptReport(root, dry_run, "Adopt", (*adopted, *candidates.left), note, seconds)
 
 
 def _run(spark: SparkSession | None, args: argparse.Namespace) -> AdoptReport:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
+from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import FORMAT_FILE, find_root_to_repair
 from klog.connector.commit_log.topic_admin import NO_CONFIG
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
@@ -72,21 +73,10 @@ def run(
     """
     started = time.monotonic()
     choices = RepairChoices(use, declare_holes, discard_lost, topic_id, partitions, config)
-
-    def known_cluster_id(store: WritableStore, path: str) -> str:
-        return cluster_id or read_cluster_id(store, path) or random_uuid()
-
-    opened = find_root_to_repair(root, known_cluster_id, storage)
-    if opened is None:
-        raise not_a_klog_root(root)
-    klog_root, lost_format = opened
+    klog_root, lost_format = _find_root(root, cluster_id, storage)
     names = select_topic_names(klog_root, topic)
     choices.check(names)
     format_file = f"{klog_root.path}/{FORMAT_FILE}"
-    if cluster_id and not lost_format:
-        raise OptionError(
-            f"--cluster-id: {format_file} has a cluster id already; leave the option out"
-        )
     if lost_format and not dry_run:
         klog_root.store.put_if_absent(format_file, lost_format)
         klog_root = open_root(root, storage)  # Another process may have put it first.
@@ -96,6 +86,24 @@ def run(
         plans[name] = repair_topic(log, choices.of_topic(name), dry_run=dry_run)
     put_file = format_file if lost_format else ""
     return RepairReport(klog_root.location, dry_run, plans, put_file, time.monotonic() - started)
+
+
+def _find_root(root: str, cluster_id: str, storage: StorageOptions) -> tuple[KlogRoot, bytes]:
+    """Return a root, and the bytes of its `format.json` if that is lost; nothing is written."""
+
+    def cluster_id_of(store: WritableStore, path: str) -> str:
+        return cluster_id or read_cluster_id(store, path) or random_uuid()
+
+    root_and_format = find_root_to_repair(root, cluster_id_of, storage)
+    if root_and_format is None:
+        raise not_a_klog_root(root)
+    klog_root, lost_format = root_and_format
+    if cluster_id and not lost_format:
+        raise OptionError(
+            f"--cluster-id: {klog_root.path}/{FORMAT_FILE} has a cluster id already; leave the "
+            "option out"
+        )
+    return klog_root, lost_format
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ through one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from klog.connector.commit_log.commit_log import CommitLog
@@ -114,29 +114,14 @@ def find_orphan_files(
     by_segment = _by_segment(listed)
     # After the listing: a segment that was committed meanwhile is not an orphan.
     state = log.load()
-    live = set(state.segments["file"].to_pylist())
-    removed_rows = {row["file"]: row for row in state.removed.to_pylist()}
     vacuum_version = state.vacuum_version if vacuum_version is None else vacuum_version
-    removed, uncommitted = [], []
-    for file in sorted(by_segment.keys() - live):
-        row = removed_rows.get(file)
-        if row is not None:
-            if row["timestamp_ms"] <= removed_before_ms and (
-                min_leased is None or min_leased >= row["version"]
-            ):
-                removed.append(file)
-            continue
-        path = parse_segment_path(file)
-        if (
-            path is not None
-            and path.base_version is not None
-            and path.base_version < vacuum_version
-        ):
-            uncommitted.append(file)
+    not_live = by_segment.keys() - set(state.segments["file"].to_pylist())
+    removed = _removed_segments(not_live, state, removed_before_ms, min_leased)
+    uncommitted = _uncommitted_segments(not_live, state, vacuum_version)
     versions = [(entry.name, version) for entry, version, _ in leases]
     traces = traces_above(state.version, log.paths, listed, folders, versions)
     if traces and not discard_lost:
-        uncommitted = []  # Each may belong to a lost commit.
+        uncommitted = ()  # Each may belong to a lost commit.
     entries = {
         file: entry
         for segment in (*removed, *uncommitted)
@@ -149,14 +134,43 @@ def find_orphan_files(
     }
     linked = {file: link for file, link in linked.items() if link} | find_links(log, folders)
     orphans = OrphanFiles(
-        tuple(removed),
-        tuple(uncommitted),
-        tuple(sorted(temporary_files)),
-        traces=traces,
-        linked=linked,
+        removed, uncommitted, tuple(sorted(temporary_files)), traces=traces, linked=linked
     )
     files = {file: entry.size_bytes for file, entry in entries.items() if not entry.link}
     return OrphanFileScan(orphans.only(files), state, frozenset(by_segment))
+
+
+def _removed_segments(
+    files: Set[str], state: TopicState, removed_before_ms: int, min_leased: int | None
+) -> tuple[str, ...]:
+    """Return the removed segments whose grace is over, and that no snapshot lease is older than."""
+    return tuple(
+        sorted(
+            row["file"]
+            for row in state.removed.to_pylist()
+            if row["file"] in files
+            and row["timestamp_ms"] <= removed_before_ms
+            and (min_leased is None or min_leased >= row["version"])
+        )
+    )
+
+
+def _uncommitted_segments(
+    files: Set[str], state: TopicState, vacuum_version: int
+) -> tuple[str, ...]:
+    """Return the segments of writes that no commit can take any more, by their base version."""
+    versions = {
+        file: path.base_version
+        for file in files - set(state.removed["file"].to_pylist())
+        if (path := parse_segment_path(file)) is not None
+    }
+    return tuple(
+        sorted(
+            file
+            for file, version in versions.items()
+            if version is not None and version < vacuum_version
+        )
+    )
 
 
 def files_of(log: CommitLog) -> set[str]:

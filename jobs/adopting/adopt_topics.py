@@ -16,11 +16,15 @@ from klog.connector.commit_log.commit import Topic
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.kafka_dir.raw_root import RawSnapshot
+from klog.connector.kafka_dir.raw_root import RawRoot, RawSnapshot
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import KlogError, OptionError
 from klog.jobs.shared.broker_logs.adopt_report import AdoptedPartition
-from klog.jobs.shared.broker_logs.broker_topics import BrokerTopic
+from klog.jobs.shared.broker_logs.broker_topics import (
+    BrokerTopic,
+    find_broker_topics,
+    with_broker_files,
+)
 from klog.jobs.shared.broker_logs.partition_scans import (
     partition_from_scans,
     scan_tasks,
@@ -140,26 +144,53 @@ class RootAdoption:
         log.commit(log.load(), build, CommitInfo(random_uuid(), "adopt", this_engine()))
 
 
-def topics_without_broker_files(
+@dataclass(frozen=True, slots=True)
+class AdoptionCandidates:
+    """The topics in which a broker left files, and the report of a klog root's other topics."""
+
+    topics: Sequence[BrokerTopic]
+    left: Sequence[AdoptedPartition] = ()
+
+
+def find_candidates(
+    log_dir: RawRoot,
+    klog_root: KlogRoot | None,
+    names: Sequence[str] | None,
+    open_transactions: str | None,
+) -> AdoptionCandidates:
+    """Find the named topics of a directory, or all.
+
+    Args:
+        log_dir: The directory.
+        klog_root: The klog root that it is already; None if it is only a broker's.
+        names: The topics, or None for all.
+        open_transactions: How open transactions ended, `abort` or `commit`; None refuses them.
+
+    Raises:
+        OptionError: A named topic does not exist.
+        KlogError: A topic cannot be adopted.
+    """
+    snapshot = log_dir.snapshot()
+    if klog_root is None:
+        return AdoptionCandidates(find_broker_topics(log_dir, snapshot, names, open_transactions))
+    broker_snapshot = with_broker_files(snapshot)
+    left = _topics_without_broker_files(klog_root, snapshot, broker_snapshot, names)
+    if names is not None:
+        names = [name for name in names if name in broker_snapshot.topics]
+    topics = find_broker_topics(log_dir, broker_snapshot, names, open_transactions)
+    return AdoptionCandidates(topics, left)
+
+
+def _topics_without_broker_files(
     root: KlogRoot,
     snapshot: RawSnapshot,
     broker_snapshot: RawSnapshot,
     names: Sequence[str] | None,
 ) -> list[AdoptedPartition]:
-    """Return the report of a klog root's topics in which no broker left a file.
-
-    Args:
-        root: The klog root.
-        snapshot: All partitions in its directory.
-        broker_snapshot: Those in which a broker left a file.
-        names: The topics, or None for all.
-
-    Raises:
-        OptionError: A named topic does not exist.
-    """
+    """Return the report of a klog root's topics in which no broker left a file."""
     partitions: list[AdoptedPartition] = []
-    own_names = snapshot.topics.keys() - broker_snapshot.topics.keys()
-    for name in sorted(own_names) if names is None else names:
+    other_names = snapshot.topics.keys() - broker_snapshot.topics.keys()
+    for name in sorted(other_names) if names is None else names:
         if name in broker_snapshot.topics:
             continue
         if root.log_to_read(name).load().version < 0:

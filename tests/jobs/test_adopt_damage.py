@@ -162,7 +162,7 @@ def refused(tmp_path: Path, words: str, error: type[KlogError] = KlogError, **mo
 
 
 def test_what_cannot_be_adopted_is_refused(tmp_path: Path) -> None:
-    refused(tmp_path, "there is nothing to adopt", OptionError)
+    refused(tmp_path, "has no topic of a broker. Give the directory", OptionError)
     root = write_broker_dir(
         tmp_path, {"t-0": {0: WHOLE}, "t-2": {0: WHOLE}, "__cluster_metadata-0": {}}
     )
@@ -191,6 +191,6 @@ def test_several_log_directories_are_refused_by_name(tmp_path: Path) -> None:
     (first, _) = scene("jbod").log_dirs
     root = tmp_path / "log"
     shutil.copytree(first, root)
-    with pytest.raises(KlogError, match=r"topic spread is not whole: .* `klog import-log`"):
+    with pytest.raises(KlogError, match=r"topic spread is not complete: .* `klog import-log`"):
         adopt.run(None, str(root))
     adopt.run(None, str(root), "__consumer_offsets")

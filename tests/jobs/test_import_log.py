@@ -105,7 +105,7 @@ def test_it_is_as_adopted_and_goes_back(name: str, tmp_path: Path) -> None:
 
 def test_all_directories_of_a_broker_are_one(tmp_path: Path) -> None:
     sources = [str(directory) for directory in scene("jbod").log_dirs]
-    with pytest.raises(KlogError, match="topic spread is not whole"):
+    with pytest.raises(KlogError, match="topic spread is not complete"):
         import_log.run(None, str(tmp_path / "root"), "spread", source=sources[:1])
     import_log.run(None, str(tmp_path / "root"), source=sources)
     names = names_of(*scene("jbod").log_dirs)

@@ -169,9 +169,9 @@ def _topic(snapshot: RawSnapshot, name: str) -> BrokerTopic:
     if missing:
         names = ", ".join(f"{name}-{number}" for number in missing[:5])
         raise KlogError(
-            f"topic {name} is not whole: there is {name}-{numbers[-1]} and no {names}. Its other "
-            "partitions are in other directories: give them all to `klog import-log`, or name the "
-            "topics that are whole here"
+            f"topic {name} is not complete: there is {name}-{numbers[-1]} and no {names}. Its "
+            "other partitions are in other directories: give them all to `klog import-log`, or "
+            "name the topics that are complete here"
         )
     partitions = [TopicPartition(name, number) for number in numbers]
     topic_ids = {_topic_id(snapshot, partition) for partition in partitions}

@@ -49,6 +49,14 @@ commit, and a second run with the same version writes nothing."""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `produce`, including those without effect."""
+    _add_record_options(parser)
+    _add_commit_options(parser)
+    _add_property_options(parser)
+    add_client_options(parser, _CLIENT_OPTIONS, flags=["--sync"])
+
+
+def _add_record_options(parser: argparse.ArgumentParser) -> None:
+    """Add where lines come from, and where their records go."""
     parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
     parser.add_argument(
         "-l", "--file", metavar="FILE", help="read lines from this file instead of stdin"
@@ -68,6 +76,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="none, gzip, snappy, lz4 or zstd; gzip if CODEC is missing; without this option the "
         "topic's compression.type, or zstd",
     )
+
+
+def _add_commit_options(parser: argparse.ArgumentParser) -> None:
+    """Add how much a batch and a commit may have, when it is made, and by which writer."""
     parser.add_argument(
         "--timeout",
         type=_milliseconds,
@@ -90,6 +102,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print each commit, one JSON object per line"
     )
+
+
+def _add_property_options(parser: argparse.ArgumentParser) -> None:
+    """Add the properties of the line reader and of the producer, and files of them."""
     for names in (
         ("--reader-property", "--property"),
         ("--command-property", "--producer-property"),
@@ -110,7 +126,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             *config, metavar="FILE", help=f"read {kind} properties from a Java properties file"
         )
     parser.add_argument("--line-reader", default=_READER, help=argparse.SUPPRESS)
-    add_client_options(parser, _CLIENT_OPTIONS, flags=["--sync"])
 
 
 def line_format_from_args(args: argparse.Namespace) -> LineFormat:
