@@ -6,6 +6,9 @@ not know its remaining records loses at most the time of one load; a process tha
 nothing. The count is the process's, because Spark runs task after task in one Python worker. After
 they are loaded, kernels are always used (docs/adr/0010 and 0012).
 
+numba keeps compiled code next to the source, or in the user's cache. Of klog in a zip it keeps
+nothing, because Spark unpacks a zip into another folder each time.
+
 Nothing depends on kernels. If numba is missing, or is installed and cannot be used for any reason,
 all records take the numpy path.
 """
@@ -16,14 +19,15 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Generic, TypeVar
+from zipimport import zipimporter
 
 import numpy as np
 
 from klog.logformat.batches.encode_compiled import supports_compiled
 from klog.logformat.batches.record_batch import WRAPPER_COUNT, Batches
 from klog.logformat.batches.records_to_write import Records
-from klog.logformat.compiled.kernel_functions import is_in_zip
 from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels, LegacyKernels
 
 Kernels = TypeVar("Kernels")
@@ -50,7 +54,7 @@ class LazyKernel(Generic[Kernels]):
                 below 0 the kernels are worth it at once.
         """
         self._load = load
-        ratio = _COMPILING_COST_RATIO if is_in_zip(LazyKernel.get) else 1
+        ratio = _COMPILING_COST_RATIO if is_in_zip() else 1
         self._cost_records = cost_records * ratio
 
     def get(self, records: int = 0, remaining: int = 0) -> Kernels | None:
@@ -77,6 +81,7 @@ def load_encode_kernels() -> EncodeKernels | None:
     def load() -> EncodeKernels:
         from klog.logformat.compiled import encode_kernels
 
+        keep_compiled_code(encode_kernels)
         encode_kernels.compile_all()
         return encode_kernels
 
@@ -90,6 +95,7 @@ def load_legacy_kernels() -> LegacyKernels | None:
     def load() -> LegacyKernels:
         from klog.logformat.compiled import legacy_kernels
 
+        keep_compiled_code(legacy_kernels)
         legacy_kernels.compile_all()
         return legacy_kernels
 
@@ -103,11 +109,32 @@ def load_cleaning_kernels() -> CleaningKernels | None:
     def load() -> CleaningKernels:
         from klog.logformat.compiled import hash_table_kernels, record_kernels
 
+        keep_compiled_code(record_kernels, hash_table_kernels)
         record_kernels.compile_all()
         hash_table_kernels.compile_all()
         return CleaningKernels(record_kernels, hash_table_kernels)
 
     return _with_numba(load)
+
+
+def keep_compiled_code(*modules: ModuleType) -> None:
+    """Let numba keep the compiled code of kernels, if it can.
+
+    Args:
+        *modules: Modules of `logformat.compiled` that have `KERNELS`.
+    """
+    if is_in_zip():
+        return
+    for function in (function for module in modules for function in module.KERNELS):
+        try:
+            function.enable_caching()
+        except RuntimeError:  # There is no place to keep the code.
+            return
+
+
+def is_in_zip() -> bool:
+    """Return whether klog was imported from a zip."""
+    return isinstance(__spec__.loader, zipimporter)
 
 
 def _with_numba(load: Callable[[], Kernels]) -> Kernels | None:

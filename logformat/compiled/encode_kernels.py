@@ -221,3 +221,7 @@ def _write_field(
     for index in range(size):
         out[at + index] = data[first + index]
     return at + size
+
+
+KERNELS = (count_fitting_rows, write_records)
+"""All kernels of this module."""

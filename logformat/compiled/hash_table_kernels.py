@@ -169,3 +169,7 @@ def _slot(table: Table, first_half: np.uint64, second_half: np.uint64) -> np.uin
         if slot == slots:
             slot = _FIRST_SLOT
     return slot
+
+
+KERNELS = (put, put_if_absent, move, find)
+"""All kernels of this module."""

@@ -195,3 +195,7 @@ def _read_int(buffer: Bytes, at: np.uint64) -> np.int32:
     for index in range(4):
         word = word << np.uint64(8) | np.uint64(buffer[at + np.uint64(index)])
     return np.int32(np.uint32(word))
+
+
+KERNELS = (find_messages, find_keys_and_values, expected_crc32, copy_fields)
+"""All kernels of this module."""

@@ -388,3 +388,7 @@ def _read_header_count(buffer: Bytes, at: np.uint64, end: np.uint64) -> tuple[np
     if count == 0 and at != end:
         return np.int64(-1), at
     return count, at
+
+
+KERNELS = (read_keys, filter_records)
+"""All kernels of this module."""

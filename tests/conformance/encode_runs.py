@@ -31,7 +31,6 @@ from klog.logformat.codecs.codec_names import check_level
 from klog.logformat.codecs.compress import (
     compress,
 )
-from klog.logformat.compiled import encode_kernels
 from klog.logformat.producers import control_batches
 from klog.logformat.producers.control_batches import AppendInfo
 from klog.logformat.producers.transaction_outcomes import transaction_markers
@@ -39,6 +38,7 @@ from tests.logformat.reference_decoder import ALL, decode_with_klog, to_records
 from tests.logformat.written_rows import to_columns
 from tests.support.batch_bytes import Record, batch, varint
 from tests.support.decompression import decompress
+from tests.support.kernels import encode_kernels
 
 Row = tuple[Any, ...]
 Form_ = dict[str, Any]

@@ -65,7 +65,7 @@ def test_remaining_records_count_too(calls: list[tuple[int, int]], expected: lis
 
 def test_kernels_in_a_zip_are_worth_it_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process compiles them."""
-    monkeypatch.setattr(compiled_kernels, "is_in_zip", lambda function: True)
+    monkeypatch.setattr(compiled_kernels, "is_in_zip", lambda: True)
     lazy, loads = counted(100)
     assert [lazy.get(100) is None for _ in range(5)] == [True] * 4 + [False]
     assert len(loads) == 1

@@ -20,7 +20,6 @@ from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.encode_batches import encode_batches as write
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.codec_names import CODEC_NAMES, NONE
-from klog.logformat.compiled import encode_kernels, legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.fuzz.seal import sealed_log
 from tests.logformat.legacy_logs import LEGACY_CODECS, rows, wrapped_by_hand
@@ -28,6 +27,7 @@ from tests.logformat.reference_decoder import ALL, by_hand, to_records
 from tests.logformat.written_rows import to_columns
 from tests.support import batch_bytes, legacy_bytes
 from tests.support.decompression import decompress
+from tests.support.kernels import encode_kernels, legacy_kernels
 
 _WRAP = 1 << 64
 _CODEC_LIMIT = 8 << 20

@@ -9,8 +9,8 @@ import pytest
 
 from klog.connector.compiled_kernels import LazyKernel, load_cleaning_kernels
 from klog.errors import CorruptRecordError
-from klog.logformat.compiled import legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
+from tests.support.kernels import legacy_kernels
 
 T = TypeVar("T")
 

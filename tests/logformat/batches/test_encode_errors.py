@@ -24,10 +24,10 @@ from klog.logformat.batches.record_headers import (
 )
 from klog.logformat.batches.records_to_write import MAX_FIRST_OFFSET, Records
 from klog.logformat.codecs.codec_names import GZIP, NONE, ZSTD
-from klog.logformat.compiled import encode_kernels
 from klog.logformat.compiled.kernel_types import EncodeKernels
 from tests.support.broker_loader import recover_segment
 from tests.support.decompression import decompress
+from tests.support.kernels import encode_kernels
 
 REFUSED_FORMS: list[tuple[dict[str, Any], str]] = [
     ({"is_transactional": True}, "a transactional batch needs a producer id"),

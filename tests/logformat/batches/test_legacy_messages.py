@@ -15,7 +15,6 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs, has_valid_crc
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import read_batch_header, scan_batches
-from klog.logformat.compiled import legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.logformat.golden_vectors import LEGACY, V0_LZ4_AS_PRINTED
 from tests.logformat.legacy_logs import (
@@ -31,6 +30,7 @@ from tests.logformat.legacy_logs import (
 from tests.support import batch_bytes
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, ZSTD, Record, batch
 from tests.support.kernel_choices import with_legacy_kernels_too
+from tests.support.kernels import legacy_kernels
 from tests.support.legacy_bytes import Seen, message, plain, sealed, seen, wrapper
 
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, b"k2", b"v2"), Record(7, 999, b"k3", b"v3")]

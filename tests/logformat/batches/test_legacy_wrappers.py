@@ -12,10 +12,10 @@ from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.decompress import decompress_chunks
-from klog.logformat.compiled import legacy_kernels
 from tests.logformat.legacy_logs import LEGACY_CODECS, decode_with_klog, parts_of
 from tests.support import batch_bytes
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, Record
+from tests.support.kernels import legacy_kernels
 from tests.support.legacy_bytes import Seen, message, packed, plain, sealed, seen, wrapper
 
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, None, b"v2"), Record(7, 999, b"k3", None)]

@@ -15,10 +15,10 @@ from klog.logformat.cleaning.batch_retention import CleaningContext
 from klog.logformat.cleaning.clean_batches import SegmentCleaner
 from klog.logformat.cleaning.filter_records import compiled_filter
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
-from klog.logformat.compiled import legacy_kernels, record_kernels
 from tests.logformat.cleaning.cleaning_rounds import scan
 from tests.logformat.cleaning.kafka_cleaner_model import Batch, batches
 from tests.support.batch_bytes import Record
+from tests.support.kernels import legacy_kernels, record_kernels
 
 NOW_MS, RETENTION_MS = 5000, 86_400_000
 HORIZON_MS = NOW_MS + RETENTION_MS

@@ -32,8 +32,8 @@ from klog.logformat.cleaning.record_keys import KeyReader, read_keys
 from klog.logformat.cleaning.removable_markers import CleanedTransactionMetadata
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.cleaning.retained_records import KeyScan, OffsetMapFactory
-from klog.logformat.compiled import hash_table_kernels, legacy_kernels, record_kernels
 from klog.logformat.compiled.kernel_types import CleaningKernels
+from tests.support.kernels import hash_table_kernels, legacy_kernels, record_kernels
 
 SEED = Seed(17, 4)
 NEVER = 1 << 60

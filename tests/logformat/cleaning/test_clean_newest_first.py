@@ -15,7 +15,6 @@ from klog.logformat.cleaning.clean_newest_first import (
 )
 from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
 from klog.logformat.cleaning.offset_map import MIN_MAP_BYTES
-from klog.logformat.compiled import hash_table_kernels, record_kernels
 from klog.logformat.compiled.kernel_types import CleaningKernels
 from tests.logformat.cleaning.cleaning_rounds import (
     SEED,
@@ -25,6 +24,7 @@ from tests.logformat.cleaning.cleaning_rounds import (
     scan,
 )
 from tests.support.batch_bytes import CODECS, GZIP, NONE, Record, batch, plain
+from tests.support.kernels import hash_table_kernels, record_kernels
 from tests.support.legacy_bytes import wrapper
 
 CONTEXT = CleaningContext(0, 1000)

@@ -21,7 +21,7 @@ from klog.logformat.cleaning.offset_map import (
     KeyRange,
     OffsetMap,
 )
-from klog.logformat.compiled import hash_table_kernels
+from tests.support.kernels import hash_table_kernels
 
 TOP = ALL_KEYS[1]
 EDGES = np.array([0, 1, TOP // 2, TOP - 1, TOP - 2], np.uint64)

@@ -24,7 +24,6 @@ from klog.logformat.cleaning.filter_records import RecordFilter, compiled_filter
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
-from klog.logformat.compiled import record_kernels
 from tests.support.batch_bytes import (
     CODECS,
     DELETE_HORIZON,
@@ -35,6 +34,7 @@ from tests.support.batch_bytes import (
     sealed,
     varint,
 )
+from tests.support.kernels import record_kernels
 
 SEED = Seed(3, 1 << 63)
 NAMES = ("", "h", "name" * 40, "n\u00e4me")

@@ -16,10 +16,10 @@ from klog.errors import CorruptRecordError
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_parts
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.compiled import legacy_kernels
 from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.logformat.legacy_logs import ALL, LEGACY_CODECS, rows
 from tests.support.batch_bytes import LOG_APPEND_TIME, NONE, Record
+from tests.support.kernels import legacy_kernels
 from tests.support.legacy_bytes import Seen, message, sealed, wrapper
 
 _SIZES = (0, 1, 3, 40, 300, 5000)

@@ -23,8 +23,8 @@ from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.encode_batches import encode_batches
 from klog.logformat.batches.records_to_write import Records
 from klog.logformat.codecs.codec_names import GZIP, LZ4, NONE, ZSTD
-from klog.logformat.compiled import encode_kernels
 from klog.logformat.compiled.kernel_types import EncodeKernels
+from tests.support.kernels import encode_kernels
 
 _NOW_MS = 1_700_000_000_000
 _TIMES = (-1, 0, _NOW_MS, _NOW_MS + 63, _NOW_MS + 8191, 1 << 62, (1 << 63) - 1)

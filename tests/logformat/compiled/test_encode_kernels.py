@@ -18,12 +18,12 @@ from klog.logformat.batches.encode_batches import encode_batches
 from klog.logformat.batches.encode_compiled import _blocks, encode_compiled, supports_compiled
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 from klog.logformat.batches.records_to_write import Records
-from klog.logformat.compiled import encode_kernels
 from tests.logformat.compiled.random_rows import check
 from tests.logformat.compiled.test_record_kernels import checked
 from tests.logformat.reference_decoder import decode_with_klog
 from tests.logformat.written_rows import to_columns
 from tests.support.batch_bytes import CODECS, Record
+from tests.support.kernels import encode_kernels
 
 ROWS = [Record(at, at - 1, b"k%d" % at, None if at == 2 else b"v" * 40 * at) for at in range(9)]
 

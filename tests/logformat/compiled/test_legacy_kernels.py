@@ -14,11 +14,11 @@ from klog.logformat.batches import decode_records as decoding
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.compiled import legacy_kernels
 from tests.logformat.compiled.damaged_messages import check
 from tests.logformat.compiled.test_record_kernels import checked
 from tests.logformat.legacy_logs import ALL, decode_with_klog, rows
 from tests.support.batch_bytes import GZIP, LZ4, Record
+from tests.support.kernels import legacy_kernels
 from tests.support.legacy_bytes import plain, seen, wrapper
 
 ROWS = [

@@ -20,7 +20,6 @@ from klog.logformat.batches.varint import PADDING
 from klog.logformat.cleaning import filter_records, record_keys
 from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
 from klog.logformat.cleaning.filter_records import NO_HORIZON, compiled_filter
-from klog.logformat.compiled import hash_table_kernels, record_kernels
 from tests.logformat.compiled.damaged_batches import SEED, check, keys_of
 from tests.support.batch_bytes import (
     CODECS,
@@ -32,6 +31,7 @@ from tests.support.batch_bytes import (
     batch,
     plain,
 )
+from tests.support.kernels import hash_table_kernels, record_kernels
 from tests.support.legacy_bytes import wrapper
 from tests.support.project import PROJECT
 
