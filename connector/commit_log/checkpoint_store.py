@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from klog.connector.commit_log import state_checkpoint
+from klog.connector.commit_log import commit_log_paths, state_checkpoint
 from klog.connector.commit_log.checkpoint_parts import Part
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import (
@@ -89,7 +89,7 @@ def read_checkpoint_parts(log: CommitLog, name: CheckpointName) -> tuple[Part, .
         data = read_named(log.store, log.paths.checkpoint(name), name)
     except (FileNotFoundError, InvalidFileError):
         return None
-    if not state_checkpoint.is_intact(name, data):
+    if not commit_log_paths.is_intact(name, data):
         return None
     try:
         return state_checkpoint.read_parts(data)
@@ -112,6 +112,6 @@ def complete_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple
 
 def _is_intact_part(log: CommitLog, part: Part) -> bool:
     try:
-        return state_checkpoint.is_intact(part.name, log.read_part(part.name))
+        return commit_log_paths.is_intact(part.name, log.read_part(part.name))
     except FileNotFoundError:
         return False

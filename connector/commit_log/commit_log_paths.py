@@ -20,6 +20,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import google_crc32c
+
 KLOG = "_klog"
 TOPICS = "topics"
 """The folder of `_klog/` that has a folder for each topic."""
@@ -67,6 +69,16 @@ class SidecarName:
     def __str__(self) -> str:
         """Return the name of the file."""
         return f"{self.version:020d}-{self.write}-{self.size_bytes:012d}-{self.crc32c:08x}.parquet"
+
+
+def is_intact(name: CheckpointName | SidecarName, data: bytes) -> bool:
+    """Return whether these are the bytes of the file with this name: as many, with its CRC-32C.
+
+    Args:
+        name: The name of a checkpoint, of a part of one, or of a sidecar.
+        data: The bytes.
+    """
+    return len(data) == name.size_bytes and google_crc32c.value(data) == name.crc32c
 
 
 @dataclass(frozen=True, slots=True)

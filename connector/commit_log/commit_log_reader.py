@@ -13,7 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from klog.connector.commit_log import commit_json, commit_sidecar, state_checkpoint
+from klog.connector.commit_log import (
+    commit_json,
+    commit_log_paths,
+    commit_sidecar,
+    state_checkpoint,
+)
 from klog.connector.commit_log.cached_state import check_not_replaced, is_of_another_log
 from klog.connector.commit_log.commit import REPAIR, Commit
 from klog.connector.commit_log.commit_log_paths import (
@@ -347,7 +352,7 @@ class CommitLogReader:
                 data = read_named(self.store, path, name)
             except (FileNotFoundError, InvalidFileError):
                 continue
-            if not state_checkpoint.is_intact(name, data):
+            if not commit_log_paths.is_intact(name, data):
                 continue
             try:
                 state = state_checkpoint.decode_checkpoint(data, self.read_part, self.paths.topic)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from klog.connector.commit_log import commit_json, parquet_tables, segment_entries
 from klog.connector.commit_log.commit import Actions, Commit
-from klog.connector.commit_log.commit_log_paths import SidecarName
+from klog.connector.commit_log.commit_log_paths import SidecarName, is_intact
 from klog.connector.commit_log.file_size_limits import MAX_TABLE_BYTES
 from klog.connector.commit_log.format_versions import FIRST_VERSION, check_format
 from klog.connector.commit_log.json_fields import check_segment_file
@@ -96,7 +96,7 @@ def decode_sidecar(commit: Commit, name: SidecarName, data: bytes, topic: str) -
         UnsupportedFormatError: The bytes are not those of the name, need a newer klog, or are not a
             sidecar.
     """
-    if len(data) != name.size_bytes or google_crc32c.value(data) != name.crc32c:
+    if not is_intact(name, data):
         raise UnsupportedFormatError(
             f"it has {len(data)} bytes: its length or its CRC-32C is not the one in its name. "
             "Restore it from a copy"

@@ -77,24 +77,24 @@ class CommittedPartition:
         """Return the log end."""
         return self.log_end
 
-    def offset_for_time(self, timestamp_ms: int, bound: int) -> int | None:
+    def offset_for_time(self, timestamp_ms: int, end_offset: int) -> int | None:
         """Return the first offset whose record is at or after a time; None if there is none.
 
         Args:
-            timestamp_ms: The time.
-            bound: Only offsets below it count.
+            timestamp_ms: The time, in ms since the epoch.
+            end_offset: Records at or above this offset do not count.
         """
         may_have = self.numbers("max_timestamp_ms") >= timestamp_ms
         may_have &= self.numbers("next_offset") > self.log_start
         for number in np.flatnonzero(may_have).tolist():
             entry = self.segments.slice(number, 1).to_pylist()[0]
-            if entry["base_offset"] >= bound:
+            if entry["base_offset"] >= end_offset:
                 return None
             offset = segment_time_lookup.offset_for_time(
                 self.root, entry, timestamp_ms, self.log_start
             )
             if offset is not None:
-                return offset if offset < bound else None
+                return offset if offset < end_offset else None
         return None
 
 

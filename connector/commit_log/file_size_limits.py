@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from io import BytesIO
 
-import google_crc32c
-
-from klog.connector.commit_log.commit_log_paths import CheckpointName, SidecarName
+from klog.connector.commit_log.commit_log_paths import CheckpointName, SidecarName, is_intact
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES, ReadableStore, check_size
 from klog.errors import CorruptRecordError, InvalidFileError
 
@@ -64,7 +62,7 @@ def read_named(store: ReadableStore, path: str, name: CheckpointName | SidecarNa
     if name.size_bytes <= _MAX_READ_BYTES:
         return store.read(path, name.size_bytes)
     data = _read_in_ranges(store, path, name.size_bytes)
-    if len(data) != name.size_bytes or google_crc32c.value(data) != name.crc32c:
+    if not is_intact(name, data):
         raise InvalidFileError(
             f"{path}: its length or its CRC-32C is not the one in its name: it is damaged. Restore "
             "it from a copy"

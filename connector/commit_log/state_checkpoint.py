@@ -22,7 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from klog.connector.commit_log import checkpoint_parts, parquet_tables, segment_entries
+from klog.connector.commit_log import (
+    checkpoint_parts,
+    commit_log_paths,
+    parquet_tables,
+    segment_entries,
+)
 from klog.connector.commit_log.checkpoint_parts import Part
 from klog.connector.commit_log.commit import WriterTransaction
 from klog.connector.commit_log.commit_json import hole_from_json, hole_to_json
@@ -148,16 +153,6 @@ def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
 
 def _format(rows: pa.Table) -> int:
     return MIN_FORMAT if segment_entries.are_format_1(rows) else ADOPT_FORMAT
-
-
-def is_intact(name: CheckpointName, data: bytes) -> bool:
-    """Return whether these are the bytes of the file with this name.
-
-    Args:
-        name: The name of a checkpoint or a part.
-        data: The bytes.
-    """
-    return len(data) == name.size_bytes and google_crc32c.value(data) == name.crc32c
 
 
 def read_parts(data: bytes) -> tuple[Part, ...]:
@@ -313,7 +308,7 @@ def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
         data = read_part(part.name)
     except FileNotFoundError as exc:
         raise IncompleteCheckpointError(f"part {part.name} is missing") from exc
-    if not is_intact(part.name, data):
+    if not commit_log_paths.is_intact(part.name, data):
         raise IncompleteCheckpointError(f"part {part.name} is torn or was changed")
     rows = parquet_tables.read_table(data)
     _metadata(rows.schema)

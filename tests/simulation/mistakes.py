@@ -21,6 +21,7 @@ from klog.connector.commit_log import (
     commit_checks,
     commit_expiration,
     commit_log,
+    commit_log_paths,
     orphan_files,
     rewrite_commit,
     segment_entries,
@@ -97,7 +98,7 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
             )
             assert name is not None
             data = log.store.read(log.paths.checkpoint(name))
-            if state_checkpoint.is_intact(name, data):
+            if commit_log_paths.is_intact(name, data):
                 return state_checkpoint.decode_checkpoint(data, log.read_part)
         return TopicState()
 
@@ -112,7 +113,7 @@ def hint_trusted(patch: pytest.MonkeyPatch) -> None:
 
 def checkpoint_not_checked(patch: pytest.MonkeyPatch) -> None:
     """Take every checkpoint for intact."""
-    patch.setattr(state_checkpoint, "is_intact", lambda name, data: True)
+    patch.setattr(commit_log_paths, "is_intact", lambda name, data: True)
 
 
 def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:

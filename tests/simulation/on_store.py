@@ -5,7 +5,7 @@ The rule: functions look at the files directly, without an actor's turn and with
 
 from __future__ import annotations
 
-from klog.connector.commit_log import state_checkpoint
+from klog.connector.commit_log import commit_log_paths, state_checkpoint
 from klog.connector.commit_log.commit_log_paths import (
     CheckpointName,
     parse_checkpoint_name,
@@ -50,11 +50,11 @@ def is_complete(disk: Disk, path: str) -> bool:
     """Whether a checkpoint and all its parts exist and match the checksums in their names."""
     data = disk.get(path)
     name = parse_checkpoint_name(name_of(path))
-    if data is None or name is None or not state_checkpoint.is_intact(name, data):
+    if data is None or name is None or not commit_log_paths.is_intact(name, data):
         return False
     directory = path.rsplit("/", 2)[0]
     for part in state_checkpoint.read_parts(data):
         part_data = disk.get(f"{directory}/parts/{part.name}")
-        if part_data is None or not state_checkpoint.is_intact(part.name, part_data):
+        if part_data is None or not commit_log_paths.is_intact(part.name, part_data):
             return False
     return True

@@ -20,6 +20,7 @@ from klog.connector.commit_log import (
     checkpoint_writer,
     commit_builders,
     commit_expiration,
+    commit_log_paths,
     rewrite_commit,
     state_checkpoint,
 )
@@ -222,7 +223,7 @@ def test_a_whole_part_that_cannot_be_read_is_named(
         monkeypatch.setattr(Part, "to_json", lambda part: _said(part, rows=part.rows + 1))
     else:
         name = CheckpointName(state.version, 4, 0xA96ECBDD)
-        monkeypatch.setattr(state_checkpoint, "is_intact", lambda name, data: True)
+        monkeypatch.setattr(commit_log_paths, "is_intact", lambda name, data: True)
         monkeypatch.setattr(state_checkpoint, "encode_part", lambda rows, version: (name, b"PAR1"))
     checkpoint_writer.write_checkpoint(log, state)
     with pytest.raises(UnsupportedFormatError, match=r"checkpoint .*parquet: "):
