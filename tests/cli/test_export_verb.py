@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 def test_it_prints_a_line_per_partition(klog: Klog, root: WrittenRoot, tmp_path: Path) -> None:
     to = tmp_path / "to"
-    arguments = ("export-log", "--root", root.given, "--to", str(to))
+    arguments = ("export-log", "--root", root.location, "--to", str(to))
     result = klog(*arguments, "--dry-run")
     assert (result.code, result.err, to.exists()) == (0, "", False)
     *_, summary = result.out.decode().splitlines()
@@ -48,7 +48,7 @@ def test_it_prints_a_line_per_partition(klog: Klog, root: WrittenRoot, tmp_path:
 
 def test_json_and_topics(klog: Klog, root: WrittenRoot, tmp_path: Path) -> None:
     to = tmp_path / "to"
-    arguments = ("export-log", "--root", root.given, "--to", str(to), "--json", "--topic", "b")
+    arguments = ("export-log", "--root", root.location, "--to", str(to), "--json", "--topic", "b")
     result = klog(*arguments)
     report = json.loads(result.out)
     (partition,) = report.pop("partitions")
@@ -68,6 +68,6 @@ def test_what_is_refused(klog: Klog, root: WrittenRoot, tmp_path: Path) -> None:
         (("--to", to, "--root", "other"), 1, "give it alone"),
         (("--to", "s3://bucket/there"), 1, "on this machine"),
     ):
-        result = klog("export-log", "--root", root.given, *arguments)
+        result = klog("export-log", "--root", root.location, *arguments)
         assert (result.code, result.out) == (code, b"")
         assert words in result.err

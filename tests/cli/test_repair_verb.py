@@ -22,7 +22,7 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 
 def segment(root: WrittenRoot) -> str:
-    (path,) = Path(root.given).glob(f"{TOPIC}-1/{2:020}-*.log")
+    (path,) = Path(root.location).glob(f"{TOPIC}-1/{2:020}-*.log")
     return f"{TOPIC}-1/{path.name}"
 
 
@@ -35,26 +35,26 @@ def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
         "Not restored: what lost commits set (configs, log starts, a named writer's last batch) "
         "and what lost merges and compactions replaced.",
     ]
-    result = klog("repair", "--root", root.given)
+    result = klog("repair", "--root", root.location)
     assert (result.code, result.err) == (1, "")
     assert result.out.decode().splitlines() == [
         *lines,
         "This was a dry run: give --execute to put these files.",
     ]
-    assert klog("repair", "--root", root.given, "--topic", TOPIC, "--dry-run").out == result.out
-    done = klog("repair", "--root", root.given, "--execute")
+    assert klog("repair", "--root", root.location, "--topic", TOPIC, "--dry-run").out == result.out
+    done = klog("repair", "--root", root.location, "--execute")
     assert (done.code, done.out.decode().splitlines()) == (0, lines)
-    again = klog("repair", "--root", root.given)
+    again = klog("repair", "--root", root.location)
     assert (again.code, again.out) == (0, b"Nothing is lost below the last commits.\n")
 
 
 def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
     Path(root.path(segment(root))).unlink()
-    result = klog("repair", "--root", root.given, "--json")
+    result = klog("repair", "--root", root.location, "--json")
     report = json.loads(result.out)
     assert (result.code, report.pop("seconds") >= 0) == (1, True)
     assert report == {
-        "root": root.given,
+        "root": root.location,
         "dryRun": True,
         "formatFile": None,
         "topics": {
@@ -82,11 +82,11 @@ def test_the_report_for_machines(klog: Klog, root: WrittenRoot) -> None:
 
 def test_a_root_without_its_format(klog: Klog, root: WrittenRoot) -> None:
     lose_format(root)
-    assert klog("repair", "--root", root.given).code == 1
-    result = klog("repair", "--root", root.given, "--execute", "--cluster-id", "ABC")
+    assert klog("repair", "--root", root.location).code == 1
+    result = klog("repair", "--root", root.location, "--execute", "--cluster-id", "ABC")
     assert result.code == 0, result
     assert b"_klog/format.json" in result.out
-    assert klog("topics", "list", "--root", root.given).code == 0
+    assert klog("topics", "list", "--root", root.location).code == 0
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_a_root_without_its_format(klog: Klog, root: WrittenRoot) -> None:
 def test_what_is_refused(
     klog: Klog, root: WrittenRoot, options: tuple[str, ...], code: int, message: str
 ) -> None:
-    result = klog("repair", "--root", root.given, *options)
+    result = klog("repair", "--root", root.location, *options)
     assert (result.code, message in result.err) == (code, True), result
     assert not Path(root.root.log(TOPIC).paths.commit(4)).exists()
 
 
 def test_a_topic_that_cannot_be_repaired(klog: Klog, root: WrittenRoot) -> None:
     lose_commits(root, 0)
-    result = klog("repair", "--root", root.given, "--topic", TOPIC, "--execute")
+    result = klog("repair", "--root", root.location, "--topic", TOPIC, "--execute")
     assert result.code == 1
     assert b"give --partitions (at least 2) and --topic-id" in result.out

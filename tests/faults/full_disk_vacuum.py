@@ -23,9 +23,9 @@ def vacuum_full_disk(folder: Path, name: str, records: int) -> dict[str, object]
     if records:
         root.delete_records("t", {0: records})
     with full(folder, 0):
-        during = vacuum.run(None, root.given, dry_run=False, grace_ms=0)
+        during = vacuum.run(None, root.location, dry_run=False, grace_ms=0)
         live = [(folder / name / file).exists() for file in root.files("t")]
-    after = vacuum.run(None, root.given, dry_run=False, grace_ms=0)
+    after = vacuum.run(None, root.location, dry_run=False, grace_ms=0)
     reports = {"during": during.as_json(), "after": after.as_json()}
     codes = [during.exit_code, after.exit_code]
     horizon = root.state("t").vacuum_version

@@ -64,8 +64,8 @@ def test_each_call_failing(
     before = root.state(TOPIC)
     lose(root)
     for at in range(MAX_CALLS):
-        damaged = f"{root.given}-{at}"
-        shutil.copytree(root.given, damaged)
+        damaged = f"{root.location}-{at}"
+        shutil.copytree(root.location, damaged)
         store = FailingStore(LocalStore(root=damaged))
         paths = TopicPaths(damaged, TOPIC)
         is_described = Path(paths.description).exists()
@@ -93,11 +93,11 @@ def test_two_at_once(root: WrittenRoot, lose: Callable[[WrittenRoot], None]) -> 
     before = root.state(TOPIC)
     lose(root)
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(repair.run, None, root.given, dry_run=False) for _ in range(4)]
+        runs = [pool.submit(repair.run, None, root.location, dry_run=False) for _ in range(4)]
     for run in runs:
         assert run.result().exit_code == 0, list(run.result().lines())
     assert is_same(root.state(TOPIC), before)
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_writer_that_continues_during_a_repair(root: WrittenRoot) -> None:
@@ -107,10 +107,10 @@ def test_a_writer_that_continues_during_a_repair(root: WrittenRoot) -> None:
     lose_commits(root, 3)
     log = root.root.log(TOPIC)
     with ThreadPoolExecutor(1) as pool:
-        repairing = pool.submit(repair.run, None, root.given, dry_run=False)
+        repairing = pool.submit(repair.run, None, root.location, dry_run=False)
         for number in range(APPENDS):
             attempt = CommitInfo(f"write meanwhile {number}", "append", "a test")
             known = sink_append(log, known, table([Sent(None, b"x")], 0), attempt).state
         assert repairing.result().exit_code == 0
-    report = verify.run(None, root.given)
+    report = verify.run(None, root.location)
     assert (report.findings, report.records) == ((), held + APPENDS)

@@ -29,7 +29,7 @@ COMPACTED = {
 
 
 def path_of(root: WrittenRoot) -> Path:
-    return Path(root.given)
+    return Path(root.location)
 
 
 def rows(first: int, count: int, keys: int = 7, size: int = 30) -> list[Sent]:
@@ -47,7 +47,7 @@ def rows(first: int, count: int, keys: int = 7, size: int = 30) -> list[Sent]:
 
 def run(root: WrittenRoot, topic: Any = None, now_ms: int = NOW_MS, **more: Any) -> CompactReport:
     options = {"min_dirty_ratio": 0.0, **more}
-    return compact.run(None, root.given, topic, clock_ms=lambda: now_ms, **options)
+    return compact.run(None, root.location, topic, clock_ms=lambda: now_ms, **options)
 
 
 def by_loops(monkeypatch: pytest.MonkeyPatch, *, little_memory: bool) -> None:

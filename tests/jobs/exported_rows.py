@@ -30,12 +30,12 @@ def contended(root: WrittenRoot, topic: str = "t") -> None:
 
 
 def run(root: WrittenRoot, to: Path, *topics: str) -> ExportLogReport:
-    return export_log.run(None, root.given, topics, str(to), clock_ms=lambda: NOW_MS)
+    return export_log.run(None, root.location, topics, str(to), clock_ms=lambda: NOW_MS)
 
 
 def same_records(root: WrittenRoot, to: Path, where: Where) -> int:
     """See that klog reads of the export what it reads of the root; returns their number."""
-    expected = read_partition([Path(root.given)], *where, "read_uncommitted")
+    expected = read_partition([Path(root.location)], *where, "read_uncommitted")
     for level in LEVELS:
         assert read_partition([to], *where, level) == expected
     return len(expected)

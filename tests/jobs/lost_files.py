@@ -38,4 +38,4 @@ def lose_description(root: WrittenRoot) -> None:
 
 def lose_format(root: WrittenRoot) -> None:
     """Delete `format.json`."""
-    (Path(root.given) / FORMAT_FILE).unlink()
+    (Path(root.location) / FORMAT_FILE).unlink()

@@ -140,7 +140,7 @@ def test_both_ways_leave_the_same_of_what_klog_wrote(
     """Many producers and sizes, lost races, records deleted at the start; several rounds."""
     drawn = random.Random(seed)
     created(root, segment_bytes=str(drawn.choice((400, 3000, 100_000))), delete_retention_ms="20")
-    other, now_ms = Path(f"{root.given}.other"), NOW_MS
+    other, now_ms = Path(f"{root.location}.other"), NOW_MS
     for _ in range(3):
         for _ in range(drawn.randint(1, 5)):
             seen = root.state("t")
@@ -160,7 +160,7 @@ def test_both_ways_leave_the_same_of_what_klog_wrote(
         if drawn.random() < 0.5:
             start = drawn.randint(state.log_start[0], state.log_end[0])
             root.delete_records("t", {0: start})
-        shutil.copytree(root.given, other)
+        shutil.copytree(root.location, other)
         (mine,) = run(root, now_ms=now_ms).partitions
         with monkeypatch.context() as patched:
             patched.setattr(compiled_kernels, "CLEANING", NEVER_KERNELS)

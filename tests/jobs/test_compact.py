@@ -187,7 +187,7 @@ def test_a_segment_that_is_both_clean_and_dirty(
     run(root)
     root.append("t", rows(30, 30, keys=20))
     before = records(path_of(root))
-    merge.run(None, root.given)
+    merge.run(None, root.location)
     assert len(entries_of(path_of(root))) == 1
     assert run(root).partitions[0].cleaned_from == 30
     assert records(path_of(root)) == survivors(before)

@@ -54,7 +54,7 @@ def test_a_vacuum_between_two_commits(
         return after
 
     monkeypatch.setattr(CommitLog, "commit", meanwhile)
-    report = run(root) if job is compact else merge.run(None, root.given)
+    report = run(root) if job is compact else merge.run(None, root.location)
     assert done
     first, second = report.partitions
     assert first.left == ""

@@ -43,7 +43,7 @@ def test_killed_at_any_step_it_leaves_nothing_half_and_runs_again(
             sys.executable,
             "-m",
             "tests.jobs.killed_export",
-            root.given,
+            root.location,
             str(tmp_path / "to"),
             "t",
             "u",

@@ -162,11 +162,11 @@ def test_topics_are_chosen_and_others_can_follow(root: WrittenRoot, tmp_path: Pa
 def test_a_dry_run_writes_nothing(root: WrittenRoot, tmp_path: Path) -> None:
     contended(root)
     to = tmp_path / "to"
-    report = export_log.run(None, root.given, (), str(to), dry_run=True)
+    report = export_log.run(None, root.location, (), str(to), dry_run=True)
     assert not to.exists()
     assert report.partitions == run(root, to).partitions
     with pytest.raises(OptionError, match="t-0, t-1 already"):
-        export_log.run(None, root.given, (), str(to), dry_run=True)
+        export_log.run(None, root.location, (), str(to), dry_run=True)
 
 
 @pytest.mark.parametrize("where", ["memory", "s3"])
@@ -204,5 +204,5 @@ def test_ids_that_a_broker_gave_out_are_warned_of(
 ) -> None:
     root.create("t", 1)
     root.adopt("t", 0, {0: transactional(0, 1234) + marker(1, 1234, 1)})
-    export_log.run(None, root.given, (), str(tmp_path / "to"), clock_ms=lambda: 0)
+    export_log.run(None, root.location, (), str(tmp_path / "to"), clock_ms=lambda: 0)
     assert "t-0: 1 of its producers have ids that a broker gave out, such as 1234" in caplog.text

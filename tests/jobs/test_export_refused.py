@@ -96,25 +96,25 @@ def test_what_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "raw").mkdir()
     for path, topics, to, message in (
-        (root.given, ["t"], "s3://bucket/x", "a directory on this machine"),
-        (root.given, ["t"], "", "it is empty"),
-        (root.given, ["t"], root.given, "is a klog root"),
-        (root.given, ["t"], str(tmp_path / "file"), "is a file"),
-        (root.given, ["u"], str(tmp_path / "to"), "there is no topic u"),
-        (root.given, ["t", "../t"], str(tmp_path / "to"), "not a topic name"),
+        (root.location, ["t"], "s3://bucket/x", "a directory on this machine"),
+        (root.location, ["t"], "", "it is empty"),
+        (root.location, ["t"], root.location, "is a klog root"),
+        (root.location, ["t"], str(tmp_path / "file"), "is a file"),
+        (root.location, ["u"], str(tmp_path / "to"), "there is no topic u"),
+        (root.location, ["t", "../t"], str(tmp_path / "to"), "not a topic name"),
         (str(tmp_path / "raw"), [], str(tmp_path / "to"), "is not a klog root"),
     ):
         with pytest.raises(OptionError, match=message):
             export_log.run(None, path, topics, to)
     assert not (tmp_path / "to").exists()
-    assert not (Path(root.given) / ".lock").exists()
+    assert not (Path(root.location) / ".lock").exists()
 
 
 def test_a_root_without_topics_and_a_deleted_topic(root: WrittenRoot, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no topics"):
         run(root, tmp_path / "to")
     contended(root)
-    klog.open(root.given).delete_topic("t")
+    klog.open(root.location).delete_topic("t")
     with pytest.raises(OptionError, match="no topics"):
         run(root, tmp_path / "to")
     with pytest.raises(OptionError, match="was deleted"):
@@ -128,15 +128,15 @@ def test_a_damaged_topic_id_is_named(
 ) -> None:
     contended(root)
     contended(root, "u")
-    commit = Path(root.given) / f"_klog/topics/t/log/{0:020d}.json"
+    commit = Path(root.location) / f"_klog/topics/t/log/{0:020d}.json"
     commit_json = json.loads(commit.read_bytes())
     commit_json["createTopic"]["topicId"] = damage
     commit.write_text(json.dumps(commit_json))
     with pytest.raises(KlogError, match=r"t.*topic ?I?i?d"):
-        export_log.run(None, root.given, None, str(tmp_path / "to"), dry_run=dry_run)
+        export_log.run(None, root.location, None, str(tmp_path / "to"), dry_run=dry_run)
     assert not (tmp_path / "to").exists()
-    export_log.run(None, root.given, "u", str(tmp_path / "to"))
-    report = verify.run(None, root.given)
+    export_log.run(None, root.location, "u", str(tmp_path / "to"))
+    report = verify.run(None, root.location)
     assert [(finding.topic, finding.kind) for finding in report.findings] == [("t", "log")]
 
 

@@ -81,7 +81,7 @@ def test_a_file_that_is_gone_ends_only_its_own_partition(root: WrittenRoot, job:
     path = path_of(root)
     file = path / entries_of(path, 0)[0]["file"]
     file.unlink()
-    report = run(root) if job is compact else job.run(None, root.given)
+    report = run(root) if job is compact else job.run(None, root.location)
     partitions = {
         (partition.topic, partition.partition): partition for partition in report.partitions
     }
@@ -152,7 +152,7 @@ def test_a_topic_whose_commits_cannot_be_read_ends_no_other(root: WrittenRoot, j
         root.append(topic, rows(0, 3))
     path = path_of(root)
     (path / "_klog" / "topics" / "a" / "log" / f"{1:020}.json").write_bytes(b"{")
-    report = job.run(None, root.given)
+    report = job.run(None, root.location)
     assert report.exit_code == 1
     (failed,) = report.failed
     assert (failed.topic, report.as_json()["failedTopics"][0]["topic"]) == ("a", "a")
@@ -162,7 +162,7 @@ def test_a_topic_whose_commits_cannot_be_read_ends_no_other(root: WrittenRoot, j
     assert "\tFailed: 1\t" in lines[-1]
     assert all(partition.topic == "b" for partition in report.partitions)
     with pytest.raises(KlogError, match=f"{1:020}.json"):
-        job.run(None, root.given, "a")
+        job.run(None, root.location, "a")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_topic_that_is_named_twice_is_done_once(root: WrittenRoot, job: Any) -
     root.create("t", 1, {"cleanup.policy": "delete", "retention.bytes": "0"})
     for _ in range(2):
         root.append("t", rows(0, 20))
-    report = job.run(None, root.given, ["t", "t"], dry_run=True)
+    report = job.run(None, root.location, ["t", "t"], dry_run=True)
     assert [(partition.topic, partition.partition) for partition in report.partitions] == [("t", 0)]
 
 

@@ -135,7 +135,7 @@ def test_little_memory_leaves_what_much_leaves(
             root.append("t", sent, batch_size="20000")
         if merged:
             monkeypatch.setattr(segments_to_merge, "_can_join", lambda *args: True)
-            merge.run(None, root.given, "t")
+            merge.run(None, root.location, "t")
             assert len(segments(path_of(root))) == 1
         run(root, map_bytes=map_bytes)
         nothing_is_wrong(path_of(root))

@@ -36,11 +36,11 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 
 def path_of(root: WrittenRoot) -> Path:
-    return Path(root.given)
+    return Path(root.location)
 
 
 def run(root: WrittenRoot, topic: Any = None, **more: Any) -> MergeReport:
-    return merge.run(None, root.given, topic, **more)
+    return merge.run(None, root.location, topic, **more)
 
 
 def contended(root: WrittenRoot) -> None:

@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> WrittenRoot:
     (file,) = (path for path in root.files(TOPIC) if f"/{3:020}" in path)
     lose_commits(root, 2)
     Path(root.path(file)).unlink()
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
     (hole,) = root.state(TOPIC).holes
     assert (hole.base_offset, hole.next_offset) == (3, 6)
     return root
@@ -40,14 +40,14 @@ def offsets(path: str, start: int | None = None, end: int | None = None) -> list
 
 
 def is_sound(root: WrittenRoot) -> bool:
-    return verify.run(None, root.given).findings == ()
+    return verify.run(None, root.location).findings == ()
 
 
 def test_readers_skip_it(root: WrittenRoot) -> None:
-    assert offsets(root.given) == OFFSETS
-    assert offsets(root.given, 4) == [6, 7, 8]
-    assert offsets(root.given, 1, 5) == [1, 2]
-    (partition,) = klog.open(root.given).describe(TOPIC).partitions
+    assert offsets(root.location) == OFFSETS
+    assert offsets(root.location, 4) == [6, 7, 8]
+    assert offsets(root.location, 1, 5) == [1, 2]
+    (partition,) = klog.open(root.location).describe(TOPIC).partitions
     assert (partition.log_start, partition.log_end) == (0, 9)
 
 
@@ -55,44 +55,44 @@ def test_a_load_from_a_checkpoint_knows_it(root: WrittenRoot) -> None:
     checkpoint_writer.write_checkpoint(root.root.log(TOPIC), root.state(TOPIC))
     lose_commits(root, 0, 1, 2)
     assert len(root.state(TOPIC).holes) == 1
-    assert offsets(root.given) == OFFSETS
+    assert offsets(root.location) == OFFSETS
 
 
 def test_appends_go_after_the_hole(root: WrittenRoot) -> None:
     root.append(TOPIC, [Sent(b"more", b"", NOW_MS)])
-    assert offsets(root.given) == [*OFFSETS, 9]
+    assert offsets(root.location) == [*OFFSETS, 9]
     assert is_sound(root)
 
 
 def test_merge_joins_across_it(root: WrittenRoot) -> None:
-    report = merge.run(None, root.given)
+    report = merge.run(None, root.location)
     assert report.exit_code == 0, list(report.lines())
-    assert offsets(root.given) == OFFSETS
+    assert offsets(root.location) == OFFSETS
     assert is_sound(root)
 
 
 def test_compact_cleans_around_it(root: WrittenRoot) -> None:
-    report = compact.run(None, root.given, min_dirty_ratio=0)
+    report = compact.run(None, root.location, min_dirty_ratio=0)
     assert report.exit_code == 0, list(report.lines())
-    assert offsets(root.given) == [6, 7, 8]
+    assert offsets(root.location) == [6, 7, 8]
     assert is_sound(root)
 
 
 def test_retention_and_deleted_records_take_it_away(root: WrittenRoot) -> None:
-    klog.open(root.given).alter_config(
+    klog.open(root.location).alter_config(
         TOPIC, {"cleanup.policy": "delete", "retention.ms": "1", "segment.ms": "1"}
     )
     root.delete_records(TOPIC, {0: 4})
-    assert (offsets(root.given), is_sound(root)) == ([6, 7, 8], True)
-    report = retain.run(None, root.given, clock_ms=lambda: NOW_MS + 10_000)
+    assert (offsets(root.location), is_sound(root)) == ([6, 7, 8], True)
+    report = retain.run(None, root.location, clock_ms=lambda: NOW_MS + 10_000)
     assert report.exit_code == 0, list(report.lines())
-    assert (offsets(root.given), is_sound(root)) == ([], True)
+    assert (offsets(root.location), is_sound(root)) == ([], True)
     assert root.state(TOPIC).holes == ()
 
 
 def test_it_is_exported_and_imported_as_a_gap(root: WrittenRoot, tmp_path: Path) -> None:
     exported, again = str(tmp_path / "exported"), str(tmp_path / "again")
-    export_log.run(None, root.given, TOPIC, exported)
+    export_log.run(None, root.location, TOPIC, exported)
     assert offsets(exported) == OFFSETS
     import_log.run(None, again, TOPIC, source=exported)
     assert offsets(again) == OFFSETS

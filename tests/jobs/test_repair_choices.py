@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 
 def problem(root: WrittenRoot) -> str:
-    report = repair.run(None, root.given, TOPIC, dry_run=False)
+    report = repair.run(None, root.location, TOPIC, dry_run=False)
     assert report.exit_code == 1
     return report.topics[TOPIC].problem
 
@@ -57,21 +57,21 @@ def test_a_lost_first_commit_is_put_again(root: WrittenRoot, lost: tuple[int, ..
     assert "--partitions (at least 2)" in problem(root)
     topic_id = before.topic_id
     report = repair.run(
-        None, root.given, TOPIC, topic_id=topic_id, partitions=2, config=CONFIG, dry_run=False
+        None, root.location, TOPIC, topic_id=topic_id, partitions=2, config=CONFIG, dry_run=False
     )
     assert report.exit_code == 0, list(report.lines())
     after = root.state(TOPIC)
     assert after.segments.equals(before.segments)
     assert (after.topic_id, after.log_end) == (before.topic_id, before.log_end)
     assert after.config == NEVER_EXPIRES | CONFIG
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
     append(root, 1, 0)
 
 
 def test_a_new_topic_id_can_be_made(root: WrittenRoot) -> None:
     before = root.state(TOPIC)
     lose_commits(root, 0)
-    report = repair.run(None, root.given, TOPIC, topic_id="new", partitions=2, dry_run=False)
+    report = repair.run(None, root.location, TOPIC, topic_id="new", partitions=2, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     after = root.state(TOPIC)
     assert len(after.topic_id) == 22
@@ -91,13 +91,13 @@ def test_a_wrong_choice_is_refused(
     root: WrittenRoot, choices: dict[str, str], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        repair.run(None, root.given, TOPIC, **choices)  # type: ignore[arg-type]
+        repair.run(None, root.location, TOPIC, **choices)  # type: ignore[arg-type]
 
 
 def test_choices_are_about_one_topic(root: WrittenRoot) -> None:
     root.create("payments", 1)
     with pytest.raises(OptionError, match=r"--partitions, --declare-holes: .* --topic"):
-        repair.run(None, root.given, partitions=3, declare_holes=True)
+        repair.run(None, root.location, partitions=3, declare_holes=True)
 
 
 def test_lost_partitions_are_given_again(root: WrittenRoot) -> None:
@@ -107,7 +107,7 @@ def test_lost_partitions_are_given_again(root: WrittenRoot) -> None:
     before = root.state(TOPIC)
     lose_commits(root, lost)
     assert "more partitions than 2. Give --partitions, at least 4" in problem(root)
-    assert repair.run(None, root.given, TOPIC, partitions=4, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, TOPIC, partitions=4, dry_run=False).exit_code == 0
     assert root.state(TOPIC).log_end == before.log_end
     assert root.state(TOPIC).segments.equals(before.segments)
 
@@ -119,9 +119,9 @@ def test_a_quiet_partition_is_asked_about(root: WrittenRoot) -> None:
     file = added_by(root, 5)
     lose_commits(root, 5)
     assert f"{file} may be from a lost commit" in problem(root)
-    assert repair.run(None, root.given, use=[file], dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, use=[file], dry_run=False).exit_code == 0
     assert root.state(TOPIC).log_end == (before.log_end[0], before.log_end[1] + 1)
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_quiet_partition_is_left_out_on_demand(root: WrittenRoot) -> None:
@@ -132,12 +132,12 @@ def test_a_quiet_partition_is_left_out_on_demand(root: WrittenRoot) -> None:
     log = root.root.log(TOPIC)
     known = log.load(known)
     lose_commits(root, 5)
-    report = repair.run(None, root.given, TOPIC, declare_holes=True, dry_run=False)
+    report = repair.run(None, root.location, TOPIC, declare_holes=True, dry_run=False)
     assert (report.exit_code, report.topics[TOPIC].not_added) == (0, (file,))
     assert report.as_json()["topics"][TOPIC]["notAdded"] == [file]
     root.append(TOPIC, [Sent(None, b"stale")], 0, seen=known)
     assert root.state(TOPIC).log_end[0] == 5
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_hole_is_declared_only_where_nothing_may_fill_it(root: WrittenRoot) -> None:
@@ -150,7 +150,7 @@ def test_a_hole_is_declared_only_where_nothing_may_fill_it(root: WrittenRoot) ->
     message = problem(root)
     assert left in message
     assert "--declare-holes" in message
-    report = repair.run(None, root.given, TOPIC, declare_holes=True, dry_run=False)
+    report = repair.run(None, root.location, TOPIC, declare_holes=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     (hole,) = root.state(TOPIC).holes
     assert (hole.base_offset, hole.next_offset) == (6, 8)
@@ -164,7 +164,7 @@ def test_a_segment_that_is_older_than_the_checkpoint_is_added(root: WrittenRoot)
     append(root, 1, 0)
     before = root.state(TOPIC)
     lose_commits(root, 7)
-    assert repair.run(None, root.given, TOPIC, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, TOPIC, dry_run=False).exit_code == 0
     assert root.state(TOPIC).segments.equals(before.segments)
 
 
@@ -172,14 +172,14 @@ def test_a_segment_that_was_staged_below_the_log_end_is_added(root: WrittenRoot)
     """It was staged between two losses, where the log end that its writer saw is not sure."""
     append(root, 1, 0)
     lose_commits(root, 5)
-    repair.run(None, root.given, dry_run=False)
+    repair.run(None, root.location, dry_run=False)
     seen = root.state(TOPIC)
     append(root, 1, 0)
     root.append(TOPIC, [Sent(None, b"late")], 0, seen=seen)
     append(root, 1, 0)
     before = root.state(TOPIC)
     lose_commits(root, 8)
-    report = repair.run(None, root.given, dry_run=False)
+    report = repair.run(None, root.location, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert root.state(TOPIC).segments.equals(before.segments)
 
@@ -194,14 +194,14 @@ def test_only_sound_segments_that_no_commit_names_are_used(root: WrittenRoot, ki
         path.unlink()
     elif kind == "damaged":
         path.write_bytes(path.read_bytes()[:-1] + b"?")
-    report = repair.run(None, root.given, use=[file], dry_run=False)
+    report = repair.run(None, root.location, use=[file], dry_run=False)
     assert report.exit_code == 1
     assert f"--use: {file} does not exist" in report.topics[TOPIC].problem
 
 
 def test_unneeded_choices_are_named_in_order(root: WrittenRoot) -> None:
     files = [f"{TOPIC}-1/{number:020}.log" for number in (5, 3, 4)]
-    report = repair.run(None, root.given, TOPIC, use=files, topic_id=ID, partitions=7)
+    report = repair.run(None, root.location, TOPIC, use=files, topic_id=ID, partitions=7)
     assert report.topics[TOPIC].problem == (
         f"nothing that is lost needs --partitions, --topic-id, {', '.join(sorted(files))}: "
         "leave it out"
@@ -214,16 +214,16 @@ def test_segments_that_do_not_fill_the_offsets_are_refused(root: WrittenRoot) ->
     append(root, 1, 0)
     file = added_by(root, 6)
     lose_commits(root, 6)
-    report = repair.run(None, root.given, use=[left, file], dry_run=False)
+    report = repair.run(None, root.location, use=[left, file], dry_run=False)
     assert "have 1 offsets of 9 to 11" in report.topics[TOPIC].problem
 
 
 def test_a_lost_append_that_was_merged_since_is_found(root: WrittenRoot) -> None:
     """The merge names what it removed, so somebody had added it."""
-    merge.run(None, root.given)
+    merge.run(None, root.location)
     before = root.state(TOPIC)
     lose_commits(root, 5)
-    report = repair.run(None, root.given, dry_run=False)
+    report = repair.run(None, root.location, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert root.state(TOPIC).segments.equals(before.segments)
 
@@ -238,15 +238,15 @@ def test_a_topic_that_was_deleted_and_made_again(root: WrittenRoot, lost: str) -
     if lost == "create-topic":
         assert "--partitions (at least 1) and --topic-id" in problem(root)
         report = repair.run(
-            None, root.given, TOPIC, topic_id=before.topic_id, partitions=1, dry_run=False
+            None, root.location, TOPIC, topic_id=before.topic_id, partitions=1, dry_run=False
         )
     else:
-        report = repair.run(None, root.given, TOPIC, dry_run=False)
+        report = repair.run(None, root.location, TOPIC, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     after = root.state(TOPIC)
     assert (after.topic_id, after.log_end) == (before.topic_id, before.log_end)
     assert after.segments.equals(before.segments)
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_merge_that_began_before_the_repair_is_refused(root: WrittenRoot) -> None:
@@ -257,10 +257,10 @@ def test_a_merge_that_began_before_the_repair_is_refused(root: WrittenRoot) -> N
     known = log.load()
     lose_commits(root, 4)
     Path(root.path(missing)).unlink()
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
     inputs = [row for row in known.segments.to_pylist() if row["partition"] == 1]
     files = [row["file"] for row in inputs]
     build = rewrite_commit.replace_segments(known.topic_id, known.version, files, [], {})
     with pytest.raises(CommitConflictError):
         log.commit(known, build, CommitInfo("merge", "merge", "a test"))
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()

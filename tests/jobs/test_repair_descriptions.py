@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 
 def files(root: WrittenRoot) -> dict[str, bytes]:
-    paths = Path(root.given).rglob("*")
+    paths = Path(root.location).rglob("*")
     return {str(path): path.read_bytes() for path in paths if path.is_file()}
 
 
@@ -38,10 +38,10 @@ def test_topic_json_is_put_as_it_was(root: WrittenRoot) -> None:
     lose_description(root)
     with pytest.raises(KlogError, match="klog repair"):
         root.state(TOPIC)
-    dry = repair.run(None, root.given)
+    dry = repair.run(None, root.location)
     assert dry.exit_code == 1
     assert f"Put: {root.root.log(TOPIC).paths.description}" in "\n".join(dry.lines())
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
     assert files(root) == before
 
 
@@ -56,16 +56,16 @@ def test_topic_json_is_put_though_commits_are_lost_too(root: WrittenRoot, lost: 
     checkpoint_writer.write_checkpoint(root.root.log(TOPIC), before)
     lose_commits(root, *(range(6) if lost == "checkpoint alone" else [4, 5]))
     lose_description(root)
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
     assert is_same(root.state(TOPIC), before)
     append(root, 1, 0)
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_folder_that_never_was_a_topic_is_left(root: WrittenRoot) -> None:
-    (Path(root.given) / "_klog/topics/stray").mkdir()
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
-    assert list((Path(root.given) / "_klog/topics/stray").iterdir()) == []
+    (Path(root.location) / "_klog/topics/stray").mkdir()
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
+    assert list((Path(root.location) / "_klog/topics/stray").iterdir()) == []
 
 
 @pytest.mark.parametrize("cluster_id", ["", "AQAAAAAAAAAAAAAAAAAAAA"])
@@ -73,13 +73,13 @@ def test_format_json_is_put_with_a_cluster_id(root: WrittenRoot, cluster_id: str
     state = root.state(TOPIC)
     lose_format(root)
     with pytest.raises(KlogError, match="klog repair"):
-        find_root(root.given)
+        find_root(root.location)
     before = files(root)
-    dry = repair.run(None, root.given, cluster_id=cluster_id)
+    dry = repair.run(None, root.location, cluster_id=cluster_id)
     assert (dry.exit_code, files(root)) == (1, before)
-    report = repair.run(None, root.given, cluster_id=cluster_id, dry_run=False)
+    report = repair.run(None, root.location, cluster_id=cluster_id, dry_run=False)
     assert (report.exit_code, report.format_file) == (0, f"{root.root.path}/{FORMAT_FILE}")
-    klog_root = find_root(root.given)
+    klog_root = find_root(root.location)
     assert klog_root is not None
     assert klog_root.cluster_id == cluster_id or (
         not cluster_id and len(klog_root.cluster_id) == 22
@@ -89,9 +89,9 @@ def test_format_json_is_put_with_a_cluster_id(root: WrittenRoot, cluster_id: str
 
 def test_the_cluster_id_of_an_adopted_root_is_its_brokers(root: WrittenRoot) -> None:
     lose_format(root)
-    (Path(root.given) / "meta.properties").write_text("version=1\ncluster.id=of-the-broker\n")
-    repair.run(None, root.given, dry_run=False)
-    klog_root = find_root(root.given)
+    (Path(root.location) / "meta.properties").write_text("version=1\ncluster.id=of-the-broker\n")
+    repair.run(None, root.location, dry_run=False)
+    klog_root = find_root(root.location)
     assert klog_root is not None
     assert klog_root.cluster_id == "of-the-broker"
 
@@ -103,11 +103,11 @@ def test_all_is_lost_but_a_checkpoint(root: WrittenRoot) -> None:
     lose_format(root)
     lose_description(root)
     lose_commits(root, *range(6))
-    report = repair.run(None, root.given, dry_run=False)
+    report = repair.run(None, root.location, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert json.loads(json.dumps(report.as_json()))["topics"][TOPIC]["boundary"] == 5
     assert is_same(root.state(TOPIC), before)
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_directory_that_is_no_klog_root_is_refused(tmp_path: Path) -> None:

@@ -51,11 +51,11 @@ def added_by(root: WrittenRoot, version: int) -> list[str]:
 
 
 def files(root: WrittenRoot) -> set[str]:
-    return {str(path) for path in Path(root.given).rglob("*") if path.is_file()}
+    return {str(path) for path in Path(root.location).rglob("*") if path.is_file()}
 
 
 def values(root: WrittenRoot, partition: int = 0) -> list[str]:
-    rows = klog.open(root.given).scan(TOPIC, columns=["partition", "value"]).read_all()
+    rows = klog.open(root.location).scan(TOPIC, columns=["partition", "value"]).read_all()
     return [row["value"].decode() for row in rows.to_pylist() if row["partition"] == partition]
 
 
@@ -96,9 +96,9 @@ def one_file_of_some_is_damaged(root: WrittenRoot) -> str:
 
 
 def a_merge_whose_inputs_were_vacuumed(root: WrittenRoot) -> str:
-    merge.run(None, root.given)
+    merge.run(None, root.location)
     merged, *_ = added_by(root, 5)
-    vacuum.run(None, root.given, grace_ms=0, dry_run=False)
+    vacuum.run(None, root.location, grace_ms=0, dry_run=False)
     append(root, 1, 0)
     lose_commits(root, 5)
     return merged
@@ -159,7 +159,7 @@ def test_it_names_the_files_and_puts_nothing(root: WrittenRoot, lose: Lose) -> N
     file = lose(root)
     before = files(root)
     for dry_run in (True, False):
-        report = repair.run(None, root.given, dry_run=dry_run)
+        report = repair.run(None, root.location, dry_run=dry_run)
         assert report.exit_code == 1
         assert file in report.topics[TOPIC].problem
         assert json.loads(json.dumps(report.as_json()))["topics"][TOPIC]["error"]
@@ -174,10 +174,10 @@ def test_races_are_added_in_the_order_that_the_user_says(root: WrittenRoot) -> N
     append(root, 1, 0)
     before = values(root)
     lose_commits(root, 5, 6)
-    assert used[0] in repair.run(None, root.given).topics[TOPIC].problem
-    assert repair.run(None, root.given, use=used, dry_run=False).exit_code == 0
+    assert used[0] in repair.run(None, root.location).topics[TOPIC].problem
+    assert repair.run(None, root.location, use=used, dry_run=False).exit_code == 0
     assert values(root) == before
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_each_of_two_losses_takes_its_own_segments(root: WrittenRoot) -> None:
@@ -190,7 +190,7 @@ def test_each_of_two_losses_takes_its_own_segments(root: WrittenRoot) -> None:
     append(root, 1, 0)
     before = root.state(TOPIC)
     lose_commits(root, 5, 7, 8)
-    assert repair.run(None, root.given, use=used, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, use=used, dry_run=False).exit_code == 0
     assert root.state(TOPIC).segments.equals(before.segments)
 
 
@@ -202,33 +202,33 @@ def test_what_follows_a_gap_keeps_its_offsets(root: WrittenRoot) -> None:
     append(root, 1, 0)
     lose_commits(root, 5, 6)
     Path(root.path(gone)).unlink()
-    assert left in repair.run(None, root.given).topics[TOPIC].problem
-    report = repair.run(None, root.given, TOPIC, use=[left], declare_holes=True, dry_run=False)
+    assert left in repair.run(None, root.location).topics[TOPIC].problem
+    report = repair.run(None, root.location, TOPIC, use=[left], declare_holes=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     state = root.state(TOPIC)
     (hole,) = state.holes
     assert (hole.base_offset, hole.next_offset, state.log_end[0]) == (4, 6, 10)
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_merged_segment_takes_the_place_of_what_was_vacuumed(root: WrittenRoot) -> None:
     before = values(root), values(root, 1)
-    merge.run(None, root.given)
+    merge.run(None, root.location)
     merged = added_by(root, 5)
-    vacuum.run(None, root.given, grace_ms=0, dry_run=False)
+    vacuum.run(None, root.location, grace_ms=0, dry_run=False)
     append(root, 1, 0)
     lose_commits(root, 5)
-    report = repair.run(None, root.given, use=merged, dry_run=False)
+    report = repair.run(None, root.location, use=merged, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert (values(root)[:-1], values(root, 1)) == before
-    assert verify.run(None, root.given).findings == ()
+    assert verify.run(None, root.location).findings == ()
 
 
 def test_a_partition_is_made_again_for_its_segment(root: WrittenRoot) -> None:
     file = a_partition_that_a_lost_commit_made(root)
-    report = repair.run(None, root.given, TOPIC, use=[file], dry_run=False)
+    report = repair.run(None, root.location, TOPIC, use=[file], dry_run=False)
     assert "Give --partitions, at least 3" in report.topics[TOPIC].problem
-    report = repair.run(None, root.given, TOPIC, use=[file], partitions=3, dry_run=False)
+    report = repair.run(None, root.location, TOPIC, use=[file], partitions=3, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert values(root, 2) == ["0"]
 
@@ -239,7 +239,7 @@ def test_a_number_far_above_the_others_is_not_filled_up_to(root: WrittenRoot) ->
     bogus = {key: commit[key] for key in ("format", "since", "writeId", "operation", "engine")}
     bogus |= {"version": 20_000, "timestampMs": now_ms() + 86_400_000}
     Path(paths.commit(20_000)).write_text(json.dumps(bogus))
-    problem = repair.run(None, root.given, dry_run=False).topics[TOPIC].problem
+    problem = repair.run(None, root.location, dry_run=False).topics[TOPIC].problem
     assert "19,995 commits are lost" in problem
     assert paths.commit(20_000) in problem
 
@@ -258,7 +258,7 @@ def test_what_cannot_be_meant_is_refused(
     root: WrittenRoot, choices: dict[str, str], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        repair.run(None, root.given, **choices)  # type: ignore[arg-type]
+        repair.run(None, root.location, **choices)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_what_cannot_be_meant_is_refused(
 def test_choices_that_nothing_needs_are_told(root: WrittenRoot, choices: dict[str, object]) -> None:
     if "config" in choices:
         choices = {"config": {"retention.ms": "1"}}
-    report = repair.run(None, root.given, TOPIC, **choices)  # type: ignore[arg-type]
+    report = repair.run(None, root.location, TOPIC, **choices)  # type: ignore[arg-type]
     (flag,) = choices
     assert f"nothing that is lost needs --{flag.replace('_', '-')}" in report.topics[TOPIC].problem
 
@@ -281,7 +281,7 @@ def test_one_topic_does_not_hide_another(root: WrittenRoot) -> None:
         log.paths.checkpoint(name).replace(f"{name.version:020}", f"{name.version + 1:020}")
     ).write_bytes(path.read_bytes())
     lose_commits(root, 3)
-    report = repair.run(None, root.given)
+    report = repair.run(None, root.location)
     assert report.topics["other"].problem
     assert report.topics[TOPIC].lost
 
@@ -292,9 +292,9 @@ def test_last_commits_that_are_lost_too_are_discarded_only_when_told(root: Writt
         append(root, 1, 0)
     lose_commits(root, 4, 5, 6, 7)
     for declare_holes in (False, True):
-        report = repair.run(None, root.given, TOPIC, declare_holes=declare_holes, dry_run=False)
+        report = repair.run(None, root.location, TOPIC, declare_holes=declare_holes, dry_run=False)
         assert "--discard-lost" in report.topics[TOPIC].problem
-    report = repair.run(None, root.given, TOPIC, discard_lost=True, dry_run=False)
+    report = repair.run(None, root.location, TOPIC, discard_lost=True, dry_run=False)
     assert report.exit_code == 0, list(report.lines())
     assert len(report.as_json()["topics"][TOPIC]["aboveLastCommit"]) == 2
     assert "Discarded: " in "\n".join(report.lines())
@@ -307,10 +307,10 @@ def test_a_writer_that_a_lost_vacuum_overtook_is_refused(root: WrittenRoot) -> N
     known = log.load()
     append(root, 1, 0)
     append(root, 1, 0)
-    vacuum.run(None, root.given, grace_ms=0, dry_run=False)
+    vacuum.run(None, root.location, grace_ms=0, dry_run=False)
     append(root, 1, 0)
     lose_commits(root, 7)
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
     with pytest.raises(KlogError, match="vacuum"):
         log.commit(
             log.load(), check_base_version(known.version), CommitInfo("w", "append", "a test")
@@ -330,7 +330,7 @@ def test_an_index_alone_is_no_segment(root: WrittenRoot) -> None:
     append(root, 1, 0)
     lose_commits(root, 2)
     Path(root.path(file)).rename(Path(root.path(file)).with_suffix(".index"))
-    assert file in repair.run(None, root.given, dry_run=False).topics[TOPIC].problem
+    assert file in repair.run(None, root.location, dry_run=False).topics[TOPIC].problem
 
 
 def test_a_loss_below_the_hole_of_an_earlier_repair(root: WrittenRoot) -> None:
@@ -343,7 +343,7 @@ def test_a_loss_below_the_hole_of_an_earlier_repair(root: WrittenRoot) -> None:
         lose_commits(root, version)
         if version == 6:
             Path(root.path(str(commit.actions.add[0]["file"]))).unlink()
-        report = repair.run(None, root.given, dry_run=False)
+        report = repair.run(None, root.location, dry_run=False)
         assert report.exit_code == 0, list(report.lines())
     (hole,) = root.state(TOPIC).holes
     assert (hole.base_offset, root.state(TOPIC).log_end) == (5, (7, 4))
@@ -354,7 +354,7 @@ def test_a_large_commit_has_a_sidecar(root: WrittenRoot, monkeypatch: pytest.Mon
     append(root, 1, 0)
     before = root.state(TOPIC)
     lose_commits(root, 3)
-    assert repair.run(None, root.given, dry_run=False).exit_code == 0
+    assert repair.run(None, root.location, dry_run=False).exit_code == 0
     assert root.state(TOPIC).segments.equals(before.segments)
     commit = root.root.log(TOPIC).read_without_sidecar(3)
     assert commit is not None
@@ -363,6 +363,6 @@ def test_a_large_commit_has_a_sidecar(root: WrittenRoot, monkeypatch: pytest.Mon
 
 def test_a_topic_of_whose_log_nothing_is_left_is_told(root: WrittenRoot) -> None:
     shutil.rmtree(root.root.log(TOPIC).paths.directory)
-    report = repair.run(None, root.given)
+    report = repair.run(None, root.location)
     assert report.exit_code == 1
     assert "the last commits are lost too" in report.topics[TOPIC].problem

@@ -36,11 +36,11 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 
 def path_of(root: WrittenRoot) -> Path:
-    return Path(root.given)
+    return Path(root.location)
 
 
 def run(root: WrittenRoot, topic: Any = None, now_ms: int = NOW_MS, **more: Any) -> RetainReport:
-    return retain.run(None, root.given, topic, clock_ms=lambda: now_ms, **more)
+    return retain.run(None, root.location, topic, clock_ms=lambda: now_ms, **more)
 
 
 def table(*segments: tuple[int, int]) -> pa.Table:
@@ -161,7 +161,7 @@ def test_a_dry_run_writes_nothing(root: WrittenRoot) -> None:
 
 def test_a_log_start_amid_a_segment_never_falls(root: WrittenRoot) -> None:
     written(root, retention_ms="10000")
-    merge.run(None, root.given)
+    merge.run(None, root.location)
     root.delete_records("t", {0: 10})
     (partition,) = (
         partition
@@ -190,7 +190,7 @@ def test_what_was_compacted_is_let_go_too(root: WrittenRoot) -> None:
     root.create("t", 1, {"cleanup.policy": "compact,delete", "retention.ms": "1000"})
     for value in (b"1", b"2"):
         root.append("t", [Sent(b"k", value, NOW_MS)])
-    compact.run(None, root.given, min_dirty_ratio=0, clock_ms=lambda: NOW_MS)
+    compact.run(None, root.location, min_dirty_ratio=0, clock_ms=lambda: NOW_MS)
     assert run(root, now_ms=NOW_MS + 1000).partitions == ()
     (partition,) = run(root, now_ms=NOW_MS + 1001).partitions
     assert (partition.log_start, partition.records) == (2, 1)
@@ -206,7 +206,7 @@ def test_a_merge_meanwhile_changes_nothing(
     done = commit_builders.delete_records
 
     def meanwhile(topic_id: str, starts: Any) -> Any:
-        merge.run(None, root.given)
+        merge.run(None, root.location)
         return done(topic_id, starts)
 
     monkeypatch.setattr(commit_builders, "delete_records", meanwhile)

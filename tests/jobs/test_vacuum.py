@@ -39,9 +39,9 @@ def test_a_topic_that_is_named_is_loaded_as_often_as_one_among_all(
 
     loads: list[str] = []
     monkeypatch.setattr(CommitLog, "load", counted)
-    vacuum.run(None, root.given)
+    vacuum.run(None, root.location)
     of_all = len(loads)
-    vacuum.run(None, root.given, ["t", "t"])
+    vacuum.run(None, root.location, ["t", "t"])
     assert len(loads) == 2 * of_all > 0
 
 
@@ -49,12 +49,12 @@ def test_one_that_never_was_is_refused_before_anything_goes(root: WrittenRoot) -
     """A folder without a commit is no topic either."""
     version = root.state("t").version
     with pytest.raises(OptionError, match="there is no topic nothere"):
-        vacuum.run(None, root.given, ["t", "nothere"], dry_run=False, grace_ms=0)
+        vacuum.run(None, root.location, ["t", "nothere"], dry_run=False, grace_ms=0)
     assert root.state("t").version == version
-    Path(root.given, "_klog/topics/begun").mkdir()
+    Path(root.location, "_klog/topics/begun").mkdir()
     with pytest.raises(OptionError, match="there is no topic begun"):
-        vacuum.run(None, root.given, "begun")
-    assert [topic.topic for topic in vacuum.run(None, root.given).topics] == ["t"]
+        vacuum.run(None, root.location, "begun")
+    assert [topic.topic for topic in vacuum.run(None, root.location).topics] == ["t"]
 
 
 def on_the_page() -> list[str]:
@@ -74,10 +74,10 @@ def test_lost_last_commits_are_in_the_report_as_the_page_says(
         root.append("t", [Sent(b"k", b"v", 1_700_000_000_000 + number)])
     (last,) = root.state("t").segments["file"].to_pylist()[-1:]
     for version in (2, 3):
-        Path(root.given, f"_klog/topics/t/log/{version:020}.json").unlink()
-    assert main(["vacuum", "--root", root.given, "--json", *words]) == 1
+        Path(root.location, f"_klog/topics/t/log/{version:020}.json").unlink()
+    assert main(["vacuum", "--root", root.location, "--json", *words]) == 1
     topic = json.loads(capsysbinary.readouterr().out)["topics"]["t"]
     assert topic["aboveLastCommit"] == {last: 2}
     assert ("error" in topic) is is_refused
     assert {"error", *topic} == set(on_the_page())
-    assert Path(root.given, last).exists()
+    assert Path(root.location, last).exists()

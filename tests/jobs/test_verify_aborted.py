@@ -39,7 +39,7 @@ def root_of(path: Path, aborted: Sequence[list[int]]) -> Path:
     root = WrittenRoot(str(path / "root"))
     root.create("t", 1)
     root.adopt("t", 0, {0: LOG[0], 3: LOG[1], 4: LOG[2]})
-    root_path = Path(root.given)
+    root_path = Path(root.location)
     before = entries_of(root_path)
     records = [2 - bool(aborted[0]), 1 - bool(aborted[1]), 1]
     after = []
@@ -102,7 +102,7 @@ def hurt_root(path: Path, aborted: list[int], hurt: Sequence[int]) -> Path:
     root = WrittenRoot(str(path / "root"))
     root.create("t", 1)
     root.adopt("t", 0, {0: b"".join(HURT), 7: marker(7, 5, COMMIT)})
-    root_path = Path(root.given)
+    root_path = Path(root.location)
     before = entries_of(root_path)[:1]
     change = {"aborted": aborted, "origin": "merge"}
     after = [rewritten(root_path, before[0], b"".join(HURT), "f" * 16, **change)]

@@ -80,7 +80,7 @@ class ForkedRoot:
 
     def forks(self) -> list[Finding]:
         """Verify the root, and return what it says of commits in the place of lost ones."""
-        report = verify.run(None, self.written.given)
+        report = verify.run(None, self.written.location)
         forks = [finding for finding in report.findings if finding.kind == "fork"]
         assert report.exit_code == (1 if report.findings else 0)
         assert report.versions == {TOPIC: 7}  # The log is loaded, and its segments are verified.
@@ -89,7 +89,7 @@ class ForkedRoot:
 
     def values(self) -> list[bytes]:
         """Scan the topic."""
-        table = klog.open(self.written.given).scan(TOPIC).read_all()
+        table = klog.open(self.written.location).scan(TOPIC).read_all()
         return [bytes(value) for value in table["value"].to_pylist()]
 
 
@@ -123,7 +123,7 @@ def test_an_acknowledged_commit_that_no_load_reads_is_told(
     assert "No load reads it" in finding.reason
     assert segments(after)[-1] in finding.reason
     assert "append the records of the segments again" in finding.next_step
-    assert main(["verify", "--root", root.written.given, "--json"]) == 1
+    assert main(["verify", "--root", root.written.location, "--json"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert [
         (finding["kind"], finding["file"]) for finding in findings if finding["kind"] != "lost"
@@ -192,7 +192,7 @@ def test_it_is_told_where_the_log_cannot_be_loaded(root: ForkedRoot) -> None:
     root.lose()
     root.append(b"forked", root.stale)
     Path(root.paths.commit(7)).unlink()
-    report = verify.run(None, root.written.given)
+    report = verify.run(None, root.written.location)
     assert [(finding.kind, finding.file) for finding in report.findings] == [
         ("lost", root.paths.commit(5)),
         ("fork", root.paths.commit(4)),
@@ -205,7 +205,7 @@ def test_one_that_took_the_checkpoints_own_version_is_told(root: ForkedRoot) -> 
     state = root.stale
     for number in LOST:
         state = root.append(b"%d again" % number, state)
-    report = verify.run(None, root.written.given)
+    report = verify.run(None, root.written.location)
     assert [finding.file for finding in report.findings if finding.kind == "fork"] == [
         root.paths.commit(number) for number in LOST
     ]
@@ -218,7 +218,7 @@ def test_a_damaged_commit_that_no_load_needs_hides_nothing(root: ForkedRoot) -> 
     root.append(b"forked", root.stale)
     path = Path(root.paths.commit(2))
     path.write_bytes(path.read_bytes()[:-9])
-    report = verify.run(None, root.written.given)
+    report = verify.run(None, root.written.location)
     assert [finding.kind for finding in report.findings] == ["lost", "log", "fork"]
     assert str(path) in report.findings[1].reason
     assert report.versions == {TOPIC: 7}
@@ -268,10 +268,10 @@ def test_repair_does_not_go_over_it(root: ForkedRoot, restored: tuple[int, ...])
     root.lose()
     root.append(b"forked", root.stale)
     root.put_back(*restored)
-    report = repair.run(None, root.written.given, dry_run=False)
+    report = repair.run(None, root.written.location, dry_run=False)
     assert report.exit_code == 1
     assert "commit 4 is write" in report.topics[TOPIC].problem
     assert root.log.last_expired_version() == -1
     root.put_back(*LOST)
-    assert repair.run(None, root.written.given, dry_run=False).exit_code == 0
-    assert verify.run(None, root.written.given).findings == ()
+    assert repair.run(None, root.written.location, dry_run=False).exit_code == 0
+    assert verify.run(None, root.written.location).findings == ()

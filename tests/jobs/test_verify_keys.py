@@ -33,11 +33,11 @@ def root(tmp_path: Path) -> WrittenRoot:
 
 
 def said_to_be_clean(root: WrittenRoot, to: int, partition: int = 0) -> None:
-    commit(Path(root.given), lambda state: Actions(cleaned_to={partition: to}), "compact")
+    commit(Path(root.location), lambda state: Actions(cleaned_to={partition: to}), "compact")
 
 
 def findings_of(root: WrittenRoot) -> list[Finding]:
-    return list(verify.run(None, root.given).findings)
+    return list(verify.run(None, root.location).findings)
 
 
 def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
@@ -45,7 +45,7 @@ def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
     for batch_keys in keys:
         root.append("t", [Sent(key, b"v", NOW_MS) for key in batch_keys], 1)
     said_to_be_clean(root, 7, 1)
-    files = [entry["file"] for entry in entries_of(Path(root.given), 1)]
+    files = [entry["file"] for entry in entries_of(Path(root.location), 1)]
     findings = findings_of(root)
     assert [
         (finding.kind, finding.partition, finding.file, finding.offset) for finding in findings
@@ -56,15 +56,15 @@ def test_each_is_told_with_its_file_and_offset(root: WrittenRoot) -> None:
     ]
     assert ["has no key" in finding.reason for finding in findings] == [False, False, True]
     assert all("below offset 7" in finding.reason for finding in findings)
-    line = next(verify.run(None, root.given).lines())
+    line = next(verify.run(None, root.location).lines())
     assert f"\tFile: {files[0]}\tOffset: 0\tWhat: " in line
 
 
 def test_what_lies_below_the_log_start_no_compaction_saw(root: WrittenRoot) -> None:
     root.append("compacted", [Sent(key, b"v", NOW_MS) for key in (b"a", b"b", b"a", b"b", b"c")])
     root.delete_records("compacted", {0: 3})
-    compact.run(None, root.given, "compacted", min_dirty_ratio=0.0)
-    assert state_of(Path(root.given), "compacted").cleaned_to == {0: 5}
+    compact.run(None, root.location, "compacted", min_dirty_ratio=0.0)
+    assert state_of(Path(root.location), "compacted").cleaned_to == {0: 5}
     assert findings_of(root) == []
     root.append("t", [Sent(key, b"v", NOW_MS) for key in (b"a", b"a", None, b"b", b"b", b"c")])
     root.delete_records("t", {0: 3})
@@ -93,8 +93,8 @@ def test_control_batches_are_no_records(root: WrittenRoot) -> None:
 def test_what_was_compacted_has_none(root: WrittenRoot) -> None:
     for _ in range(2):
         root.append("compacted", [Sent(b"k%d" % n, None, NOW_MS) for n in range(20)])
-    compact.run(None, root.given, "compacted", min_dirty_ratio=0.0)
-    assert state_of(Path(root.given), "compacted").cleaned_to == {0: 40}
+    compact.run(None, root.location, "compacted", min_dirty_ratio=0.0)
+    assert state_of(Path(root.location), "compacted").cleaned_to == {0: 40}
     assert findings_of(root) == []
 
 
@@ -104,7 +104,7 @@ def doubled(root: WrittenRoot) -> list[Path]:
         for key in (b"a", b"b"):
             root.append("t", [Sent(key, b"v", NOW_MS)] * 3, partition)
         said_to_be_clean(root, 6, partition)
-    return [Path(root.given) / entry["file"] for entry in entries_of(Path(root.given))]
+    return [Path(root.location) / entry["file"] for entry in entries_of(Path(root.location))]
 
 
 def test_damage_is_told_by_who_verifies_the_segment(root: WrittenRoot) -> None:
@@ -167,8 +167,8 @@ def test_a_task_is_tried_again_when_the_store_was_away(
     doubled(root)
     monkeypatch.setattr(task_retries, "PAUSE_SECONDS", 0)
     failing(monkeypatch, 2)
-    own = EntryRows(segment_entries.to_table(entries_of(Path(root.given))))
-    task = check_keys.KeysTask(root.given, NO_STORAGE_OPTIONS, "t", 0, own, 0)
+    own = EntryRows(segment_entries.to_table(entries_of(Path(root.location))))
+    task = check_keys.KeysTask(root.location, NO_STORAGE_OPTIONS, "t", 0, own, 0)
     findings = task_retries.run_with_retries(check_keys.find_repeated_keys, task)
     assert isinstance(findings, list)
     assert [finding.offset for finding in findings] == [0, 1, 3, 4]

@@ -37,7 +37,7 @@ class WrittenRoot:
     """A klog root that a test writes."""
 
     def __init__(self, location: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> None:
-        self.given = location
+        self.location = location
         self.root = find_or_create_root(location, "AAAAAAAAAAAAAAAAAAAAAA", storage)
         self._ids = count()
 

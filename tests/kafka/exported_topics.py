@@ -111,7 +111,7 @@ def take_open(root: WrittenRoot, work: Path, now: int) -> None:
     between = batch([Record(1, now + 1, b"k", b"between")])
     log = begun(0, (1 << 40) + 1) + between + begun(2, (1 << 40) + 2)
     source = write_broker_dir(work / "open", {f"{OPEN}-0": {0: log}})
-    import_log.run(None, root.given, OPEN, source=str(source), open_transactions="abort")
+    import_log.run(None, root.location, OPEN, source=str(source), open_transactions="abort")
 
 
 def config_on_broker(root: WrittenRoot, topic: str) -> dict[str, str]:

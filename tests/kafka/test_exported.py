@@ -87,7 +87,7 @@ class Exported:
         """Return the records that readers must read: klog's scan, or those of an adopted log."""
         if where in self.adopted:
             return told_at(self.adopted[where], level)
-        return read_partition([Path(self.root.given)], *where, level)
+        return read_partition([Path(self.root.location)], *where, level)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
         broker.stop()
         log_dir = broker.log_dirs[0]
         for topic, count in counts.items():
-            mount(root.given, topic, count, log_dir, work)
+            mount(root.location, topic, count, log_dir, work)
         shutil.copytree(log_dir, work / "exported")
         # The files of an export that was killed.
         shutil.copytree(log_dir / "exported.codecs-0", log_dir / KILLED_EXPORT)
@@ -201,7 +201,7 @@ def test_the_dump_tool_finds_every_record_and_no_fault(exported: Exported) -> No
 
 def test_there_is_something_to_dump(exported: Exported) -> None:
     report = export_log.run(
-        None, exported.root.given, (), str(exported.exported / "x"), dry_run=True
+        None, exported.root.location, (), str(exported.exported / "x"), dry_run=True
     )
     shifted = {
         (partition.topic, partition.partition): partition.shifted for partition in report.partitions

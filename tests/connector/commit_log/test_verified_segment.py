@@ -27,7 +27,7 @@ def _segment(tmp_path: Path) -> tuple[KlogRoot, SegmentEntry]:
     created(root, segment_bytes="1000000")
     root.append("t", rows(0, 200, size=60), batch_size="400")
     (entry,) = entries_of(path_of(root))
-    opened = find_root(root.given)
+    opened = find_root(root.location)
     assert opened is not None
     return opened, entry
 
