@@ -117,7 +117,10 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder
         starts = {}
         for partition, offset in log_start.items():
             if partition >= state.partitions:
-                raise CommitConflictError(f"partition {partition} does not exist")
+                raise CommitConflictError(
+                    f"partition {partition} does not exist. The topic has {state.partitions}, "
+                    "from 0"
+                )
             start = min(offset, state.log_end[partition])
             if start > state.log_start[partition]:
                 starts[partition] = start

@@ -100,7 +100,7 @@ class RootAdoption:
             if self.is_named:
                 raise OptionError(
                     f"topic {topic.name} was adopted and then deleted: the next vacuum deletes its "
-                    "files"
+                    "files. Leave it out of --topic"
                 )
             return "it was deleted"
         if self.is_klog_root and not topic.topic_id and not any(map(readable_segments, topic.logs)):

@@ -141,7 +141,7 @@ def test_an_index_too_large_to_be_read(
     monkeypatch.setattr(dump_index, "MAX_BYTES", 100)
     result = dump(klog, write_file(tmp_path, bytes(101), suffix))
     assert result.code == 1
-    assert "101 bytes, the limit is 100" in result.err
+    assert "it has 101 bytes, the limit is 100, and" in result.err
 
 
 TRANSACTIONS = [

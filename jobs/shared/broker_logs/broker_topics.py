@@ -104,11 +104,14 @@ def find_broker_topics(
     topics = []
     for name in dict.fromkeys(names):
         if name == CONTROLLERS_LOG:
-            raise OptionError(f"{name} is the controllers' own log, which no klog root has")
+            raise OptionError(
+                f"{name} is the controllers' own log, which no klog root has. Leave it out of "
+                "--topic"
+            )
         if name not in known_names:
             nearest = nearest_name(name, known_names)
-            hint = f"; did you mean {nearest}?" if nearest else ""
-            raise OptionError(f"there is no topic {name}{hint}")
+            hint = f"did you mean {nearest}?" if nearest else "--topic must name one of a broker"
+            raise OptionError(f"there is no topic {name}; {hint}")
         topics.append(_topic(snapshot, name))
     if open_transactions is None:
         _refuse_topics_with_open_transactions(root, topics)

@@ -141,18 +141,24 @@ def _read_chunks(store: ReadableStore, task: ScanTask, scan: SegmentScan) -> Ite
             if file.size_bytes != readable.file_bytes:
                 raise CorruptRecordError(
                     f"it has {file.size_bytes} bytes, and had {readable.file_bytes} when it was "
-                    "listed: something writes to it",
+                    "listed: something writes to it. Stop that, then run the job again",
                     min(file.size_bytes, readable.size_bytes),
                 )
             for chunk in read_chunks(file, 0, readable.size_bytes):
                 scan.add(chunk)
                 yield chunk
             if scan.size_bytes < readable.size_bytes:
-                raise CorruptRecordError("the file ends in the middle of a batch", scan.size_bytes)
+                raise CorruptRecordError(
+                    "the file ends in the middle of a batch. Restore it from a copy",
+                    scan.size_bytes,
+                )
         finally:
             file.close()
     except FileNotFoundError as exc:
-        reason = "the file has gone since it was listed: something changes the directory"
+        reason = (
+            "the file has gone since it was listed: something changes the directory. Stop that, "
+            "then run the job again"
+        )
         raise CorruptRecordError(reason).in_file(path, name) from exc
     except CorruptRecordError as exc:
         raise exc.in_file(path, name) from exc

@@ -170,7 +170,8 @@ def _read(path: Path) -> Starts:
                 )
         if not is_topic(topic) or partition in starts.get(topic, {}):
             raise OptionError(
-                f"{path}: {topic[:300]}-{partition} is not a partition, or is listed twice"
+                f"{path}: {topic[:300]}-{partition} is not a partition, or is listed twice. Name "
+                "each partition of a topic once"
             )
         starts.setdefault(topic, {})[partition] = offset
     return starts

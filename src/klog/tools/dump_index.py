@@ -147,7 +147,10 @@ def look_up_offsets(log: File, offsets: Longs) -> tuple[Longs, Longs, Longs]:
 def read_whole(file: File) -> bytes:
     """Read an index; raises `KlogError` for a file of more than `MAX_BYTES`."""
     if file.size_bytes > MAX_BYTES:
-        raise KlogError(f"{file.size_bytes} bytes, the limit is {MAX_BYTES}")
+        raise KlogError(
+            f"it has {file.size_bytes} bytes, the limit is {MAX_BYTES}, and no index has as many. "
+            "Give a broker's index file"
+        )
     return file.read(0, file.size_bytes)
 
 

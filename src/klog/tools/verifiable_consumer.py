@@ -77,7 +77,7 @@ def verifiable_consumer(args: argparse.Namespace, out: BinaryIO) -> int:
     warn_of_client_options(client_options(args))
     paths = directories(args.root)
     if len(paths) > 1:
-        raise OptionError(f"--root: give one, not {len(paths)}")
+        raise OptionError(f"--root: must name one root, got {len(paths)}. Leave out the others")
     log = open_log(paths[0], {})
     events = Events(out, system_clock.now_ms)
     positions: dict[int, int] = dict(args.start or {})
