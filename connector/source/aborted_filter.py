@@ -2,9 +2,10 @@
 
 The rule: what the slice calls aborted is aborted. In a klog root that is all: a commit names every
 aborted transaction of its segments. A `.txnindex` may be lost, or lack entries, so in a raw root
-the markers decide the rest. Most markers lie in the same chunk as their data. A transaction that is
-still open there is followed through the headers, in this segment and the next ones, up to the log
-end: what begins below the last stable offset has ended, but its marker may lie after it.
+the markers before `markers_end_offset` decide the rest. Most markers lie in the same chunk as their
+data. A transaction that is still open there is followed through the headers, in this segment and
+the next ones: what begins below the last stable offset has ended, but its marker may lie after it.
+What ends at `markers_end_offset` or later, and is not called aborted, was committed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.producers import transaction_outcomes
+from klog.logformat.producers.control_records import COMMIT
 
 _READ_AHEAD_BYTES = 256 << 10
 """Most transactions end soon: what is read ahead is read again when its turn comes."""
@@ -95,8 +97,9 @@ class AbortedTransactionFilter:
                 break
         if unknown and not self._is_file_in_place():
             raise SliceChangedError("the log was cleaned, and with it the marker of a transaction")
-        known = (producers & self._markers_ahead.keys()) - unknown
-        return {producer: self._markers_ahead[producer][1] for producer in known}
+        for producer in unknown:  # Its marker lies after the ones that may be needed.
+            self._markers_ahead[producer] = (self._slice.markers_end_offset, COMMIT)
+        return {producer: self._markers_ahead[producer][1] for producer in producers}
 
     def _is_file_in_place(self) -> bool:
         """Return whether the slice's file still has its name: then no marker is missing."""
@@ -108,7 +111,7 @@ class AbortedTransactionFilter:
         return file.identity == self._file.identity
 
     def _scan_markers(self, position: int) -> Iterator[list[tuple[int, int, int]]]:
-        """Yield the markers after a position, chunk by chunk, up to the log end."""
+        """Yield the markers after a position, chunk by chunk, up to `markers_end_offset`."""
         for file, path, start in self._files_from(position):
             try:
                 for chunk in read_chunks(
@@ -126,6 +129,8 @@ class AbortedTransactionFilter:
     def _files_from(self, position: int) -> Iterator[tuple[File, str, int]]:
         """Yield the slice's file and those of later segments, with where to start in each."""
         yield self._file, self._slice.path, position
+        if self._slice.markers_end_offset <= self._slice.limit_offset:
+            return
         path = self._slice.path.rpartition("/")[0]
         directory = read_directory(path, list_consistently(self._store, path), lambda swap: 0)
         for segment in directory.segments:

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from klog.connector.kafka_dir.aborted_transactions import read_aborted_transactions
+from klog.connector.kafka_dir.aborted_transactions import (
+    IndexedAborts,
+    read_aborted_transactions,
+)
 from klog.connector.kafka_dir.indexed_cuts import UNKNOWN_OFFSET, confirmed_cuts
 from klog.connector.kafka_dir.partition_directory import Segment
 from klog.connector.kafka_dir.raw_partition import RawPartition
@@ -58,10 +61,10 @@ def _plan(
 ) -> list[TaskDict]:
     if log.log_start > max(offset_range.start_offset, offset_range.log.log_start):
         raise FileNotFoundError(f"{log.name}: the log starts at offset {log.log_start} by now")
-    aborted: list[list[int]] = []
+    aborts = None
     if offset_range.committed_only:
-        aborted = read_aborted_transactions(log, offset_range.start_offset, offset_range.end_offset)
-    plan = _RangePlan(offset_range, log, target, index_reads, aborted)
+        aborts = read_aborted_transactions(log, offset_range.start_offset, offset_range.end_offset)
+    plan = _RangePlan(offset_range, log, target, index_reads, aborts)
     sized = [
         (slice_, size)
         for segment, next_base in _overlapping(offset_range, log)
@@ -91,10 +94,25 @@ class _RangePlan:
     log: RawPartition
     target: int
     index_reads: IndexReads
-    aborted: list[list[int]]
+    aborts: IndexedAborts | None
 
     def segment_slices(self, segment: Segment, next_base: int) -> Iterator[tuple[Slice, int]]:
         """Yield the slices of one segment, each with about how many bytes it is of its own."""
+        for slice_, size_bytes in self._byte_ranges(segment, next_base):
+            yield self._with_aborted(slice_), size_bytes
+
+    def _with_aborted(self, slice_: Slice) -> Slice:
+        """Return a slice with what the transaction indexes say about its own offsets."""
+        if self.aborts is None:
+            return slice_
+        markers_end = self.aborts.markers_end_offset(slice_.base_offset, slice_.end_offset)
+        return replace(
+            slice_,
+            aborted=self.aborts.between(slice_.start_offset, slice_.end_offset),
+            markers_end_offset=UNKNOWN if markers_end is None else markers_end,
+        )
+
+    def _byte_ranges(self, segment: Segment, next_base: int) -> Iterator[tuple[Slice, int]]:
         reader = self.log.open(segment)
         try:
             full_slice = self._segment_slice(reader, next_base)
@@ -125,7 +143,6 @@ class _RangePlan:
         is_active = self.log.is_active(segment)
         readable = self.log.readable_bytes(reader)
         base_offset = segment.base_offset
-        markers_end = max(offset_range.log.log_end, offset_range.end_offset)
         return Slice(
             topic=self.log.name.topic,
             partition=self.log.name.partition,
@@ -149,8 +166,8 @@ class _RangePlan:
             index_size_bytes=0,
             crc32c=UNKNOWN,
             committed_only=offset_range.committed_only,
-            aborted=[row for row in self.aborted if row[2] >= base_offset and row[1] < next_base],
-            markers_end_offset=markers_end if offset_range.committed_only else UNKNOWN,
+            aborted=[],
+            markers_end_offset=UNKNOWN,
         )
 
     def _cut(self, reader: SegmentReader, full_slice: Slice) -> Iterator[Slice]:

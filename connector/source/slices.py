@@ -48,7 +48,7 @@ class Slice:
         aborted: Aborted transactions that may have data here, as the file has their offsets: lists
             of producer id, first offset, offset of the marker.
         markers_end_offset: `UNKNOWN` if `aborted` has all aborted transactions. Else it may lack
-            some: each transaction whose data is here has its marker before this offset of the log.
+            some, whose markers lie before this offset of the log.
     """
 
     topic: str

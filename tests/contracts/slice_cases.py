@@ -498,6 +498,15 @@ def undecided(files: Files) -> Case:
 
 
 @case
+def markers_in_the_segment(files: Files) -> Case:
+    first = files.raw(TRANSACTIONS[:6])
+    files.raw(TRANSACTIONS[6:], base_offset=7)
+    slice_ = replace(first, limit_offset=7, end_offset=7, markers_end_offset=7)
+    return Case("markers decide, which lie in the byte range; without one it is committed",
+                [to_dict(slice_)], rows_of(VISIBLE[:3]))  # fmt: skip
+
+
+@case
 def several_slices(files: Files) -> Case:
     first = replace(files.committed(batches_of(RECORDS[:20])), limit_offset=20, end_offset=20)
     second = replace(
@@ -549,7 +558,6 @@ def broker_case(version: str, topic: str, partition: int, level: str) -> MakeCas
             f"{topic}-{partition} of a broker {version}: {scene.notes[topic]}",
             task,
             broker_rows(version, topic, partition, level),
-            is_python_only=topic == "txn" and level == "read_committed",
         )
 
     return make

@@ -38,8 +38,9 @@ def scan_tasks(log: RawPartition, storage: StorageOptions) -> list[ScanTask]:
             readable,
             tuple(
                 (producer_id, first, last)
-                for producer_id, first, last in indexed
-                if last >= readable.segment.base_offset and first < readable.end_offset
+                for producer_id, first, last in indexed.between(
+                    readable.segment.base_offset, readable.end_offset
+                )
             ),
         )
         for readable in readable_segments(log)
