@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.root_discovery import FORMAT_FILE, find_root_to_repair
+from klog.connector.commit_log.root_discovery import find_root_to_repair
 from klog.connector.commit_log.topic_admin import NO_CONFIG
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.root_files import FORMAT_FILE
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import OptionError
 from klog.jobs.repairing.repair_choices import NEW_ID, RepairChoices

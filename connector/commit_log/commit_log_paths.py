@@ -22,9 +22,8 @@ from dataclasses import dataclass
 
 import google_crc32c
 
-KLOG = "_klog"
-TOPICS = "topics"
-"""The folder of `_klog/` that has a folder for each topic."""
+from klog.connector.root_files import KLOG, TOPICS
+
 MAX_VERSION = 10**10 - 1
 """The digits that the name of a segment has for a version: a commit a millisecond for 115 days, or
 ten a second for 31 years. A commit above it is an error."""

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 
 from klog.connector.commit_log import format_description
 from klog.connector.commit_log.commit_log import CommitLog
-from klog.connector.commit_log.commit_log_paths import KLOG, TOPICS, TopicPaths
+from klog.connector.commit_log.commit_log_paths import TopicPaths
 from klog.connector.commit_log.file_size_limits import MAX_SMALL_FILE_BYTES
 from klog.connector.commit_log.format_description import FormatDescription
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.root_files import KLOG, TOPICS
 from klog.connector.store.writable_store import PutResult, WritableStore
 from klog.connector.system_clock import back_off, now_ms
 from klog.errors import KlogError, OptionError

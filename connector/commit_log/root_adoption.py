@@ -15,22 +15,17 @@ import json
 from contextlib import suppress
 
 from klog.connector.commit_log import format_description
-from klog.connector.commit_log.commit_log_paths import KLOG
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import (
-    ADOPTING,
-    FORMAT_FILE,
     find_root,
     new_root_fields,
 )
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
-from klog.connector.store.readable_store import ReadableStore, small_file_exists
+from klog.connector.root_files import ADOPTING_FILE, FORMAT_FILE, KLOG
 from klog.connector.store.store_for_url import log_store_for, writable_store_for
 from klog.connector.store.store_probe import probe_put_if_absent
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import KlogError
-
-ADOPTING_FILE = f"{KLOG}/{ADOPTING}"
 
 
 def begin_adoption(
@@ -98,23 +93,3 @@ def finish_adoption(root: KlogRoot, storage: StorageOptions = NO_STORAGE_OPTIONS
         )
     with suppress(KlogError):  # Without the right to delete it stays, and has no meaning.
         root.store.delete(f"{root.path}/{ADOPTING_FILE}")
-
-
-def is_adoption_under_way(store: ReadableStore, path: str) -> bool:
-    """Return whether a directory that has `_klog/` is still a broker's.
-
-    Args:
-        store: The store of the directory.
-        path: The path of the directory.
-
-    Raises:
-        KlogError: The directory has just become a klog root.
-    """
-    if small_file_exists(store, f"{path}/{ADOPTING_FILE}"):
-        return True
-    if not small_file_exists(store, f"{path}/{FORMAT_FILE}"):
-        return False
-    raise KlogError(
-        f"{path} was a broker's directory when it was opened, and has been adopted: it is a klog "
-        "root now. Begin to read it again"
-    )

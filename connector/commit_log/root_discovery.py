@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from klog.connector.commit_log import format_description
-from klog.connector.commit_log.commit_log_paths import KLOG, TOPICS
 from klog.connector.commit_log.file_size_limits import MAX_SMALL_FILE_BYTES
 from klog.connector.commit_log.format_description import FormatDescription
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.root_files import ADOPTING, FORMAT_FILE, KLOG, TOPICS
 from klog.connector.store.readable_store import small_file_exists
 from klog.connector.store.store_for_url import log_store_for, writable_store_for
 from klog.connector.store.store_probe import probe_put_if_absent
@@ -23,9 +23,6 @@ from klog.errors import KlogError, OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import parse_partition_directory
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
-ADOPTING = "adopting.json"
-"""The file in `_klog/` that says that the directory is a broker's until it is adopted."""
-FORMAT_FILE = f"{KLOG}/format.json"
 _OF_A_BROKER = frozenset(
     {
         "meta.properties", "cleaner-offset-checkpoint", "log-start-offset-checkpoint",

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from klog.connector.kafka_dir.companion_files import MAX_INDEX_BYTES
-from klog.connector.store.readable_store import ReadableStore
+from klog.connector.store.readable_store import MAX_INDEX_BYTES, ReadableStore
 from klog.errors import InvalidFileError
 from klog.logformat.indexes.offset_index import OffsetIndex, read_offset_index
 from klog.logformat.indexes.time_index import TimeIndex, read_time_index

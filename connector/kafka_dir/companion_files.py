@@ -6,14 +6,13 @@ of its kind can be, counts as malformed: the log says what it would say.
 
 from __future__ import annotations
 
-from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES, ReadableStore
+from klog.connector.store.readable_store import (
+    MAX_INDEX_BYTES,
+    MAX_SMALL_FILE_BYTES,
+    ReadableStore,
+)
 from klog.errors import InvalidFileError
 
-MAX_INDEX_BYTES = 256 << 20
-"""An index of the largest segment, 2 GiB, has an entry of 8 or 12 bytes for every batch, of some
-hundred bytes at least; a broker's own have `segment.index.bytes`, 10 MiB. Snapshots of producers,
-of some 50 bytes each, and transaction indexes are smaller. It is for memory, not a rule of Kafka's.
-"""
 MAX_TEXT_BYTES = 64 << 20
 """A file with a line for each partition, or for each leader epoch: 200,000 lines of the longest
 names."""

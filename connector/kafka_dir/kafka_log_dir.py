@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.connector.commit_log.root_adoption import is_adoption_under_way
 from klog.connector.kafka_dir.broker_lock import is_locked_by_broker
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.log_bounds import RecoveryPoint
+from klog.connector.root_files import FORMAT_FILE, KLOG, is_adoption_under_way
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.errors import OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
 from klog.logformat.broker_files.file_names import parse_partition_directory
 from klog.logformat.topic_partition import TopicPartition
-
-KLOG_STATE = "_klog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +110,11 @@ def _refuse_klog_state(
     root: str, store: ReadableStore, path: str, entries: list[DirectoryEntry]
 ) -> None:
     """Refuse a directory whose commit logs have lost what makes it a klog root."""
-    has_state = any(entry.name == KLOG_STATE and entry.is_directory for entry in entries)
+    has_state = any(entry.name == KLOG and entry.is_directory for entry in entries)
     if has_state and not is_adoption_under_way(store, path):
         raise UnsupportedFormatError(
-            f"{root} has {KLOG_STATE}, but no {KLOG_STATE}/format.json: it is neither a "
-            "klog root nor a broker's directory. Restore that file"
+            f"{root} has {KLOG}, but no {FORMAT_FILE}: it is neither a klog root nor a broker's "
+            f"directory. Restore that file from a copy, or move {KLOG} away"
         )
 
 

@@ -14,6 +14,11 @@ from klog.errors import FileTooLargeError
 
 MAX_SMALL_FILE_BYTES = 1 << 20
 """The largest size of a file with a few fields, such as `format.json` or a snapshot lease."""
+MAX_INDEX_BYTES = 256 << 20
+"""An index of the largest segment, 2 GiB, has an entry of 8 or 12 bytes for every batch, of some
+hundred bytes at least; a broker's own have `segment.index.bytes`, 10 MiB. Snapshots of producers,
+of some 50 bytes each, and transaction indexes are smaller. It is for memory, not a rule of Kafka's.
+"""
 
 
 @dataclass(frozen=True, slots=True)

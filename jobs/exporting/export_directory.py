@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from klog.connector.commit_log.commit_log_paths import KLOG
 from klog.connector.kafka_dir.companion_files import max_companion_bytes
+from klog.connector.root_files import KLOG
 from klog.connector.store.durable_directories import make_directories, sync_directory
 from klog.connector.store.local_errors import translate_errors
 from klog.connector.store.local_store import LocalStore

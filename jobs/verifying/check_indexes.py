@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_path import parse_segment_path
-from klog.connector.kafka_dir.companion_files import MAX_INDEX_BYTES
-from klog.connector.store.readable_store import ReadableStore
+from klog.connector.store.readable_store import MAX_INDEX_BYTES, ReadableStore
 from klog.errors import FileTooLargeError, KlogError
 from klog.jobs.shared.index_entry_check import INDEX, TIME_INDEX, IndexCheck
 from klog.jobs.verifying.findings import Findings

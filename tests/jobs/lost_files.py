@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from klog.connector.commit_log.root_discovery import FORMAT_FILE
+from klog.connector.root_files import FORMAT_FILE
 from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot
 

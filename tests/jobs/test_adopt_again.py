@@ -11,10 +11,10 @@ import pytest
 
 import klog
 from klog.cli import main
-from klog.connector.commit_log.root_adoption import ADOPTING_FILE
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
+from klog.connector.root_files import ADOPTING_FILE
 from klog.connector.source.subscription import subscribed_partitions
 from klog.errors import KlogError, OptionError
 from klog.jobs import adopt, merge

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from klog.connector.commit_log import checkpoint_writer
-from klog.connector.commit_log.root_discovery import FORMAT_FILE, find_root
+from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.root_files import FORMAT_FILE
 from klog.errors import KlogError, OptionError
 from klog.jobs import repair, verify
 from tests.jobs.lost_files import (

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from klog.connector.kafka_dir import companion_files
-from klog.connector.kafka_dir.companion_files import MAX_INDEX_BYTES, read_companion_file
+from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.store.local_store import LocalStore
+from klog.connector.store.readable_store import MAX_INDEX_BYTES
 from tests.connector.log_dirs import read
 from tests.corpus import ROOT
 
