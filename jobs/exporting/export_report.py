@@ -9,7 +9,7 @@ from typing import Any
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.jobs.shared.exit_codes import DONE
 from klog.jobs.shared.report_fields import camel_case, dataclass_json
-from klog.jobs.shared.text_output import labelled, printable
+from klog.text_output import labelled, printable
 
 _TOTALS = ("segments", "records", "size_bytes", "shifted", "ended")
 

@@ -12,7 +12,7 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.errors import without_passwords
 from klog.jobs.repairing.repair_plan import RepairPlan
 from klog.jobs.shared.exit_codes import DONE, REFUSED
-from klog.jobs.shared.text_output import labelled
+from klog.text_output import labelled
 
 
 @dataclass(frozen=True, slots=True)

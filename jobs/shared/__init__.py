@@ -1,1 +1,1 @@
-"""What several jobs use: commands, reports, tasks, segments, printing. It imports no job."""
+"""What several jobs use: commands, reports, tasks, segments. It imports no job."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from klog.errors import KlogError, without_passwords
 from klog.interrupts import INTERRUPTED
 from klog.jobs.shared.exit_codes import REFUSED
-from klog.jobs.shared.text_output import printable, write_json, write_lines
+from klog.text_output import printable, write_json, write_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

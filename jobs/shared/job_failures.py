@@ -16,7 +16,7 @@ from klog.errors import (
     UnsupportedFormatError,
     without_passwords,
 )
-from klog.jobs.shared.text_output import labelled
+from klog.text_output import labelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from klog.jobs.shared.exit_codes import MayFail, count_failures, exit_code_of
 from klog.jobs.shared.job_failures import FailedTopic, failure_labels
 from klog.jobs.shared.report_fields import partitions_json
-from klog.jobs.shared.text_output import labelled
+from klog.text_output import labelled
 
 Partition = TypeVar("Partition", bound=MayFail)
 """A dataclass with what the job did, or would do, to one partition."""

@@ -10,7 +10,7 @@ from klog.connector.commit_log.orphan_files import OrphanFiles
 from klog.connector.commit_log.segment_path import segment_of_file
 from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
-from klog.jobs.shared.text_output import labelled
+from klog.text_output import labelled
 
 TEMPORARY = "leftover"  # codespell:ignore leftover
 """The kind of temporary files in a report."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
-from klog.jobs.shared.text_output import labelled
 from klog.jobs.verifying.findings import Finding
+from klog.text_output import labelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from klog.jobs.shared.text_output import json_bytes
+from klog.text_output import json_bytes
 from klog.tools import dump_values
 from klog.tools.dump_values import CHUNK_BYTES, Base64, column_values, json_chunks, text_chunks
 from tests.support.batch_bytes import GZIP, Record, batch

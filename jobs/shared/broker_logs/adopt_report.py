@@ -13,7 +13,7 @@ from klog.jobs.shared.broker_logs.readable_segments import readable_segments
 from klog.jobs.shared.exit_codes import count_failures, exit_code_of
 from klog.jobs.shared.job_failures import Failure, failure_labels
 from klog.jobs.shared.report_fields import partitions_json
-from klog.jobs.shared.text_output import labelled
+from klog.text_output import labelled
 
 
 @dataclass(frozen=True, slots=True)

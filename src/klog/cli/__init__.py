@@ -1,4 +1,8 @@
-"""The command `klog`. It loads its modules after it has taken over SIGINT."""
+"""The command `klog`. It loads its modules after it has taken over SIGINT.
+
+The rule: what verbs share with Kafka's tools, such as `--root` and standard input, is in
+`klog.tools`, the layer below. Jobs are verbs too: their options are in `klog.jobs`.
+"""
 
 from __future__ import annotations
 

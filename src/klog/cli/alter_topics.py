@@ -16,7 +16,7 @@ from klog.connector.commit_log.topic_admin import TopicAdmin, check_new_topic
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OptionError, without_passwords
 from klog.jobs.shared.job_command import add_config_option
-from klog.jobs.shared.text_output import write_json, write_lines
+from klog.text_output import write_json, write_lines
 from klog.tools.root_arguments import directories, klog_root, root_with_log
 
 

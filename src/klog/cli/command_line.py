@@ -18,7 +18,7 @@ from klog import __version__
 from klog.cli import configs, consume, delete_records, history, job_verbs, produce, topics
 from klog.errors import KlogError, nearest_name, without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
-from klog.jobs.shared.text_output import printable
+from klog.text_output import printable
 from klog.tools import dump, verifiable_consumer, verifiable_producer
 from klog.tools.root_arguments import root_parser
 

@@ -20,9 +20,9 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OffsetOutOfRangeError, OptionError
-from klog.jobs.shared.text_output import write_json, write_lines
 from klog.logformat.broker_files.file_names import is_topic
 from klog.logformat.topic_config import parse_topic_config
+from klog.text_output import write_json, write_lines
 from klog.tools.root_arguments import root_with_log
 from klog.tools.stdin_reader import read_input
 

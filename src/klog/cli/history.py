@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from klog.connector.commit_log.commit import Actions, Amount, Commit
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.commit_log.topic_admin import TopicAdmin
-from klog.jobs.shared.text_output import configs_text, labelled, time_text, write_json, write_lines
+from klog.text_output import configs_text, labelled, time_text, write_json, write_lines
 from klog.tools.root_arguments import root_with_log
 
 _HELP = """\

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from klog.connector.options.read_columns import COLUMNS
-from klog.jobs.shared.text_output import json_bytes
+from klog.text_output import json_bytes
 
 Texts: TypeAlias = list[bytes]
 KCAT_NULL = b"NULL"

@@ -30,7 +30,7 @@ from klog.cli.produce_options import HELP, add_options, line_format_from_args, w
 from klog.connector.embedded import Log, open_log
 from klog.connector.embedded_append import AppendResult
 from klog.errors import KlogError, OptionError, with_context
-from klog.jobs.shared.text_output import write_json
+from klog.text_output import write_json
 from klog.tools.root_arguments import root_with_log
 from klog.tools.stdin_reader import Ending, Input
 

@@ -20,9 +20,9 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.snapshot import PartitionSnapshot, Snapshot
 from klog.errors import KlogError, OptionError
-from klog.jobs.shared.text_output import configs_text, labelled, write_json, write_lines
 from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
 from klog.logformat.topic_partition import TopicPartition
+from klog.text_output import configs_text, labelled, write_json, write_lines
 from klog.tools.root_arguments import directories, klog_root, states
 
 Facts: TypeAlias = dict[str, int | str]

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from klog.jobs.shared.text_output import json_bytes
+from klog.text_output import json_bytes
 
 Value: TypeAlias = "bytes | memoryview"
 """Bytes of a record: a view if there are more than `CHUNK_BYTES`."""

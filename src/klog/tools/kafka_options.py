@@ -12,7 +12,7 @@ import argparse
 import logging
 from collections.abc import Iterable, Mapping
 
-from klog.jobs.shared.text_output import printable
+from klog.text_output import printable
 
 _CONFIGS = (
     "acks", "bootstrap.servers", "client.", "connections.", "delivery.timeout.ms",

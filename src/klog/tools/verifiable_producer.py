@@ -22,8 +22,8 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.embedded import Log, open_log
 from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError
-from klog.jobs.shared.text_output import printable
 from klog.logformat.partitioner import key_partitions
+from klog.text_output import printable
 from klog.tools.json_events import Events
 from klog.tools.kafka_options import (
     add_client_options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from klog.jobs.shared.text_output import configs_text, labelled, printable, time_text
+from klog.text_output import configs_text, labelled, printable, time_text
 
 
 def test_fields_without_a_value_are_left_out() -> None:

@@ -1,4 +1,8 @@
-"""How commands print: fields with labels, separated by tabs as in Kafka's tools, or JSON."""
+"""How commands print: fields with labels, separated by tabs as in Kafka's tools, or JSON.
+
+The rule: the verbs of `klog.cli`, the tools and the reports of jobs print by these functions, so
+this module imports none of them.
+"""
 
 from __future__ import annotations
 
