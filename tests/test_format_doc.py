@@ -22,8 +22,8 @@ from klog.logformat.batches.batch_limits import (
     MAX_RECORD_HEADERS,
 )
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
-from klog.logformat.broker_files.metadata_files import read_topic_id
+from klog.logformat.broker_files.checkpoint_files import parse_offset_checkpoint
+from klog.logformat.broker_files.metadata_files import parse_topic_id
 from klog.logformat.codecs.codec_names import GZIP, LZ4, SNAPPY, ZSTD
 from klog.logformat.codecs.compress import compress
 from klog.logformat.indexes import offset_index as offsets
@@ -172,28 +172,28 @@ def wrapper_v1() -> None:
 
 
 def offset_index() -> None:
-    index = offsets.read_offset_index(whole("offset-index"), 100, 1 << 31)
+    index = offsets.parse_offset_index(whole("offset-index"), 100, 1 << 31)
     assert index is not None
     assert index.offsets.tolist() == [105, 120, 2147483747]
     assert index.positions.tolist() == [0, 4200, 2147483000]
 
 
 def time_index() -> None:
-    index = times.read_time_index(whole("time-index"), 100)
+    index = times.parse_time_index(whole("time-index"), 100)
     assert index is not None
     assert index.timestamps.tolist() == [1000, 2000]
     assert index.offsets.tolist() == [105, 120]
 
 
 def transaction_index() -> None:
-    index = aborted.read_aborted(whole("transaction-index"), 100, 200)
+    index = aborted.parse_aborted(whole("transaction-index"), 100, 200)
     assert index is not None
     assert index.producer_ids.tolist() == [4000]
     assert (index.first_offsets.tolist(), index.last_offsets.tolist()) == ([101], [110])
 
 
 def producer_snapshot() -> None:
-    assert snapshot.read_open_transactions(whole("snapshot")) == {4000: 105}
+    assert snapshot.parse_open_transactions(whole("snapshot")) == {4000: 105}
 
 
 def offset_commit_key() -> None:
@@ -288,11 +288,11 @@ def test_text_files() -> None:
     epochs = batches.headers["leader_epoch"].tolist()
     starts = {epoch: batches.base_offsets[epochs.index(epoch)] for epoch in epochs}
     assert entries == [f"{epoch} {start}" for epoch, start in starts.items()]
-    assert read_offset_checkpoint(texts["offsets"].encode()) == {
+    assert parse_offset_checkpoint(texts["offsets"].encode()) == {
         ("my-topic", 0): 120,
         ("t.x", 11): 0,
     }
-    assert read_topic_id(texts["metadata"].encode().rstrip()) == "ASNFZ4mrze_-3LqYdlQyEA"
+    assert parse_topic_id(texts["metadata"].encode().rstrip()) == "ASNFZ4mrze_-3LqYdlQyEA"
 
 
 def _murmur2(key: bytes) -> int:

@@ -10,8 +10,8 @@ import numpy as np
 
 from klog.connector.store.readable_store import MAX_INDEX_BYTES, ReadableStore
 from klog.errors import InvalidFileError
-from klog.logformat.indexes.offset_index import OffsetIndex, read_offset_index
-from klog.logformat.indexes.time_index import TimeIndex, read_time_index
+from klog.logformat.indexes.offset_index import OffsetIndex, parse_offset_index
+from klog.logformat.indexes.time_index import TimeIndex, parse_time_index
 
 
 def read_segment_index(
@@ -30,7 +30,7 @@ def read_segment_index(
         The index; None if it is missing, malformed, empty or too large.
     """
     data = _read(store, path, size_bytes)
-    index = None if data is None else read_offset_index(data, base_offset, segment_size_bytes)
+    index = None if data is None else parse_offset_index(data, base_offset, segment_size_bytes)
     return index if index is not None and len(index) else None
 
 
@@ -49,7 +49,7 @@ def read_segment_time_index(
         The index; None if it is missing, malformed or too large.
     """
     data = _read(store, path, size_bytes)
-    return None if data is None else read_time_index(data, base_offset)
+    return None if data is None else parse_time_index(data, base_offset)
 
 
 def positions_between(

@@ -17,7 +17,7 @@ import numpy as np
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.logformat.array_types import Longs
-from klog.logformat.indexes.transaction_index import read_aborted
+from klog.logformat.indexes.transaction_index import parse_aborted
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def read_aborted_transactions(
         if next_base <= start_offset or entry is None:
             continue
         data = read_companion_file(log.store, entry.path)
-        aborted = None if data is None else read_aborted(data, segment.base_offset, next_base)
+        aborted = None if data is None else parse_aborted(data, segment.base_offset, next_base)
         if aborted is None or not len(aborted):
             continue
         mask = (aborted.last_offsets >= start_offset) & (aborted.first_offsets < end_offset)

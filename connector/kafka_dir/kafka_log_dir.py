@@ -15,7 +15,7 @@ from klog.connector.root_files import FORMAT_FILE, KLOG, is_adoption_under_way
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.errors import OptionError, UnsupportedFormatError
-from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
+from klog.logformat.broker_files.checkpoint_files import parse_offset_checkpoint
 from klog.logformat.broker_files.file_names import parse_partition_directory
 from klog.logformat.topic_partition import TopicPartition
 
@@ -82,7 +82,7 @@ def read_log_dir(
 
     def checkpoint(name: str) -> dict[TopicPartition, int]:
         data = read_companion_file(store, files[name]) if name in files else None
-        return (None if data is None else read_offset_checkpoint(data)) or {}
+        return (None if data is None else parse_offset_checkpoint(data)) or {}
 
     return KafkaLogDir(
         root=root,

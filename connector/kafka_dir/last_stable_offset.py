@@ -21,7 +21,7 @@ from klog.connector.store.readable_store import ReadableStore
 from klog.errors import CorruptRecordError
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.producers import transaction_outcomes
-from klog.logformat.producers.producer_snapshot import read_open_transactions
+from klog.logformat.producers.producer_snapshot import parse_open_transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def read_newest_snapshot(
     for offset in sorted(directory.snapshots, reverse=True):
         if first_offset <= offset <= end_offset:
             data = read_companion_file(store, directory.snapshots[offset].path)
-            first_offsets = None if data is None else read_open_transactions(data)
+            first_offsets = None if data is None else parse_open_transactions(data)
             if first_offsets is not None:
                 return OpenTransactions(offset, first_offsets)
     return None

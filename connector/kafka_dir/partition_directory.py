@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.errors import NotRegularFileError
-from klog.logformat.broker_files.metadata_files import read_topic_id
+from klog.logformat.broker_files.metadata_files import parse_topic_id
 from klog.logformat.broker_files.partition_listing import LOG, resolve_files
 
 MAX_LISTING_TRIES = 5
@@ -118,4 +118,4 @@ def read_partition_topic_id(store: ReadableStore, directory: str) -> str:
         directory: The directory of the partition.
     """
     data = read_companion_file(store, f"{directory}/partition.metadata")
-    return "" if data is None else read_topic_id(data) or ""
+    return "" if data is None else parse_topic_id(data) or ""

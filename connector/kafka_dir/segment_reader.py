@@ -14,11 +14,11 @@ from klog.connector.store.readable_store import File, ReadableStore
 from klog.errors import CorruptRecordError
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
-from klog.logformat.batches.scan_batches import read_batch_header
+from klog.logformat.batches.scan_batches import decode_batch_header
 from klog.logformat.indexes.abstract_index import MAX_RELATIVE_OFFSET
 from klog.logformat.indexes.index_building import batches_as_appends, empty_indexes
-from klog.logformat.indexes.offset_index import OffsetIndex, read_offset_index
-from klog.logformat.indexes.time_index import TimeIndex, read_time_index
+from klog.logformat.indexes.offset_index import OffsetIndex, parse_offset_index
+from klog.logformat.indexes.time_index import TimeIndex, parse_time_index
 
 _MAX_WINDOW_BYTES = 64 << 10
 """Headers that lie closer together are read at once."""
@@ -48,7 +48,7 @@ class SegmentHeaders:
     def _header_at(self, position: int) -> v2.Headers | None:
         """Return the header of the batch of this segment that begins at `position`, if any."""
         data = self._read(position, position + v2.HEADER_BYTES)
-        header = read_batch_header(data)
+        header = decode_batch_header(data)
         if header is None:
             return None
         relative_offset = int(header["base_offset"]) - self.base_offset
@@ -186,7 +186,7 @@ class SegmentReader(SegmentHeaders):
         if entry is None:
             return None
         data = read_companion_file(self._store, entry.path)
-        return None if data is None else read_time_index(data, self.base_offset)
+        return None if data is None else parse_time_index(data, self.base_offset)
 
     def _read_index(self) -> OffsetIndex | None:
         """Read the index file; None if it is malformed, or has no entry where it should."""
@@ -196,6 +196,6 @@ class SegmentReader(SegmentHeaders):
         data = read_companion_file(self._store, entry.path)
         if data is None:
             return None
-        index = read_offset_index(data, self.base_offset, self.file.size_bytes)
+        index = parse_offset_index(data, self.base_offset, self.file.size_bytes)
         is_void = index is not None and not len(index) and entry.size_bytes > 0
         return None if is_void else index

@@ -29,7 +29,7 @@ from klog.jobs.shared.marking.cleaning_reader import (
     read_last_batches,
     read_transactions,
 )
-from klog.jobs.shared.marking.cleaning_workload import key_reader
+from klog.jobs.shared.marking.cleaning_workload import key_decoder
 from klog.jobs.shared.marking.mark_records import (
     MarkTask,
     PartitionMarks,
@@ -121,7 +121,7 @@ def clean_partition(task: CleanTask, kernels: CleaningKernels) -> CleanedPartiti
 
     rewritten = _rewrite_segments(root, dirty, task.target, clean_segment)
     scan = KeyScan(
-        marking.seed, marking.map_bytes, None, key_reader(kernels), lambda *_: offset_map
+        marking.seed, marking.map_bytes, None, key_decoder(kernels), lambda *_: offset_map
     )
     clean_batches = ProducerLastBatches()
     reader.read(clean, scan.start_clean_segment, scan.add_clean, clean_batches.add)

@@ -37,7 +37,7 @@ from klog.logformat.broker_files.checkpoint_files import (
     encode_offset_checkpoint,
 )
 from klog.logformat.broker_files.file_names import deleted_directory_name
-from klog.logformat.broker_files.metadata_files import read_topic_id
+from klog.logformat.broker_files.metadata_files import parse_topic_id
 from klog.logformat.segments.partition_exporter import FileChunk
 from klog.logformat.topic_partition import TopicPartition
 
@@ -196,7 +196,7 @@ class ExportDirectory:
         """Return whether a killed export left this partition and nothing changed it since."""
         directory = self.path / str(name)
         try:
-            written_id = read_topic_id(_read(directory / "partition.metadata"))
+            written_id = parse_topic_id(_read(directory / "partition.metadata"))
             size_bytes = sum(log.stat().st_size for log in directory.glob("*.log"))
         except (FileNotFoundError, NotADirectoryError, InvalidFileError):
             return False

@@ -23,7 +23,7 @@ from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import has_valid_crc, has_valid_crc32c
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
-from klog.logformat.batches.scan_batches import read_batch_header, scan_frames
+from klog.logformat.batches.scan_batches import decode_batch_header, scan_frames
 from klog.logformat.segments.torn_tail import plausible_starts
 
 SEARCH_BYTES = 1 << 20
@@ -160,7 +160,7 @@ def _believable_end(file: File, position: int, end: int) -> int | None:
         return end
     head = file.read(position + size, position + size + v2.HEADER_BYTES)
     next_size = _batch_bytes(head)
-    header = read_batch_header(head)
+    header = decode_batch_header(head)
     is_batch = (
         header is not None
         and int(header["magic"]) == v2.MAGIC

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.logformat.array_types import Bytes, Longs, Mask, SignedBytes, UnsignedLongs
-from klog.logformat.batches.varint import varint_sizes, write_varints
+from klog.logformat.batches.varint import encode_varints, varint_sizes
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -50,7 +50,7 @@ def varint_column(*columns: UnsignedLongs) -> pa.BinaryArray:
     Args:
         *columns: Zig-zags, a column for each varint of a row.
     """
-    data, sizes = write_varints(columns)
+    data, sizes = encode_varints(columns)
     return binary_array(data, element_bounds(sizes))
 
 

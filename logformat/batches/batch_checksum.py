@@ -14,7 +14,7 @@ from klog.logformat.compiled.kernel_types import LegacyKernels
 
 _CRC_AT = 17
 
-_read_crc = struct.Struct(">I").unpack_from
+_unpack_crc = struct.Struct(">I").unpack_from
 
 
 def has_valid_crc(batch: bytes) -> bool:
@@ -35,7 +35,7 @@ def has_valid_crc32c(batch: bytes) -> bool:
         batch: At least `HEADER_BYTES` bytes.
     """
     checked_bytes = np.frombuffer(batch, np.uint8)[v2.CRC_START :]
-    return bool(_read_crc(batch, _CRC_AT)[0] == google_crc32c.value(checked_bytes))
+    return bool(_unpack_crc(batch, _CRC_AT)[0] == google_crc32c.value(checked_bytes))
 
 
 def check_batch_crcs(

@@ -37,7 +37,7 @@ class BatchBounds:
     record_count: int
 
 
-def write_batch_header(
+def add_batch_header(
     chunks: Sequence[memoryview],
     attributes: BatchAttributes,
     attribute_bits: int,

@@ -25,12 +25,12 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_limits import MAX_BATCH_RECORDS, MAX_DECODED_BYTES
 from klog.logformat.batches.gather_fields import gather_fields, gather_fields_compiled
 from klog.logformat.batches.legacy_messages import FieldBounds
-from klog.logformat.batches.legacy_wrappers import LegacyMessages, read_messages
+from klog.logformat.batches.legacy_wrappers import LegacyMessages, decode_messages
 from klog.logformat.batches.record_bounds import record_bounds
 from klog.logformat.batches.record_columns import RecordColumns
-from klog.logformat.batches.record_headers import HEADERS_TYPE, read_headers
+from klog.logformat.batches.record_headers import HEADERS_TYPE, decode_headers
 from klog.logformat.batches.record_sections import record_sections
-from klog.logformat.batches.varint import VARLONG_BYTES, read_varints
+from klog.logformat.batches.varint import VARLONG_BYTES, decode_varints
 from klog.logformat.compiled.kernel_types import LegacyKernels
 
 PART_RECORDS = 1 << 18
@@ -110,7 +110,7 @@ def decode_parts(
                 int(group.starts[0]),
             )
         if start < end and is_legacy[start]:
-            for messages in read_messages(data, group, part_bytes, first_offset, kernels):
+            for messages in decode_messages(data, group, part_bytes, first_offset, kernels):
                 yield from _message_columns(messages, columns, part_records, kernels)
                 first_offset = int(messages.offsets[-1]) + 1
         else:
@@ -191,12 +191,12 @@ def _decode_fields(
     batches: v2.Batches,
     columns: Collection[str],
 ) -> RecordColumns:
-    _, at = read_varints(buffer, starts)
-    timestamp_deltas, at = read_varints(buffer, at + 1, VARLONG_BYTES)
-    offset_deltas, at = read_varints(buffer, at)
+    _, at = decode_varints(buffer, starts)
+    timestamp_deltas, at = decode_varints(buffer, at + 1, VARLONG_BYTES)
+    offset_deltas, at = decode_varints(buffer, at)
     keys = _find_field(buffer, at, ends, "key")
     values = _find_field(buffer, keys.ends, ends, "value")
-    header_counts, at = read_varints(buffer, values.ends)
+    header_counts, at = decode_varints(buffer, values.ends)
     _check_header_counts(header_counts, at, ends)
     offsets = batches.base_offsets[batch_of] + offset_deltas
     _check_offsets(offsets, offset_deltas, batch_of, batches, ends)
@@ -214,7 +214,7 @@ def _decode_fields(
     if "value" in columns:
         value = gather_fields(data, values.starts, values.ends, values.is_null)
     if "headers" in columns:
-        headers = read_headers(data, at, ends, header_counts)
+        headers = decode_headers(data, at, ends, header_counts)
     return RecordColumns(
         offset=offsets,
         timestamp_ms=timestamps,
@@ -231,7 +231,7 @@ def _find_field(buffer: Bytes, positions: Longs, record_ends: Longs, name: str) 
 
     Any negative length is null.
     """
-    lengths, starts = read_varints(buffer, positions)
+    lengths, starts = decode_varints(buffer, positions)
     is_null = lengths < 0
     ends = starts + (np.where(is_null, 0, lengths) if is_null.any() else lengths)
     is_outside = ends >= record_ends

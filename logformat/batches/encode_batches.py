@@ -21,15 +21,15 @@ from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.arrow_columns import element_bounds, raise_for_row
 from klog.logformat.batches.batch_attributes import MAX_LONG, BatchAttributes, check_range
-from klog.logformat.batches.batch_header import BatchBounds, write_batch_header
+from klog.logformat.batches.batch_header import BatchBounds, add_batch_header
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES, MAX_BATCH_RECORDS
 from klog.logformat.batches.encode_compiled import encode_compiled, supports_compiled
 from klog.logformat.batches.encode_records import (
     BatchLayout,
     RecordSizes,
+    encode_records,
     lay_out_batch,
     measure_records,
-    write_records,
 )
 from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.batches.record_bounds import MIN_RECORD_BYTES
@@ -70,7 +70,7 @@ def encode_batches(
         batch_rows = _split_group(window, attributes, row, row + len(window) == len(records))
         used_rows = batch_rows[-1].end
         layouts = [rows.layout for rows in batch_rows]
-        payloads = write_records(records, row, window.slice(0, used_rows), layouts)
+        payloads = encode_records(records, row, window.slice(0, used_rows), layouts)
         remaining = iter(batch_rows)
         for payload in payloads:  # Not by zip, which would hold it while the next is joined.
             rows = next(remaining)
@@ -78,7 +78,7 @@ def encode_batches(
             base, last = int(sizes.offsets[0]), int(sizes.offsets[-1])
             offset_in_write = base - int(records.offsets(0, 1)[0])
             bounds = _batch_bounds(sizes, attributes, base, last - base, offset_in_write)
-            batch = write_batch_header(
+            batch = add_batch_header(
                 payload, attributes, attributes.attribute_bits, bounds, row + rows.start
             )
             del payload, sizes
@@ -128,8 +128,8 @@ def encode_batch(
             f"the limits are {MAX_BATCH_RECORDS} and {limit}"
         )
     bounds = _batch_bounds(sizes, attributes, base, delta, 0)
-    (payload,) = write_records(records, 0, sizes, [layout])
-    return write_batch_header(payload, attributes, attributes.attribute_bits, bounds)
+    (payload,) = encode_records(records, 0, sizes, [layout])
+    return add_batch_header(payload, attributes, attributes.attribute_bits, bounds)
 
 
 def empty_batch(
@@ -155,7 +155,7 @@ def empty_batch(
     bounds = BatchBounds(
         base_offset, last_offset_delta, NO_TIMESTAMP, max_timestamp, attributes.base_sequence, 0
     )
-    return write_batch_header([], attributes, attributes.empty_batch_bits, bounds)
+    return add_batch_header([], attributes, attributes.empty_batch_bits, bounds)
 
 
 def batch_size_bytes(

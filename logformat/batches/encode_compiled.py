@@ -14,7 +14,7 @@ import numpy as np
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.arrow_columns import Column, column_chunks, contiguous_slice
 from klog.logformat.batches.batch_attributes import BatchAttributes
-from klog.logformat.batches.batch_header import BatchBounds, write_batch_header
+from klog.logformat.batches.batch_header import BatchBounds, add_batch_header
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.batches.records_to_write import Records
 from klog.logformat.batches.sequence_numbers import increment_sequence
@@ -107,7 +107,9 @@ class _OpenBatch:
             return row, self._kernels.REFUSED
         if size > len(self._out):  # One record that is larger than a batch.
             self._out = np.empty(size, np.uint8)
-        self._kernels.write_records(rows, fields, (row, end), self._state, self._out, written_bytes)
+        self._kernels.encode_records(
+            rows, fields, (row, end), self._state, self._out, written_bytes
+        )
         return end, reason
 
     def finish(self, first_row: int) -> bytes:
@@ -124,7 +126,7 @@ class _OpenBatch:
             record_count=count,
         )
         chunks = [self._out[:size].data]
-        batch = write_batch_header(chunks, attributes, attributes.attribute_bits, bounds, first_row)
+        batch = add_batch_header(chunks, attributes, attributes.attribute_bits, bounds, first_row)
         self._start(last)
         return batch
 

@@ -6,9 +6,10 @@
 
 The rule: no step is taken for one record. What does not depend on a batch's base offset and
 timestamp is measured for many rows at once (`measure_records`); a batch then adds the deltas of its
-rows (`lay_out_batch`); and `write_records` writes the records of a large batch, or of several small
-ones, at once. numpy writes the varints around keys and values into two columns of short strings,
-and Arrow joins them with the columns of the caller: the data of the joined column is the records.
+rows (`lay_out_batch`); and `encode_records` encodes the records of a large batch, or of several
+small ones, at once. numpy encodes the varints around keys and values into two columns of short
+strings, and Arrow joins them with the columns of the caller: the data of the joined column is the
+records.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from klog.logformat.batches.arrow_columns import (
     varint_column,
 )
 from klog.logformat.batches.record_batch import NO_TIMESTAMP
-from klog.logformat.batches.record_headers import header_sizes, write_headers
+from klog.logformat.batches.record_headers import encode_headers, header_sizes
 from klog.logformat.batches.records_to_write import MAX_FIRST_OFFSET, Records
 from klog.logformat.batches.varint import varint_sizes, zigzag_encode
 
@@ -163,7 +164,7 @@ def lay_out_batch(
     return BatchLayout(lengths, timestamp_deltas, offset_deltas, body + varint_sizes(lengths))
 
 
-def write_records(
+def encode_records(
     records: Records, start: int, rows: RecordSizes, layouts: Sequence[BatchLayout]
 ) -> Iterator[Sequence[memoryview]]:
     """Yield the encoded records of consecutive batches, each as chunks that follow each other.
@@ -214,14 +215,14 @@ def write_records(
 def _join_rows(
     records: Records, start: int, before_key: pa.BinaryArray, before_value: pa.BinaryArray
 ) -> memoryview:
-    """Join as many rows as there are varints for; `write_records` explains the last byte."""
+    """Join as many rows as there are varints for; `encode_records` explains the last byte."""
     end = start + len(before_key)
     key = contiguous_slice(records.key, start, end)
     value = contiguous_slice(records.value, start, end)
     columns = [before_key, key, before_value, value]
     if records.headers is None:
         return join_columns(columns).data[1:]
-    columns += write_headers(contiguous_slice(records.headers, start, end))
+    columns += encode_headers(contiguous_slice(records.headers, start, end))
     return join_columns(columns).data
 
 

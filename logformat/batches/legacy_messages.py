@@ -77,7 +77,7 @@ class FieldBounds:
     is_null: Mask
 
 
-def read_frames(data: bytes | bytearray, starts: Longs) -> Frames:
+def decode_frames(data: bytes | bytearray, starts: Longs) -> Frames:
     """Return the frames of entries.
 
     Args:

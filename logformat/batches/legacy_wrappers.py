@@ -63,11 +63,11 @@ class LegacyMessages:
             self.timestamp_types == legacy_messages.NO_TIMESTAMP_TYPE, *legacy_messages.KEY_AT
         )
         starts = self.keys.starts - legacy_messages.LENGTH_BYTES - key_at
-        frames = legacy_messages.read_frames(self.sections.data, starts)
+        frames = legacy_messages.decode_frames(self.sections.data, starts)
         return frames["crc"].astype(np.int64)
 
 
-def read_messages(
+def decode_messages(
     data: bytes,
     batches: v2.Batches,
     part_bytes: int,
@@ -90,12 +90,12 @@ def read_messages(
             entry in a run of plain ones.
     """
     if not _is_wrapper(batches).any():
-        yield _read_plain(data, batches, kernels)
+        yield _decode_plain(data, batches, kernels)
         return
     min_offset = first_offset
-    for sections, entries in _read_sections(data, batches, part_bytes, kernels):
+    for sections, entries in _decompress_wrappers(data, batches, part_bytes, kernels):
         try:
-            messages = _read_section_messages(sections, batches, entries, min_offset, kernels)
+            messages = _decode_section(sections, batches, entries, min_offset, kernels)
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
         min_offset = int(messages.offsets[-1]) + 1
@@ -107,7 +107,9 @@ def _is_wrapper(batches: v2.Batches) -> Mask:
     return mask
 
 
-def _read_plain(data: bytes, batches: v2.Batches, kernels: LegacyKernels | None) -> LegacyMessages:
+def _decode_plain(
+    data: bytes, batches: v2.Batches, kernels: LegacyKernels | None
+) -> LegacyMessages:
     """Return entries that are one message each, from where they lie."""
     sections = RecordSections(data, batches.starts, batches.ends, batches.starts)
     magics = batches.headers["magic"]
@@ -136,7 +138,7 @@ def _at_entry_start(starts: Longs) -> Iterator[None]:
         raise CorruptRecordError(exc.reason, int(starts[entry])) from exc
 
 
-def _read_sections(
+def _decompress_wrappers(
     data: bytes, batches: v2.Batches, part_bytes: int, kernels: LegacyKernels | None
 ) -> Iterator[tuple[RecordSections, Indices]]:
     """Yield what wrappers hold, and what lies between them, uncompressed in one buffer.
@@ -176,7 +178,7 @@ def _wrapper_values(
     return values.starts, values.ends
 
 
-def _read_section_messages(
+def _decode_section(
     sections: RecordSections,
     batches: v2.Batches,
     entries: Indices,
@@ -186,7 +188,7 @@ def _read_section_messages(
     """Return the messages of sections, whose offsets rise from `min_offset` on."""
     starts, counts = message_starts(sections, kernels)
     ends = np.append(starts[1:], sections.ends[-1])
-    frames = legacy_messages.read_frames(sections.data, starts)
+    frames = legacy_messages.decode_frames(sections.data, starts)
     magics, section = frames["magic"], np.repeat(np.arange(len(counts)), counts)
     is_wrapper = _is_wrapper(batches)[entries]
     _check_frames(sections.data, starts, ends, frames, is_wrapper[section], kernels)

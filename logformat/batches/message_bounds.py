@@ -28,7 +28,7 @@ _MIN_LANES = 16
 _LENGTH_AT = 8
 _MIN_MESSAGE_BYTES = v2.FRAME_BYTES + legacy_messages.MIN_LENGTHS[0]
 
-_read_length = struct.Struct(">i").unpack_from
+_unpack_length = struct.Struct(">i").unpack_from
 
 
 def message_starts(sections: RecordSections, kernels: LegacyKernels | None) -> tuple[Longs, Longs]:
@@ -87,7 +87,7 @@ def _walk(data: bytes | bytearray, position: int, end: int) -> Longs:
     starts: list[int] = []
     append, min_length = starts.append, legacy_messages.MIN_LENGTHS[0]
     while position < end:
-        (length,) = _read_length(data, position + _LENGTH_AT)
+        (length,) = _unpack_length(data, position + _LENGTH_AT)
         if length < min_length or end - position < _MIN_MESSAGE_BYTES:
             raise CorruptRecordError(TOO_SHORT, position)
         append(position)

@@ -18,7 +18,7 @@ import numpy as np
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Bytes, Indices, Longs, Structs
 from klog.logformat.batches.record_sections import RecordSections
-from klog.logformat.batches.varint import TWO_BYTES, byte_pairs, read_varints
+from klog.logformat.batches.varint import TWO_BYTES, byte_pairs, decode_varints
 
 MIN_RECORD_BYTES = 7
 """Length, attributes and five empty fields."""
@@ -171,7 +171,7 @@ def _careful_step(buffer: Bytes, sections: RecordSections) -> Callable[[Longs], 
 
     def step(positions: Longs) -> Longs:
         try:
-            lengths, body_starts = read_varints(buffer, positions)
+            lengths, body_starts = decode_varints(buffer, positions)
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
         return np.where(lengths > 0, body_starts - positions + lengths, 0)

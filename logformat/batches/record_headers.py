@@ -26,13 +26,13 @@ from klog.logformat.batches.arrow_columns import (
 )
 from klog.logformat.batches.batch_limits import MAX_RECORD_HEADERS
 from klog.logformat.batches.corrupt_checks import raise_if_corrupt
-from klog.logformat.batches.varint import read_varints, varint_sizes, zigzag_encode
+from klog.logformat.batches.varint import decode_varints, varint_sizes, zigzag_encode
 
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
 
 
-def read_headers(
+def decode_headers(
     data: bytes | bytearray, starts: Longs, ends: Longs, counts: Longs
 ) -> pa.ListArray:
     """Return the headers of records.
@@ -59,12 +59,12 @@ def read_headers(
     step = 0
     while len(active):
         headers = first_headers[active] + step
-        key_lengths, keys = read_varints(buffer, positions[active])
+        key_lengths, keys = decode_varints(buffer, positions[active])
         raise_if_corrupt(key_lengths < 0, keys - 1, "a header without a key")
         key_ends = keys + key_lengths
         reason = "a header key reaches past its record"
         raise_if_corrupt(key_ends >= ends[active], keys - 1, reason)
-        value_lengths, values = read_varints(buffer, key_ends)
+        value_lengths, values = decode_varints(buffer, key_ends)
         is_null[headers] = value_lengths < 0
         value_ends = values + np.maximum(value_lengths, 0)
         reason = "a header value reaches past its record"
@@ -142,7 +142,7 @@ def header_sizes(headers: Column, first_row: int) -> Longs:
     return np.concatenate(sizes)
 
 
-def write_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
+def encode_headers(headers: pa.ListArray) -> list[pa.BinaryArray]:
     """Return the encoded headers of each record as two columns: the count and the headers.
 
     Args:

@@ -18,7 +18,7 @@ from klog.logformat.batches.batch_checksum import has_valid_crc32c
 
 _LENGTH_AT = 8
 
-_read_length = struct.Struct(">i").unpack_from
+_unpack_length = struct.Struct(">i").unpack_from
 
 
 def scan_batches(data: bytes, start: int, end: int) -> v2.Batches:
@@ -57,7 +57,7 @@ def scan_frames(data: bytes, start: int, end: int) -> v2.Batches:
     append, min_length = positions.append, v2.MIN_LENGTHS[0]
     position, last, length = start, end - v2.MIN_FRAME_BYTES, 0
     while position <= last:
-        (length,) = _read_length(data, position + _LENGTH_AT)
+        (length,) = _unpack_length(data, position + _LENGTH_AT)
         if length < min_length:
             break
         append(position)
@@ -70,10 +70,10 @@ def scan_frames(data: bytes, start: int, end: int) -> v2.Batches:
         raise CorruptRecordError(reason, position)
     if positions and position > end:
         starts, ends = starts[:-1], ends[:-1]
-    return v2.Batches(starts, ends, _read_headers(data, starts))
+    return v2.Batches(starts, ends, _decode_headers(data, starts))
 
 
-def read_batch_header(data: bytes) -> v2.Headers | None:
+def decode_batch_header(data: bytes) -> v2.Headers | None:
     """Return the header of the batch that starts with these bytes, None if no batch does.
 
     Args:
@@ -85,11 +85,11 @@ def read_batch_header(data: bytes) -> v2.Headers | None:
     if len(data) < v2.MIN_FRAME_BYTES:
         return None
     magic = data[v2.MAGIC_AT]
-    if magic > v2.MAGIC or _read_length(data, _LENGTH_AT)[0] < v2.MIN_LENGTHS[magic]:
+    if magic > v2.MAGIC or _unpack_length(data, _LENGTH_AT)[0] < v2.MIN_LENGTHS[magic]:
         return None
     if len(data) < (v2.HEADER_BYTES if magic == v2.MAGIC else legacy_messages.FRAME_BYTES):
         return None
-    header: v2.Headers = _read_headers(data, np.zeros(1, np.int64))[0]
+    header: v2.Headers = _decode_headers(data, np.zeros(1, np.int64))[0]
     return header
 
 
@@ -140,25 +140,25 @@ def _frame_fault(data: bytes, start: int, end: int) -> str:
     return f"magic {magic} is not a message format"
 
 
-def _read_headers(data: bytes, starts: Longs) -> v2.Headers:
+def _decode_headers(data: bytes, starts: Longs) -> v2.Headers:
     """Return the headers of the batches at these positions; those of v0 and v1 are translated."""
     if not len(starts):
         return np.empty(0, v2.HEADER)
     is_legacy = np.frombuffer(data, np.uint8)[starts + v2.MAGIC_AT] < v2.MAGIC
     if not is_legacy.any():
-        return _read_v2_headers(data, starts)
+        return _decode_v2_headers(data, starts)
     legacy_headers = np.zeros(int(is_legacy.sum()), v2.HEADER)
-    frames = legacy_messages.read_frames(data, starts[is_legacy])
+    frames = legacy_messages.decode_frames(data, starts[is_legacy])
     legacy_messages.fill_headers(legacy_headers, frames)
     if is_legacy.all():
         return legacy_headers
     headers = np.empty(len(starts), v2.HEADER)
-    headers[~is_legacy] = _read_v2_headers(data, starts[~is_legacy])
+    headers[~is_legacy] = _decode_v2_headers(data, starts[~is_legacy])
     headers[is_legacy] = legacy_headers
     return headers
 
 
-def _read_v2_headers(data: bytes, starts: Longs) -> v2.Headers:
+def _decode_v2_headers(data: bytes, starts: Longs) -> v2.Headers:
     if not len(starts):
         return np.empty(0, v2.HEADER)
     view: v2.Headers = np.ndarray((len(data) - v2.HEADER_BYTES + 1,), v2.HEADER, data, 0, (1,))

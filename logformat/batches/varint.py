@@ -62,7 +62,7 @@ def byte_pairs(data: Bytes) -> UnsignedShorts:
     return view
 
 
-def read_varints(
+def decode_varints(
     data: Bytes, positions: Longs, max_bytes: int = VARINT_BYTES
 ) -> tuple[Longs, Longs]:
     """Return the value of the varint at each position, and the positions after them.
@@ -84,11 +84,11 @@ def read_varints(
     ends = positions + (entry & 3)
     long = np.flatnonzero(entry == 0)
     if len(long):
-        values[long], ends[long] = _read_long(data, positions[long], max_bytes)
+        values[long], ends[long] = _decode_long(data, positions[long], max_bytes)
     return values, ends
 
 
-def _read_long(data: Bytes, positions: Longs, max_bytes: int) -> tuple[Longs, Longs]:
+def _decode_long(data: Bytes, positions: Longs, max_bytes: int) -> tuple[Longs, Longs]:
     """Read varints of any size, one byte of all of them at a time."""
     zigzags = np.zeros(len(positions), np.uint64)
     sizes = np.zeros(len(positions), np.int64)
@@ -136,7 +136,7 @@ def varint_sizes(zigzags: UnsignedLongs) -> SignedBytes:
     return sizes
 
 
-def write_varints(columns: Sequence[UnsignedLongs]) -> tuple[Bytes, SignedBytes]:
+def encode_varints(columns: Sequence[UnsignedLongs]) -> tuple[Bytes, SignedBytes]:
     """Return the varints of each row, side by side and row by row, and the bytes of each row.
 
     Every column gets as many bytes as its largest number needs; then unused bytes are removed.

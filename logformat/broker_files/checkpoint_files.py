@@ -9,7 +9,7 @@ On the left an offset checkpoint, `<topic> <partition> <offset>`: `log-start-`, 
 `replication-` and `cleaner-offset-checkpoint`. On the right `leader-epoch-checkpoint`, `<epoch>
 <start offset>`. White space separates fields and may follow the last one. A file that is empty, or
 ends before its count, is an empty checkpoint. The `decode` functions raise for a malformed file;
-`read_offset_checkpoint` returns None, as a broker treats such a checkpoint as empty. (Kafka's
+`parse_offset_checkpoint` returns None, as a broker treats such a checkpoint as empty. (Kafka's
 `CheckpointFile`.)
 """
 
@@ -51,7 +51,7 @@ def decode_offset_checkpoint(data: bytes) -> dict[TopicPartition, int]:
     return offsets
 
 
-def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | None:
+def parse_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | None:
     """Decode an offset checkpoint; None if it is malformed.
 
     Args:

@@ -4,7 +4,7 @@
     .kafka_cleanshutdown   {"version":0,"brokerEpoch":7}
     meta.properties        version, node id, cluster id, directory id
 
-The `decode` functions raise for a malformed file; `read_topic_id` returns None. To a broker only
+The `decode` functions raise for a malformed file; `parse_topic_id` returns None. To a broker only
 the existence of `.kafka_cleanshutdown` matters, not its content. (Kafka's `PartitionMetadata`,
 `CleanShutdownFileHandler`, `MetaProperties`.)
 """
@@ -74,7 +74,7 @@ def decode_partition_metadata(data: bytes) -> str:
     return topic_id
 
 
-def read_topic_id(data: bytes) -> str | None:
+def parse_topic_id(data: bytes) -> str | None:
     """Return the topic id of a `partition.metadata`; None if it has none.
 
     Args:

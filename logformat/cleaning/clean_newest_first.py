@@ -27,7 +27,7 @@ from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
 from klog.logformat.cleaning.filter_records import RecordFilter, compiled_filter, section_filter
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import ABSENT
-from klog.logformat.cleaning.record_keys import RecordKeys, read_keys, read_keys_compiled
+from klog.logformat.cleaning.record_keys import RecordKeys, decode_keys, decode_keys_compiled
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, retained_bitmap
 from klog.logformat.cleaning.retained_records import retention_candidates
 from klog.logformat.compiled.kernel_types import CleaningKernels, LegacyKernels
@@ -127,13 +127,13 @@ class NewestFirstCleaner:
         record_filter = compiled_filter(self._kernels.records)
         # The offsets of a wrapper's messages are in its records alone.
         if data_batches.is_legacy.any():
-            parts += read_keys(data, data_batches, self._seed, legacy_kernels=legacy_kernels)
+            parts += decode_keys(data, data_batches, self._seed, legacy_kernels=legacy_kernels)
         elif len(data_batches):
             decoded_bytes = 0
             encoded_bytes = int((data_batches.ends - data_batches.starts).sum())
             for part, sections in record_sections(data, data_batches, PART_BYTES):
-                keys = read_keys_compiled(self._kernels.records, part, sections, self._seed)
-                parts += [keys] if keys is not None else read_keys(data, part, self._seed)
+                keys = decode_keys_compiled(self._kernels.records, part, sections, self._seed)
+                parts += [keys] if keys is not None else decode_keys(data, part, self._seed)
                 decoded_bytes += int((sections.ends - sections.starts).sum())
                 self._compression_ratio = max(1.0, decoded_bytes / encoded_bytes)
                 if len(part) == len(data_batches):  # The next part would reuse their buffer.

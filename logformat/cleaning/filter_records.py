@@ -15,7 +15,7 @@ import numpy as np
 from klog.logformat.array_types import Longs, Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_attributes import BatchAttributes
-from klog.logformat.batches.batch_header import BatchBounds, write_batch_header
+from klog.logformat.batches.batch_header import BatchBounds, add_batch_header
 from klog.logformat.batches.batch_limits import (
     MAX_BATCH_BYTES,
     MAX_BATCH_RECORDS,
@@ -61,7 +61,7 @@ class RetainedRecords:
             base_sequence=attributes.base_sequence,
             record_count=self.count,
         )
-        return write_batch_header([self.data], attributes, attributes.attribute_bits, bounds)
+        return add_batch_header([self.data], attributes, attributes.attribute_bits, bounds)
 
 
 RecordFilter: TypeAlias = Callable[[bytes, v2.Batches, Mask, Longs], "list[RetainedRecords] | None"]
@@ -70,7 +70,7 @@ RecordFilter: TypeAlias = Callable[[bytes, v2.Batches, Mask, Longs], "list[Retai
 It takes the bytes that the batches lie in, the batches, which of their records are retained, and
 the delete horizon of each batch after the cleaning, `NO_HORIZON` for none.
 """
-_SectionReader: TypeAlias = Callable[
+_SectionSource: TypeAlias = Callable[
     [bytes, v2.Batches], Iterator[tuple[v2.Batches, RecordSections]]
 ]
 """Yields the uncompressed records of batches v2, part by part."""
@@ -96,13 +96,13 @@ def section_filter(
         sections: Where their records lie.
     """
 
-    def read(_: bytes, batches: v2.Batches) -> Iterator[tuple[v2.Batches, RecordSections]]:
+    def sections_of(_: bytes, batches: v2.Batches) -> Iterator[tuple[v2.Batches, RecordSections]]:
         yield batches, sections.where(np.isin(decompressed.starts, batches.starts))
 
-    return _filter_by(kernels, read)
+    return _filter_by(kernels, sections_of)
 
 
-def _filter_by(kernels: RecordKernels, read: _SectionReader) -> RecordFilter:
+def _filter_by(kernels: RecordKernels, sections_of: _SectionSource) -> RecordFilter:
     def filtered(
         data: bytes, batches: v2.Batches, retained: Mask, horizons: Longs
     ) -> list[RetainedRecords] | None:
@@ -112,7 +112,7 @@ def _filter_by(kernels: RecordKernels, read: _SectionReader) -> RecordFilter:
             return None
         left: list[RetainedRecords] = []
         number = row = size_bytes = 0
-        for part, sections in read(data, batches):
+        for part, sections in sections_of(data, batches):
             numbers = slice(number, number + len(part))
             rows = slice(row, row + int(counts[numbers].sum()))
             in_part = _filter_part(kernels, part, sections, retained[rows], horizons[numbers])

@@ -44,10 +44,10 @@ class RecordKeys:
     tombstones: Mask
 
 
-KeyReader: TypeAlias = Callable[[bytes, v2.Batches, Seed], Iterator[RecordKeys]]
+KeyDecoder: TypeAlias = Callable[[bytes, v2.Batches, Seed], Iterator[RecordKeys]]
 
 
-def read_keys(
+def decode_keys(
     data: bytes,
     batches: v2.Batches,
     seed: Seed,
@@ -68,18 +68,18 @@ def read_keys(
     """
     # The offsets of a wrapper's messages are in its records alone.
     if kernels is None or batches.is_legacy.any():
-        yield from _decode_keys(data, batches, seed, legacy_kernels)
+        yield from _decode_keys_by_columns(data, batches, seed, legacy_kernels)
         return
     with_records = batches.where(batches.headers["count"] != 0)
     for part, sections in record_sections(data, with_records, PART_BYTES):
-        keys = read_keys_compiled(kernels, part, sections, seed) if len(part) else None
+        keys = decode_keys_compiled(kernels, part, sections, seed) if len(part) else None
         if keys is not None:
             yield keys
         else:
-            yield from _decode_keys(data, part, seed, None)
+            yield from _decode_keys_by_columns(data, part, seed, None)
 
 
-def read_keys_compiled(
+def decode_keys_compiled(
     kernels: RecordKernels, batches: v2.Batches, sections: RecordSections, seed: Seed
 ) -> RecordKeys | None:
     """Return the keys of batches v2, read by kernels; None if they must be decoded.
@@ -96,7 +96,7 @@ def read_keys_compiled(
         return None
     first, second = np.empty((2, total), np.uint64)
     offsets, flags = np.empty(total, np.int64), np.empty(total, np.uint8)
-    record_count = kernels.read_keys(
+    record_count = kernels.decode_keys(
         read_only_bytes(sections.data),
         (sections.starts, sections.ends),
         (counts, batches.base_offsets, batches.headers["last_offset_delta"].astype(np.int64)),
@@ -112,7 +112,7 @@ def read_keys_compiled(
     return RecordKeys(offsets, first, second, has_key, tombstones)
 
 
-def _decode_keys(
+def _decode_keys_by_columns(
     data: bytes, batches: v2.Batches, seed: Seed, kernels: LegacyKernels | None
 ) -> Iterator[RecordKeys]:
     for part in decode_parts(data, batches, ("key", "is_tombstone"), kernels=kernels):

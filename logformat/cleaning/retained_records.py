@@ -22,7 +22,7 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import ABSENT, KeyRange, OffsetMap
-from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
+from klog.logformat.cleaning.record_keys import KeyDecoder, RecordKeys, decode_keys
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, pack_tombstones
 
 OffsetMapFactory: TypeAlias = Callable[[int, KeyRange | None], OffsetMap | CompiledOffsetMap]
@@ -41,7 +41,7 @@ class KeyScan:
         seed: Seed,
         max_bytes: int,
         keys: KeyRange | None = None,
-        read: KeyReader = read_keys,
+        decode: KeyDecoder = decode_keys,
         make_map: OffsetMapFactory = OffsetMap,
     ) -> None:
         """Start before the first segment.
@@ -50,13 +50,13 @@ class KeyScan:
             seed: Of the keys' hashes.
             max_bytes: What the offset map may take.
             keys: The range of keys, all if None.
-            read: Reads keys.
+            decode: Returns the keys of batches.
             make_map: Makes the offset map.
 
         Raises:
             ValueError: If `max_bytes` is too small for a map.
         """
-        self._seed, self._read = seed, read
+        self._seed, self._decode = seed, decode
         self._map = make_map(max_bytes, keys)
         self._next_ordinal = 0
         self._dirty: list[_SegmentBits] = []
@@ -86,7 +86,7 @@ class KeyScan:
         """
         segment = self._dirty[-1]
         segment.check_plain(batches)
-        for keys, is_candidate in self._read_keys(data, batches, aborted):
+        for keys, is_candidate in self._candidate_keys(data, batches, aborted):
             is_dirty = is_candidate & (keys.offsets >= dirty_from)
             ordinals = np.arange(self._next_ordinal, self._next_ordinal + len(is_dirty))
             self._map.put(keys.first[is_dirty], keys.second[is_dirty], ordinals[is_dirty])
@@ -112,7 +112,7 @@ class KeyScan:
         """
         segment = self._clean[-1]
         segment.check_plain(batches)
-        for keys, is_candidate in self._read_keys(data, batches, aborted):
+        for keys, is_candidate in self._candidate_keys(data, batches, aborted):
             retained = is_candidate & (self._map.find(keys.first, keys.second) == ABSENT)
             retained &= keys.offsets < dirty_from
             in_range = self._map.keys.contains(keys.first)
@@ -129,13 +129,13 @@ class KeyScan:
             [segment.bitmap() for segment in self._clean],
         )
 
-    def _read_keys(
+    def _candidate_keys(
         self, data: bytes, batches: v2.Batches, aborted: Mask
     ) -> Iterator[tuple[RecordKeys, Mask]]:
         """Yield the keys of data batches, in parts, and which may be retained."""
         is_data = ~batches.is_control
         data_batches, is_aborted = batches.where(is_data), aborted[is_data]
-        for keys in self._read(data, data_batches, self._seed):
+        for keys in self._decode(data, data_batches, self._seed):
             yield keys, retention_candidates(keys, data_batches, is_aborted)
 
 

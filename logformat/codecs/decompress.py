@@ -20,7 +20,7 @@ from zlib_ng import zlib_ng
 
 from klog.errors import CorruptRecordError
 from klog.logformat.codecs.codec_names import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
-from klog.logformat.codecs.lz4_blocks import read_lz4_frame
+from klog.logformat.codecs.lz4_blocks import decode_lz4_frame
 
 BytesLike: TypeAlias = "bytes | memoryview"
 
@@ -179,14 +179,14 @@ def _snappy_block(block: memoryview, output: _OutputLimit) -> bytes:
 
 def _lz4(data: memoryview, limit: int, magic: int) -> Iterator[BytesLike]:
     output = _OutputLimit(limit)
-    for block in read_lz4_frame(data, magic):
+    for block in decode_lz4_frame(data, magic):
         yield output.count(block.decompress())
 
 
 def _lz4_into(data: memoryview, out: memoryview, magic: int) -> int:
     """Decompress a frame to the start of `out`; more than fits is an error."""
     position = 0
-    for block in read_lz4_frame(data, magic):
+    for block in decode_lz4_frame(data, magic):
         position += block.decompress_into(out[position:])
     return position
 

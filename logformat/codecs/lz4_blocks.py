@@ -54,7 +54,7 @@ class Lz4Block(NamedTuple):
         return int(cramjam.lz4.decompress_block_into(self.data, out, len(out)))
 
 
-def read_lz4_frame(data: memoryview, magic: int) -> Iterator[Lz4Block]:
+def decode_lz4_frame(data: memoryview, magic: int) -> Iterator[Lz4Block]:
     """Return the blocks of a frame.
 
     Args:
@@ -66,14 +66,14 @@ def read_lz4_frame(data: memoryview, magic: int) -> Iterator[Lz4Block]:
             is damaged.
         struct.error: The frame is cut short.
     """
-    position, max_bytes, has_block_checksums = _read_descriptor(data)
+    position, max_bytes, has_block_checksums = _decode_descriptor(data)
     header_checksum = (xxhash.xxh32_intdigest(data[4 : position - 1]) >> 8) & 0xFF
     if magic != 0 and data[position - 1] != header_checksum:
         raise ValueError("frame header checksum differs")
-    return _read_blocks(data, position, max_bytes, has_block_checksums)
+    return _decode_blocks(data, position, max_bytes, has_block_checksums)
 
 
-def _read_descriptor(data: memoryview) -> tuple[int, int, bool]:
+def _decode_descriptor(data: memoryview) -> tuple[int, int, bool]:
     """Return the first block's position, the bytes of a block, and if blocks have checksums."""
     magic, flags, size_code = struct.unpack_from("<IBB", data)
     if magic != _MAGIC or flags >> 6 != 1 or flags & 0x03 or size_code & 0x8F:
@@ -86,7 +86,7 @@ def _read_descriptor(data: memoryview) -> tuple[int, int, bool]:
     return header_end + 1, _MAX_BLOCK_BYTES[size_code >> 4], bool(flags & 0x10)
 
 
-def _read_blocks(
+def _decode_blocks(
     data: memoryview, position: int, max_bytes: int, has_block_checksums: bool
 ) -> Iterator[Lz4Block]:
     while True:

@@ -41,7 +41,7 @@ def compile_all() -> None:
     rows, field = (longs, longs, 0), (read_only(np.zeros(1, np.int32)), data, (0, 0), data)
     state = np.zeros(STATE, np.int64)
     count_fitting_rows(rows, (field, field), 0, (0, -1, False), state)
-    write_records(rows, (field, field), (0, 0), state, np.zeros(0, np.uint8), 0)
+    encode_records(rows, (field, field), (0, 0), state, np.zeros(0, np.uint8), 0)
 
 
 @kernel
@@ -101,7 +101,7 @@ def count_fitting_rows(
 
 
 @kernel
-def write_records(
+def encode_records(
     rows: Rows,
     fields: KeysAndValues,
     row_range: tuple[int, int],
@@ -130,12 +130,12 @@ def write_records(
         key_length = _length_zigzag(keys, valid_keys, key_bit, row)
         value_length = _length_zigzag(values, valid_values, value_bit, row)
         size = _body_size(timestamp_delta, offset_delta, key_length, value_length)
-        at = _write_varint(out, at, size << _ONE)
+        at = _encode_varint(out, at, size << _ONE)
         out[at] = 0  # Attributes.
-        at = _write_varint(out, at + _ONE, timestamp_delta)
-        at = _write_varint(out, at, offset_delta)
-        at = _write_field(out, at, key_length, key_data, keys[row])
-        at = _write_field(out, at, value_length, value_data, values[row])
+        at = _encode_varint(out, at + _ONE, timestamp_delta)
+        at = _encode_varint(out, at, offset_delta)
+        at = _encode_field(out, at, key_length, key_data, keys[row])
+        at = _encode_field(out, at, value_length, value_data, values[row])
         out[at] = 0  # The number of headers.
         at += _ONE
 
@@ -203,7 +203,7 @@ def _varint_size(zigzag: np.uint64) -> np.uint64:
 
 
 @inlined
-def _write_varint(out: Bytes, at: np.uint64, zigzag: np.uint64) -> np.uint64:
+def _encode_varint(out: Bytes, at: np.uint64, zigzag: np.uint64) -> np.uint64:
     while zigzag >= _CONTINUATION:
         out[at] = np.uint8(zigzag & _LOW_BITS | _CONTINUATION)
         zigzag >>= _SEVEN
@@ -213,15 +213,15 @@ def _write_varint(out: Bytes, at: np.uint64, zigzag: np.uint64) -> np.uint64:
 
 
 @inlined
-def _write_field(
+def _encode_field(
     out: Bytes, at: np.uint64, length: np.uint64, data: Bytes, start: int
 ) -> np.uint64:
-    at = _write_varint(out, at, length)
+    at = _encode_varint(out, at, length)
     first, size = np.uint64(start), _field_size(length)
     for index in range(size):
         out[at + index] = data[first + index]
     return at + size
 
 
-KERNELS = (count_fitting_rows, write_records)
+KERNELS = (count_fitting_rows, encode_records)
 """All kernels of this module."""

@@ -42,7 +42,7 @@ class EncodeKernels(Protocol):
     ) -> tuple[int, int]:
         """Return the first row from `row` on that a batch does not take, and the reason."""
 
-    def write_records(
+    def encode_records(
         self,
         rows: Rows,
         fields: KeysAndValues,
@@ -102,7 +102,7 @@ class RecordKernels(Protocol):
     IS_TOMBSTONE: np.uint8
     MAX_GROWTH_BYTES: int
 
-    def read_keys(
+    def decode_keys(
         self,
         buffer: Bytes,
         sections: tuple[Longs, Longs],

@@ -63,7 +63,7 @@ def find_messages(
         while at < end:
             if end - at < _MIN_BYTES:
                 return -1
-            length = _read_int(buffer, at + _LENGTH_AT)
+            length = _decode_int(buffer, at + _LENGTH_AT)
             if length < MIN_MESSAGE_BYTES - 12 or np.uint64(length) > end - at - _FRAME_BYTES:
                 return -1
             message_starts[total] = np.int64(at)
@@ -103,13 +103,13 @@ def find_keys_and_values(
         if magic > 1 or (magic == 1 and end - start < _MIN_BYTES_V1):
             return False
         at = start + (_KEY_AT[1] if magic == 1 else _KEY_AT[0])
-        length = _read_int(buffer, at)
+        length = _decode_int(buffer, at)
         at += _FOUR
         size = _ZERO if length < 0 else np.uint64(length)
         if size > end - at or end - at - size < _FOUR:
             return False
         keys[0][row], keys[1][row], null[0][row] = np.int64(at), np.int64(at + size), length < 0
-        length = _read_int(buffer, at + size)
+        length = _decode_int(buffer, at + size)
         at += size + _FOUR
         size = _ZERO if length < 0 else np.uint64(length)
         if size > end - at:
@@ -189,7 +189,7 @@ def copy_fields(buffer: Bytes, starts: Longs, ends: Longs, out: Bytes, bounds: I
 
 
 @inlined
-def _read_int(buffer: Bytes, at: np.uint64) -> np.int32:
+def _decode_int(buffer: Bytes, at: np.uint64) -> np.int32:
     """Read a big-endian int32."""
     word = _ZERO
     for index in range(4):

@@ -47,14 +47,14 @@ def compile_all() -> None:
     longs, hashes = np.zeros(0, np.int64), np.zeros(0, np.uint64)
     buffer, out = read_only_bytes(b""), np.zeros(0, np.uint8)
     seed = np.uint64(0), np.uint64(0)
-    read_keys(buffer, (longs, longs), (longs, longs, longs), seed, longs, (hashes, hashes), out)
+    decode_keys(buffer, (longs, longs), (longs, longs, longs), seed, longs, (hashes, hashes), out)
     retained = np.zeros(0, np.bool_)
     batches = longs, longs, longs, longs
     filter_records(buffer, (longs, longs), batches, retained, out, longs, (longs, longs, longs))
 
 
 @kernel
-def read_keys(
+def decode_keys(
     buffer: Bytes,
     sections: tuple[Longs, Longs],
     batches: tuple[Longs, Longs, Longs],
@@ -88,12 +88,12 @@ def read_keys(
             start, end = _record_bounds(buffer, at, section_end)
             if end > section_end:
                 return -1
-            _, offset_zigzag, at = _read_deltas(buffer, start + _ONE, end)
+            _, offset_zigzag, at = _decode_deltas(buffer, start + _ONE, end)
             delta = _signed(offset_zigzag)
             key_length, key, value_length, _, at = _find_key_and_value(buffer, at, end)
             if at > end or delta <= previous_delta or delta > last_deltas[number]:
                 return -1
-            if _read_header_count(buffer, at, end)[0] < 0:
+            if _decode_header_count(buffer, at, end)[0] < 0:
                 return -1
             length = _signed(key_length)
             flags[row] = (HAS_KEY if length >= 0 else np.uint8(0)) | (
@@ -116,17 +116,17 @@ def _hash_key(
     first, second = seed[0] ^ length * _FIRST_WORD, seed[1] ^ length * _SECOND_WORD
     words_end = at + (length & ~_SEVEN)
     while at < words_end:
-        first, second = _mix_word(first, second, _read_word(buffer, at))
+        first, second = _mix_word(first, second, _decode_word(buffer, at))
         at += _EIGHT
     tail_mask = (_ONE << (length & _SEVEN) * _EIGHT) - _ONE
-    first, second = _mix_word(first, second, _read_word(buffer, at) & tail_mask)
+    first, second = _mix_word(first, second, _decode_word(buffer, at) & tail_mask)
     first = (first ^ first >> _SHIFT) * _FINAL
     first = (first ^ first >> _SHIFT) * _LAST
     return first ^ first >> _SHIFT, second
 
 
 @inlined
-def _read_word(buffer: Bytes, at: np.uint64) -> np.uint64:
+def _decode_word(buffer: Bytes, at: np.uint64) -> np.uint64:
     """Read a little-endian word; it is one instruction when compiled."""
     word = _ZERO
     for index in range(8):
@@ -182,7 +182,7 @@ def filter_records(
             at, row = end, row + 1
             if not retained[row - 1]:
                 continue
-            timestamp_zigzag, offset_zigzag, fields = _read_deltas(buffer, start + _ONE, end)
+            timestamp_zigzag, offset_zigzag, fields = _decode_deltas(buffer, start + _ONE, end)
             delta = _signed(offset_zigzag)
             if delta <= previous_delta or delta > last_deltas[number] or buffer[start] != 0:
                 return False
@@ -191,7 +191,7 @@ def filter_records(
             timestamp = base_timestamps[number] + _signed(timestamp_zigzag)
             if retained_count == 0 and horizons[number] < 0:
                 base = timestamp
-            out_end = _write_record(
+            out_end = _encode_record(
                 buffer, fields, end, timestamp - base, offset_zigzag, out, out_end
             )
             previous_delta, max_timestamp = delta, max(max_timestamp, timestamp)
@@ -210,7 +210,7 @@ def _are_fields_canonical(buffer: Bytes, at: np.uint64, end: np.uint64) -> bool:
     key_length, key, value_length, value, headers_at = _find_key_and_value(buffer, at, end)
     if headers_at > end:
         return False
-    count, headers = _read_header_count(buffer, headers_at, end)
+    count, headers = _decode_header_count(buffer, headers_at, end)
     if count < 0:
         return False
     value_at = key + _field_size(key_length)
@@ -227,7 +227,7 @@ def _are_headers_canonical(buffer: Bytes, at: np.uint64, end: np.uint64, count: 
     if count > _MAX_HEADERS:
         return False
     for _ in range(count):
-        length, name = _read_varint(buffer, at, _VARINT_BYTES)
+        length, name = _decode_varint(buffer, at, _VARINT_BYTES)
         # The value's length has to follow.
         if name > end or length & _ONE or not _is_canonical(length, name - at):
             return False
@@ -238,7 +238,7 @@ def _are_headers_canonical(buffer: Bytes, at: np.uint64, end: np.uint64, count: 
             if buffer[name] >= _CONTINUATION:  # Not ASCII.
                 return False
             name += _ONE
-        length, value = _read_varint(buffer, at, _VARINT_BYTES)
+        length, value = _decode_varint(buffer, at, _VARINT_BYTES)
         if value > end or not _is_canonical(length, value - at):
             return False
         if _field_size(length) > end - value:
@@ -269,7 +269,7 @@ def _varint_size(zigzag: np.uint64) -> np.uint64:
 
 
 @inlined
-def _write_record(
+def _encode_record(
     buffer: Bytes,
     fields: np.uint64,
     end: np.uint64,
@@ -281,17 +281,17 @@ def _write_record(
     """Write a record, whose fields from its key on do not change, and return where it ends."""
     zigzag = np.uint64((timestamp_delta << np.int64(1)) ^ (timestamp_delta >> np.int64(63)))
     size = _ONE + _varint_size(zigzag) + _varint_size(offset_zigzag) + (end - fields)
-    at = _write_varint(out, at, size << _ONE)
+    at = _encode_varint(out, at, size << _ONE)
     out[at] = 0
-    at = _write_varint(out, at + _ONE, zigzag)
-    at = _write_varint(out, at, offset_zigzag)
+    at = _encode_varint(out, at + _ONE, zigzag)
+    at = _encode_varint(out, at, offset_zigzag)
     for index in range(end - fields):
         out[at + index] = buffer[fields + index]
     return at + (end - fields)
 
 
 @inlined
-def _write_varint(out: Bytes, at: np.uint64, zigzag: np.uint64) -> np.uint64:
+def _encode_varint(out: Bytes, at: np.uint64, zigzag: np.uint64) -> np.uint64:
     while zigzag >= _CONTINUATION:
         out[at] = np.uint8(zigzag & _LOW_BITS | _CONTINUATION)
         zigzag >>= _SEVEN
@@ -301,7 +301,7 @@ def _write_varint(out: Bytes, at: np.uint64, zigzag: np.uint64) -> np.uint64:
 
 
 @inlined
-def _read_varint(buffer: Bytes, at: np.uint64, max_bytes: int) -> tuple[np.uint64, np.uint64]:
+def _decode_varint(buffer: Bytes, at: np.uint64, max_bytes: int) -> tuple[np.uint64, np.uint64]:
     """Read a varint: its zig-zag, and the position after it, `_NOWHERE` if it does not end."""
     byte = np.uint64(buffer[at])
     if byte < _CONTINUATION:
@@ -337,7 +337,7 @@ def _record_bounds(
     buffer: Bytes, at: np.uint64, section_end: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
     """Return where a record's attributes are and where it ends, `_NOWHERE` if past its section."""
-    zigzag, start = _read_varint(buffer, at, _VARINT_BYTES)
+    zigzag, start = _decode_varint(buffer, at, _VARINT_BYTES)
     length = _signed(zigzag)
     if start > section_end or length < _MIN_RECORD_LENGTH:
         return start, _NOWHERE
@@ -347,14 +347,14 @@ def _record_bounds(
 
 
 @inlined
-def _read_deltas(
+def _decode_deltas(
     buffer: Bytes, at: np.uint64, end: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Read the zig-zags of timestamp and offset delta, and return the position after both."""
-    timestamp, at = _read_varint(buffer, at, _VARLONG_BYTES)
+    timestamp, at = _decode_varint(buffer, at, _VARLONG_BYTES)
     if at > end:
         return _ZERO, _ZERO, _NOWHERE
-    offset, at = _read_varint(buffer, at, _VARINT_BYTES)
+    offset, at = _decode_varint(buffer, at, _VARINT_BYTES)
     return timestamp, offset, at
 
 
@@ -369,19 +369,21 @@ def _find_key_and_value(
     """
     if at > end:
         return _ZERO, at, _ZERO, at, _NOWHERE
-    key_length, key = _read_varint(buffer, at, _VARINT_BYTES)
+    key_length, key = _decode_varint(buffer, at, _VARINT_BYTES)
     at = _field_end(_signed(key_length), key, end)
     if at >= end:
         return key_length, key, _ZERO, at, _NOWHERE
-    value_length, value = _read_varint(buffer, at, _VARINT_BYTES)
+    value_length, value = _decode_varint(buffer, at, _VARINT_BYTES)
     at = _field_end(_signed(value_length), value, end)
     return key_length, key, value_length, value, (at if at < end else _NOWHERE)
 
 
 @inlined
-def _read_header_count(buffer: Bytes, at: np.uint64, end: np.uint64) -> tuple[np.int64, np.uint64]:
+def _decode_header_count(
+    buffer: Bytes, at: np.uint64, end: np.uint64
+) -> tuple[np.int64, np.uint64]:
     """Read how many headers there are, -1 if the count is impossible, and where they start."""
-    zigzag, at = _read_varint(buffer, at, _VARINT_BYTES)
+    zigzag, at = _decode_varint(buffer, at, _VARINT_BYTES)
     count = _signed(zigzag)
     if at > end or count < 0 or np.uint64(count) * np.uint64(2) > end - at:
         return np.int64(-1), at
@@ -390,5 +392,5 @@ def _read_header_count(buffer: Bytes, at: np.uint64, end: np.uint64) -> tuple[np
     return count, at
 
 
-KERNELS = (read_keys, filter_records)
+KERNELS = (decode_keys, filter_records)
 """All kernels of this module."""

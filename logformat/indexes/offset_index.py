@@ -5,8 +5,8 @@
          4     4  position          first byte of the append in the log
 
 Offsets strictly rise. `decode_offset_index` reads a file as a broker opens it, and checks nothing.
-`read_offset_index` is for lookups in a log that a broker may be writing, or that is cut or foreign:
-there an index is a hint, a malformed one is None, and the log decides.
+`parse_offset_index` is for lookups in a log that a broker may be writing, or that is cut or
+foreign: there an index is a hint, a malformed one is None, and the log decides.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def check_offset_index(data: bytes, base_offset: int) -> None:
     check_size(len(data), ENTRY.itemsize)
 
 
-def read_offset_index(data: bytes, base_offset: int, log_bytes: int) -> OffsetIndex | None:
+def parse_offset_index(data: bytes, base_offset: int, log_bytes: int) -> OffsetIndex | None:
     """Decode a `.index`; None if it is malformed.
 
     Preallocated zeros after the last entry are not entries. Entries that point past the end of the

@@ -5,7 +5,7 @@
          8     4  relative offset   last offset of the first batch with it, minus the base offset
 
 Timestamps strictly rise, offsets do not fall; Kafka's class is `TimeIndex`. As for the offset
-index, `decode_time_index` reads a file as a broker opens it, and `read_time_index` reads a hint
+index, `decode_time_index` reads a file as a broker opens it, and `parse_time_index` reads a hint
 that may be malformed.
 """
 
@@ -143,7 +143,7 @@ def check_time_index(data: bytes, base_offset: int) -> None:
     check_size(len(data), ENTRY.itemsize)
 
 
-def read_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
+def parse_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
     """Decode a `.timeindex`; None if it is malformed. Preallocated zeros are not entries.
 
     Args:

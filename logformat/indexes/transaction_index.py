@@ -9,7 +9,7 @@
                                       transaction, else marker + 1
 
 The offsets of markers strictly rise; Kafka's classes are `TransactionIndex` and `AbortedTxn`.
-`decode_aborted` reads a file as a broker does. `read_aborted` accepts only a valid file, as the
+`decode_aborted` reads a file as a broker does. `parse_aborted` accepts only a valid file, as the
 control batches decide without one.
 """
 
@@ -140,7 +140,7 @@ def check_aborted(data: bytes, base_offset: int) -> None:
         )
 
 
-def read_aborted(data: bytes, base_offset: int, end_offset: int) -> AbortedTransactions | None:
+def parse_aborted(data: bytes, base_offset: int, end_offset: int) -> AbortedTransactions | None:
     """Decode a `.txnindex`; None if it is malformed.
 
     A valid file has complete entries of version 0, valid ids and offsets, and its markers are in

@@ -94,7 +94,7 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
     return struct.pack(">hI", VERSION, google_crc32c.value(body)) + body
 
 
-def read_open_transactions(data: bytes) -> dict[int, int] | None:
+def parse_open_transactions(data: bytes) -> dict[int, int] | None:
     """Return producer id to first offset of each open transaction; None if the file is damaged.
 
     Args:

@@ -18,7 +18,7 @@ import numpy as np
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Bytes, Longs, Mask
 from klog.logformat.batches import record_batch as v2
-from klog.logformat.batches.varint import PADDING, VARLONG_BYTES, read_varints
+from klog.logformat.batches.varint import PADDING, VARLONG_BYTES, decode_varints
 from klog.logformat.producers import control_records
 from klog.logformat.producers.control_records import ABORT, COMMIT
 
@@ -65,7 +65,7 @@ def coordinator_epoch(data: bytes, start: int, end: int) -> int:
     record = _records(data, start, end)
     try:
         _, key_end, record_end = _key_bounds(record)
-        size, at = read_varints(record, np.array([key_end]))
+        size, at = decode_varints(record, np.array([key_end]))
         value_start, value_end = int(at[0]), int((at + size)[0])
         if value_end < value_start or value_end > record_end:
             raise CorruptRecordError("a transaction marker without its value")
@@ -239,11 +239,11 @@ def _records(data: bytes, start: int, end: int) -> Bytes:
 
 def _key_bounds(record: Bytes) -> tuple[int, int, int]:
     """Return where the key of the first record starts and ends, and where the record ends."""
-    length, at = read_varints(record, np.zeros(1, np.int64))
+    length, at = decode_varints(record, np.zeros(1, np.int64))
     record_end = min(int((at + length)[0]), len(record) - PADDING)
-    _, at = read_varints(record, at + 1, VARLONG_BYTES)
-    _, at = read_varints(record, at)
-    key_length, at = read_varints(record, at)
+    _, at = decode_varints(record, at + 1, VARLONG_BYTES)
+    _, at = decode_varints(record, at)
+    key_length, at = decode_varints(record, at)
     key_start, key_end = int(at[0]), int((at + key_length)[0])
     if key_end < key_start or key_end > record_end:
         raise CorruptRecordError("a control record without a key")

@@ -56,7 +56,7 @@ def plausible_starts(data: bytes, min_offset: int, room_bytes: int) -> Longs:
     starts = np.sort(np.concatenate((_v2_starts(data, view), _legacy_starts(data, view))))
     if not len(starts):
         return starts
-    frames = legacy_messages.read_frames(data, starts)
+    frames = legacy_messages.decode_frames(data, starts)
     fits = starts + v2.FRAME_BYTES + frames["length"].astype(np.int64) <= room_bytes
     plausible: Longs = starts[fits & (frames["offset"] >= min_offset)]
     return plausible
@@ -99,7 +99,7 @@ def _legacy_starts(data: bytes, view: Bytes) -> Longs:
     has_length |= view[10 : 10 + count] | view[11 : 11 + count]
     has_magic = view[v2.MAGIC_AT : v2.MAGIC_AT + count] < v2.MAGIC
     starts = np.flatnonzero(has_magic & (has_length > 0)).astype(np.int64)
-    frames = legacy_messages.read_frames(data, starts)
+    frames = legacy_messages.decode_frames(data, starts)
     is_v1 = frames["magic"] == 1
     attributes = frames["attributes"]
     is_valid = frames["length"] >= np.where(is_v1, *reversed(legacy_messages.MIN_LENGTHS))

@@ -11,7 +11,7 @@ from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.batches.varint import PADDING, read_varints
+from klog.logformat.batches.varint import PADDING, decode_varints
 from klog.logformat.internal_topics import internal_records as topics
 from klog.logformat.producers import control_records
 from klog.logformat.producers import transaction_outcomes as tx
@@ -22,7 +22,7 @@ from klog.logformat.protocol.primitive_types import Reader, unsigned_varint
 def read_varint(data: bytes, max_bytes: int) -> tuple[int, int]:
     """Decode a zig-zag number: (value, bytes taken)."""
     padded = np.frombuffer(data + bytes(PADDING), np.uint8)
-    values, ends = read_varints(padded, np.zeros(1, np.int64), max_bytes)
+    values, ends = decode_varints(padded, np.zeros(1, np.int64), max_bytes)
     return int(values[0]), int(ends[0])
 
 

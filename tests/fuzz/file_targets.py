@@ -55,7 +55,7 @@ Value = TypeVar("Value")
 
 def offset_index(data: bytes) -> None:
     """Look up in an offset index."""
-    index = offsets.read_offset_index(data, _BASE, _LOG_BYTES)
+    index = offsets.parse_offset_index(data, _BASE, _LOG_BYTES)
     if index is not None:
         assert 0 <= index.position_before(_BASE + 5) < _LOG_BYTES
         assert data.startswith(offsets.encode_offset_index(index))
@@ -67,7 +67,7 @@ def offset_index(data: bytes) -> None:
 
 def time_index(data: bytes) -> None:
     """Look up in a time index."""
-    index = times.read_time_index(data, _BASE)
+    index = times.parse_time_index(data, _BASE)
     if index is not None:
         assert -1 <= index.entry_before(1000) < len(index.timestamps)
         assert data.startswith(times.encode_time_index(index))
@@ -79,7 +79,7 @@ def time_index(data: bytes) -> None:
 
 def transaction_index(data: bytes) -> None:
     """Read a transaction index."""
-    index = aborted.read_aborted(data, _BASE, _END)
+    index = aborted.parse_aborted(data, _BASE, _END)
     if index is not None:
         assert (index.first_offsets < index.last_offsets).all()
         assert aborted.encode_aborted(index) == data
@@ -93,9 +93,9 @@ def transaction_index(data: bytes) -> None:
 
 def producer_snapshot(data: bytes) -> None:
     """Read a snapshot unchanged, and with a correct checksum."""
-    snapshot.read_open_transactions(data)
+    snapshot.parse_open_transactions(data)
     data = sealed_snapshot(data)
-    open_transactions = snapshot.read_open_transactions(data)
+    open_transactions = snapshot.parse_open_transactions(data)
     if open_transactions is not None:
         assert all(first >= 0 for first in open_transactions.values())
     entries = snapshot.decode_snapshot(data)
@@ -106,8 +106,8 @@ def producer_snapshot(data: bytes) -> None:
 
 def text(data: bytes) -> None:
     """Read checkpoint files, and names of files and directories."""
-    checkpoint_files.read_offset_checkpoint(data)
-    topic_id = metadata_files.read_topic_id(data)
+    checkpoint_files.parse_offset_checkpoint(data)
+    topic_id = metadata_files.parse_topic_id(data)
     assert topic_id is None or len(topic_id) == 22
     name = data.decode("utf-8", "surrogateescape")
     file_names.parse_partition_directory(name)

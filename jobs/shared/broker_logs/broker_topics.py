@@ -18,7 +18,7 @@ from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.raw_root import RawRoot, RawSnapshot
 from klog.errors import CorruptRecordError, KlogError, OptionError, nearest_name
 from klog.jobs.shared.broker_logs.adopt_options import check_open_transactions
-from klog.logformat.broker_files.checkpoint_files import read_offset_checkpoint
+from klog.logformat.broker_files.checkpoint_files import parse_offset_checkpoint
 from klog.logformat.broker_files.file_names import (
     parse_segment_file,
     parse_snapshot_file,
@@ -204,7 +204,7 @@ def _topic_id(snapshot: RawSnapshot, name: TopicPartition) -> str:
 def _cleaned_to(snapshot: RawSnapshot, name: TopicPartition) -> int | None:
     directory, _ = snapshot.listed_partitions[name]
     data = read_companion_file(directory.store, f"{directory.path}/cleaner-offset-checkpoint")
-    checkpoint = None if data is None else read_offset_checkpoint(data)
+    checkpoint = None if data is None else parse_offset_checkpoint(data)
     return (checkpoint or {}).get(name)
 
 

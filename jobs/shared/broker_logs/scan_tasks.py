@@ -28,9 +28,9 @@ from klog.jobs.shared.segment_scan import ScannedSegment, SegmentScan
 from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.batches.rewrite_offsets import BatchRun
 from klog.logformat.indexes.offset_index import ENTRY as OFFSET_ENTRY
-from klog.logformat.indexes.offset_index import read_offset_index
+from klog.logformat.indexes.offset_index import parse_offset_index
 from klog.logformat.indexes.time_index import ENTRY as TIME_ENTRY
-from klog.logformat.indexes.time_index import read_time_index
+from klog.logformat.indexes.time_index import parse_time_index
 from klog.logformat.producers.transaction_outcomes import aborted_rows
 
 
@@ -172,10 +172,10 @@ class _BrokerIndexes:
         base_offset, size_bytes = task.base_offset, task.readable.size_bytes
         index = _read_index(store, task, INDEX)
         time_index = _read_index(store, task, TIME_INDEX)
-        offsets = None if index is None else read_offset_index(index, base_offset, size_bytes)
+        offsets = None if index is None else parse_offset_index(index, base_offset, size_bytes)
         if index and offsets is not None and len(offsets) * OFFSET_ENTRY.itemsize == len(index):
             self._index = index
-        times = None if time_index is None else read_time_index(time_index, base_offset)
+        times = None if time_index is None else parse_time_index(time_index, base_offset)
         if time_index and times is not None and len(times) * TIME_ENTRY.itemsize == len(time_index):
             self._time_index = time_index
         self._check = IndexCheck(self._index, self._time_index, base_offset, is_klogs=False)

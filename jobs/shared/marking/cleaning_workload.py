@@ -19,7 +19,7 @@ from klog.connector import compiled_kernels
 from klog.jobs.shared.entry_rows import EntryRows
 from klog.logformat.batches.record_batch import Batches
 from klog.logformat.cleaning.key_hash import Seed
-from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
+from klog.logformat.cleaning.record_keys import KeyDecoder, RecordKeys, decode_keys
 from klog.logformat.compiled.kernel_types import CleaningKernels
 
 BATCH_RECORDS = 400
@@ -48,15 +48,16 @@ def cleaning_kernels(segments: EntryRows, remaining_records: int) -> CleaningKer
     return compiled_kernels.cleaning_kernels(workload(segments), remaining_records)
 
 
-def key_reader(kernels: CleaningKernels | None) -> KeyReader:
-    """Return what reads keys with these kernels, and with those for formats v0 and v1 if loaded.
+def key_decoder(kernels: CleaningKernels | None) -> KeyDecoder:
+    """Return what decodes keys with these kernels, and with those for formats v0 and v1 if loaded.
 
     Args:
         kernels: The compiled kernels for format v2; None to read without them.
     """
     records = None if kernels is None else kernels.records
 
-    def read(data: bytes, batches: Batches, seed: Seed) -> Iterator[RecordKeys]:
-        return read_keys(data, batches, seed, records, compiled_kernels.legacy_kernels_if_loaded())
+    def decode(data: bytes, batches: Batches, seed: Seed) -> Iterator[RecordKeys]:
+        legacy_kernels = compiled_kernels.legacy_kernels_if_loaded()
+        return decode_keys(data, batches, seed, records, legacy_kernels)
 
-    return read
+    return decode

@@ -24,7 +24,7 @@ from klog.jobs.shared.marking.cleaning_reader import (
     read_last_batches,
     read_transactions,
 )
-from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels, key_reader
+from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels, key_decoder
 from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
@@ -204,7 +204,7 @@ class _PartitionScan:
         make_map: OffsetMapFactory = (
             OffsetMap if kernels is None else partial(CompiledOffsetMap, kernels.tables)
         )
-        return KeyScan(seed, map_bytes, keys, key_reader(kernels), make_map)
+        return KeyScan(seed, map_bytes, keys, key_decoder(kernels), make_map)
 
 
 def _joined(

@@ -18,7 +18,7 @@ from klog.connector.store.readable_store import File, ReadableStore
 from klog.connector.store.store_for_url import store_for
 from klog.errors import KlogError, without_passwords
 from klog.logformat.broker_files.file_names import MAX_OFFSET
-from klog.logformat.producers.producer_snapshot import read_open_transactions
+from klog.logformat.producers.producer_snapshot import parse_open_transactions
 from klog.tools.dump_index import Index, IndexOptions, dump_offset_index, dump_time_index
 from klog.tools.dump_lines import Printer
 from klog.tools.dump_log import Log, dump_log, is_offset
@@ -201,7 +201,7 @@ def _dump_transaction_index(
 ) -> None:
     try:
         snapshot = _small_file(location.store, location.sibling_path("snapshot"))
-        open_transactions = read_open_transactions(snapshot) or {}
+        open_transactions = parse_open_transactions(snapshot) or {}
     except FileNotFoundError:
         open_transactions = {}
     with _index(location) as index:

@@ -22,7 +22,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import has_valid_crc
 from klog.logformat.batches.decode_records import decode_parts, decode_records
-from klog.logformat.batches.legacy_wrappers import read_messages
+from klog.logformat.batches.legacy_wrappers import decode_messages
 from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.codecs.codec_names import CODEC_NAMES
 from klog.logformat.protocol.message_schema import Fields
@@ -220,7 +220,7 @@ def _checks(chunk: Chunk, number: int, fields: Fields) -> Iterator[str]:
         valid = "true" if fields["isvalid"] else "false"
         yield f" isValid: {valid} crc: {fields['crc']}}}"
     else:
-        for messages in read_messages(chunk.data, batches, len(chunk.data)):
+        for messages in decode_messages(chunk.data, batches, len(chunk.data)):
             yield from (f" isValid: true crc: {crc}}}" for crc in messages.checksums.tolist())
 
 

@@ -14,7 +14,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs, has_valid_crc
 from klog.logformat.batches.decode_records import decode_records
-from klog.logformat.batches.scan_batches import read_batch_header, scan_batches
+from klog.logformat.batches.scan_batches import decode_batch_header, scan_batches
 from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.logformat.golden_vectors import LEGACY, V0_LZ4_AS_PRINTED
 from tests.logformat.legacy_logs import (
@@ -233,10 +233,10 @@ def test_header_of_needs_only_the_first_bytes() -> None:
     for entry, enough in ((message(Record(9, 77), 0), 26), (message(Record(9, 77), 1), 26),
                           (batch([Record(9, 77)]), 61)):  # fmt: skip
         whole = scan(entry).headers[0]
-        assert read_batch_header(entry[:enough]) == whole
-        assert read_batch_header(entry[: enough - 1]) is None
-    assert read_batch_header(message(Record(9, 77), 1, length=21)) is None
-    assert read_batch_header(batch([Record(9, 77)], magic=3)) is None
+        assert decode_batch_header(entry[:enough]) == whole
+        assert decode_batch_header(entry[: enough - 1]) is None
+    assert decode_batch_header(message(Record(9, 77), 1, length=21)) is None
+    assert decode_batch_header(batch([Record(9, 77)], magic=3)) is None
 
 
 @settings(max_examples=150)

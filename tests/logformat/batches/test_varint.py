@@ -14,9 +14,9 @@ from klog.logformat.batches.varint import (
     VARINT_BYTES,
     VARLONG_BYTES,
     byte_pairs,
-    read_varints,
+    decode_varints,
+    encode_varints,
     varint_sizes,
-    write_varints,
     zigzag_encode,
 )
 from tests.support.batch_bytes import varint
@@ -75,7 +75,7 @@ SURPLUS_LONG = [(0, "8080808080808080807e", 10), (-1, "8180808080808080807e", 10
 
 def read_one(data: bytes, limit: int, after: bytes = bytes(PADDING)) -> tuple[int, int]:
     buffer = np.frombuffer(data + after + bytes(PADDING), np.uint8)
-    values, ends = read_varints(buffer, np.zeros(1, np.int64), limit)
+    values, ends = decode_varints(buffer, np.zeros(1, np.int64), limit)
     return int(values[0]), int(ends[0])
 
 
@@ -114,7 +114,7 @@ def test_a_varint_that_does_not_end_in_time_is_refused(written: str, limit: int)
 def test_the_error_says_where() -> None:
     data = varint(5) + varint(300) + b"\xff" * 9 + bytes(PADDING)
     with pytest.raises(CorruptRecordError) as caught:
-        read_varints(np.frombuffer(data, np.uint8), np.array([0, 1, 3], np.int64))
+        decode_varints(np.frombuffer(data, np.uint8), np.array([0, 1, 3], np.int64))
     assert caught.value.position == 3
 
 
@@ -123,7 +123,7 @@ def test_many_at_once(numbers: list[tuple[int, int]]) -> None:
     pieces = [varint(number, size) for number, size in numbers]
     at = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     buffer = np.frombuffer(b"".join(pieces) + bytes(PADDING), np.uint8)
-    values, ends = read_varints(buffer, at[:-1])
+    values, ends = decode_varints(buffer, at[:-1])
     assert values.tolist() == [number for number, _ in numbers]
     assert ends.tolist() == at[1:].tolist()
 
@@ -133,7 +133,7 @@ def test_many_varlongs_at_once(numbers: list[tuple[int, int]]) -> None:
     pieces = [varint(number, size) for number, size in numbers]
     at = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     buffer = np.frombuffer(b"".join(pieces) + bytes(PADDING), np.uint8)
-    values, ends = read_varints(buffer, at[:-1], VARLONG_BYTES)
+    values, ends = decode_varints(buffer, at[:-1], VARLONG_BYTES)
     assert values.tolist() == [number for number, _ in numbers]
     assert ends.tolist() == at[1:].tolist()
 
@@ -160,7 +160,7 @@ def test_written_as_the_table_says() -> None:
     expected = [bytes.fromhex(text) for _, text in BOTH + LONG_ONLY]
     raw = zigzag_encode(numbers)
     assert varint_sizes(raw).tolist() == [len(encoded) for encoded in expected]
-    data, sizes = write_varints([zigzag_encode(numbers * 0), raw, zigzag_encode(numbers[::-1])])
+    data, sizes = encode_varints([zigzag_encode(numbers * 0), raw, zigzag_encode(numbers[::-1])])
     rows = [
         b"\0" + encoded + other for encoded, other in zip(expected, expected[::-1], strict=True)
     ]
@@ -169,8 +169,8 @@ def test_written_as_the_table_says() -> None:
 
 @given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=30))
 def test_written_and_read_back(numbers: list[int]) -> None:
-    data, sizes = write_varints([zigzag_encode(np.array(numbers, np.int64))])
+    data, sizes = encode_varints([zigzag_encode(np.array(numbers, np.int64))])
     ends = np.cumsum(sizes, dtype=np.int64)
     padded = np.concatenate((data, np.zeros(PADDING, np.uint8)))
-    values, next_positions = read_varints(padded, ends - sizes, VARLONG_BYTES)
+    values, next_positions = decode_varints(padded, ends - sizes, VARLONG_BYTES)
     assert (values.tolist(), next_positions.tolist()) == (numbers, ends.tolist())

@@ -14,7 +14,7 @@ from klog.logformat.broker_files.checkpoint_files import (
     decode_offset_checkpoint,
     encode_epoch_checkpoint,
     encode_offset_checkpoint,
-    read_offset_checkpoint,
+    parse_offset_checkpoint,
 )
 from klog.logformat.broker_files.leader_epochs import EpochEntry
 from klog.logformat.topic_partition import TopicPartition
@@ -37,7 +37,7 @@ from klog.logformat.topic_partition import TopicPartition
     ],
 )
 def test_offset_checkpoints(data: bytes, offsets: dict[tuple[str, int], int]) -> None:
-    assert read_offset_checkpoint(data) == offsets
+    assert parse_offset_checkpoint(data) == offsets
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def test_offset_checkpoints(data: bytes, offsets: dict[tuple[str, int], int]) ->
     ],
 )
 def test_malformed_offset_checkpoint_is_none(data: bytes) -> None:
-    assert read_offset_checkpoint(data) is None
+    assert parse_offset_checkpoint(data) is None
 
 
 @pytest.mark.parametrize("number", [b"1_0", b"1_2_3"])
 def test_numbers_are_plain_digits(number: bytes) -> None:
     # docs/format.md, 13: three fields; Kafka's `OffsetCheckpointFile` reads them by Long.parseLong.
-    assert read_offset_checkpoint(b"0\n1\nt 0 " + number + b"\n") is None
+    assert parse_offset_checkpoint(b"0\n1\nt 0 " + number + b"\n") is None
 
 
 def test_cut_checkpoint_is_none_or_shorter() -> None:
     data = b"0\n2\nmy-topic 0 120\nt.x 11 345\n"
     for size in range(1, len(data)):
-        offsets = read_offset_checkpoint(data[:size])
+        offsets = parse_offset_checkpoint(data[:size])
         if offsets is not None:
             # Only a missing count and a number cut in its digits look like a valid file.
             assert offsets in (
@@ -179,7 +179,7 @@ def test_negative_epoch_is_not_written() -> None:
 @given(st.binary(max_size=60))
 def test_any_bytes_are_decoded_or_malformed(data: bytes) -> None:
     for text in (data, b"0\n1\n" + data):
-        offsets = read_offset_checkpoint(text)
+        offsets = parse_offset_checkpoint(text)
         assert offsets is None or all(isinstance(offset, int) for offset in offsets.values())
         with suppress(CorruptRecordError):
             epochs = decode_epoch_checkpoint(text)

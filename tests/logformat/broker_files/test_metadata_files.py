@@ -16,7 +16,7 @@ from klog.logformat.broker_files.metadata_files import (
     encode_clean_shutdown,
     encode_meta_properties,
     encode_partition_metadata,
-    read_topic_id,
+    parse_topic_id,
 )
 
 TOPIC_ID = "ASNFZ4mrze_-3LqYdlQyEA"
@@ -24,8 +24,8 @@ UUIDS = st.from_regex(r"[A-Za-z0-9_-]{22}", fullmatch=True)
 
 
 def test_topic_id_of_a_file() -> None:
-    assert read_topic_id(f"version: 0\ntopic_id: {TOPIC_ID}".encode()) == TOPIC_ID
-    assert read_topic_id(f"version: 1\ntopic_id: {TOPIC_ID}\n".encode()) == TOPIC_ID
+    assert parse_topic_id(f"version: 0\ntopic_id: {TOPIC_ID}".encode()) == TOPIC_ID
+    assert parse_topic_id(f"version: 1\ntopic_id: {TOPIC_ID}\n".encode()) == TOPIC_ID
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_topic_id_of_a_file() -> None:
     ],
 )
 def test_malformed_partition_metadata_is_none(data: bytes) -> None:
-    assert read_topic_id(data) is None
+    assert parse_topic_id(data) is None
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_malformed_partition_metadata_is_none(data: bytes) -> None:
 )
 def test_malformed_topic_id_is_none(topic_id: str) -> None:
     # docs/format.md, 13: 22 characters of URL-safe base64, not all of the bytes zero.
-    assert read_topic_id(f"version: 0\ntopic_id: {topic_id}".encode()) is None
+    assert parse_topic_id(f"version: 0\ntopic_id: {topic_id}".encode()) is None
 
 
 @given(UUIDS)
 def test_topic_id_round_trip(topic_id: str) -> None:
-    assert read_topic_id(encode_partition_metadata(topic_id)) == topic_id
+    assert parse_topic_id(encode_partition_metadata(topic_id)) == topic_id
 
 
 @pytest.mark.parametrize("topic_id", ["", "A" * 22, TOPIC_ID + "="])
@@ -135,7 +135,7 @@ def test_incomplete_meta_properties_are_not_written(meta: MetaProperties, reason
 @given(st.binary(max_size=80))
 def test_any_bytes_are_decoded_or_corrupt(data: bytes) -> None:
     for text in (data, b"version: 0\ntopic_id: " + data):
-        topic_id = read_topic_id(text)
+        topic_id = parse_topic_id(text)
         assert topic_id is None or encode_partition_metadata(topic_id)
     for text in (data, b"version=0\ncluster.id=" + data):
         with suppress(CorruptRecordError):

@@ -28,7 +28,7 @@ from klog.logformat.cleaning.filter_records import RecordFilter, compiled_filter
 from klog.logformat.cleaning.key_hash import Seed
 from klog.logformat.cleaning.offset_map import ALL_KEYS, KeyRange, OffsetMap
 from klog.logformat.cleaning.producer_last_batches import ProducerLastBatches
-from klog.logformat.cleaning.record_keys import KeyReader, read_keys
+from klog.logformat.cleaning.record_keys import KeyDecoder, decode_keys
 from klog.logformat.cleaning.removable_markers import CleanedTransactionMetadata
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.cleaning.retained_records import KeyScan, OffsetMapFactory
@@ -44,14 +44,14 @@ MAP_BYTES = 1 << 20
 class Engine:
     """How keys are read and mapped, and records are filtered."""
 
-    read: KeyReader
+    read: KeyDecoder
     make_map: OffsetMapFactory
     record_filter: RecordFilter | None
 
 
-COLUMNS = Engine(read_keys, OffsetMap, None)
+COLUMNS = Engine(decode_keys, OffsetMap, None)
 COMPILED = Engine(
-    partial(read_keys, kernels=record_kernels, legacy_kernels=legacy_kernels),
+    partial(decode_keys, kernels=record_kernels, legacy_kernels=legacy_kernels),
     partial(CompiledOffsetMap, hash_table_kernels),
     compiled_filter(record_kernels),
 )

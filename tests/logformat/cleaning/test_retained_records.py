@@ -144,7 +144,7 @@ def test_a_dirty_segment_takes_no_bits_before_its_scan_ends() -> None:
     count, data = 1 << 18, plain(0)
     none, numbers = np.zeros(count, np.bool_), np.arange(count)
     keys = RecordKeys(numbers, numbers.view(np.uint64), numbers.view(np.uint64), none, none)
-    key_scan = KeyScan(SEED, MIN_MAP_BYTES, read=lambda *_: iter([keys]))
+    key_scan = KeyScan(SEED, MIN_MAP_BYTES, decode=lambda *_: iter([keys]))
     tracemalloc.start()
     try:
         for _ in range(8):

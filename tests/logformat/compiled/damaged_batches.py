@@ -22,7 +22,7 @@ from klog.logformat.cleaning.batch_retention import CleaningContext
 from klog.logformat.cleaning.clean_batches import SegmentCleaner
 from klog.logformat.cleaning.filter_records import RecordFilter, compiled_filter
 from klog.logformat.cleaning.key_hash import Seed
-from klog.logformat.cleaning.record_keys import KeyReader, RecordKeys, read_keys
+from klog.logformat.cleaning.record_keys import KeyDecoder, RecordKeys, decode_keys
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from tests.support.batch_bytes import (
     CODECS,
@@ -125,7 +125,7 @@ def crafted() -> list[bytes]:
     return batches
 
 
-def keys_of(data: bytes, read: KeyReader) -> list[list[object]] | str:
+def keys_of(data: bytes, read: KeyDecoder) -> list[list[object]] | str:
     """Read all keys, or say that there is an error."""
     batches = scan_batches(data, 0, len(data))
     try:
@@ -161,8 +161,8 @@ def check(seed: int) -> bool:
 
 def agree(data: bytes, kept: list[bool]) -> bool:
     """Hold both loops to what columns give of some batches, and tell whether that is no error."""
-    keys = keys_of(data, read_keys)
-    assert keys_of(data, partial(read_keys, kernels=record_kernels)) == keys, data.hex()
+    keys = keys_of(data, decode_keys)
+    assert keys_of(data, partial(decode_keys, kernels=record_kernels)) == keys, data.hex()
     left = left_of(data, kept, None)
     assert left_of(data, kept, compiled_filter(record_kernels)) == left, data.hex()
     return not isinstance(keys, str) and not isinstance(left, str)

@@ -157,7 +157,7 @@ def test_each_loop_is_compiled_once() -> None:
     assert list(encode_batches(records, BatchAttributes(), encode_kernels)) == list(
         encode_batches(plain, BatchAttributes())
     )
-    each: list[Any] = [encode_kernels.count_fitting_rows, encode_kernels.write_records]
+    each: list[Any] = [encode_kernels.count_fitting_rows, encode_kernels.encode_records]
     assert [len(loop.signatures) for loop in each] == [1, 1]
 
 

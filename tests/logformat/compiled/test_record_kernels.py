@@ -88,7 +88,7 @@ def test_no_key_leads_out_of_a_table(tmp_path: Path) -> None:
 def test_plain_records_are_not_left_to_columns(codec: int) -> None:
     data = batch(RECORDS, attributes=codec) + batch([Record(9, 1, b"z", b"")], attributes=codec)
     for part, sections in record_sections(data, scan(data), PART_BYTES):
-        assert record_keys.read_keys_compiled(record_kernels, part, sections, SEED) is not None
+        assert record_keys.decode_keys_compiled(record_kernels, part, sections, SEED) is not None
     retained = np.array([True, False, True, True])
     result = compiled_filter(record_kernels)(data, scan(data), retained, np.full(2, NO_HORIZON))
     assert result is not None
@@ -119,7 +119,7 @@ def test_each_loop_is_compiled_once() -> None:
     for codec in (NONE, ZSTD):
         data = batch(RECORDS, attributes=codec) + bytes(PADDING)
         batches = scan_batches(data, 0, len(data) - PADDING)
-        (rows,) = record_keys.read_keys(data, batches, SEED, record_kernels)
+        (rows,) = record_keys.decode_keys(data, batches, SEED, record_kernels)
         retained = np.array([True, False, True])
         assert CompiledOffsetMap(hash_table_kernels, 1 << 20).put_if_absent(
             rows.first[1:], rows.second[1:], retained[1:]
@@ -131,7 +131,7 @@ def test_each_loop_is_compiled_once() -> None:
         assert (
             compiled_filter(record_kernels)(data, batches, kept, np.full(1, NO_HORIZON)) is not None
         )
-    each: list[Any] = [record_kernels.read_keys, record_kernels.filter_records]
+    each: list[Any] = [record_kernels.decode_keys, record_kernels.filter_records]
     each += [
         hash_table_kernels.put,
         hash_table_kernels.put_if_absent,
@@ -150,7 +150,7 @@ def test_each_loop_is_compiled_once() -> None:
 )
 def test_what_a_wrapper_holds_is_held_to_what_lies_around_it(data: bytes) -> None:
     for kernels in (None, record_kernels):
-        read = partial(record_keys.read_keys, kernels=kernels)
+        read = partial(record_keys.decode_keys, kernels=kernels)
         assert keys_of(data, read) == "corrupt"
 
 

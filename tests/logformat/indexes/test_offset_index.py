@@ -16,7 +16,7 @@ from klog.logformat.indexes.offset_index import (
     decode_offset_index,
     empty_offset_index,
     encode_offset_index,
-    read_offset_index,
+    parse_offset_index,
 )
 
 LARGEST = (1 << 31) - 1
@@ -40,7 +40,7 @@ def entries_of(index: OffsetIndex) -> list[tuple[int, int]]:
 
 
 def test_golden_offset_index() -> None:
-    index = read_offset_index(OFFSETS, 100, LARGEST)
+    index = parse_offset_index(OFFSETS, 100, LARGEST)
     assert index is not None
     assert index.offsets.tolist() == [105, 120, 100 + LARGEST]
     assert index.positions.tolist() == [0, 4200, 2147483000]
@@ -63,21 +63,21 @@ def test_golden_offset_index() -> None:
     ],
 )
 def test_position_before_an_offset(offset: int, position: int) -> None:
-    index = read_offset_index(SEVEN_OFFSETS, 100, 805)
+    index = parse_offset_index(SEVEN_OFFSETS, 100, 805)
     assert index is not None
     assert index.position_before(offset) == position
 
 
 @pytest.mark.parametrize("zeros", [0, 8, 80, 8 * 1000])
 def test_preallocated_zeros_are_not_entries(zeros: int) -> None:
-    index = read_offset_index(SEVEN_OFFSETS + bytes(zeros), 100, 805)
+    index = parse_offset_index(SEVEN_OFFSETS + bytes(zeros), 100, 805)
     assert index is not None
     assert index.positions.tolist() == [230, 460, 690]
 
 
 def test_empty_files_are_indexes_without_entries() -> None:
     for size in (0, 8, 800):
-        index = read_offset_index(bytes(size), 100, 0)
+        index = parse_offset_index(bytes(size), 100, 0)
         assert index is not None
         assert len(index) == 0
         assert index.position_before(1 << 40) == 0
@@ -99,12 +99,12 @@ def test_empty_files_are_indexes_without_entries() -> None:
     ],
 )
 def test_malformed_offset_index_is_none(data: bytes) -> None:
-    assert read_offset_index(data, 100, 805) is None
+    assert parse_offset_index(data, 100, 805) is None
 
 
 def test_cut_offset_index_is_none_or_shorter() -> None:
     for size in range(len(SEVEN_OFFSETS)):
-        index = read_offset_index(SEVEN_OFFSETS[:size], 100, 805)
+        index = parse_offset_index(SEVEN_OFFSETS[:size], 100, 805)
         if size % 8:
             assert index is None
         else:
@@ -114,14 +114,14 @@ def test_cut_offset_index_is_none_or_shorter() -> None:
 
 @pytest.mark.parametrize("position", [805, 90000])
 def test_entries_past_the_log_end_are_left_out(position: int) -> None:
-    index = read_offset_index(packed((5, 10), (6, position)), 100, 805)
+    index = parse_offset_index(packed((5, 10), (6, position)), 100, 805)
     assert index is not None
     assert (index.offsets.tolist(), index.positions.tolist()) == ([105], [10])
 
 
 @given(st.binary(max_size=120), st.integers(0, 1 << 40))
 def test_any_bytes_are_an_index_or_none(data: bytes, base: int) -> None:
-    index = read_offset_index(data, base, 1000)
+    index = parse_offset_index(data, base, 1000)
     if index is not None:
         assert (index.positions < 1000).all()
         assert index.offsets.tolist() == sorted(set(index.offsets.tolist()))

@@ -16,7 +16,7 @@ from klog.logformat.indexes.time_index import (
     decode_time_index,
     empty_time_index,
     encode_time_index,
-    read_time_index,
+    parse_time_index,
 )
 
 # docs/format.md, 8.2; the segment's base offset is 100.
@@ -41,7 +41,7 @@ def entries_of(index: TimeIndex) -> list[tuple[int, int]]:
 
 
 def test_golden_time_index() -> None:
-    index = read_time_index(TIMES, 100)
+    index = parse_time_index(TIMES, 100)
     assert index is not None
     assert index.timestamps.tolist() == [1000, 2000]
     assert index.offsets.tolist() == [105, 120]
@@ -62,20 +62,20 @@ def test_golden_time_index() -> None:
     ],
 )
 def test_entry_before_a_timestamp(timestamp: int, entry: int) -> None:
-    index = read_time_index(SEVEN_TIMES, 100)
+    index = parse_time_index(SEVEN_TIMES, 100)
     assert index is not None
     assert index.entry_before(timestamp) == entry
 
 
 @pytest.mark.parametrize("zeros", [0, 12, 120, 12 * 1000])
 def test_preallocated_zeros_are_not_entries(zeros: int) -> None:
-    index = read_time_index(SEVEN_TIMES + bytes(zeros), 100)
+    index = parse_time_index(SEVEN_TIMES + bytes(zeros), 100)
     assert index is not None
     assert index.timestamps.tolist() == [1101, 1201, 1301]
 
 
 def test_empty_file_is_an_index_without_entries() -> None:
-    index = read_time_index(b"", 100)
+    index = parse_time_index(b"", 100)
     assert index is not None
     assert index.entry_before(5) == -1
     assert index.last_entry == empty_time_index(100).last_entry == (-1, 100)
@@ -94,16 +94,16 @@ def test_empty_file_is_an_index_without_entries() -> None:
     ],
 )
 def test_malformed_time_index_is_none(data: bytes) -> None:
-    assert read_time_index(data, 100) is None
+    assert parse_time_index(data, 100) is None
 
 
 def test_time_entries_may_share_an_offset() -> None:
-    assert read_time_index(packed((1000, 5), (1001, 5)), 100) is not None
+    assert parse_time_index(packed((1000, 5), (1001, 5)), 100) is not None
 
 
 @given(st.binary(max_size=120), st.integers(0, 1 << 40))
 def test_any_bytes_are_an_index_or_none(data: bytes, base: int) -> None:
-    index = read_time_index(data, base)
+    index = parse_time_index(data, base)
     if index is not None:
         assert index.timestamps.tolist() == sorted(set(index.timestamps.tolist()))
 

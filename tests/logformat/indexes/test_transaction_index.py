@@ -15,7 +15,7 @@ from klog.logformat.indexes.transaction_index import (
     check_aborted,
     decode_aborted,
     encode_aborted,
-    read_aborted,
+    parse_aborted,
 )
 from tests.support.broker_loader.index_updates import aborted_entries
 
@@ -32,7 +32,7 @@ def packed(*entries: tuple[int, int, int, int, int]) -> bytes:
 
 
 def test_golden_aborted_transactions() -> None:
-    aborted = read_aborted(ABORTED, 100, 1 << 62)
+    aborted = parse_aborted(ABORTED, 100, 1 << 62)
     assert aborted is not None
     assert aborted.producer_ids.tolist() == [4000, 4001]
     assert aborted.first_offsets.tolist() == [101, 105]
@@ -45,13 +45,13 @@ def test_golden_directory_aborted_transactions() -> None:
         "0000000000000000000a00000000000000060000000000000009000000000000000a"
     )
     assert data == packed((0, 10, 2, 5, 3), (0, 10, 6, 9, 10))
-    aborted = read_aborted(data, 0, 1 << 62)
+    aborted = parse_aborted(data, 0, 1 << 62)
     assert aborted is not None
     assert aborted.first_offsets.tolist() == [2, 6]
 
 
 def test_empty_file_has_no_entries() -> None:
-    aborted = read_aborted(b"", 100, 1 << 62)
+    aborted = parse_aborted(b"", 100, 1 << 62)
     assert aborted is not None
     assert len(aborted) == 0
 
@@ -75,12 +75,12 @@ def test_empty_file_has_no_entries() -> None:
     ],
 )
 def test_malformed_transaction_index_is_none(data: bytes) -> None:
-    assert read_aborted(data, 100, 1 << 62) is None
+    assert parse_aborted(data, 100, 1 << 62) is None
 
 
 @pytest.mark.parametrize(("end", "is_valid"), [(115, False), (116, True), (110, False)])
 def test_markers_lie_in_their_segment(end: int, is_valid: bool) -> None:
-    assert (read_aborted(ABORTED, 100, end) is not None) == is_valid
+    assert (parse_aborted(ABORTED, 100, end) is not None) == is_valid
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_markers_lie_in_their_segment(end: int, is_valid: bool) -> None:
     ],
 )
 def test_valid_entries(entry: tuple[int, int, int, int, int]) -> None:
-    aborted = read_aborted(packed(entry), 100, END)
+    aborted = parse_aborted(packed(entry), 100, END)
     assert aborted is not None
     assert aborted.producer_ids.tolist() == [entry[1]]
 
 
 @given(st.binary(max_size=120), st.integers(0, 1 << 40))
 def test_any_bytes_are_an_index_or_none(data: bytes, base: int) -> None:
-    aborted = read_aborted(data, base, 1 << 62)
+    aborted = parse_aborted(data, base, 1 << 62)
     if aborted is not None:
         assert (aborted.first_offsets < aborted.last_offsets).all()
 

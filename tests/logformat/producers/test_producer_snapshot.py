@@ -14,7 +14,7 @@ from klog.logformat.producers.producer_snapshot import (
     ProducerEntry,
     decode_snapshot,
     encode_snapshot,
-    read_open_transactions,
+    parse_open_transactions,
 )
 
 TWO = bytes.fromhex(
@@ -51,15 +51,15 @@ def snapshot(*producers: tuple[int, int], version: int = 1, count: int | None = 
     ],
 )
 def test_open_transactions(data: bytes, open_transactions: dict[int, int]) -> None:
-    assert read_open_transactions(data) == open_transactions
+    assert parse_open_transactions(data) == open_transactions
 
 
 @pytest.mark.parametrize("data", [TWO, EMPTY, DIRECTORY])
 def test_cut_or_extended_snapshot_is_none(data: bytes) -> None:
     for size in range(len(data)):
-        assert read_open_transactions(data[:size]) is None
+        assert parse_open_transactions(data[:size]) is None
     for junk in (b"\0", bytes(46), data):
-        assert read_open_transactions(data + junk) is None
+        assert parse_open_transactions(data + junk) is None
 
 
 @pytest.mark.parametrize("data", [TWO, EMPTY])
@@ -67,7 +67,7 @@ def test_flipped_bit_is_detected(data: bytes) -> None:
     for bit in range(8 * len(data)):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
-        assert read_open_transactions(bytes(flipped)) is None, bit
+        assert parse_open_transactions(bytes(flipped)) is None, bit
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_flipped_bit_is_detected(data: bytes) -> None:
     ],
 )
 def test_valid_crc_does_not_excuse_other_damage(data: bytes) -> None:
-    assert read_open_transactions(data) is None
+    assert parse_open_transactions(data) is None
 
 
 @given(st.binary(max_size=120))
 def test_any_bytes_are_read_or_none(data: bytes) -> None:
-    assert read_open_transactions(data) is None or len(data) >= 10
+    assert parse_open_transactions(data) is None or len(data) >= 10
     sealed = struct.pack(">hI", 1, google_crc32c.value(data)) + data
-    open_transactions = read_open_transactions(sealed)
+    open_transactions = parse_open_transactions(sealed)
     assert open_transactions is None or all(first >= 0 for first in open_transactions.values())
 
 
@@ -149,7 +149,7 @@ def test_any_bytes_are_decoded_or_corrupt(data: bytes) -> None:
         try:
             entries = decode_snapshot(snapshot_bytes)
         except CorruptRecordError:
-            assert read_open_transactions(snapshot_bytes) is None
+            assert parse_open_transactions(snapshot_bytes) is None
         else:
             assert encode_snapshot(entries) == snapshot_bytes
 
