@@ -1,4 +1,4 @@
-"""Reading a topic's commit log: its files, and the state that they lead to.
+"""Load a topic's state: choose the files of its commit log that lead to it, and replay them.
 
 The rule (docs/commit-protocol.md, Load): a load begins with a state or the newest complete
 checkpoint, and reads commits by number. Commits at or below the last expired version may be gone,
@@ -13,23 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from klog.connector.commit_log import (
-    commit_json,
-    commit_log_paths,
-    commit_sidecar,
-    state_checkpoint,
-)
 from klog.connector.commit_log.cached_state import check_not_replaced, is_of_another_log
 from klog.connector.commit_log.commit import REPAIR, Commit
-from klog.connector.commit_log.commit_log_paths import (
-    CheckpointName,
-    SidecarName,
-    TopicPaths,
-    parse_checkpoint_name,
-    parse_expiration_version,
-)
+from klog.connector.commit_log.commit_log_files import CommitLogFiles
 from klog.connector.commit_log.commit_tail import Tail, read_by_number, read_listed
-from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES, read_named
 from klog.connector.commit_log.lost_commit_errors import (
     THIS_PROCESS,
     Evidence,
@@ -37,12 +24,10 @@ from klog.connector.commit_log.lost_commit_errors import (
     forked_commit_error,
     lost_commit_error,
 )
-from klog.connector.commit_log.state_checkpoint import IncompleteCheckpointError
 from klog.connector.commit_log.state_replay import compacted, replay
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.store.readable_store import DirectoryEntry, small_file_exists
-from klog.connector.store.writable_store import WritableStore
-from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
+from klog.connector.store.readable_store import small_file_exists
+from klog.errors import KlogError
 
 MAX_LOADS = 8
 """A load starts again when commits expire meanwhile; so often in a row means an error."""
@@ -51,15 +36,13 @@ LISTING_INTERVAL_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class CommitLogReader:
+class CommitLogReader(CommitLogFiles):
     """The commit log of one topic, for reading.
 
     `clock` returns milliseconds since the epoch. `has_description` says that `topic.json` is known
     to exist; if not, each load that begins without a state looks for it.
     """
 
-    store: WritableStore
-    paths: TopicPaths
     clock: Callable[[], int]
     has_description: bool = field(default=True, kw_only=True)
 
@@ -126,7 +109,7 @@ class CommitLogReader:
         if _is_repaired(commits):
             return self.load_cold(cached)
         state = self._replay_tail(cached, commits) if commits else cached
-        if any(name.version > state.version for name in self._checkpoint_names()):
+        if any(name.version > state.version for name in self.checkpoint_names()):
             return self.load_cold(cached)  # The last commits may be lost.
         return replace(state, listed_ms=now_ms)
 
@@ -285,124 +268,6 @@ class CommitLogReader:
         name = state.checkpoint
         is_checkpoint = name is not None and name.version == state.version
         return self.paths.checkpoint(name) if name and is_checkpoint else THIS_PROCESS
-
-    def last_expired_version(self) -> int:
-        """Return the highest version at or below which commits may be gone; -1 if there is none."""
-        versions = (parse_expiration_version(name) for name in self.names(self.paths.expirations))
-        return max((version for version in versions if version is not None), default=-1)
-
-    def read(self, version: int) -> Commit | None:
-        """Read one commit, with its sidecar; None if it is missing.
-
-        Args:
-            version: The version of the commit.
-
-        Raises:
-            UnsupportedFormatError: The commit or its sidecar is damaged, or needs a newer klog.
-            KlogError: The sidecar is missing.
-        """
-        commit = self.read_without_sidecar(version)
-        if commit is None or commit.sidecar is None:
-            return commit
-        return self._with_sidecar(commit, commit.sidecar)
-
-    def read_without_sidecar(self, version: int) -> Commit | None:
-        """Read one commit's own file, without its sidecar; None if it is missing.
-
-        Args:
-            version: The version of the commit.
-
-        Raises:
-            UnsupportedFormatError: The commit is damaged, or needs a newer klog.
-        """
-        path = self.paths.commit(version)
-        try:
-            data = self.store.read(path, MAX_COMMIT_BYTES)
-        except FileNotFoundError:
-            return None
-        try:
-            return commit_json.decode_commit(data, self.paths.topic, version)
-        except UnsupportedFormatError as exc:
-            raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
-
-    def _with_sidecar(self, commit: Commit, name: SidecarName) -> Commit | None:
-        """Return the commit with the actions of its sidecar; None if both have expired."""
-        path = self.paths.sidecar(name)
-        try:
-            data = read_named(self.store, path, name)
-            return commit_sidecar.decode_sidecar(commit, name, data, self.paths.topic)
-        except FileNotFoundError as exc:
-            if self.last_expired_version() >= commit.version:
-                return None
-            raise KlogError(
-                f"{path}: this sidecar is missing, and commit {commit.version} needs it. Restore "
-                "it from a copy"
-            ) from exc
-        except UnsupportedFormatError as exc:
-            raise UnsupportedFormatError(f"sidecar {path}: {exc.reason}") from exc
-
-    def newest_checkpoint(self) -> TopicState:
-        """Read the newest complete checkpoint; without one, return a state without commits.
-
-        Checkpoints are listed: a hint may be older than the last expired version.
-        """
-        for name in sorted(self._checkpoint_names(), reverse=True):
-            path = self.paths.checkpoint(name)
-            try:
-                data = read_named(self.store, path, name)
-            except (FileNotFoundError, InvalidFileError):
-                continue
-            if not commit_log_paths.is_intact(name, data):
-                continue
-            try:
-                state = state_checkpoint.decode_checkpoint(data, self.read_part, self.paths.topic)
-            except IncompleteCheckpointError:
-                continue
-            except UnsupportedFormatError as exc:
-                raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
-            if state.version != name.version:
-                raise UnsupportedFormatError(
-                    f"checkpoint {path}: it is of version {state.version}. Move it away"
-                )
-            return replace(state, checkpoint=name)
-        return TopicState()
-
-    def _checkpoint_names(self) -> list[CheckpointName]:
-        names = map(parse_checkpoint_name, self.names(self.paths.checkpoints))
-        return [name for name in names if name is not None]
-
-    def read_part(self, name: CheckpointName) -> bytes:
-        """Read a part of a checkpoint.
-
-        Args:
-            name: The name of the part.
-
-        Returns:
-            The bytes, which the caller checks; empty if the file is larger than its name says.
-        """
-        try:
-            return read_named(self.store, self.paths.part(name), name)
-        except InvalidFileError:
-            return b""  # A caller refuses it as damaged.
-
-    def names(self, directory: str) -> list[str]:
-        """List the names in a folder; a missing folder has none.
-
-        Args:
-            directory: The path of the folder.
-        """
-        return [entry.name for entry in self.entries(directory)]
-
-    def entries(self, directory: str) -> list[DirectoryEntry]:
-        """List the entries of a folder; a missing folder has none.
-
-        Args:
-            directory: The path of the folder.
-        """
-        try:
-            return self.store.entries(directory)
-        except FileNotFoundError:
-            return []
 
 
 def _known(state: TopicState) -> Evidence:

@@ -14,7 +14,7 @@ from enum import Enum
 
 from klog.connector.commit_log.commit import Commit
 from klog.connector.commit_log.commit_json import decode_commit, encode_commit
-from klog.connector.commit_log.commit_log_reader import CommitLogReader
+from klog.connector.commit_log.commit_log_files import CommitLogFiles
 from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitStateUnknownError, KlogError, UnsupportedFormatError
 
@@ -33,7 +33,7 @@ class PutOutcome(Enum):
     can tell whose it was."""
 
 
-def put_commit(log: CommitLogReader, commit: Commit, wait: Callable[[int], None]) -> PutOutcome:
+def put_commit(log: CommitLogFiles, commit: Commit, wait: Callable[[int], None]) -> PutOutcome:
     """Put a commit at its number until it is known who has the number.
 
     Args:
@@ -89,7 +89,7 @@ def put_commit(log: CommitLogReader, commit: Commit, wait: Callable[[int], None]
 
 
 def commit_state_unknown(
-    log: CommitLogReader, commit: Commit, reason: str
+    log: CommitLogFiles, commit: Commit, reason: str
 ) -> CommitStateUnknownError:
     """Return the error of a commit that may have landed.
 

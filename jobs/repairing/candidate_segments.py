@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from klog.connector.commit_log.commit_log_reader import CommitLogReader
+from klog.connector.commit_log.commit_log_files import CommitLogFiles
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
 from klog.connector.commit_log.segment_path import SegmentPath, index_file_path, parse_segment_path
@@ -97,7 +97,7 @@ class CandidateSegments:
         return [str(entry["file"]) for entries in self.named.values() for entry in entries]
 
 
-def read_candidates(log: CommitLogReader, files: Iterable[str]) -> list[CandidateSegment]:
+def read_candidates(log: CommitLogFiles, files: Iterable[str]) -> list[CandidateSegment]:
     """Read segments from their first byte to their last.
 
     Args:
@@ -120,7 +120,7 @@ def read_candidates(log: CommitLogReader, files: Iterable[str]) -> list[Candidat
 
 
 def _entry(
-    log: CommitLogReader, path: SegmentPath, sizes: Mapping[str, int]
+    log: CommitLogFiles, path: SegmentPath, sizes: Mapping[str, int]
 ) -> SegmentEntry | None:
     """Return what a commit would have of a segment; None if it is damaged or has gaps."""
     scan = _scan(log, path)
@@ -148,7 +148,7 @@ def _entry(
     )
 
 
-def _scan(log: CommitLogReader, path: SegmentPath) -> tuple[ScannedSegment, int] | None:
+def _scan(log: CommitLogFiles, path: SegmentPath) -> tuple[ScannedSegment, int] | None:
     """Return the scan of a segment and the offset after its last one; None as `_entry`."""
     scan = SegmentScan(path.first_offset, MAX_OFFSET, aborted_rows([]))
     next_offset = path.first_offset
