@@ -15,10 +15,7 @@ import numpy as np
 from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
 from klog.logformat.batches import record_batch as v2
-from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
-from klog.logformat.batches.decode_records import decode_records
-from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.segments.torn_tail import scan_to_damage
 
 CHUNK_BYTES = 4 << 20
@@ -94,47 +91,6 @@ def read_chunks(
                     f"a batch of {size} bytes is refused, the limit is {MAX_BATCH_BYTES}",
                     position,
                 )
-
-
-def first_offset_of_message(message: bytes) -> int:
-    """Return the first offset of one complete message of format v0 or v1.
-
-    Args:
-        message: The bytes of the message; nothing follows them.
-
-    Raises:
-        CorruptRecordError: If its CRC or its content is wrong.
-    """
-    batches = scan_batches(message, 0, len(message))
-    check_batch_crcs(message, batches)
-    return int(decode_records(message, batches, ()).offset[0])
-
-
-def first_offset_at_time(chunk: Chunk, timestamp_ms: int, start_offset: int) -> int | None:
-    """Return the first offset in a chunk whose timestamp is at least a time; None if none is.
-
-    Args:
-        chunk: The chunk.
-        timestamp_ms: The time.
-        start_offset: Records below it do not count.
-
-    Raises:
-        CorruptRecordError: If a batch that has to be read is damaged.
-    """
-    is_late = chunk.batches.headers["max_timestamp"] >= timestamp_ms
-    is_late &= chunk.batches.next_offsets > start_offset
-    for number in np.flatnonzero(is_late).tolist():
-        batch = chunk.batches.slice(number, number + 1)
-        with at_file_position(chunk.position):
-            check_batch_crcs(chunk.data, batch)
-            columns = decode_records(chunk.data, batch, ("timestamp_ms", "timestamp_type"))
-        assert columns.timestamp_ms is not None
-        assert columns.timestamp_type is not None
-        is_match = (columns.timestamp_ms >= timestamp_ms) & (columns.offset >= start_offset)
-        is_match &= columns.timestamp_type >= 0
-        if is_match.any():
-            return int(columns.offset[int(np.argmax(is_match))])
-    return None
 
 
 @contextmanager

@@ -26,7 +26,8 @@ from klog.connector.commit_log.segment_indexes import (
     read_segment_time_index,
 )
 from klog.connector.commit_log.segment_path import index_file_path
-from klog.connector.segment_chunks import first_offset_at_time, read_chunks
+from klog.connector.decoded_offsets import first_offset_at_time
+from klog.connector.segment_chunks import read_chunks
 from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
 from klog.logformat.indexes.time_index import TimestampOffset

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from klog.connector.decoded_offsets import first_offset_at_time
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.segment_reader import SegmentReader
-from klog.connector.segment_chunks import first_offset_at_time, read_chunks
+from klog.connector.segment_chunks import read_chunks
 from klog.errors import CorruptRecordError
 
 _ENTRY_SEARCH_BYTES = 64 << 10

@@ -7,9 +7,10 @@ takes its place in memory, as a broker rebuilds it.
 
 from __future__ import annotations
 
+from klog.connector.decoded_offsets import first_offset_of_message
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.partition_directory import Segment
-from klog.connector.segment_chunks import first_offset_of_message, read_chunks
+from klog.connector.segment_chunks import read_chunks
 from klog.connector.store.readable_store import File, ReadableStore
 from klog.errors import CorruptRecordError
 from klog.logformat.batches import record_batch as v2

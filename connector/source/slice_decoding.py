@@ -14,10 +14,10 @@ import google_crc32c
 import numpy as np
 
 from klog.connector.compiled_kernels import legacy_kernels
+from klog.connector.decoded_offsets import first_offset_of_message
 from klog.connector.segment_chunks import (
     Chunk,
     at_file_position,
-    first_offset_of_message,
     read_chunks,
 )
 from klog.connector.source.aborted_filter import AbortedTransactionFilter

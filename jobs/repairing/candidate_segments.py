@@ -119,9 +119,7 @@ def read_candidates(log: CommitLogFiles, files: Iterable[str]) -> list[Candidate
     return candidates
 
 
-def _entry(
-    log: CommitLogFiles, path: SegmentPath, sizes: Mapping[str, int]
-) -> SegmentEntry | None:
+def _entry(log: CommitLogFiles, path: SegmentPath, sizes: Mapping[str, int]) -> SegmentEntry | None:
     """Return what a commit would have of a segment; None if it is damaged or has gaps."""
     scan = _scan(log, path)
     if scan is None:
