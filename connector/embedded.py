@@ -17,7 +17,6 @@ import pyarrow as pa
 from klog.connector.commit_log.background_checkpointer import CHECKPOINTER
 from klog.connector.commit_log.commit import Commit
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
-from klog.connector.commit_log.committed_snapshot import CommittedRoot
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.commit_log.topic_admin import (
@@ -250,13 +249,13 @@ class Log:
     def _snapshot(self) -> Snapshot:
         """Return a snapshot of the root, which starts from the states of earlier ones.
 
-        An empty directory may become a klog root, so its kind is not remembered.
+        A directory without topics may become a klog root, so its kind is not remembered.
         """
-        root = self._read_root
-        if root is None:
-            root = open_root([self._path], self._storage)
+        if self._read_root is not None:
+            return self._read_root.snapshot()
+        root = open_root([self._path], self._storage)
         snapshot = root.snapshot()
-        if isinstance(root, CommittedRoot) or snapshot.topics:
+        if snapshot.topics:
             self._read_root = root
         return snapshot
 

@@ -1,6 +1,8 @@
 """What both kinds of root serve: a root, a snapshot of it, a partition of a snapshot.
 
 The rule: planning and reading know a klog root and a broker's directory by these protocols alone.
+One step differs by kind: how segments become slices. `source.read_plan` chooses it in one place, as
+neither kind of root knows what a slice is.
 """
 
 from __future__ import annotations
@@ -45,6 +47,14 @@ class PartitionSnapshot(Protocol):
     @property
     def segment_count(self) -> int:
         """Return the number of segments that are not empty."""
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        """Return the bytes of the segments that a range of offsets may have to read.
+
+        Args:
+            start_offset: The first offset.
+            end_offset: The offset after the last one.
+        """
 
     def last_stable_offset(self) -> int:
         """Return the first offset of the earliest open transaction, else the log end."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from klog.connector.commit_log import segment_entries, segment_time_lookup
 from klog.connector.commit_log.klog_root import KlogRoot
@@ -72,6 +73,11 @@ class CommittedPartition:
         first_row = int(np.searchsorted(self.numbers("next_offset"), start, "right"))
         end_row = int(np.searchsorted(self.numbers("base_offset"), end, "left"))
         return self.segments.slice(first_row, max(end_row - first_row, 0))
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        """See `PartitionSnapshot.bytes_between`."""
+        segments = self.overlapping(start_offset, end_offset)
+        return int(pc.sum(segments["size_bytes"]).as_py() or 0)
 
     def last_stable_offset(self) -> int:
         """Return the log end."""

@@ -124,6 +124,24 @@ class RawPartition:
         next_bases = [segment.base_offset for segment in self.segments[1:]]
         return list(zip(self.segments, [*next_bases, self.active_end.next_offset], strict=False))
 
+    def overlapping(self, start_offset: int, end_offset: int) -> list[tuple[Segment, int]]:
+        """Return the segments that may have offsets of a range, each with the offset after it.
+
+        Args:
+            start_offset: The first offset.
+            end_offset: The offset after the last one.
+        """
+        return [
+            (segment, next_base)
+            for segment, next_base in self.segments_with_ends()
+            if segment.base_offset < end_offset and next_base > start_offset
+        ]
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        """See `PartitionSnapshot.bytes_between`."""
+        segments = self.overlapping(start_offset, end_offset)
+        return sum(segment.log.size_bytes for segment, _ in segments)
+
     def readable_bytes(self, reader: SegmentReader) -> int:
         """Return how many bytes of an open segment may be read.
 

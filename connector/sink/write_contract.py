@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
@@ -82,13 +82,35 @@ class WriterDict(TypedDict):
     runId: str
 
 
+class SegmentDict(TypedDict):
+    """A segment that a task staged, as a commit's `add` has it."""
+
+    partition: int
+    file: str
+    baseOffset: int
+    nextOffset: int
+    offsetShift: int
+    sizeBytes: int
+    indexBytes: int
+    timeIndexBytes: int
+    crc32c: int
+    recordCount: int
+    batchCount: int
+    minTimestampMs: int
+    maxTimestampMs: int
+    leaderEpoch: int
+    codec: str
+    producerIds: list[int]
+    origin: str
+
+
 class StagedTopicDict(TypedDict):
-    """The segments that a task staged for one topic, as a commit's `add` has them."""
+    """The segments that a task staged for one topic."""
 
     topicId: str
     baseVersion: int
     partitions: int | None
-    segments: list[dict[str, Any]]
+    segments: list[SegmentDict]
 
 
 class CommitMessageDict(TypedDict):
@@ -288,7 +310,10 @@ def _staged_to_dict(staged: StagedSegments) -> StagedTopicDict:
         "topicId": staged.topic_id,
         "baseVersion": staged.base_version,
         "partitions": staged.partitions,
-        "segments": [segment_entries.entry_to_json(segment) for segment in staged.segments],
+        "segments": [
+            cast("SegmentDict", segment_entries.entry_to_json(segment))
+            for segment in staged.segments
+        ],
     }
 
 

@@ -38,17 +38,6 @@ class _Parts:
     size_bytes: Longs
 
 
-def range_bytes(offset_range: OffsetRange, log: CommittedPartition) -> int:
-    """Return the bytes of the segments that a range may have to read.
-
-    Args:
-        offset_range: The range.
-        log: Its partition.
-    """
-    segments = log.overlapping(offset_range.start_offset, offset_range.end_offset)
-    return int(pc.sum(segments["size_bytes"]).as_py() or 0)
-
-
 def plan_range(
     offset_range: OffsetRange,
     log: CommittedPartition,
@@ -217,11 +206,14 @@ def _narrow_by_indexes(
                 int(parts.start_offset[row]) - shift,
                 int(parts.end_offset[row]) - shift - 1,
             )
-            if start or end < size_bytes:
-                start_position[row], columns["end_position"][row] = start, end
-                columns["crc32c"][row] = UNKNOWN
-            if start:
-                columns["first_offset"][row] = UNKNOWN
+            start_position[row], columns["end_position"][row] = start, end
+            columns["first_offset"][row], columns["crc32c"][row] = index_narrowing.range_facts(
+                start,
+                end,
+                size_bytes,
+                int(columns["first_offset"][row]),
+                int(columns["crc32c"][row]),
+            )
     positions: list[int] = start_position.tolist()
     return positions
 

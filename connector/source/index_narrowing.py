@@ -10,6 +10,8 @@ of a broker's is believed as far as headers at the ends of the byte range confir
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from klog.connector.commit_log.segment_indexes import positions_between, read_segment_index
@@ -42,6 +44,34 @@ class IndexReads:
         self._remaining -= taken
         return taken
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Count the reads of a block only if it ends well: a plan that fails is made again."""
+        remaining = self._remaining
+        try:
+            yield
+        except BaseException:
+            self._remaining = remaining
+            raise
+
+
+def range_facts(
+    start_position: int, end_position: int, segment_size_bytes: int, first_offset: int, crc32c: int
+) -> tuple[int, int]:
+    """Return what is known of a byte range of a committed segment: first offset and CRC-32C.
+
+    A byte range that begins later begins at an unknown offset. The CRC is that of all bytes.
+
+    Args:
+        start_position: Where the byte range begins.
+        end_position: Where it ends.
+        segment_size_bytes: The size of the segment.
+        first_offset: The first offset of the segment, or `UNKNOWN`.
+        crc32c: The CRC-32C of the segment, or `UNKNOWN`.
+    """
+    is_all = not start_position and end_position == segment_size_bytes
+    return UNKNOWN if start_position else first_offset, crc32c if is_all else UNKNOWN
+
 
 def narrow(store: ReadableStore, slice_: Slice, file: File) -> Slice:
     """Return a slice whose byte range the index that it names has narrowed: one read.
@@ -71,12 +101,11 @@ def _narrow_committed(slice_: Slice, index: OffsetIndex) -> Slice:
     start, end = positions_between(
         index, slice_.segment_size_bytes, slice_.start_offset, slice_.end_offset - 1
     )
+    first_offset, crc32c = range_facts(
+        start, end, slice_.segment_size_bytes, slice_.first_offset, slice_.crc32c
+    )
     return replace(
-        slice_,
-        start_position=start,
-        end_position=end,
-        first_offset=UNKNOWN if start else slice_.first_offset,
-        crc32c=UNKNOWN,
+        slice_, start_position=start, end_position=end, first_offset=first_offset, crc32c=crc32c
     )
 
 

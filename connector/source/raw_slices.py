@@ -28,16 +28,6 @@ from klog.connector.source.task_sizing import pack
 from klog.errors import CorruptRecordError
 
 
-def range_bytes(offset_range: OffsetRange, log: RawPartition) -> int:
-    """Return the bytes of the segments that a range may have to read.
-
-    Args:
-        offset_range: The range.
-        log: Its partition.
-    """
-    return sum(segment.log.size_bytes for segment, _ in _overlapping(offset_range, log))
-
-
 def plan_range(
     offset_range: OffsetRange, log: RawPartition, target: int, index_reads: IndexReads
 ) -> list[TaskDict]:
@@ -53,7 +43,12 @@ def plan_range(
         CorruptFileError: If a segment cannot be planned.
         FileNotFoundError: If the whole root has to be listed again.
     """
-    return log.retry_if_replaced(lambda now: _plan(offset_range, now, target, index_reads))
+
+    def plan_now(now: RawPartition) -> list[TaskDict]:
+        with index_reads.attempt():
+            return _plan(offset_range, now, target, index_reads)
+
+    return log.retry_if_replaced(plan_now)
 
 
 def _plan(
@@ -67,22 +62,15 @@ def _plan(
     plan = _RangePlan(offset_range, log, target, index_reads, aborts)
     sized = [
         (slice_, size)
-        for segment, next_base in _overlapping(offset_range, log)
+        for segment, next_base in log.overlapping(
+            offset_range.start_offset, offset_range.end_offset
+        )
         for slice_, size in plan.segment_slices(segment, next_base)
         if slice_.size_bytes > 0 and slice_.offset_count > 0
     ]
     return [
         [to_dict(slice_) for slice_, _ in sized[first:end]]
         for first, end in pack([size for _, size in sized], target)
-    ]
-
-
-def _overlapping(offset_range: OffsetRange, log: RawPartition) -> list[tuple[Segment, int]]:
-    """Return the segments that may hold wanted offsets, each with the offset after it."""
-    return [
-        (segment, next_base)
-        for segment, next_base in log.segments_with_ends()
-        if segment.base_offset < offset_range.end_offset and next_base > offset_range.start_offset
     ]
 
 

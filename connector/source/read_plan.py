@@ -25,7 +25,8 @@ def plan(
         CorruptFileError: If a segment cannot be planned.
         FileNotFoundError: If a segment has gone.
     """
-    target = target_bytes(sum(map(_range_bytes, ranges)), len(ranges), min_tasks)
+    total_bytes = sum(r.log.bytes_between(r.start_offset, r.end_offset) for r in ranges)
+    target = target_bytes(total_bytes, len(ranges), min_tasks)
     index_reads = IndexReads()
     tasks = [
         task
@@ -38,17 +39,10 @@ def plan(
     return tasks
 
 
-def _range_bytes(offset_range: OffsetRange) -> int:
-    log = offset_range.log
-    if isinstance(log, CommittedPartition):
-        return committed_slices.range_bytes(offset_range, log)
-    assert isinstance(log, RawPartition)
-    return raw_slices.range_bytes(offset_range, log)
-
-
 def _plan_range(
     offset_range: OffsetRange, target: int, index_reads: IndexReads, *, use_indexes: bool
 ) -> list[TaskDict]:
+    """Plan a range of either kind of root: the only place that knows the kinds."""
     log = offset_range.log
     if isinstance(log, CommittedPartition):
         return committed_slices.plan_range(

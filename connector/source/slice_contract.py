@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, cast
 
 from klog.connector.contract_format import check_contract_format
 from klog.connector.source.slices import Slice
@@ -19,7 +19,50 @@ from klog.errors import UnsupportedFormatError
 FORMAT = 1
 EACH = "each"
 
-TaskDict: TypeAlias = list[dict[str, Any]]
+
+class SliceFields(TypedDict, total=False):
+    """The fields of a slice; a run has those that its slices share."""
+
+    topic: str
+    partition: int
+    topicId: str
+    root: str
+    path: str
+    isCommitted: bool
+    identity: str
+    stamp: str
+    fileSizeBytes: int
+    segmentSizeBytes: int
+    baseOffset: int
+    offsetShift: int
+    startPosition: int
+    endPosition: int
+    firstOffset: int
+    limitOffset: int
+    startOffset: int
+    endOffset: int
+    indexPath: str
+    indexSizeBytes: int
+    crc32c: int
+    committedOnly: bool
+    aborted: list[list[int]]
+    markersEndOffset: int
+
+
+class SliceDict(SliceFields):
+    """A slice: all fields."""
+
+    format: int
+
+
+class SliceRunDict(SliceFields):
+    """Many slices: the fields that they share, and by name a list of each other field."""
+
+    format: int
+    each: dict[str, list[Any]]
+
+
+TaskDict: TypeAlias = list[SliceDict | SliceRunDict]
 """What a task reads, as it travels: slices and runs, in order."""
 
 
@@ -32,20 +75,21 @@ FIELDS: dict[str, str] = {field.name: _wire_name(field.name) for field in fields
 """By attribute of `Slice` the name of its field on the way, in order."""
 
 
-def to_dict(slice_: Slice) -> dict[str, Any]:
+def to_dict(slice_: Slice) -> SliceDict:
     """Return a slice as it travels.
 
     Args:
         slice_: The slice.
     """
-    return {"format": FORMAT, **{name: getattr(slice_, attr) for attr, name in FIELDS.items()}}
+    values = {name: getattr(slice_, attr) for attr, name in FIELDS.items()}
+    return cast("SliceDict", {"format": FORMAT, **values})
 
 
 def from_dict(values: Mapping[str, Any]) -> Slice:
     """Return the slice of a dict.
 
     Args:
-        values: What `to_dict` made, maybe in another version of klog.
+        values: A `SliceDict`, maybe of another version of klog.
 
     Raises:
         UnsupportedFormatError: If its format is not one that this klog reads, or a field is
@@ -58,25 +102,23 @@ def from_dict(values: Mapping[str, Any]) -> Slice:
         raise UnsupportedFormatError(f"slice of format {FORMAT}: it has no field {exc}") from exc
 
 
-def run_to_dict(shared: Mapping[str, Any], varying: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def run_to_dict(shared: Mapping[str, Any], varying: Mapping[str, Sequence[Any]]) -> SliceRunDict:
     """Return many slices as they travel.
 
     Args:
         shared: The values that all of them have, by attribute of `Slice`.
         varying: For each other attribute a list with a value for each slice.
     """
-    return {
-        "format": FORMAT,
-        **{FIELDS[attr]: value for attr, value in shared.items()},
-        EACH: {FIELDS[attr]: values for attr, values in varying.items()},
-    }
+    values = {FIELDS[attr]: value for attr, value in shared.items()}
+    each = {FIELDS[attr]: list(column) for attr, column in varying.items()}
+    return cast("SliceRunDict", {"format": FORMAT, **values, EACH: each})
 
 
 def expand_task(task: Iterable[Mapping[str, Any]]) -> Iterator[Slice]:
     """Return the slices of a task in order, those of its runs one by one.
 
     Args:
-        task: Slices and runs as they travel.
+        task: A `TaskDict`, maybe of another version of klog.
 
     Raises:
         UnsupportedFormatError: As `from_dict` does.

@@ -13,6 +13,7 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
+from klog.connector.source.slice_contract import TaskDict
 from klog.connector.store.local_store import LocalStore
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.topic_partition import TopicPartition
@@ -84,7 +85,7 @@ def set_checkpoint(root: Path, name: str, offsets: Mapping[tuple[str, int], int]
 
 
 def read_tasks(
-    directories: Sequence[str], tasks: Sequence[Sequence[dict[str, Any]]], **options: str
+    directories: Sequence[str], tasks: Sequence[TaskDict], **options: str
 ) -> list[dict[str, Any]]:
     """Read planned tasks: rows as dicts."""
     reader = scan_planner.make_reader(list(directories), parse_read_options(_options(options)))
@@ -96,7 +97,7 @@ def read_tasks(
     return rows
 
 
-def plan_tasks(directories: Sequence[str], **options: str) -> list[list[dict[str, Any]]]:
+def plan_tasks(directories: Sequence[str], **options: str) -> list[TaskDict]:
     parsed = parse_read_options(_options(options))
     root = RawRoot(directories)
     return scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import google_crc32c
@@ -18,7 +18,7 @@ import numpy as np
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
-from klog.connector.source.slice_contract import EACH, TaskDict, to_dict
+from klog.connector.source.slice_contract import TaskDict, run_to_dict, to_dict
 from klog.connector.source.slices import UNKNOWN, Slice
 from klog.logformat.indexes.transaction_index import decode_aborted
 from tests import golden
@@ -522,16 +522,16 @@ def run_of_slices(files: Files) -> Case:
     second = replace(
         files.committed(batches_of(RECORDS[20:]), base_offset=20), limit_offset=40, end_offset=33
     )
-    dicts = to_dict(first), to_dict(second)
-    shared = {name: value for name, value in dicts[0].items() if dicts[1][name] == value}
-    each = {name: [values[name] for values in dicts] for name in dicts[0] if name not in shared}
-    return Case("slices that differ in few fields travel as a run", [shared | {EACH: each}],
-                rows_of(RECORDS[:33]))  # fmt: skip
+    values, more = asdict(first), asdict(second)
+    shared = {name: value for name, value in values.items() if more[name] == value}
+    varying = {name: [values[name], more[name]] for name in values if name not in shared}
+    return Case("slices that differ in few fields travel as a run",
+                [run_to_dict(shared, varying)], rows_of(RECORDS[:33]))  # fmt: skip
 
 
 @case
 def unknown_field(files: Files) -> Case:
-    values = to_dict(files.committed(batches_of(RECORDS))) | {"later": [1]}
+    values: Any = {**to_dict(files.committed(batches_of(RECORDS))), "later": [1]}
     return Case("a field that this format does not know is ignored", [values],
                 rows_of(RECORDS))  # fmt: skip
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from klog.connector.source.slice_contract import (
     FIELDS,
     FORMAT,
+    SliceDict,
+    SliceFields,
     expand_task,
     from_dict,
     to_dict,
 )
+from klog.connector.source.slices import Slice
 from klog.errors import UnsupportedFormatError
 from tests.contracts.make_slices import golden_case
 from tests.contracts.slice_cases import CASES, FILES, Files
@@ -107,6 +110,13 @@ def test_missing_field_is_named(field: str) -> None:
     del values[field]
     with pytest.raises(UnsupportedFormatError, match=f"it has no field '{field}'"):
         from_dict(values)
+
+
+def test_dict_has_each_field_with_its_type() -> None:
+    types = {FIELDS[name]: kind for name, kind in get_type_hints(Slice).items()}
+    assert get_type_hints(SliceFields) == types
+    assert get_type_hints(SliceDict) == types | {"format": int}
+    assert SliceDict.__required_keys__ == {"format"}
 
 
 def test_page_has_each_field_in_order() -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from klog.connector.commit_log.segment_entries import JSON_NAMES, OPTIONAL_COLUMNS, SCHEMA
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS
 from klog.connector.sink.write_contract import (
     FORMAT,
     CommitMessageDict,
+    SegmentDict,
     SettingsDict,
     StagedTopicDict,
     TopicPlanDict,
@@ -25,7 +27,7 @@ from klog.connector.sink.write_contract import (
 from klog.errors import UnsupportedFormatError
 from tests.contracts.make_write_plan import FOLDER, golden_case
 from tests.contracts.write_plan_cases import CASES
-from tests.contracts.write_plan_runner import run_case
+from tests.contracts.write_plan_runner import SIZE_FIELDS, run_case
 from tests.support.project import PROJECT
 
 PAGE = (PROJECT / "docs" / "write-plan.md").read_text()
@@ -124,6 +126,15 @@ def test_page_has_each_field_in_order(heading: str, fields: type) -> None:
     section = PAGE.split(f"\n{heading}\n")[1]
     table = section.split("|---|---|---|\n")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)`", table, re.M) == list(fields.__annotations__)
+
+
+def test_segment_has_the_fields_of_a_commit() -> None:
+    names = [JSON_NAMES[name] for name in SCHEMA.names if name not in OPTIONAL_COLUMNS]
+    assert list(SegmentDict.__annotations__) == names
+    for path in FILES:
+        for staged in read(path).get("message", {"topics": {}})["topics"].values():
+            for segment in staged["segments"]:
+                assert set(segment) | set(SIZE_FIELDS) == set(names)
 
 
 def test_plan_holds_no_credentials() -> None:

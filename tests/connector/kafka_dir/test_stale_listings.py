@@ -21,6 +21,7 @@ from klog.connector.kafka_dir.stale_listings import MAX_STALE_LISTINGS, retry_st
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.offset_ranges import ResolvedRange
+from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.connector.store.local_store import LocalFile, LocalStore
 from klog.errors import CorruptFileError, DataLossError
@@ -97,7 +98,7 @@ def while_listing(
     monkeypatch.setattr(os, "scandir", names_first)
 
 
-def slices_of(root: Path, start: int, end: int) -> list[list[dict[str, Any]]]:
+def slices_of(root: Path, start: int, end: int) -> list[TaskDict]:
     return scan_planner.plan_tasks(
         RawRoot([str(root)]),
         [ResolvedRange(TopicPartition("t", 0), "", start, end)],

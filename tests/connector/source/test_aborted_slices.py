@@ -6,14 +6,14 @@ The rule: whatever the files say or have lost, rows are those that the markers a
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from klog.connector.source import aborted_filter
-from klog.connector.source.slice_contract import expand_task, to_dict
+from klog.connector.source.slice_contract import TaskDict, expand_task, to_dict
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.indexes.transaction_index import (
     NO_ABORTED_TRANSACTIONS,
@@ -24,7 +24,6 @@ from tests.connector.log_dirs import offsets, plan_tasks, read_tasks, write_log
 from tests.corpus import SCENES, scene
 from tests.support.batch_bytes import ABORT, COMMIT, marker, plain, transactional
 
-Task = list[dict[str, Any]]
 LIMIT = 1 << 40
 """After the end of every log here."""
 
@@ -85,11 +84,11 @@ def random_log(seed: int) -> TransactionalLog:
     return log
 
 
-def undecided(tasks: list[Task]) -> list[Task]:
+def undecided(tasks: list[TaskDict]) -> list[TaskDict]:
     """Return tasks that say nothing about aborted transactions: the markers decide."""
     return [
         [
-            to_dict(slice_) | {"aborted": [], "markersEndOffset": LIMIT}
+            to_dict(replace(slice_, aborted=[], markers_end_offset=LIMIT))
             for slice_ in expand_task(task)
         ]
         for task in tasks
