@@ -24,6 +24,14 @@ from klog.logformat.producers.transaction_outcomes import aborted_rows, is_abort
 _MAX_OFFSET = 1 << 62
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedOffsets:
+    """Which batches do not directly follow another one, and which have the offsets that are due."""
+
+    after_gap: Mask
+    is_right: Mask
+
+
 @dataclass(slots=True)
 class HeaderCheck:
     """Checks the headers of one segment; offsets are those of the file.
@@ -110,15 +118,16 @@ class HeaderCheck:
             impossible |= legacy
         return impossible
 
-    def add(self, chunk: Chunk, valid: Mask) -> tuple[Mask, Mask]:
+    def add_unreadable(self) -> None:
+        """Add bytes that cannot be read: the next batch comes after a gap."""
+        self.after_gap = True
+
+    def add(self, chunk: Chunk, valid: Mask) -> CheckedOffsets:
         """Check the valid batches of a chunk.
 
         Args:
             chunk: The chunk.
             valid: Which of its batches are checked.
-
-        Returns:
-            Which batches do not directly follow another one; which have the offsets that are due.
         """
         after_gap, has_right_offset = np.zeros(len(valid), np.bool_), valid.copy()
         counts = chunk.batches.headers["count"]
@@ -130,11 +139,11 @@ class HeaderCheck:
                     chunk, start, end
                 )
             else:
-                self.after_gap = True
+                self.add_unreadable()
         self.batch_count += len(valid)
         self._count(chunk.batches.where(valid))
         self._check_leader_epochs(chunk, valid)
-        return after_gap, has_right_offset
+        return CheckedOffsets(after_gap, has_right_offset)
 
     def compare_with_entry(self, record_ms: tuple[int, int] | None) -> None:
         """Compare what was counted with the entry, after the whole segment was read.

@@ -6,6 +6,8 @@ copied, only their lengths are checked; headers are decoded, as their names must
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from klog.connector.compiled_kernels import legacy_kernels
@@ -24,9 +26,17 @@ NO_TIMESTAMPS = ((1 << 63) - 1, v2.NO_TIMESTAMP)
 _NO_RECORD = np.iinfo(np.int64).min
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedBatches:
+    """Which batches do not decode; the smallest and largest timestamp of the others' records."""
+
+    is_undecodable: Mask
+    timestamp_range: tuple[int, int]
+
+
 def find_undecodable(
     chunk: Chunk, valid: Mask, first_offset: int, findings: Findings
-) -> tuple[Mask, tuple[int, int]]:
+) -> DecodedBatches:
     """Decode the valid batches of a chunk, and add a finding for each that does not decode.
 
     Args:
@@ -35,15 +45,13 @@ def find_undecodable(
         first_offset: The offset after the batch before them, by which the messages of wrappers are
             counted.
         findings: The segment's findings.
-
-    Returns:
-        Which batches do not decode; the smallest and largest timestamp of the others' records, ms.
     """
     is_undecodable = np.zeros(len(valid), np.bool_)
     batches = chunk.batches.where(valid)
     kernels = legacy_kernels(batches, first_offset)
     try:
-        return is_undecodable, _timestamp_range(chunk, batches, kernels, findings)
+        timestamp_range = _timestamp_range(chunk, batches, kernels, findings)
+        return DecodedBatches(is_undecodable, timestamp_range)
     except CorruptRecordError:
         pass  # Decode them one by one to find which.
     min_ms, max_ms = NO_TIMESTAMPS
@@ -57,7 +65,7 @@ def find_undecodable(
             findings.add("records", f"its records do not decode: {exc.reason}", position)
         else:
             min_ms, max_ms = min(min_ms, batch_min_ms), max(max_ms, batch_max_ms)
-    return is_undecodable, (min_ms, max_ms)
+    return DecodedBatches(is_undecodable, (min_ms, max_ms))
 
 
 def _timestamp_range(

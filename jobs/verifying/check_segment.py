@@ -128,7 +128,7 @@ class _SegmentCheck:
 
     def add_unreadable(self) -> None:
         """Add bytes that could not be read: what follows comes after a gap."""
-        self._headers.after_gap = True
+        self._headers.add_unreadable()
         self._transactions.add_unreadable()
 
     def facts(self) -> SegmentFacts:
@@ -154,19 +154,18 @@ class _SegmentCheck:
             self._crc32c = google_crc32c.extend(self._crc32c, data)
         valid &= ~self._headers.find_impossible(chunk, valid)
         if not self._fast:
-            is_undecodable, (min_ms, max_ms) = find_undecodable(
-                chunk, valid, self._headers.next_offset, self._findings
-            )
+            decoded = find_undecodable(chunk, valid, self._headers.next_offset, self._findings)
+            is_undecodable, (min_ms, max_ms) = decoded.is_undecodable, decoded.timestamp_range
             self._min_ms, self._max_ms = min(self._min_ms, min_ms), max(self._max_ms, max_ms)
             self._is_complete &= not is_undecodable.any()
             self._transactions.add(chunk, valid & ~is_undecodable)
         self._is_complete &= bool(valid.all())
-        after_gap, has_right_offset = self._headers.add(chunk, valid)
-        self._indexes.add(chunk, has_right_offset)
+        offsets = self._headers.add(chunk, valid)
+        self._indexes.add(chunk, offsets.is_right)
         runs = runs_of_batches(
             self._findings.topic,
             chunk.batches.where(valid),
-            after_gap[valid],
+            offsets.after_gap[valid],
             chunk.position,
             self._entry["offset_shift"],
         )

@@ -30,9 +30,17 @@ class AdoptedFile:
     time_index_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ScannedFile:
+    """A segment's file in the klog root, and what its bytes show."""
+
+    file: AdoptedFile
+    contents: ScannedSegment
+
+
 def adopted_entries(
     name: TopicPartition,
-    segments: Sequence[tuple[AdoptedFile, ScannedSegment]],
+    segments: Sequence[ScannedFile],
     log_end: int,
     open_transactions: str | None,
 ) -> list[SegmentEntry]:
@@ -50,7 +58,8 @@ def adopted_entries(
     later_markers: dict[int, tuple[int, int]] = {}
     first_offsets: dict[int, int] = {}
     entries = []
-    for file, scanned in reversed(segments):
+    for segment in reversed(segments):
+        scanned = segment.contents
         aborted_count, aborted = scanned.aborted_count, list(scanned.aborted)
         for producer_id, (first, count) in scanned.open_data.items():
             last, kind = later_markers.get(producer_id, (-1, -1))
@@ -61,7 +70,7 @@ def adopted_entries(
                 aborted.append((producer_id, first, last))
                 aborted_count += count
         later_markers.update(scanned.first_markers)
-        entries.append(_entry(name, file, scanned, aborted_count, aborted))
+        entries.append(_entry(name, segment.file, scanned, aborted_count, aborted))
     if open_transactions is None:
         refuse_open_transactions(name, first_offsets)
     return entries[::-1]

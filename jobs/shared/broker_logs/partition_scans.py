@@ -12,11 +12,10 @@ from klog.connector.commit_log.adoption_commit import BrokerPartition
 from klog.connector.kafka_dir.aborted_transactions import read_aborted_transactions
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.options.storage_options import StorageOptions
-from klog.jobs.shared.broker_logs.adopted_entries import AdoptedFile, adopted_entries
+from klog.jobs.shared.broker_logs.adopted_entries import ScannedFile, adopted_entries
 from klog.jobs.shared.broker_logs.broker_topics import BrokerTopic
 from klog.jobs.shared.broker_logs.readable_segments import readable_segments
 from klog.jobs.shared.broker_logs.scan_tasks import ScanTask
-from klog.jobs.shared.segment_scan import ScannedSegment
 
 WAVE_BYTES = 64 << 30
 
@@ -50,7 +49,7 @@ def scan_tasks(log: RawPartition, storage: StorageOptions) -> list[ScanTask]:
 def partition_from_scans(
     topic: BrokerTopic,
     log: RawPartition,
-    scans: Iterator[tuple[AdoptedFile, ScannedSegment]],
+    scans: Iterator[ScannedFile],
     open_transactions: str | None,
 ) -> BrokerPartition:
     """Return the partition that is committed.

@@ -21,10 +21,10 @@ from klog.connector.segment_chunks import Chunk, read_chunks
 from klog.connector.store.readable_store import ReadableStore
 from klog.connector.store.store_for_url import store_for
 from klog.errors import CorruptRecordError
-from klog.jobs.shared.broker_logs.adopted_entries import AdoptedFile
+from klog.jobs.shared.broker_logs.adopted_entries import AdoptedFile, ScannedFile
 from klog.jobs.shared.broker_logs.readable_segments import ReadableSegment
 from klog.jobs.shared.index_entry_check import INDEX, TIME_INDEX, IndexCheck
-from klog.jobs.shared.segment_scan import ScannedSegment, SegmentScan
+from klog.jobs.shared.segment_scan import SegmentScan
 from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.batches.rewrite_offsets import BatchRun
 from klog.logformat.indexes.offset_index import ENTRY as OFFSET_ENTRY
@@ -65,7 +65,7 @@ class CopyTask:
     interval_bytes: int
 
 
-def scan_segment(task: ScanTask) -> tuple[AdoptedFile, ScannedSegment]:
+def scan_segment(task: ScanTask) -> ScannedFile:
     """Scan a segment where it is.
 
     Args:
@@ -92,10 +92,10 @@ def scan_segment(task: ScanTask) -> tuple[AdoptedFile, ScannedSegment]:
         index_bytes,
         time_index_bytes,
     )
-    return file, scan.result()
+    return ScannedFile(file, scan.result())
 
 
-def copy_segment(task: CopyTask) -> tuple[AdoptedFile, ScannedSegment]:
+def copy_segment(task: CopyTask) -> ScannedFile:
     """Copy a segment, and scan it meanwhile.
 
     Args:
@@ -123,7 +123,7 @@ def copy_segment(task: CopyTask) -> tuple[AdoptedFile, ScannedSegment]:
     file = AdoptedFile(
         str(path), base_offset, end_offset, 0, entry["index_bytes"], entry["time_index_bytes"]
     )
-    return file, scan.result()
+    return ScannedFile(file, scan.result())
 
 
 def _batch_run(chunk: Chunk) -> BatchRun:
