@@ -7,8 +7,8 @@ can be added again. The others count too: such a segment may be all that is left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from klog.connector.commit_log.commit_log_files import CommitLogFiles
 from klog.connector.commit_log.segment_entries import SegmentEntry
@@ -37,12 +37,17 @@ class CandidateSegment:
         return self.path.base_version is None or self.path.base_version < version
 
 
-@dataclass(slots=True)
 class CandidateSegments:
-    """The candidates that no planned commit adds yet, and by partition those the user named."""
+    """The candidates that no planned commit adds yet, and those of them that the user named."""
 
-    candidates: list[CandidateSegment] = field(default_factory=list)
-    named: dict[int, list[SegmentEntry]] = field(default_factory=dict)
+    def __init__(self, candidates: Iterable[CandidateSegment] = ()) -> None:
+        """Begin with candidates that the user has not named.
+
+        Args:
+            candidates: The candidates.
+        """
+        self._candidates = list(candidates)
+        self._named: list[SegmentEntry] = []
 
     def name(self, file: str) -> None:
         """Note that the user wants a segment added.
@@ -53,14 +58,14 @@ class CandidateSegments:
         Raises:
             KlogError: It is not a candidate that can be added.
         """
-        by_file = {str(candidate.path): candidate for candidate in self.candidates}
+        by_file = {str(candidate.path): candidate for candidate in self._candidates}
         candidate = by_file.get(file)
         if candidate is None or candidate.entry is None:
             raise KlogError(
                 f"--use: {file} does not exist, is damaged, has gaps, or a commit names it. Choose "
                 "another"
             )
-        self.named.setdefault(candidate.path.partition, []).append(candidate.entry)
+        self._named.append(candidate.entry)
 
     def of_partition(self, partition: int, version: int) -> list[CandidateSegment]:
         """Return the candidates of a partition that a commit of this version may have added.
@@ -71,7 +76,7 @@ class CandidateSegments:
         """
         return [
             candidate
-            for candidate in self.candidates
+            for candidate in self._candidates
             if candidate.path.partition == partition and candidate.is_older_than(version)
         ]
 
@@ -82,19 +87,36 @@ class CandidateSegments:
             entries: The entries of the segments.
         """
         files = {entry["file"] for entry in entries}
-        self.candidates = [
-            candidate for candidate in self.candidates if str(candidate.path) not in files
+        self._candidates = [
+            candidate for candidate in self._candidates if str(candidate.path) not in files
         ]
+
+    def remove_named(self, entries: Iterable[SegmentEntry]) -> None:
+        """Remove segments from those that the user named, as a planned commit will add them.
+
+        Args:
+            entries: The entries of the segments.
+        """
+        files = {entry["file"] for entry in entries}
+        self._named = [entry for entry in self._named if entry["file"] not in files]
+
+    def named(self, partition: int | None = None) -> list[SegmentEntry]:
+        """Return the segments that the user named and no planned commit adds yet.
+
+        Args:
+            partition: The partition; None for all.
+        """
+        return [entry for entry in self._named if partition in (None, entry["partition"])]
 
     @property
     def partitions(self) -> set[int]:
         """Return the partitions that have candidates."""
-        return {candidate.path.partition for candidate in self.candidates}
+        return {candidate.path.partition for candidate in self._candidates}
 
     @property
-    def named_files(self) -> Sequence[str]:
-        """Return the segments that the user named and no planned commit adds yet."""
-        return [str(entry["file"]) for entries in self.named.values() for entry in entries]
+    def files(self) -> tuple[str, ...]:
+        """Return the candidates' files."""
+        return tuple(str(candidate.path) for candidate in self._candidates)
 
 
 def read_candidates(log: CommitLogFiles, files: Iterable[str]) -> list[CandidateSegment]:

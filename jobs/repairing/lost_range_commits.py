@@ -62,8 +62,11 @@ class LostRangePlanner:
         if self.repaired.state.version != first - 1 or not later:
             raise KlogError("the log was changed meanwhile; run repair again")
         timestamps = self._timestamps(lost, later[0])
-        named = max((number for number, rest in self.candidates.named.items() if rest), default=-1)
-        topic = topic_actions(self.repaired.state, self.choices, later, named + 1, self.new_id)
+        named = [entry["partition"] for entry in self.candidates.named()]
+        named_partitions = max(named, default=-1) + 1
+        topic = topic_actions(
+            self.repaired.state, self.choices, later, named_partitions, self.new_id
+        )
         filled = self._fill(lost, later)
         write_id = later[0].previous_write_id
         for version, timestamp_ms in zip(range(first, last + 1), timestamps, strict=True):
@@ -116,6 +119,7 @@ class LostRangePlanner:
             if missing.end is not None and missing.end <= start:
                 continue
             filled = self._fill_partition(missing, lost.last_version, removed)
+            self.candidates.remove_named(filled.segments)
             add += filled.segments
             holes += filled.holes
         self.candidates.remove(add)
@@ -126,7 +130,7 @@ class LostRangePlanner:
         self, missing: MissingOffsets, version: int, removed: set[str]
     ) -> FilledOffsets:
         """Fill the missing offsets of a partition, as the user chose if they did."""
-        named = self.candidates.named.get(missing.partition, [])
+        named = self.candidates.named(missing.partition)
         declare_holes = self.choices.declare_holes
         if named or declare_holes:
             return fill_as_named(missing, named, declare_holes=declare_holes)
@@ -140,7 +144,7 @@ class LostRangePlanner:
         """
         add: list[SegmentEntry] = []
         remove: list[str] = []
-        for entry in [entry for named in self.candidates.named.values() for entry in named]:
+        for entry in self.candidates.named():
             live = segment_entries.rows_of_partition(
                 self.repaired.state.segments, entry["partition"]
             ).to_pylist()
@@ -148,7 +152,7 @@ class LostRangePlanner:
             replaced = [segment for segment in live if start <= segment["base_offset"] < end]
             files = {segment["file"] for segment in replaced}
             if offset_count(replaced) == end - start and not files & self.files:
-                self.candidates.named[entry["partition"]].remove(entry)
+                self.candidates.remove_named([entry])
                 add.append({**entry, "origin": "merge"})
                 remove += files
         return add, remove

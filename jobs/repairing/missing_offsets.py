@@ -45,13 +45,13 @@ class FilledOffsets:
 
 
 def fill_as_named(
-    missing: MissingOffsets, named: list[SegmentEntry], *, declare_holes: bool
+    missing: MissingOffsets, named: Sequence[SegmentEntry], *, declare_holes: bool
 ) -> FilledOffsets:
     """Fill offsets with the segments that the user named.
 
     Args:
         missing: The offsets.
-        named: The segments in the order of the log; those that are used are removed.
+        named: The segments in the order of the log; the first that fit are used.
         declare_holes: Whether the other offsets become holes.
 
     Raises:
@@ -60,8 +60,10 @@ def fill_as_named(
     start = missing.start
     end = start + offset_count(named) if missing.end is None else missing.end
     used: list[SegmentEntry] = []
-    while named and offset_count(used) + offset_count(named[:1]) <= end - start:
-        used.append(named.pop(0))
+    for entry in named:
+        if offset_count(used) + offset_count([entry]) > end - start:
+            break
+        used.append(entry)
     if offset_count(used) == end - start:
         return FilledOffsets(_consecutive(used, start))
     if declare_holes:

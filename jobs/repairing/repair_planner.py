@@ -98,19 +98,19 @@ class RepairPlanner:
             first_version = max(lost.first_version, repaired.state.version + 1)
             planner.replace_range(replace(lost, first_version=first_version))
         repaired.replay_until_lost()
-        not_added = tuple(str(candidate.path) for candidate in candidates.candidates)
+        named_files = [entry["file"] for entry in candidates.named()]
         live = set(repaired.state.segments["file"].to_pylist())
         # Listed again, with what writers added meanwhile.
         missing = tuple(sorted(live - _files_in(list_partition_directories(self.log))))
-        self._refuse_unneeded_choices(candidates.named_files, repaired.state, repaired.new_commits)
+        self._refuse_unneeded_choices(named_files, repaired.state, repaired.new_commits)
         if not self.choices.declare_holes:
-            _refuse_doubts(not_added, missing)
+            _refuse_doubts(candidates.files, missing)
         return replace(
             plan,
             fence=self._fence(repaired),
             checkpoint=checkpoint,
             commits=tuple(repaired.new_commits),
-            not_added=not_added,
+            not_added=candidates.files,
             missing=missing,
         )
 
