@@ -54,15 +54,15 @@ def find_log_end(
         return count, end
     bases = [segment.base_offset for segment in segments]
     first_recovered = max(bisect_right(bases, recovery_point.offset) - 1, 0)
-    is_void = not end.position
+    has_no_batch = not end.position
     for number in range(len(segments) - 2, first_recovered - 1, -1):
-        if not is_void:
+        if not has_no_batch:
             break
         try:
             earlier_end = find_end(segments[number])
         except CorruptRecordError:
             break
-        is_void = not earlier_end.position
+        has_no_batch = not earlier_end.position
         if earlier_end.position < segments[number].log.size_bytes:
             count, end = number + 1, earlier_end
     for segment in segments[count:]:

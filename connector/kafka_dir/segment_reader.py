@@ -198,5 +198,5 @@ class SegmentReader(SegmentHeaders):
         if data is None:
             return None
         index = parse_offset_index(data, self.base_offset, self.file.size_bytes)
-        is_void = index is not None and not len(index) and entry.size_bytes > 0
-        return None if is_void else index
+        lacks_entries = index is not None and not len(index) and entry.size_bytes > 0
+        return None if lacks_entries else index

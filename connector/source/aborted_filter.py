@@ -24,6 +24,7 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.producers import transaction_outcomes
 from klog.logformat.producers.control_records import COMMIT
+from klog.logformat.producers.transaction_outcomes import TransactionMarker
 
 _READ_AHEAD_BYTES = 256 << 10
 """Most transactions end soon: what is read ahead is read again when its turn comes."""
@@ -65,7 +66,7 @@ class AbortedTransactionFilter:
         later_markers = self._kinds_ahead(producers, chunk)
         return mask | transaction_outcomes.is_aborted(batches, markers, later_markers)
 
-    def _markers(self, chunk: Chunk, path: str) -> list[tuple[int, int, int]]:
+    def _markers(self, chunk: Chunk, path: str) -> list[TransactionMarker]:
         """Return the transaction markers in a chunk of a segment, once their CRCs hold."""
         control = chunk.batches.where(chunk.batches.is_control)
         control = control.where(control.next_offsets > self._slice.start_offset)
@@ -110,7 +111,7 @@ class AbortedTransactionFilter:
         file.close()
         return file.identity == self._file.identity
 
-    def _scan_markers(self, position: int) -> Iterator[list[tuple[int, int, int]]]:
+    def _scan_markers(self, position: int) -> Iterator[list[TransactionMarker]]:
         """Yield the markers after a position, chunk by chunk, up to `markers_end_offset`."""
         for file, path, start in self._files_from(position):
             try:

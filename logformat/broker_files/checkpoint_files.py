@@ -46,7 +46,9 @@ def decode_offset_checkpoint(data: bytes) -> dict[TopicPartition, int]:
             raise CorruptRecordError("a line that is not `<topic> <partition> <offset>`", position)
         partition, offset = int(fields[2]), int(fields[3])
         if partition > MAX_PARTITION or offset > MAX_OFFSET:
-            raise CorruptRecordError("a partition or an offset out of range", position)
+            raise CorruptRecordError(
+                f"partition {partition} or offset {offset} is out of range", position
+            )
         offsets[TopicPartition(fields[1].decode("ascii"), partition)] = offset
     return offsets
 
@@ -108,7 +110,7 @@ def _epoch_starts(data: bytes) -> Iterator[tuple[int, int]]:
             raise CorruptRecordError("a line that is not `<epoch> <start offset>`", position)
         epoch, offset = int(fields[1]), int(fields[2])
         if epoch > MAX_LEADER_EPOCH or offset > MAX_OFFSET:
-            raise CorruptRecordError("an epoch or an offset out of range", position)
+            raise CorruptRecordError(f"epoch {epoch} or offset {offset} is out of range", position)
         yield epoch, offset
 
 
@@ -134,7 +136,9 @@ def _entries(data: bytes) -> list[tuple[int, bytes]]:
 
 def _number(position: int, line: bytes) -> int:
     if _NUMBER.fullmatch(line) is None:
-        raise CorruptRecordError("a line that is not a number", position)
+        raise CorruptRecordError(
+            f"the first two lines must be numbers, got {line[:40]!r}", position
+        )
     return int(line)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from klog.logformat.topic_partition import TopicPartition
 
@@ -35,6 +36,27 @@ MAX_OFFSET = (1 << 63) - 1
 """The largest offset in 8 bytes; the offset after the last one has to fit too."""
 
 
+class SegmentFile(NamedTuple):
+    """The name of a segment's file; suffixes are `log`, `index`, `timeindex` and `txnindex`."""
+
+    base_offset: int
+    suffix: str
+
+
+class TransitionalFile(NamedTuple):
+    """The name of a file that a broker deletes, or that its cleaner writes.
+
+    Attributes:
+        offset: The base offset of a segment, or the offset of a snapshot.
+        suffix: What follows the offset, as `log` or `snapshot`.
+        kind: `deleted`, `cleaned` or `swap`.
+    """
+
+    offset: int
+    suffix: str
+    kind: str
+
+
 def is_topic(name: str) -> bool:
     """Return whether Kafka allows a topic of this name.
 
@@ -57,19 +79,19 @@ def parse_partition_directory(name: str) -> TopicPartition | None:
     return TopicPartition(match["topic"], int(match["partition"]))
 
 
-def parse_segment_file(name: str) -> tuple[int, str] | None:
+def parse_segment_file(name: str) -> SegmentFile | None:
     """Split the name of a segment's file into base offset and suffix; None for others.
 
     Args:
-        name: The name of a file; suffixes are `log`, `index`, `timeindex` and `txnindex`.
+        name: The name of a file.
     """
     match = _SEGMENT_FILE.fullmatch(name)
     if match is None or int(match["offset"]) > MAX_OFFSET:
         return None
-    return int(match["offset"]), match["suffix"]
+    return SegmentFile(int(match["offset"]), match["suffix"])
 
 
-def parse_transitional_file(name: str) -> tuple[int, str, str] | None:
+def parse_transitional_file(name: str) -> TransitionalFile | None:
     """Split `<offset>.<suffix>.<deleted|cleaned|swap>` into its three parts; None for others.
 
     Args:
@@ -78,7 +100,7 @@ def parse_transitional_file(name: str) -> tuple[int, str, str] | None:
     match = _TRANSITIONAL.fullmatch(name)
     if match is None or int(match["offset"]) > MAX_OFFSET:
         return None
-    return int(match["offset"]), match["suffix"], match["kind"]
+    return TransitionalFile(int(match["offset"]), match["suffix"], match["kind"])
 
 
 def parse_snapshot_file(name: str) -> int | None:

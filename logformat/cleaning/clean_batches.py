@@ -32,7 +32,7 @@ from klog.logformat.cleaning.filter_records import NO_HORIZON, RecordFilter
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.cleaning.rewrite_batch import (
     COLUMNS,
-    RecordsLeft,
+    RecordsToRewrite,
     empty_of,
     rewrite_batch,
 )
@@ -75,8 +75,8 @@ class SegmentCleaner:
             ValueError: If the batches have other records than the bitmap.
         """
         counts, retained, plan = self._plan(data, batches, kernels)
-        left = _records_left(data, batches, counts, retained, plan, self._filter, kernels)
-        yield from _runs(data, batches, plan, left)
+        records = _records_to_rewrite(data, batches, counts, retained, plan, self._filter, kernels)
+        yield from _runs(data, batches, plan, records)
 
     def retains_all(
         self, data: bytes, batches: v2.Batches, kernels: LegacyKernels | None = None
@@ -122,7 +122,7 @@ class SegmentCleaner:
 
 
 def _runs(
-    data: bytes, batches: v2.Batches, plan: BatchRetention, left: Iterator[RecordsLeft]
+    data: bytes, batches: v2.Batches, plan: BatchRetention, records: Iterator[RecordsToRewrite]
 ) -> Iterator[BatchRun]:
     """Yield the batches that stay: neighbours that are unchanged, or that are not, are a run."""
     numbers = np.flatnonzero(plan.is_unchanged | plan.is_rewritten | plan.is_emptied)
@@ -136,8 +136,9 @@ def _runs(
             part = batches.slice(int(run[0]), int(run[-1]) + 1)
             yield _unchanged_run(data[int(part.starts[0]) : int(part.ends[-1])], part)
         else:
-            written = b"".join([_written(batches, number, plan, left) for number in run.tolist()])
-            yield BatchRun(written, scan_batches(written, 0, len(written)))
+            rewritten = [_rewritten(batches, number, plan, records) for number in run.tolist()]
+            run_data = b"".join(rewritten)
+            yield BatchRun(run_data, scan_batches(run_data, 0, len(run_data)))
 
 
 def _unchanged_run(data: bytes, batches: v2.Batches) -> BatchRun:
@@ -145,8 +146,8 @@ def _unchanged_run(data: bytes, batches: v2.Batches) -> BatchRun:
     return BatchRun(data, v2.Batches(batches.starts - start, batches.ends - start, batches.headers))
 
 
-def _written(
-    batches: v2.Batches, number: int, plan: BatchRetention, left: Iterator[RecordsLeft]
+def _rewritten(
+    batches: v2.Batches, number: int, plan: BatchRetention, records: Iterator[RecordsToRewrite]
 ) -> bytes:
     """Return the bytes of one batch that is rewritten or emptied."""
     batch = batches.slice(number, number + 1)
@@ -154,13 +155,13 @@ def _written(
     try:
         if plan.is_emptied[number]:
             return empty_of(batch)
-        return rewrite_batch(batch, next(left), horizon_ms)
+        return rewrite_batch(batch, next(records), horizon_ms)
     except ValueError as exc:
         reason = f"the batch cannot be rewritten: {exc}"
         raise CorruptRecordError(reason, int(batch.starts[0])) from exc
 
 
-def _records_left(
+def _records_to_rewrite(
     data: bytes,
     batches: v2.Batches,
     counts: Longs,
@@ -168,7 +169,7 @@ def _records_left(
     plan: BatchRetention,
     record_filter: RecordFilter | None,
     kernels: LegacyKernels | None,
-) -> Iterator[RecordsLeft]:
+) -> Iterator[RecordsToRewrite]:
     """Yield the retained records of each batch that is rewritten, all of a control batch.
 
     Batches v2 of data are decoded many at a time, up to `PART_RECORDS` records.
@@ -184,17 +185,18 @@ def _records_left(
         part = batches.where(in_group)
         if is_alone[group[0]]:
             columns = decode_records(data, part, COLUMNS, kernels=kernels)
-            own_rows = retained[row_bounds[group[0]] : row_bounds[group[0] + 1]]
-            yield columns if part.is_control[0] else _filter_columns(columns, own_rows)
+            group_rows = retained[row_bounds[group[0]] : row_bounds[group[0] + 1]]
+            yield columns if part.is_control[0] else _filter_columns(columns, group_rows)
             continue
-        own_rows = retained[np.repeat(in_group, counts)]
+        group_rows = retained[np.repeat(in_group, counts)]
         if record_filter is not None:
             horizons = np.where(plan.has_horizon, plan.horizons_ms, NO_HORIZON)[group]
-            if (filtered := record_filter(data, part, own_rows, horizons)) is not None:
-                yield from filtered
+            part_records = record_filter(data, part, group_rows, horizons)
+            if part_records is not None:
+                yield from part_records
                 continue
-        columns = decode_records(data, part, COLUMNS, own_rows)
-        ends = np.cumsum(count_by_batch(own_rows, counts[group])).tolist()
+        columns = decode_records(data, part, COLUMNS, group_rows)
+        ends = np.cumsum(count_by_batch(group_rows, counts[group])).tolist()
         for start, end in pairwise([0, *ends]):
             yield columns.slice(start, end)
 
@@ -202,9 +204,9 @@ def _records_left(
 def _filter_columns(columns: RecordColumns, rows: Mask) -> RecordColumns:
     arrow_rows = pa.array(rows)
 
-    def filtered(column: Any) -> Any:
+    def filter_column(column: Any) -> Any:
         return column.filter(arrow_rows) if isinstance(column, pa.Array) else column[rows]
 
     return RecordColumns(
-        **{name: filtered(getattr(columns, name)) for name in ("offset", *COLUMNS)}
+        **{name: filter_column(getattr(columns, name)) for name in ("offset", *COLUMNS)}
     )

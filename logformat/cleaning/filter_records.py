@@ -103,27 +103,27 @@ def section_filter(
 
 
 def _filter_by(kernels: RecordKernels, sections_of: _SectionSource) -> RecordFilter:
-    def filtered(
+    def filter_batches(
         data: bytes, batches: v2.Batches, retained: Mask, horizons: Longs
     ) -> list[RetainedRecords] | None:
         counts = batches.headers["count"].astype(np.int64)
         has_append_time = (batches.attributes & v2.LOG_APPEND_TIME) != 0
         if has_append_time.any() or (counts < 1).any() or (counts > MAX_BATCH_RECORDS).any():
             return None
-        left: list[RetainedRecords] = []
+        results: list[RetainedRecords] = []
         number = row = size_bytes = 0
         for part, sections in sections_of(data, batches):
             numbers = slice(number, number + len(part))
             rows = slice(row, row + int(counts[numbers].sum()))
-            in_part = _filter_part(kernels, part, sections, retained[rows], horizons[numbers])
-            size_bytes += sum(len(records.data) for records in in_part or ())
-            if in_part is None or size_bytes > MAX_DECODED_BYTES:
+            part_results = _filter_part(kernels, part, sections, retained[rows], horizons[numbers])
+            size_bytes += sum(len(records.data) for records in part_results or ())
+            if part_results is None or size_bytes > MAX_DECODED_BYTES:
                 return None
-            left += in_part
+            results += part_results
             number, row = numbers.stop, rows.stop
-        return left
+        return results
 
-    return filtered
+    return filter_batches
 
 
 def _filter_part(

@@ -272,8 +272,8 @@ def _last_of_each_key(columns: list[list[npt.NDArray[Any]]]) -> _SortedEntries:
         # Few hashes differ in low bits alone: these are sorted by all bits.
         del sorted_first, sorted_second
         unsorted = _rows_of_runs(has_same_bits, np.flatnonzero(has_same_bits & ~is_same_key))
-        own = numbers[unsorted]
-        numbers[unsorted] = own[np.lexsort((second[own], first[own]))]  # It is stable.
+        group = numbers[unsorted]
+        numbers[unsorted] = group[np.lexsort((second[group], first[group]))]  # It is stable.
         sorted_first, sorted_second = _take(first, numbers), _take(second, numbers)
         is_same_key = _is_same_key(sorted_first, sorted_second)
     del first, second, has_same_bits

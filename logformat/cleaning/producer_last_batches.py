@@ -43,21 +43,21 @@ class ProducerLastBatches:
         Args:
             batches: The next batches of the log.
         """
-        own = batches.where(batches.headers["producer_id"] >= 0)
-        if not len(own):
+        batches = batches.where(batches.headers["producer_id"] >= 0)
+        if not len(batches):
             return
-        is_control_batch = own.is_control
+        is_control_batch = batches.is_control
         data = np.flatnonzero(~is_control_batch)
         # A producer's last batch of data is the last one between two control batches.
         intervals = np.cumsum(is_control_batch)[data]
-        producer_ids = own.headers["producer_id"][data].astype(np.int64)
+        producer_ids = batches.headers["producer_id"][data].astype(np.int64)
         order = np.lexsort((intervals, producer_ids))
         is_last = np.ones(len(data), np.bool_)
         is_last[:-1] = np.diff(producer_ids[order]) != 0
         is_last[:-1] |= np.diff(intervals[order]) != 0
         numbers = np.append(data[order[is_last]], np.flatnonzero(is_control_batch))
         for number in np.sort(numbers).tolist():
-            self._update(own, number, is_data=not is_control_batch[number])
+            self._update(batches, number, is_data=not is_control_batch[number])
 
     def prepend(self, earlier: ProducerLastBatches) -> None:
         """Add the producers of batches before these.

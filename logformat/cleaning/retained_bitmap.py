@@ -41,10 +41,8 @@ class RetainedBitmap:
         Args:
             other: Of the same segment, for another range of keys or another part of it.
         """
-        own_bits, other_bits = (
-            np.frombuffer(bitmap.retained, np.uint8) for bitmap in (self, other)
-        )
-        return replace(self, retained=(own_bits | other_bits).tobytes())
+        bits, other_bits = (np.frombuffer(bitmap.retained, np.uint8) for bitmap in (self, other))
+        return replace(self, retained=(bits | other_bits).tobytes())
 
     def masks(self) -> tuple[Mask, Mask]:
         """Return which records are retained, and which are tombstones."""

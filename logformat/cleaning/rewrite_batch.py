@@ -23,7 +23,7 @@ from klog.logformat.batches.record_columns import RecordColumns
 from klog.logformat.batches.records_to_write import Records
 from klog.logformat.cleaning.filter_records import RetainedRecords
 
-RecordsLeft: TypeAlias = RecordColumns | RetainedRecords
+RecordsToRewrite: TypeAlias = RecordColumns | RetainedRecords
 """The retained records of a batch: decoded, or filtered by kernels without decoding."""
 COLUMNS = ("timestamp_ms", "timestamp_type", "key", "value", "headers")
 """What is decoded of records that are written again."""
@@ -48,12 +48,14 @@ def empty_of(batch: v2.Batches) -> bytes:
     return empty_batch(attributes, int(header["base_offset"]), delta, max_timestamp)
 
 
-def rewrite_batch(batch: v2.Batches, left: RecordsLeft, delete_horizon_ms: int | None) -> bytes:
+def rewrite_batch(
+    batch: v2.Batches, records: RecordsToRewrite, delete_horizon_ms: int | None
+) -> bytes:
     """Return a batch with the records that are left of another.
 
     Args:
         batch: One batch.
-        left: Its retained records.
+        records: Its retained records.
         delete_horizon_ms: Its delete horizon after the cleaning, None for none.
 
     Raises:
@@ -61,20 +63,20 @@ def rewrite_batch(batch: v2.Batches, left: RecordsLeft, delete_horizon_ms: int |
     """
     header, last_offset = batch.headers[0], int(batch.next_offsets[0]) - 1
     base_offset = int(header["base_offset"])
-    if isinstance(left, RetainedRecords):
+    if isinstance(records, RetainedRecords):
         attributes = _attributes_of(header, delete_horizon_ms)
-        return left.encode(attributes, base_offset, last_offset - base_offset)
+        return records.encode(attributes, base_offset, last_offset - base_offset)
     if int(header["magic"]) < v2.MAGIC:
         attributes = replace(
-            _attributes_of_legacy(header, left), delete_horizon_ms=delete_horizon_ms
+            _attributes_of_legacy(header, records), delete_horizon_ms=delete_horizon_ms
         )
-        base_offset = int(left.offset[0])
+        base_offset = int(records.offset[0])
     else:
         attributes = _attributes_of(header, delete_horizon_ms)
-    return encode_batch(_records(left), attributes, base_offset, last_offset - base_offset)
+    return encode_batch(_records_of(records), attributes, base_offset, last_offset - base_offset)
 
 
-def _records(columns: RecordColumns) -> Records:
+def _records_of(columns: RecordColumns) -> Records:
     assert columns.headers is not None
     has_headers = columns.headers.null_count < len(columns.headers)
     return Records(

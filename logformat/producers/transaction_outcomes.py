@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,16 @@ from klog.logformat.batches.varint import PADDING, VARLONG_BYTES, decode_varints
 from klog.logformat.producers import control_records
 from klog.logformat.producers.control_records import ABORT, COMMIT
 
-TransactionMarker: TypeAlias = tuple[int, int, int]
-"""Base offset, producer id, and `ABORT` or `COMMIT`."""
 _COUNT_AT = 57
 _count = struct.Struct(">i").unpack_from
+
+
+class TransactionMarker(NamedTuple):
+    """A marker, as the batches before it see it; `kind` is `ABORT` or `COMMIT`."""
+
+    base_offset: int
+    producer_id: int
+    kind: int
 
 
 def control_type(data: bytes, start: int, end: int) -> int | None:
@@ -90,7 +96,8 @@ def transaction_markers(data: bytes, batches: v2.Batches) -> list[TransactionMar
         kind = control_type(data, int(batches.starts[number]), int(batches.ends[number]))
         if kind in (ABORT, COMMIT):
             header = batches.headers[number]
-            markers.append((int(header["base_offset"]), int(header["producer_id"]), int(kind)))
+            producer_id = int(header["producer_id"])
+            markers.append(TransactionMarker(int(header["base_offset"]), producer_id, int(kind)))
     return markers
 
 
@@ -108,7 +115,7 @@ def replay_transactions(
         CorruptRecordError: For a malformed control record, with the position in `data`.
     """
     still_open = dict(open_transactions)
-    marker_offsets = {offset for offset, _, _ in transaction_markers(data, batches)}
+    marker_offsets = {marker.base_offset for marker in transaction_markers(data, batches)}
     relevant = batches.where((batches.attributes & v2.TRANSACTIONAL) != 0)
     columns = (
         relevant.base_offsets.tolist(),
@@ -131,7 +138,7 @@ def undecided_producers(batches: v2.Batches, markers: Iterable[TransactionMarker
         markers: Those among them.
     """
     data = batches.where(batches.is_transactional_data)
-    last_markers = {producer_id: offset for offset, producer_id, _ in markers}
+    last_markers = {marker.producer_id: marker.base_offset for marker in markers}
     offsets, producer_ids = data.base_offsets.tolist(), data.headers["producer_id"].tolist()
     last_data = dict(zip(producer_ids, offsets, strict=True))
     return {
@@ -152,9 +159,9 @@ class TransactionOutcomes:
         """
         self._offsets: dict[int, list[int]] = {}
         self._kinds: dict[int, list[int]] = {}
-        for offset, producer_id, kind in markers:
-            self._offsets.setdefault(producer_id, []).append(offset)
-            self._kinds.setdefault(producer_id, []).append(kind)
+        for marker in markers:
+            self._offsets.setdefault(marker.producer_id, []).append(marker.base_offset)
+            self._kinds.setdefault(marker.producer_id, []).append(marker.kind)
 
     def is_aborted(self, batches: v2.Batches, later_markers: Mapping[int, int]) -> Mask:
         """Return which batches are data of an aborted transaction.
@@ -228,8 +235,8 @@ def is_aborted_by_index(batches: v2.Batches, entries: Sequence[Sequence[int]] | 
     order = np.argsort(first_keys, kind="stable")
     max_marker_keys = np.maximum.accumulate(marker_keys[order])
     keys = producer_ranks[count:] * width + offset_ranks[2 * count :]
-    started = np.searchsorted(first_keys[order], keys, "right") - 1
-    mask[mask] = (started >= 0) & (max_marker_keys[np.maximum(started, 0)] >= keys)
+    rows_before = np.searchsorted(first_keys[order], keys, "right") - 1
+    mask[mask] = (rows_before >= 0) & (max_marker_keys[np.maximum(rows_before, 0)] >= keys)
     return mask
 
 

@@ -162,7 +162,7 @@ def _decode_value(
     else:
         value = _DECODERS[kind](reader, flexible)
     if value is None and not nullable:
-        raise CorruptRecordError("null where a value must be", start)
+        raise CorruptRecordError("a field that cannot be null is null", start)
     return value
 
 

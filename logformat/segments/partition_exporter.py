@@ -17,11 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from klog.errors import UnsupportedFormatError
 from klog.logformat.batches import record_batch as v2
-from klog.logformat.batches.rewrite_offsets import rewrite_offsets
+from klog.logformat.batches.rewrite_offsets import rewrite_offsets, shift_offsets
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.broker_files.checkpoint_files import encode_epoch_checkpoint
 from klog.logformat.broker_files.file_names import segment_file_name
@@ -151,7 +148,7 @@ class PartitionExporter:
                 f"batch at offset {first_offset}, shifted by {offset_shift}, is below base offset "
                 f"{self._segment.rolling.base_offset} of its segment"
             )
-        stamped, batches = _stamp(data, batches, offset_shift)
+        new_data, batches = _rewrite(data, batches, offset_shift)
         appends = batches_as_appends(batches)
         plan = plan_rolls(appends, self._segment.rolling, self._limits)
         bounds = [*plan.starts.tolist(), len(batches)]
@@ -165,14 +162,14 @@ class PartitionExporter:
             segment.indexes = segment.indexes.with_appends(
                 appends.part(start, end), self._limits.index_interval_bytes
             )
-            # Stamping moves no record, so control records can be read from the old bytes.
+            # No record is rewritten, so control records can be decoded from the old bytes.
             segment.aborted += [
                 transaction.index_entry()
                 for transaction in self._producers.replay(data, part)
                 if transaction.is_aborted
             ]
-            written = slice(int(part.starts[0]), int(part.ends[-1]))
-            yield FileChunk(segment_file_name(base_offset, "log"), memoryview(stamped)[written])
+            chunk = memoryview(new_data)[int(part.starts[0]) : int(part.ends[-1])]
+            yield FileChunk(segment_file_name(base_offset, "log"), chunk)
         self._segment.rolling = plan.active
         self._epochs = self._epochs.assign_batches(batches)
         self.next_offset = int(batches.next_offsets[-1])
@@ -236,22 +233,16 @@ class PartitionExporter:
             self._producers_after_expiry = max(len(self._producers.producers), _FEW_PRODUCERS)
 
 
-def _stamp(
+def _rewrite(
     data: bytes, batches: v2.Batches, offset_shift: int
 ) -> tuple[bytes | bytearray, v2.Batches]:
     """Return the bytes and batches with their new offsets and epochs; the same if none change."""
+    batches = shift_offsets(batches, offset_shift)
     is_v2 = ~batches.is_legacy
-    if offset_shift and not is_v2.all():
-        position = int(batches.starts[np.argmin(is_v2)])
-        reason = "messages of formats v0 and v1 cannot take other offsets"
-        raise UnsupportedFormatError(reason, position)
     if not offset_shift and (batches.headers["leader_epoch"][is_v2] == FIRST_LEADER_EPOCH).all():
         return data, batches
-    stamped = bytearray(data)
-    v2_batches = batches.where(is_v2)
-    moved = rewrite_offsets(
-        stamped, v2_batches, v2_batches.base_offsets + offset_shift, FIRST_LEADER_EPOCH
-    )
+    new_data = bytearray(data)
+    v2_batches = rewrite_offsets(new_data, batches.where(is_v2), leader_epoch=FIRST_LEADER_EPOCH)
     headers = batches.headers.copy()
-    headers[is_v2] = moved.headers
-    return stamped, v2.Batches(batches.starts, batches.ends, headers)
+    headers[is_v2] = v2_batches.headers
+    return new_data, v2.Batches(batches.starts, batches.ends, headers)

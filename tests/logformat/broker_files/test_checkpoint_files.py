@@ -139,7 +139,7 @@ def test_long_epoch_checkpoint() -> None:
     ("data", "reason", "position"),
     [
         pytest.param(b"1\n0\n", "version 1", 0, id="version"),
-        pytest.param(b"0\nx\n", "not a number", 2, id="count"),
+        pytest.param(b"0\nx\n", "must be numbers", 2, id="count"),
         pytest.param(b"0\n2\nt 0 5\n", "1 lines where the count is 2", 2, id="a line less"),
         pytest.param(b"0\n2\nt 0 5\nt 0\n", "<topic> <partition> <offset>", 10, id="fields"),
         pytest.param(b"0\n1\nt 0 9999999999999999999\n", "out of range", 4, id="offset"),

@@ -95,7 +95,7 @@ BAD = [
     ("00000001", "ffff0000004f", "a transaction marker of version -1"),
     ("00000003", "ffff000000000000000000", "SnapshotHeader of version -1"),
     ("00000003", "0000", "8 bytes where 0 are left"),
-    ("00000002", "00000000000100", "null where a value must be"),
+    ("00000002", "00000000000100", "a field that cannot be null is null"),
 ]
 
 

@@ -189,7 +189,7 @@ def test_empty_segment_holds_the_log_end_after_compaction() -> None:
 def test_old_formats_are_unchanged_and_cannot_be_shifted() -> None:
     log = legacy([Record(0, 1000, None, b"v")], 1) + stamped(plain(1), 0)
     assert logs_of(exported({0: log}, 2)) == {0: log}
-    with pytest.raises(UnsupportedFormatError, match="cannot take other offsets"):
+    with pytest.raises(UnsupportedFormatError, match="cannot get other offsets"):
         exported({5: log}, 7, shift=5)
 
 

@@ -132,7 +132,7 @@ def test_reason_for_a_recovery(segment: dict[str, bytes], reason: str | None) ->
 
 
 def test_malformed_epoch_checkpoint_is_an_error() -> None:
-    with pytest.raises(CorruptRecordError, match="not a number"):
+    with pytest.raises(CorruptRecordError, match="must be numbers"):
         load({"leader-epoch-checkpoint": b"x\n"})
 
 
