@@ -78,7 +78,8 @@ def import_partition(
             return _actions(topic, config, [partition])
         if state.topic_id != topic.topic_id:
             raise CommitConflictError(
-                f"the topic is another one: its id is {state.topic_id}, not {topic.topic_id}"
+                f"the topic is another one: its id is {state.topic_id}, not {topic.topic_id}. "
+                "Import into another root"
             )
         number = partition.partition
         if number >= state.partitions or state.log_end[number]:

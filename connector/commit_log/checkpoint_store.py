@@ -19,6 +19,7 @@ from klog.connector.commit_log.commit_log_paths import (
 )
 from klog.connector.commit_log.commit_log_reader import MAX_LOADS
 from klog.connector.commit_log.file_size_limits import MAX_SMALL_FILE_BYTES, read_named
+from klog.connector.commit_log.format_versions import unreadable_file_error
 from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
 
 
@@ -94,9 +95,8 @@ def read_checkpoint_parts(log: CommitLog, name: CheckpointName) -> tuple[Part, .
     try:
         return state_checkpoint.read_parts(data)
     except UnsupportedFormatError as exc:
-        raise UnsupportedFormatError(
-            f"checkpoint {log.paths.checkpoint(name)}: {exc.reason}"
-        ) from exc
+        path = log.paths.checkpoint(name)
+        raise unreadable_file_error(f"checkpoint {path}", exc, "Move it away") from exc
 
 
 def complete_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:

@@ -32,7 +32,10 @@ def create_topic(topic: Topic, config: Mapping[str, str]) -> CommitBuilder:
 
     def build(state: TopicState) -> Actions:
         if state.topic_id:
-            raise CommitConflictError(f"the topic already exists, with id {state.topic_id}")
+            raise CommitConflictError(
+                f"the topic already exists, with id {state.topic_id}. Give another name, or "
+                "alter this one"
+            )
         return Actions(create_topic=topic, config=dict(config))
 
     return build
@@ -94,7 +97,8 @@ def add_partitions(topic_id: str, partitions: int) -> CommitBuilder:
         commit_checks.check_same_topic(state, topic_id)
         if partitions <= state.partitions:
             raise CommitConflictError(
-                f"the topic has {state.partitions} partitions, which cannot become {partitions}"
+                f"the topic has {state.partitions} partitions, which cannot become {partitions}. "
+                "Give a higher number"
             )
         return Actions(partitions=partitions)
 
@@ -118,8 +122,8 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder
         for partition, offset in log_start.items():
             if partition >= state.partitions:
                 raise CommitConflictError(
-                    f"partition {partition} does not exist. The topic has {state.partitions}, "
-                    "from 0"
+                    f"partition {partition} does not exist. Give one from 0 to "
+                    f"{state.partitions - 1}"
                 )
             start = min(offset, state.log_end[partition])
             if start > state.log_start[partition]:

@@ -25,11 +25,13 @@ def check_same_topic(state: TopicState, topic_id: str) -> None:
         CommitConflictError: The state has another topic id, or none.
     """
     if not state.topic_id:
-        raise CommitConflictError("the topic was deleted meanwhile")
+        raise CommitConflictError(
+            "the topic was deleted meanwhile; create it again if it is needed, then run this again"
+        )
     if state.topic_id != topic_id:
         raise CommitConflictError(
             "the topic was deleted and created again meanwhile: its id is "
-            f"{state.topic_id}, not {topic_id}"
+            f"{state.topic_id}, not {topic_id}. Look at the new one, then run this again"
         )
 
 

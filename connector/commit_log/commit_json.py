@@ -23,7 +23,12 @@ from klog.connector.commit_log.commit import (
 )
 from klog.connector.commit_log.commit_log_paths import MAX_VERSION, SidecarName, parse_sidecar_name
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
-from klog.connector.commit_log.format_versions import FIRST_VERSION, MAX_FORMAT, check_format
+from klog.connector.commit_log.format_versions import (
+    FIRST_VERSION,
+    MAX_FORMAT,
+    NewerFormatError,
+    check_format,
+)
 from klog.connector.commit_log.json_fields import (
     Fields,
     check_segment_file,
@@ -103,7 +108,10 @@ def encode_commit(commit: Commit) -> bytes:
             {**commit.unknown_fields, **fields, **optional}, ensure_ascii=False
         ).encode()
     except UnicodeEncodeError as exc:
-        raise UnsupportedFormatError(f"a text of the commit cannot be written: {exc}") from exc
+        raise UnsupportedFormatError(
+            f"commit {commit.version} ({commit.operation}): a text of it has half of a surrogate "
+            f"pair, which UTF-8 cannot encode: {exc}. Take it out"
+        ) from exc
 
 
 def _previous(commit: Commit) -> dict[str, str]:
@@ -142,7 +150,7 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
         raise UnsupportedFormatError(f"it says that it is version {file_version}")
     operation = head.text("operation")
     if operation not in OPERATIONS:
-        raise UnsupportedFormatError(
+        raise NewerFormatError(
             f"this klog does not know operation {shorten(operation)}; read the topic with a "
             "newer one"
         )

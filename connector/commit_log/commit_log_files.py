@@ -25,6 +25,7 @@ from klog.connector.commit_log.commit_log_paths import (
     parse_expiration_version,
 )
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES, read_named
+from klog.connector.commit_log.format_versions import unreadable_file_error
 from klog.connector.commit_log.state_checkpoint import IncompleteCheckpointError
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.readable_store import DirectoryEntry
@@ -76,7 +77,7 @@ class CommitLogFiles:
         try:
             return commit_json.decode_commit(data, self.paths.topic, version)
         except UnsupportedFormatError as exc:
-            raise UnsupportedFormatError(f"commit {path}: {exc.reason}") from exc
+            raise unreadable_file_error(f"commit {path}", exc) from exc
 
     def _with_sidecar(self, commit: Commit, name: SidecarName) -> Commit | None:
         """Return the commit with the actions of its sidecar; None if both have expired."""
@@ -92,7 +93,7 @@ class CommitLogFiles:
                 "it from a copy"
             ) from exc
         except UnsupportedFormatError as exc:
-            raise UnsupportedFormatError(f"sidecar {path}: {exc.reason}") from exc
+            raise unreadable_file_error(f"sidecar {path}", exc) from exc
 
     def newest_checkpoint(self) -> TopicState:
         """Read the newest complete checkpoint; without one, return a state without commits.
@@ -112,7 +113,7 @@ class CommitLogFiles:
             except IncompleteCheckpointError:
                 continue
             except UnsupportedFormatError as exc:
-                raise UnsupportedFormatError(f"checkpoint {path}: {exc.reason}") from exc
+                raise unreadable_file_error(f"checkpoint {path}", exc, "Move it away") from exc
             if state.version != name.version:
                 raise UnsupportedFormatError(
                     f"checkpoint {path}: it is of version {state.version}. Move it away"

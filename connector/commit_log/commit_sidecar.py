@@ -98,8 +98,7 @@ def decode_sidecar(commit: Commit, name: SidecarName, data: bytes, topic: str) -
     """
     if not is_intact(name, data):
         raise UnsupportedFormatError(
-            f"it has {len(data)} bytes: its length or its CRC-32C is not the one in its name. "
-            "Restore it from a copy"
+            f"it has {len(data)} bytes: its length or its CRC-32C is not the one in its name"
         )
     try:
         rows = parquet_tables.read_table(data)

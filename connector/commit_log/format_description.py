@@ -19,6 +19,7 @@ from klog.connector.commit_log.format_versions import (
     MAX_FORMAT,
     MIN_FORMAT,
     check_format,
+    unreadable_file_error,
 )
 from klog.connector.commit_log.json_fields import shorten
 from klog.errors import UnsupportedFormatError
@@ -84,9 +85,10 @@ def decode_description(path: str, data: bytes) -> FormatDescription:
         if not isinstance(writer_format, int) or isinstance(writer_format, bool):
             raise UnsupportedFormatError(f"its writerFormat is {shorten(writer_format)}")
     except (ValueError, RecursionError) as exc:
-        raise UnsupportedFormatError(f"{path}: it is not JSON: {exc}") from exc
+        reason = UnsupportedFormatError(f"it is not JSON: {exc}")
+        raise unreadable_file_error(path, reason) from exc
     except UnsupportedFormatError as exc:
-        raise UnsupportedFormatError(f"{path}: {exc.reason}") from exc
+        raise unreadable_file_error(path, exc) from exc
     writer_since = str(fields.pop("writerSince", fields.get("since")))[:100]
     other_fields = {
         name: value for name, value in fields.items() if name not in ("format", "since")

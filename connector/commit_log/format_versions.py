@@ -21,6 +21,25 @@ FIRST_VERSION = {1: "0.1.0", 2: "0.1.0", 3: "0.2.0"}
 """The first klog that reads each format."""
 
 
+class NewerFormatError(UnsupportedFormatError):
+    """A file that a newer klog wrote; the reason names the klog to install."""
+
+
+def unreadable_file_error(
+    name: str, exc: UnsupportedFormatError, next_step: str = "Restore it from a copy"
+) -> UnsupportedFormatError:
+    """Return the error of a file that this klog cannot read: its name, the reason, the next step.
+
+    Args:
+        name: The path of the file; its kind may stand before it.
+        exc: Why it cannot be read.
+        next_step: What to do about a damaged file. A newer klog reads one of a newer format.
+    """
+    if isinstance(exc, NewerFormatError):
+        return NewerFormatError(f"{name}: {exc.reason}")
+    return UnsupportedFormatError(f"{name}: {exc.reason}. {next_step}")
+
+
 def check_format(fields: Mapping[str, Any]) -> None:
     """Refuse a file whose format is newer than this klog.
 
@@ -28,13 +47,14 @@ def check_format(fields: Mapping[str, Any]) -> None:
         fields: The JSON object of the file, with `format` and `since`.
 
     Raises:
-        UnsupportedFormatError: The format is too new, or not a format.
+        NewerFormatError: The format is too new.
+        UnsupportedFormatError: It is not a format.
     """
     file_format = fields.get("format")
     if not isinstance(file_format, int) or isinstance(file_format, bool) or file_format < 1:
         raise UnsupportedFormatError(f"its format is {shorten(file_format)}")
     if file_format > MAX_FORMAT:
-        raise UnsupportedFormatError(
+        raise NewerFormatError(
             f"it has format {file_format}, this klog reads up to {MAX_FORMAT}; "
             f"install klog {str(fields.get('since'))[:100]} or newer"
         )

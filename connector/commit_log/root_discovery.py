@@ -164,7 +164,10 @@ def _root_of(
     file = description.path
     cluster_id, config = description.fields.get("clusterId"), description.fields.get("config")
     if not isinstance(cluster_id, str):
-        raise UnsupportedFormatError(f"{file}: its clusterId is {str(cluster_id)[:100]!r}")
+        raise UnsupportedFormatError(
+            f"{file}: its clusterId is {str(cluster_id)[:100]!r}, not a text. Restore it "
+            "from a copy"
+        )
     return KlogRoot(location, store, path, cluster_id, _num_partitions(file, config), description)
 
 
@@ -190,5 +193,5 @@ def _num_partitions(file: str, config: object) -> int:
             return number
     raise UnsupportedFormatError(
         f"{file}: its num.partitions is {str(text)[:100]!r}, not a number from 1 to "
-        f"{MAX_PARTITIONS}"
+        f"{MAX_PARTITIONS}. Restore it from a copy"
     )

@@ -168,7 +168,7 @@ class TopicAdmin:
         if partitions <= before.partitions:
             raise OptionError(
                 f"topic {topic} has {before.partitions} partitions, which cannot become "
-                f"{partitions}: they only grow in number"
+                f"{partitions}: they only grow in number. Give a higher one"
             )
         build = commit_builders.add_partitions(before.topic_id, partitions)
         return self._commit(log, before, build, "add-partitions")

@@ -101,7 +101,7 @@ def _list(root: str, store: ReadableStore, path: str) -> list[DirectoryEntry]:
     try:
         return store.entries(path)
     except FileNotFoundError:
-        raise OptionError(f"path: there is no directory {root}") from None
+        raise OptionError(f"path: there is no directory {root}; give one that exists") from None
     except NotADirectoryError:
         raise OptionError(f"path: {root} is a file; give the log directory itself") from None
 
