@@ -25,7 +25,7 @@ from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CommitConflictError, KlogError
 from klog.jobs.compacting.clean_partition import CleanTask
 from klog.jobs.compacting.compact_report import CompactedPartition
-from klog.jobs.compacting.first_pass import run_first_pass
+from klog.jobs.compacting.first_pass import FirstPassResult, run_first_pass
 from klog.jobs.compacting.partitions_to_clean import PlannedCleaning, cleaning_waves
 from klog.jobs.compacting.rewrite_segments import (
     RewriteTarget,
@@ -51,17 +51,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(slots=True)
 class _MarkedPartition:
-    """A due partition after the first pass: what is still to be rewritten, and what was already.
+    """A due partition after the first pass: what is still to be rewritten, and what was already."""
 
-    `marks` are dropped when the tasks that need them are made.
-    """
+    def __init__(
+        self, plan: PlannedCleaning, groups: Sequence[slice], result: FirstPassResult
+    ) -> None:
+        self.plan, self.groups, self.rewritten = plan, groups, result.rewritten
+        self._marks = [result.marks]
 
-    plan: PlannedCleaning
-    groups: Sequence[slice]
-    marks: PartitionMarks | None
-    rewritten: Sequence[RewrittenGroup] = ()
+    def take_marks(self) -> PartitionMarks:
+        """Return the marks, once: they are freed when the tasks that need them are made."""
+        return self._marks.pop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,10 @@ class TopicCompaction:
             if isinstance(result, FailedTask):
                 partitions.append(_FailedPartition(plan, result.error))
                 continue
-            marks = result.marks
-            marked_segments = plan.segments.part(0, len(marks.bitmaps))
-            groups = list(groups_to_rewrite(marked_segments, marks.bitmaps, limits))
-            partitions.append(_MarkedPartition(plan, groups, marks, result.rewritten))
+            bitmaps = result.marks.bitmaps
+            marked_segments = plan.segments.part(0, len(bitmaps))
+            groups = list(groups_to_rewrite(marked_segments, bitmaps, limits))
+            partitions.append(_MarkedPartition(plan, groups, result))
         return partitions
 
     def _clean_tasks(
@@ -188,10 +189,7 @@ class TopicCompaction:
 
         `remaining` yields for each task how much work its process still has.
         """
-        marks, partition.marks = partition.marks, None
-        if marks is None:
-            return
-        plan = partition.plan
+        marks, plan = partition.take_marks(), partition.plan
         context = CleaningContext(
             self.now_ms,
             self._delete_horizon_ms(),
