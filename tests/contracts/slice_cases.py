@@ -507,6 +507,81 @@ def markers_in_the_segment(files: Files) -> Case:
 
 
 @case
+def aborted_bounds(files: Files) -> Case:
+    batches = [transactional(offset, 5) for offset in (0, 1, 2, 3)]
+    slice_ = replace(files.committed([*batches, plain(4)]), aborted=[[5, 1, 2], [6, 0, 9]])
+    records = [Record(offset, 1000 + offset, b"k", b"v") for offset in (0, 3)]
+    return Case("a row of aborted has its first and its last offset; producer ids differ",
+                [to_dict(slice_)], rows_of([*records, Record(4, 1000, b"k", b"v")]))  # fmt: skip
+
+
+@case
+def damaged_records(files: Files) -> Case:
+    batches = [*batches_of(RECORDS[:4]), batch(base_offset=4, count=1, payload=b"\xff" * 20)]
+    return Case("a batch whose CRC holds and whose records do not decode",
+                [to_dict(files.committed(batches))], error="corrupt")  # fmt: skip
+
+
+@case
+def damaged_compression(files: Files) -> Case:
+    batches = [
+        batch(base_offset=0, count=1, attributes=4, payload=b"not zstd, though its CRC holds")
+    ]
+    return Case("a batch whose CRC holds and that does not decompress",
+                [to_dict(files.raw(batches))], error="corrupt")  # fmt: skip
+
+
+@case
+def header_name_not_utf8(files: Files) -> Case:
+    name = b"n\xffme"
+    record = b"\x00\x00\x00\x01\x01\x02" + bytes([2 * len(name)]) + name + b"\x01"
+    batches = [batch(base_offset=0, count=1, payload=bytes([2 * len(record)]) + record)]
+    return Case("a header whose name is not UTF-8",
+                [to_dict(files.raw(batches))], error="corrupt")  # fmt: skip
+
+
+@case
+def offsets_that_do_not_rise(files: Files) -> Case:
+    batches = [*batches_of(RECORDS[4:8]), *batches_of(RECORDS[:4])]
+    return Case("a batch with a lower offset than the one before it",
+                [to_dict(files.raw(batches))], error="corrupt")  # fmt: skip
+
+
+@case
+def range_ends_inside_a_batch(files: Files) -> Case:
+    slice_ = files.raw(batches_of(RECORDS))
+    slice_ = replace(slice_, end_position=slice_.end_position - 1)
+    return Case("a byte range that ends in the middle of a batch", [to_dict(slice_)],
+                error="corrupt")  # fmt: skip
+
+
+@case
+def missing_file(files: Files) -> Case:
+    slice_ = files.committed(batches_of(RECORDS))
+    return Case("a committed file that is missing: a new plan may have another one",
+                [to_dict(replace(slice_, path=f"{slice_.path}.gone"))],
+                error="changed")  # fmt: skip
+
+
+@case
+def delete_horizon(files: Files) -> Case:
+    records = [Record(0, 1_000, b"k1", None), Record(1, 2_000, b"k2", b"v")]
+    batches = [batch(records, attributes=64, base_timestamp=86_401_000)]
+    return Case("a delete horizon: timestamps count from it, and tombstones are rows",
+                [to_dict(files.committed(batches))], rows_of(records))  # fmt: skip
+
+
+@case
+def emptied_batch(files: Files) -> Case:
+    batches = [
+        batch(base_offset=0, last_offset_delta=4, payload=b"\xff"),
+        *batches_of(RECORDS[5:8]),
+    ]
+    return Case("an empty batch, whose other bytes mean nothing",
+                [to_dict(files.committed(batches))], rows_of(RECORDS[5:8]))  # fmt: skip
+
+
+@case
 def several_slices(files: Files) -> Case:
     first = replace(files.committed(batches_of(RECORDS[:20])), limit_offset=20, end_offset=20)
     second = replace(
