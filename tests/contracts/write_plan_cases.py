@@ -339,6 +339,28 @@ CASES: dict[str, Case] = {
         [[row("1", partition=0)], [row("2", partition=0), row("3", partition=9)]],
         topics=FOUR_PARTITIONS,
     ),
+    "rejected_header": Case(
+        "a header without a name is rejected",
+        [[row("1", headers=None), row("2", headers=[]), row("3", headers=[[None, "x"]])]],
+    ),
+    "rejected_timestamp": Case(
+        "a timestamp before -1 ms is rejected",
+        [[row("1", timestampUs=-1000), row("2", timestampUs=-1001)]],
+    ),
+    "rejected_topic": Case(
+        "a row whose topic is null is rejected",
+        [[row("1", topic="orders"), row("2", topic=None)]],
+        topic=None,
+    ),
+    "no_headers": Case(
+        "null and an empty array are no headers",
+        [[row("1", headers=None), row("2", headers=[]), row("3", headers=[["a", ""]])]],
+    ),
+    "incompressible": Case(
+        "records that grow by compression are compressed all the same",
+        [[row("k7Qz")]],
+        options={"compression.type": "snappy"},
+    ),
     "too_large_row": Case(
         "so does a record whose batch exceeds max.message.bytes",
         [[row("1"), row("x" * 300)]],
