@@ -8,7 +8,8 @@ task_writer.py         a task: rows to topics, and the message to the commit
   dead_letters.py      rejected rows as records of the topic for dead letters
   topic_writer.py      rows of a topic: checked, partitioned, encoded
     write_columns.py     the columns that a write takes
-    write_rows.py        the checks of rows
+    row_checks.py        which rows a topic takes
+    write_rows.py        rows in uniform types, checked
     partitioning.py      which partition a row goes to
     segment_staging.py   batches of a partition as segments on the store
     batch_spool.py       batches that wait for their segment

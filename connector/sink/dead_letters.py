@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from klog.connector.sink.row_checks import RejectedRowsError
 from klog.connector.sink.write_columns import as_bytes, as_headers, as_milliseconds, as_partitions
-from klog.connector.sink.write_rows import RejectedRowsError
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.arrow_columns import Column, element_bounds
 from klog.logformat.batches.record_headers import HEADER_TYPE, HEADERS_TYPE

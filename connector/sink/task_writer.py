@@ -22,10 +22,10 @@ import pyarrow as pa
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
 from klog.connector.sink.batch_spool import BatchSpool, OpenFile
 from klog.connector.sink.dead_letters import DeadLetters
+from klog.connector.sink.row_checks import RejectedRowsError, Rejecter
 from klog.connector.sink.topic_writer import TopicWriter
 from klog.connector.sink.write_columns import check_columns, decode_dictionary
 from klog.connector.sink.write_plan import TaskAttempt, TopicPlan, WritePlan, load_topic_plan
-from klog.connector.sink.write_rows import RejectedRowsError, Rejecter
 from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.store.writable_store import WritableStore
 from klog.connector.system_clock import now_ms

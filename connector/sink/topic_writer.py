@@ -22,12 +22,10 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.compiled_kernels import encode_kernels
 from klog.connector.sink.batch_spool import BatchSpool
 from klog.connector.sink.partitioning import Partitioning, split_by_partition
+from klog.connector.sink.row_checks import RejectedRowsError, Rejecter, RowRules
 from klog.connector.sink.segment_staging import SegmentStager
 from klog.connector.sink.write_plan import TaskAttempt, TopicPlan
 from klog.connector.sink.write_rows import (
-    RejectedRowsError,
-    Rejecter,
-    RowRules,
     Rows,
     concat_rows,
     input_columns,

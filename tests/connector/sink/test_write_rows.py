@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from klog.connector.sink.row_checks import RowRules
 from klog.connector.sink.write_columns import as_milliseconds
-from klog.connector.sink.write_rows import RowRules, read_rows
+from klog.connector.sink.write_rows import read_rows
 from klog.errors import KlogError, OptionError
 from klog.logformat.batches.batch_limits import MAX_RECORD_HEADERS
 from klog.logformat.batches.encode_records import (
@@ -190,7 +191,7 @@ def test_record_that_no_batch_holds_is_named_before_it_is_copied() -> None:
 
 
 def test_headers_count_for_the_size_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klog.connector.sink.write_rows._MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr("klog.connector.sink.write_rows.MAX_RECORD_BYTES", 1000)
     large = with_column("headers", None, [{"key": "h", "value": bytes(1000)}], kind=HEADERS_TYPE)
     with pytest.raises(KlogError, match="orders: row 1: the record has more than"):
         stage_rows(topic_state(), large)
