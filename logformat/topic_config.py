@@ -2,7 +2,7 @@
 
 The rule: klog refuses what a broker refuses when a topic is created: unknown names, text that is
 not a value of the type, values out of bounds, and values that contradict each other. Names,
-defaults and bounds are those of `topic_config_defaults`.
+defaults and bounds are those of `topic_config_defaults`. (Kafka's `LogConfig.validate`.)
 """
 
 from __future__ import annotations

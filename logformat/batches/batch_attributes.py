@@ -1,4 +1,8 @@
-"""What the batches of one write have in common: size, codec, producer and timestamp type."""
+"""What the batches of one write have in common: size, codec, producer and timestamp type.
+
+The rule: what Kafka's writer refuses is refused here, before a batch is encoded (docs/format.md, 2;
+Kafka's `MemoryRecordsBuilder`, `DefaultRecordBatch`).
+"""
 
 from __future__ import annotations
 

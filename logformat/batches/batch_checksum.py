@@ -1,4 +1,9 @@
-"""The checksums of batches: CRC-32C of format v2, CRC-32 of v0 and v1."""
+"""The checksums of batches: CRC-32C of format v2, CRC-32 of v0 and v1.
+
+The rule: base offset, length, leader epoch and magic lie outside the CRC of a batch v2; of a
+message, offset and length do (docs/format.md, 1 and 2). A batch whose magic was changed is found by
+its CRC-32C.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Fields of many records, copied out of the buffer they lie in into one Arrow column."""
+"""Fields of many records, copied out of the buffer they lie in into one Arrow column.
+
+The rule: Arrow or a kernel copies all fields of a column in one call; the caller has checked that
+each lies in the buffer, and that they do not overlap.
+"""
 
 from __future__ import annotations
 

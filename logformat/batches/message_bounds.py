@@ -2,6 +2,7 @@
 
 The rule: a message says where the next one starts, so the messages of one wrapper are found in
 order; those of many wrappers are found side by side, as `record_bounds` finds records.
+(docs/format.md, 4.)
 """
 
 from __future__ import annotations

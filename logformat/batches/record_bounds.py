@@ -5,7 +5,8 @@ can be walked side by side. Step k of the walk moves all batches from their k-th
 one. A long batch that has a good share of all records is entered at several positions besides its
 start, as many as its share: positions that look like the start of a record, and whose next ones do
 too. A guess is believed only if the walk from before it arrives exactly there; otherwise all
-batches are walked from their starts alone, as the short ones always are.
+batches are walked from their starts alone, as the short ones always are. (docs/format.md, 3;
+docs/adr/0003.)
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How many data records batches have, and from when to when, by their headers.
 
-The rule: a header is believed, except for the count of a wrapper, which has to be read.
+The rule: a header is believed, except for the count of a wrapper, which has to be read
+(docs/format.md, 2 and 4).
 """
 
 from __future__ import annotations

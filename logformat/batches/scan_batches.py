@@ -1,7 +1,8 @@
 """Where the batches of a log start and end, and what their headers say.
 
 The rule: a length is believed only as far as the bytes at hand reach. A batch that does not fit
-ends the scan and is left to the caller, who knows whether the file goes on.
+ends the scan and is left to the caller, who knows whether the file goes on. (docs/format.md, 1;
+Kafka's `FileLogInputStream`.)
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def segment_file_name(base_offset: int, suffix: str) -> str:
     """Return the name of a segment's file.
 
     Args:
-        base_offset: Of the segment.
-        suffix: Without the dot.
+        base_offset: The base offset of the segment.
+        suffix: What follows the offset, without the dot.
     """
     return f"{base_offset:020d}.{suffix}"
 

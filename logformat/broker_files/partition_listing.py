@@ -43,7 +43,7 @@ def resolve_files(names: Iterable[str], next_offset: Callable[[str], int]) -> Pa
     """Return which files of a directory count.
 
     Args:
-        names: Of all files.
+        names: The names of all files in the directory.
         next_offset: Reads the end offset of a `.swap` log, by name; called only if there is one.
     """
     files: dict[tuple[int, str], str] = {}

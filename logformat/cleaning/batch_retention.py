@@ -34,8 +34,8 @@ class CleaningContext:
     """What a cleaning has to know of a partition apart from the keys of its records.
 
     Attributes:
-        now_ms: The time of the cleaning.
-        delete_horizon_ms: The delete horizon that it writes.
+        now_ms: The time of the cleaning, in ms since the epoch.
+        delete_horizon_ms: The delete horizon that it writes, in ms since the epoch.
         retain_empty_offsets: Last offsets of batches that stay even without a record, rising.
         removable_markers: Offsets of transaction markers without data, rising.
     """
@@ -79,7 +79,7 @@ def plan_batch_retention(
         record_counts: Data records of each batch, 0 for control batches.
         retained: Which data records are retained, tombstones past their horizon left out.
         tombstones: Which data records are tombstones.
-        context: Of the cleaning.
+        context: What the cleaning knows of the partition apart from keys.
     """
     is_marker = batches.is_control
     is_removable = is_marker

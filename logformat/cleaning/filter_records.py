@@ -46,9 +46,9 @@ class RetainedRecords:
         """Return the batch of these records.
 
         Args:
-            attributes: Of the batch.
-            base_offset: Of the batch.
-            last_offset_delta: Of the batch.
+            attributes: What the batch keeps of its old header.
+            base_offset: The base offset of the batch.
+            last_offset_delta: The last offset of the batch, minus the base offset.
 
         Raises:
             ValueError: If it is too large when compressed.
@@ -80,7 +80,7 @@ def compiled_filter(kernels: RecordKernels) -> RecordFilter:
     """Return a filter that decompresses the batches.
 
     Args:
-        kernels: Of records v2.
+        kernels: The kernels for records of format v2.
     """
     return _filter_by(kernels, lambda data, batches: record_sections(data, batches, PART_BYTES))
 
@@ -91,7 +91,7 @@ def section_filter(
     """Return a filter of some batches that were decompressed before.
 
     Args:
-        kernels: Of records v2.
+        kernels: The kernels for records of format v2.
         decompressed: The batches; the filter takes any of them.
         sections: Where their records lie.
     """

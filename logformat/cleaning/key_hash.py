@@ -54,7 +54,7 @@ def hash_keys(keys: pa.BinaryArray, seed: Seed) -> tuple[Hashes, Hashes]:
 
     Args:
         keys: The keys.
-        seed: Of the run.
+        seed: The seed of this cleaning.
     """
     blocks = [_block(words, seed) for words in key_words(keys.cast(pa.large_binary()), np.uint64)]
     if not blocks:

@@ -59,9 +59,9 @@ def decode_keys(
     Args:
         data: The bytes that `batches` lie in.
         batches: Data batches.
-        seed: Of the hashes.
-        kernels: For batches v2.
-        legacy_kernels: For messages of formats v0 and v1.
+        seed: The seed of the keys' hashes.
+        kernels: The kernels for batches of format v2, None for the numpy path.
+        legacy_kernels: The kernels for messages of formats v0 and v1, None for the numpy path.
 
     Raises:
         CorruptRecordError: With the position in `data`.
@@ -85,10 +85,10 @@ def decode_keys_compiled(
     """Return the keys of batches v2, read by kernels; None if they must be decoded.
 
     Args:
-        kernels: For batches v2.
+        kernels: The kernels for batches of format v2, None for the numpy path.
         batches: Data batches v2 with records.
         sections: Where their records lie.
-        seed: Of the hashes.
+        seed: The seed of the keys' hashes.
     """
     counts = batches.headers["count"].astype(np.int64)
     total = int(counts.sum())

@@ -1,7 +1,8 @@
 """Which records of one segment a cleaning retains, as a bitmap.
 
 The rule: a bit a data record, in the order of the log. Records of control batches have no bits.
-A tombstone has a bit of its own, as its key does not decide when it goes (`tombstone_retention`).
+A tombstone has a bit of its own, as its key does not decide when it goes (`tombstone_retention`;
+docs/format.md, 20).
 """
 
 from __future__ import annotations

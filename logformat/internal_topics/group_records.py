@@ -41,7 +41,7 @@ def record_schemas(
 
     Args:
         number: The version of its key.
-        name: Of the kind.
+        name: Kafka's name of the kind.
         key: The fields of the key.
         value: The fields of the value.
     """

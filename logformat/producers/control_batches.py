@@ -71,10 +71,10 @@ def end_transaction(
     """Return the marker that ends a producer's transaction, 78 bytes.
 
     Args:
-        append: Of the marker.
+        append: Offset, time and leader epoch of the marker.
         kind: `ABORT` or `COMMIT`.
         producer_id: The producer of the transaction.
-        producer_epoch: Its epoch.
+        producer_epoch: The producer's epoch.
         coordinator_epoch: Of the transaction coordinator.
 
     Raises:
@@ -98,7 +98,7 @@ def leader_change(
     """Return a LEADER_CHANGE batch.
 
     Args:
-        append: Of the batch; it has a leader epoch.
+        append: Offset, time and leader epoch of the batch; the epoch is at least 0.
         leader_id: The node id of the new leader.
         voters: The node ids of all voters.
         granting_voters: The node ids of those that voted for it.
@@ -121,7 +121,7 @@ def snapshot_header(append: AppendInfo, last_contained_timestamp_ms: int) -> byt
     """Return a SNAPSHOT_HEADER batch.
 
     Args:
-        append: Of the batch.
+        append: Offset, time and leader epoch of the batch.
         last_contained_timestamp_ms: The largest timestamp of the log that the snapshot replaces.
     """
     fields = {"version": 0, "lastContainedLogTimestamp": last_contained_timestamp_ms}
@@ -132,7 +132,7 @@ def snapshot_footer(append: AppendInfo) -> bytes:
     """Return a SNAPSHOT_FOOTER batch.
 
     Args:
-        append: Of the batch.
+        append: Offset, time and leader epoch of the batch.
     """
     return _control_batch(append, _kraft_attributes(append), SNAPSHOT_FOOTER, {"version": 0})
 
@@ -141,7 +141,7 @@ def kraft_version(append: AppendInfo, version: int) -> bytes:
     """Return a KRAFT_VERSION batch.
 
     Args:
-        append: Of the batch.
+        append: Offset, time and leader epoch of the batch.
         version: The KRaft version.
     """
     return _control_batch(
@@ -153,7 +153,7 @@ def kraft_voters(append: AppendInfo, voters: Sequence[Voter]) -> bytes:
     """Return a KRAFT_VOTERS batch.
 
     Args:
-        append: Of the batch.
+        append: Offset, time and leader epoch of the batch.
         voters: All voters.
 
     Raises:

@@ -121,7 +121,7 @@ class ProducerState:
         """Remove the producers that have expired.
 
         Args:
-            now_ms: The current time.
+            now_ms: The current time, in ms since the epoch.
             expiration_ms: The broker's `producer.id.expiration.ms`.
         """
         self.producers = {
@@ -162,7 +162,7 @@ def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int = EXPIRATIO
 
     Args:
         entry: The producer.
-        now_ms: The current time.
+        now_ms: The current time, in ms since the epoch.
         expiration_ms: The broker's `producer.id.expiration.ms`.
     """
     is_idle = now_ms - entry.timestamp_ms >= expiration_ms

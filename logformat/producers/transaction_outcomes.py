@@ -41,8 +41,8 @@ def control_type(data: bytes, start: int, end: int) -> int | None:
 
     Args:
         data: Bytes that the batch lies in.
-        start: Where it starts.
-        end: Where it ends.
+        start: The position of its first byte.
+        end: The position after its last byte.
 
     Raises:
         CorruptRecordError: For a malformed control record, with the position `start`.
@@ -62,8 +62,8 @@ def coordinator_epoch(data: bytes, start: int, end: int) -> int:
 
     Args:
         data: Bytes that its batch lies in.
-        start: Where the batch starts.
-        end: Where it ends.
+        start: The position of the first byte of the batch.
+        end: The position after its last byte.
 
     Raises:
         CorruptRecordError: For a malformed value, with the position `start`.

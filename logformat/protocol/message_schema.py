@@ -71,8 +71,8 @@ def decode_message(schema: Schema, version: int, reader: primitive_types.Reader)
     """Decode a message; bytes after it are not read.
 
     Args:
-        schema: Of the message.
-        version: Of the message.
+        schema: The schema of the message.
+        version: The version of the message.
         reader: At its first byte.
 
     Raises:
@@ -87,8 +87,8 @@ def encode_message(schema: Schema, version: int, fields: Fields) -> bytes:
     """Encode a message.
 
     Args:
-        schema: Of the message.
-        version: Of the message.
+        schema: The schema of the message.
+        version: The version of the message.
         fields: As `decode_message` returns them.
 
     Raises:

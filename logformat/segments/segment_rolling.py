@@ -81,11 +81,11 @@ class OpenSegment:
         """Return whether the segment rolls before an append.
 
         Args:
-            size_bytes: Of the append.
-            last_offset: Of the append.
-            timestamp_ms: The append's largest.
-            limits: The topic's.
-            now_ms: The clock at the append.
+            size_bytes: The size of the append in bytes.
+            last_offset: The last offset of the append, inclusive.
+            timestamp_ms: The largest timestamp of the append in ms, -1 without one.
+            limits: When segments of the topic roll.
+            now_ms: The time of the append, in ms since the epoch.
         """
         if self.size_bytes + size_bytes > limits.segment_bytes:
             return True
@@ -102,7 +102,7 @@ class OpenSegment:
 
         Args:
             timestamp_ms: The next append's largest.
-            now_ms: The clock.
+            now_ms: The time of the append, in ms since the epoch.
         """
         if self.first_timestamp_ms >= 0:
             return timestamp_ms - self.first_timestamp_ms
@@ -114,10 +114,10 @@ class OpenSegment:
         """Count an append.
 
         Args:
-            size_bytes: Of the append.
-            last_offset: Of the append.
-            timestamp_ms: The append's largest.
-            limits: The topic's.
+            size_bytes: The size of the append in bytes.
+            last_offset: The last offset of the append, inclusive.
+            timestamp_ms: The largest timestamp of the append in ms, -1 without one.
+            limits: When segments of the topic roll.
         """
         if not self.size_bytes:
             self.first_timestamp_ms = timestamp_ms
@@ -159,9 +159,9 @@ def plan_rolls(
     """Return which segments the next appends go to.
 
     Args:
-        appends: The next appends.
+        appends: The next appends of the log.
         segment: The active segment; it is not changed.
-        limits: The topic's.
+        limits: When segments of the topic roll.
         clock_ms: The clock at each append; None stands for the time at which `segment` was created.
 
     Raises:
