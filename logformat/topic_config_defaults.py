@@ -18,7 +18,8 @@ Parser: TypeAlias = Callable[[str], Value]
 
 _MAX_INT = (1 << 31) - 1
 _MAX_LONG = (1 << 63) - 1
-_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+"""A sign and the digits of a long; as in Java, any number of zeros may stand before them."""
 _REPLICAS = re.compile(r"([0-9]+:[0-9]+)(,[0-9]+:[0-9]+)*")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?")
 SAME_AS_TOTAL = -2
@@ -27,7 +28,8 @@ SAME_AS_TOTAL = -2
 
 def _integer(min_value: int, max_value: int, also: int | None = None) -> Parser:
     def parse(text: str) -> int:
-        number = int(text) if _INTEGER.fullmatch(text) else None
+        match = _INTEGER.fullmatch(text)
+        number = int("".join(match.groups())) if match else None
         if number is None or not (min_value <= number <= max_value or number == also):
             raise ValueError(f"must be a whole number from {min_value} to {max_value}")
         return number

@@ -49,6 +49,14 @@ def test_values_are_parsed_by_their_type() -> None:
     assert config.number("compression.zstd.level") == -131072
 
 
+@pytest.mark.parametrize("zeros", [30, 5000])
+def test_zeros_may_stand_before_a_number(zeros: int) -> None:
+    """A topic that is stored with such a number stays readable."""
+    text = "0" * zeros
+    assert parse_topic_config({"retention.ms": f"-{text}1"}).number("retention.ms") == -1
+    assert parse_topic_config({"segment.bytes": f"+{text}20"}).number("segment.bytes") == 20
+
+
 @pytest.mark.parametrize(
     ("name", "legal", "illegal"),
     [
