@@ -31,7 +31,7 @@ from klog.jobs.adopting.adopt_topics import (
     find_candidates,
     refuse_unfinished_cleanings,
 )
-from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options, parse_configs
+from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
 from klog.jobs.shared.broker_logs.broker_topics import check_no_broker_runs
 from klog.jobs.shared.broker_logs.meta_properties import read_cluster_id
@@ -117,7 +117,7 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> AdoptReport:
         spark,
         args.root,
         args.topic,
-        config=parse_configs(args.config),
+        config=dict(args.config),
         open_transactions=args.open_transactions,
         dry_run=args.dry_run,
     )

@@ -23,7 +23,7 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.errors import OptionError, without_passwords
 from klog.jobs.importing.import_topics import LogImport
-from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options, parse_configs
+from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
 from klog.jobs.shared.broker_logs.broker_topics import find_broker_topics
 from klog.jobs.shared.job_command import Command
@@ -102,7 +102,7 @@ def _run(spark: SparkSession | None, args: argparse.Namespace) -> AdoptReport:
         args.root,
         args.topic,
         source=args.source,
-        config=parse_configs(args.config),
+        config=dict(args.config),
         open_transactions=args.open_transactions,
         dry_run=args.dry_run,
     )

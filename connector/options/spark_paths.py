@@ -28,12 +28,12 @@ def read_paths(options: Mapping[str, str], is_directory: Callable[[str], bool]) 
     path = by_lower.get("path", "")
     if by_lower.get("paths"):
         paths = [str(path) for path in json.loads(by_lower["paths"])]
-    elif not path:
-        raise OptionError("path: give the log directory to load(), as in .load('/var/lib/kafka')")
     elif "," in path and not is_directory(path):
         paths = [part.strip() for part in path.split(",") if part.strip()]
     else:
-        paths = [path]
+        paths = [path] if path else []
+    if not paths:
+        raise OptionError("path: give the log directory to load(), as in .load('/var/lib/kafka')")
     return [_absolute(path) for path in paths]
 
 

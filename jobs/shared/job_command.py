@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from klog.errors import KlogError, without_passwords
 from klog.interrupts import INTERRUPTED
+from klog.jobs.shared.argument_values import name_and_value, refuse_repeats
 from klog.jobs.shared.exit_codes import REFUSED
 from klog.text_output import printable, write_json, write_lines
 
@@ -113,24 +114,6 @@ def is_executed(args: argparse.Namespace) -> bool:
     return executed
 
 
-def name_and_value(text: str) -> tuple[str, str]:
-    """Split `name=value`.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The name and the value; spaces around the name are dropped.
-
-    Raises:
-        argparse.ArgumentTypeError: The text has no `=` or no name.
-    """
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value
-
-
 def write_report(report: Report, out: BinaryIO, *, as_json: bool) -> int:
     """Write a report and return its exit code.
 
@@ -167,6 +150,7 @@ def _main(command: Command, arguments: Sequence[str] | None) -> int:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    refuse_repeats(parser)
     parser.add_argument("--root", required=True, metavar="R", help=command.root_help)
     add_options(parser, command)
     args = parser.parse_args(arguments)

@@ -76,12 +76,17 @@ def test_as_json(on_root: Root) -> None:
         (["--config", "segment.mss=1"], "did you mean segment.ms?"),
         (["--config", "preallocate=true"], "preallocate: does nothing in a klog topic"),
         (["--delete-config", "nope"], "nope: not a topic config; choose one of cleanup.policy"),
-        (["--config", "a=1", "--topic", "ordres"], "did you mean orders?"),
     ],
 )
 def test_refusals(on_root: Root, arguments: list[str], words: str) -> None:
     on_root.does(*CREATE)
     assert words in on_root.refuses("configs", "--topic", "orders", *arguments)
+
+
+def test_an_unknown_topic_is_refused(on_root: Root) -> None:
+    on_root.does(*CREATE)
+    error = on_root.refuses("configs", "--config", "a=1", "--topic", "ordres")
+    assert "did you mean orders?" in error
     assert on_root.state("orders").version == 0
 
 

@@ -65,7 +65,7 @@ def test_what_is_refused(klog: Klog, root: WrittenRoot, tmp_path: Path) -> None:
     for arguments, code, words in (
         (("--to", to, "--topic", "c"), 1, "there is no topic c"),
         ((), 2, "--to"),
-        (("--to", to, "--root", "other"), 1, "give it alone"),
+        (("--to", to, "--root", "other"), 1, "--root: must name one directory"),
         (("--to", "s3://bucket/there"), 1, "on this machine"),
     ):
         result = klog("export-log", "--root", root.location, *arguments)

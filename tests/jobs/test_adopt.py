@@ -136,4 +136,5 @@ def test_as_a_verb(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) ->
     }  # fmt: skip
     assert "until _klog/ is moved" in result["note"]
     assert dict(state_of(root).config) == {"retention.ms": "-1"}
-    assert main(["adopt", "--root", str(root), "--config", "retention.ms"]) != 0
+    with pytest.raises(SystemExit, match="2"):
+        main(["adopt", "--root", str(root), "--config", "retention.ms"])

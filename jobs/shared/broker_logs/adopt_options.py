@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from klog.errors import OptionError
+from klog.jobs.shared.job_command import add_config_option
 
 OPEN_TRANSACTIONS = ("abort", "commit")
 """The outcomes that a user may choose for transactions without a marker."""
@@ -17,38 +17,14 @@ def add_adopt_options(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: The parser of the job's command.
     """
-    parser.add_argument(
-        "--config",
-        action="append",
-        metavar="K=V",
-        help="a config for each topic, repeatable; a log directory contains no configs",
+    add_config_option(
+        parser, "a config for each topic, repeatable; a log directory contains no configs"
     )
     parser.add_argument(
         "--open-transactions",
         choices=OPEN_TRANSACTIONS,
         help="the outcome of transactions without a marker; default: refuse a log that has one",
     )
-
-
-def parse_configs(texts: Sequence[str] | None) -> dict[str, str]:
-    """Parse `name=value` texts.
-
-    Args:
-        texts: The values of `--config`; None if there is none.
-
-    Returns:
-        The values by name.
-
-    Raises:
-        OptionError: A text has no `=`.
-    """
-    configs = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise OptionError(f"--config {text}: write it as name=value")
-        configs[name.strip()] = value.strip()
-    return configs
 
 
 def check_open_transactions(value: str | None) -> None:

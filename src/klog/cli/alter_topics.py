@@ -11,13 +11,13 @@ from typing import Any, BinaryIO
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.root_discovery import find_or_create_root
+from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.commit_log.topic_admin import TopicAdmin, check_new_topic
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import OptionError, without_passwords
+from klog.errors import without_passwords
 from klog.jobs.shared.job_command import add_config_option
 from klog.text_output import write_json, write_lines
-from klog.tools.root_arguments import directories, klog_root, root_with_log
+from klog.tools.root_arguments import root_with_log, single_directory
 
 
 def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -108,14 +108,12 @@ def _action(
 
 
 def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:
-    root = klog_root(roots)
+    path = single_directory(roots)
+    root = find_root(path)
     if root is not None:
         return root, False
-    paths = directories(roots)
-    if len(paths) > 1:
-        raise OptionError(f"--root: must name one klog root, got {len(paths)}")
     cluster_id = random_uuid()
-    new_root = find_or_create_root(paths[0], cluster_id)
+    new_root = find_or_create_root(path, cluster_id)
     return new_root, new_root.cluster_id == cluster_id
 
 

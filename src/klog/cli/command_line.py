@@ -17,6 +17,7 @@ from typing import NoReturn
 from klog import __version__
 from klog.cli import configs, consume, delete_records, history, job_verbs, produce, topics
 from klog.errors import KlogError, nearest_name, without_passwords
+from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.text_output import printable
 from klog.tools import dump, verifiable_consumer, verifiable_producer
@@ -41,12 +42,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse without abbreviations; for an unknown option it suggests the nearest one."""
+    """argparse without abbreviations and repeats; for an unknown option it suggests the nearest."""
 
     def __init__(self, **options: object) -> None:
         """Create a parser with argparse's options."""
         defaults = {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         super().__init__(**(defaults | options))  # type: ignore[arg-type]
+        refuse_repeats(self)
 
     def error(self, message: str) -> NoReturn:
         """Print usage and the error, without the passwords of URLs, and exit with code 2."""

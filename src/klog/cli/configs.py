@@ -16,7 +16,8 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError
-from klog.jobs.shared.job_command import add_config_option, name_and_value
+from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.job_command import add_config_option
 from klog.logformat.topic_config_defaults import default_config_text, klog_config_names
 from klog.text_output import printable, write_json, write_lines
 from klog.tools.root_arguments import root_with_log, states

@@ -23,6 +23,7 @@ from klog.connector.snapshot import Root
 from klog.connector.source import scan_planner
 from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets
 from klog.connector.source.subscription import subscribed_partitions
+from klog.jobs.shared.argument_values import name_and_value
 from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
 
@@ -94,7 +95,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "--formatter-property",
         "--property",
         dest="property",
-        type=_usage(_property),
+        type=name_and_value,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -164,13 +165,6 @@ def _format(args: argparse.Namespace) -> Format:
         output_format: Format = args.format
         return output_format
     return json_lines() if args.json else console(dict(args.property))
-
-
-def _property(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"{text!r} is not NAME=VALUE")
-    return name, value
 
 
 def _natural(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from klog.jobs import adopt, compact, export_log, import_log, merge, repair, retain, vacuum, verify
 from klog.jobs.shared.job_command import Command, add_options, write_report
-from klog.tools.root_arguments import directories, klog_root, root_parser
+from klog.tools.root_arguments import root_parser, single_directory
 
 COMMANDS: tuple[Command, ...] = (
     compact.COMMAND,
@@ -34,10 +34,7 @@ def add_verbs(verbs: argparse._SubParsersAction[Any]) -> None:
         add_options(parser, command)
 
         def run(args: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
-            (root, *more) = directories(args.root)
-            if more:
-                klog_root(args.root)  # Raises if one of them is a klog root.
-            args.root = root
+            args.root = single_directory(args.root)
             return write_report(command.run(None, args), out, as_json=args.json)
 
         parser.set_defaults(run=run, parser=parser)

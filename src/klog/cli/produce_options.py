@@ -11,6 +11,7 @@ from pathlib import Path
 from klog.cli.line_reader import LineFormat, parse_line_format
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.errors import CorruptRecordError, OptionError
+from klog.jobs.shared.argument_values import name_and_value
 from klog.logformat.broker_files.java_properties import decode_properties
 from klog.tools.kafka_options import (
     add_client_options,
@@ -112,7 +113,7 @@ def _add_property_options(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(
             *names,
-            type=_name_and_value,
+            type=_property,
             action="append",
             default=[],
             metavar="NAME=VALUE",
@@ -169,12 +170,9 @@ def _file(path: str | None) -> dict[str, str]:
         raise OptionError(f"{path}: not a properties file: {exc}") from exc
 
 
-def _name_and_value(text: str) -> tuple[str, str]:
-    """Split NAME=VALUE as Kafka's tools do: a value may be empty, and may have any character."""
-    name, _, value = text.partition("=")
-    if not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, value
+def _property(text: str) -> tuple[str, str]:
+    """Split NAME=VALUE as Kafka's tools do: without `=` the value is empty."""
+    return name_and_value(text if "=" in text else f"{text}=")
 
 
 def _partition(text: str) -> int:

@@ -24,6 +24,20 @@ def directories(roots: Iterable[str]) -> list[str]:
     return [path for root in roots for path in log_directories({"path": root})]
 
 
+def single_directory(roots: Iterable[str]) -> str:
+    """Return the directory that `--root` names, for commands that take one.
+
+    Raises `OptionError` if it names several.
+    """
+    paths = directories(roots)
+    if len(paths) > 1:
+        raise OptionError(
+            f"--root: must name one directory, got {', '.join(paths)}. Run the command once for "
+            "each"
+        )
+    return paths[0]
+
+
 def klog_root(roots: Iterable[str]) -> KlogRoot | None:
     """Return the klog root that `--root` names; None for a broker's log directories.
 
@@ -32,7 +46,7 @@ def klog_root(roots: Iterable[str]) -> KlogRoot | None:
     args = directories(roots)
     klog_roots = [root for path in args if (root := find_root(path)) is not None]
     if klog_roots and len(args) > 1:
-        raise OptionError(f"--root: {klog_roots[0].location} is a klog root; give it alone")
+        raise OptionError(f"--root: {klog_roots[0].location} is a klog root. Give it alone")
     return klog_roots[0] if klog_roots else None
 
 
@@ -41,9 +55,9 @@ def root_with_log(roots: Iterable[str]) -> KlogRoot:
 
     Raises `OptionError`, which says how to create one, if it names none.
     """
-    root = klog_root(roots)
+    path = single_directory(roots)
+    root = find_root(path)
     if root is None:
-        (path, *_) = directories(roots)
         raise OptionError(
             f"{path} is not a klog root, and klog does not write to a broker's directory; "
             "`klog topics create` creates a root in a directory of its own"

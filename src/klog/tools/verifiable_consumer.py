@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from klog.connector import system_clock
 from klog.connector.embedded import Log, open_log
-from klog.errors import OptionError
 from klog.tools.json_events import Events
 from klog.tools.kafka_options import (
     add_client_options,
     client_options,
     warn_of_client_options,
 )
-from klog.tools.root_arguments import directories
+from klog.tools.root_arguments import single_directory
 from klog.tools.stdin_reader import Ending
 
 COLUMNS = ("key", "value", "partition", "offset")
@@ -75,10 +74,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
 def verifiable_consumer(args: argparse.Namespace, out: BinaryIO) -> int:
     """Read until `--max-messages` were read, or a signal comes."""
     warn_of_client_options(client_options(args))
-    paths = directories(args.root)
-    if len(paths) > 1:
-        raise OptionError(f"--root: must name one root, got {len(paths)}. Leave out the others")
-    log = open_log(paths[0], {})
+    log = open_log(single_directory(args.root), {})
     events = Events(out, system_clock.now_ms)
     positions: dict[int, int] = dict(args.start or {})
     remaining = args.max_messages if args.max_messages >= 0 else None
