@@ -91,7 +91,7 @@ def read_all(log_directory: str) -> dict[str, float]:
     options = parse_read_options({"subscribePattern": ".*", "startingOffsets": "earliest"})
     root = RawRoot([log_directory])
     reader = scan_planner.make_reader([log_directory], options)
-    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options)
+    tasks = scan_planner.plan_snapshot(root.snapshot(), options)
     records = sum(batch.num_rows for task in tasks for batch in reader.read(task))
     return {
         "records": records,

@@ -118,7 +118,7 @@ def task_shapes(log_directory: str) -> list[list[int]]:
     options = parse_read_options({"subscribe": TOPIC, "startingOffsets": "earliest"})
     root = RawRoot([log_directory])
     reader = scan_planner.make_reader([log_directory], options)
-    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options)
+    tasks = scan_planner.plan_snapshot(root.snapshot(), options)
     return [[batch.num_rows for batch in reader.read(task)] for task in tasks]
 
 

@@ -173,17 +173,6 @@ def _uncommitted_segments(
     )
 
 
-def files_of(log: CommitLog) -> set[str]:
-    """List the segments that have a file in the directories of the topic's partitions.
-
-    A partition that the log has lost counts too.
-
-    Args:
-        log: The log of the topic.
-    """
-    return set(_by_segment(list_partition_directories(log)))
-
-
 def _by_segment(
     listed: list[tuple[str, list[DirectoryEntry]]],
 ) -> dict[str, dict[str, DirectoryEntry]]:

@@ -41,21 +41,6 @@ def log_directories(options: Mapping[str, str]) -> list[str]:
     return read_paths(options, lambda path: Path(path).is_dir())
 
 
-def resolve_offsets(root: Root, options: ReadOptions) -> list[ResolvedRange]:
-    """Return the offset ranges that the options mean, as of now.
-
-    Args:
-        root: The root.
-        options: The options of the read.
-
-    Raises:
-        OptionError: The options name a topic or a partition that does not exist.
-        OffsetOutOfRangeError: The log does not have the offsets.
-    """
-    ranges = retry_stale_listing(lambda: _ranges(root.snapshot(), options))
-    return [offset_range.resolved() for offset_range in ranges]
-
-
 def try_resolve_offsets(
     options: Mapping[str, str], shared_options: ReadOptions
 ) -> list[ResolvedRange] | None:

@@ -71,7 +71,7 @@ def values(rows: Sequence[dict[str, Any]]) -> list[int]:
 def read(path: Path, **options: str) -> list[dict[str, Any]]:
     parsed = parse_read_options({"subscribe": "t", **options})
     root = open_root([str(path)])
-    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
+    tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     reader = scan_planner.make_reader([str(path)], parsed)
     return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 

@@ -11,6 +11,7 @@ from klog.connector.kafka_dir.partition_directory import Segment, read_directory
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.kafka_dir.segment_reader import SegmentReader
+from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.slice_contract import TaskDict
@@ -100,7 +101,7 @@ def read_tasks(
 def plan_tasks(directories: Sequence[str], **options: str) -> list[TaskDict]:
     parsed = parse_read_options(_options(options))
     root = RawRoot(directories)
-    return scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
+    return retry_stale_listing(lambda: scan_planner.plan_snapshot(root.snapshot(), parsed))
 
 
 def read(directory: Path | str, **options: str) -> list[dict[str, Any]]:

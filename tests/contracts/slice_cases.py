@@ -626,9 +626,7 @@ def broker_case(version: str, topic: str, partition: int, level: str) -> MakeCas
             {"assign": json.dumps({topic: [partition]}), "isolationLevel": level}
         )
         root = RawRoot([str(path) for path in scene.log_dirs])
-        (task,) = scan_planner.plan_tasks(
-            root, scan_planner.resolve_offsets(root, options), options
-        )
+        (task,) = scan_planner.plan_snapshot(root.snapshot(), options)
         return Case(
             f"{topic}-{partition} of a broker {version}: {scene.notes[topic]}",
             task,

@@ -92,7 +92,7 @@ def read(directory: Path, level: str, roots: list[Path] | None = None, **options
     parsed = parse_read_options(read_options)
     root = RawRoot(paths)
     reader = scan_planner.make_reader(paths, parsed)
-    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
+    tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     return [
         offset
         for task in tasks

@@ -29,7 +29,7 @@ def read_partition(
     options = parse_read_options(settings)
     root = open_root(directories)
     records = []
-    for task in scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options):
+    for task in scan_planner.plan_snapshot(root.snapshot(), options):
         for batch in scan_planner.make_reader(directories, options).read(task):
             batch.validate(full=True)
             times = batch.column("timestamp").cast("int64").to_pylist()

@@ -12,13 +12,13 @@ from klog.connector.commit_log import (
     checkpoint_writer,
     commit_builders,
     commit_expiration,
-    orphan_files,
     topic_vacuum,
 )
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.store.temporary_names import temporary_path
 from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError
+from tests.connector.commit_log.listed_segments import list_segments
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
     Clock,
@@ -99,7 +99,7 @@ def test_what_a_committed_state_allows_makes_room_for_the_commit(kind: str) -> N
     assert set(deleted.files) == {files[kind], files["late"]}
     assert log.load().vacuum_version > before.vacuum_version
     live = log.load().segments["file"].to_pylist()
-    assert orphan_files.files_of(log) == set(live)
+    assert list_segments(log) == set(live)
 
 
 def test_a_commit_that_cannot_be_put_lets_go_only_what_needed_none() -> None:

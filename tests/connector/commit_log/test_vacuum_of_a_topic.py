@@ -17,6 +17,7 @@ from klog.connector.store.temporary_names import temporary_path
 from klog.errors import (
     KlogError,
 )
+from tests.connector.commit_log.listed_segments import list_segments
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
     Clock,
@@ -49,7 +50,7 @@ def test_vacuum_deletes_orphan_files_and_nothing_else() -> None:
     snapshot_leases.release_lease(log, "12345678")
     deleted = topic_vacuum.vacuum(log, attempt("vacuum"))
     assert (deleted.removed, deleted.uncommitted) == (tuple(removed), ())
-    assert orphan_files.files_of(log) == set(live)
+    assert list_segments(log) == set(live)
     topic_vacuum.vacuum(log, attempt("vacuum"))
     assert log.load().removed.num_rows == 0
 
@@ -64,7 +65,7 @@ def test_vacuum_takes_the_files_of_a_deleted_topic() -> None:
     vacuumed = topic_vacuum.vacuum(log, attempt("vacuum"))
     assert (len(vacuumed.removed), vacuumed.uncommitted) == (2, ())
     assert sum(vacuumed.files.values()) == 14
-    assert orphan_files.files_of(log) == set()
+    assert list_segments(log) == set()
     topic_vacuum.vacuum(log, attempt("vacuum"))
     after = log.load()
     assert (after.removed.num_rows, after.topic_id) == (0, "")

@@ -17,6 +17,7 @@ from klog.connector.source.slice_contract import TaskDict
 from klog.errors import DataLossError
 from tests.corpus import scene
 from tests.corpus.damage import copy
+from tests.support.resolved_offsets import resolve_offsets
 
 TOPIC = "segments"
 
@@ -32,9 +33,7 @@ def directory(tmp_path: Path) -> Path:
 
 def plan(directory: Path, **more: str) -> list[TaskDict]:
     root = RawRoot([str(directory.parent)])
-    return scan_planner.plan_tasks(
-        root, scan_planner.resolve_offsets(root, options(**more)), options(**more)
-    )
+    return scan_planner.plan_snapshot(root.snapshot(), options(**more))
 
 
 def read(directory: Path, tasks: list[TaskDict], **more: str) -> list[int]:
@@ -102,7 +101,7 @@ def test_topic_created_again_is_not_read_for_the_old_one(directory: Path) -> Non
 
 def test_range_of_a_topic_created_again_is_data_loss(directory: Path) -> None:
     root = RawRoot([str(directory.parent)])
-    resolved = scan_planner.resolve_offsets(root, options())
+    resolved = resolve_offsets(root, options())
     (directory / "partition.metadata").write_text("version: 0\ntopic_id: ASNFZ4mrze_-3LqYdlQyEA")
     with pytest.raises(DataLossError, match="the topic was deleted and created again"):
         scan_planner.plan_tasks(root, resolved, options())
@@ -110,7 +109,7 @@ def test_range_of_a_topic_created_again_is_data_loss(directory: Path) -> None:
 
 def test_range_whose_end_was_cut_off_is_data_loss(directory: Path) -> None:
     root = RawRoot([str(directory.parent)])
-    resolved = scan_planner.resolve_offsets(root, options())
+    resolved = resolve_offsets(root, options())
     base = int(max(directory.glob("*.log")).stem)
     for file in directory.glob(f"{base:020d}.*"):
         file.unlink()
@@ -122,7 +121,7 @@ def test_range_whose_end_was_cut_off_is_data_loss(directory: Path) -> None:
 def test_a_segment_that_grew_and_rolled_since_it_was_listed(directory: Path) -> None:
     """The listing gave the second last segment half its size: its file is what counts."""
     root = RawRoot([str(directory.parent)])
-    resolved = scan_planner.resolve_offsets(root, options())
+    resolved = resolve_offsets(root, options())
     log = sorted(directory.glob("*.log"))[-2]
     content = log.read_bytes()
     listed = root.partitions()
@@ -141,10 +140,10 @@ def test_a_segment_that_grew_and_rolled_since_it_was_listed(directory: Path) -> 
 
 def test_long_lived_root_forgets_a_topic_created_again(directory: Path) -> None:
     root = RawRoot([str(directory.parent)])
-    before = scan_planner.resolve_offsets(root, options())
+    before = resolve_offsets(root, options())
     shutil.rmtree(directory)
     copied = copy(scene("records").partition_dir("batches.single", 0), directory.parent.parent)
     copied.rename(directory)
-    after = scan_planner.resolve_offsets(root, options())
+    after = resolve_offsets(root, options())
     assert [resolved.end_offset for resolved in before] == [everything()[-1] + 1]
     assert [resolved.end_offset for resolved in after] == [30]

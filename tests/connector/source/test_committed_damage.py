@@ -35,6 +35,7 @@ from tests.connector.committed_topic import (
     table,
     values,
 )
+from tests.support.resolved_offsets import resolve_offsets
 
 
 @pytest.fixture
@@ -222,7 +223,7 @@ def test_crc_of_0_is_compared(path: Path) -> None:
 def test_a_plan_outlives_a_merge(path: Path) -> None:
     parsed = parse_read_options({"subscribe": "t"})
     root = open_root([str(path)])
-    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
+    tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     merged(path)
     reader = scan_planner.make_reader([str(path)], parsed)
     rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
@@ -232,7 +233,7 @@ def test_a_plan_outlives_a_merge(path: Path) -> None:
 def test_what_was_deleted_under_a_plan_is_data_loss(path: Path) -> None:
     parsed = parse_read_options({"subscribe": "t"})
     root = open_root([str(path)])
-    tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
+    tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     state = state_of(path)
     first, second, *_ = rows_of_partition(state.segments, 0).to_pylist()
     start = second["base_offset"] + 3
@@ -251,7 +252,7 @@ def test_what_was_deleted_under_a_plan_is_data_loss(path: Path) -> None:
 def test_data_loss_names_only_offsets_of_the_range(path: Path) -> None:
     parsed = parse_read_options({"subscribe": "t", **between(2, 5)})
     root = open_root([str(path)])
-    resolved = scan_planner.resolve_offsets(root, parsed)
+    resolved = resolve_offsets(root, parsed)
     topic_id = state_of(path).topic_id
     for log_start, lost in ((3, "2 to 2"), (900, "2 to 4")):
         commit(path, commit_builders.delete_records(topic_id, {0: log_start}), "delete-records")

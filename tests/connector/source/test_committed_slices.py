@@ -30,6 +30,7 @@ from tests.connector.committed_topic import (
     state_of,
     values,
 )
+from tests.support.resolved_offsets import resolve_offsets
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_slices_of_a_segment_share_no_offset(shared: Path) -> None:
         patch.setattr(index_narrowing, "MAX_UNINDEXED_BYTES", 0)
         parsed = parse_read_options({"subscribe": "t", **between(17, 2983)})
         root = open_root([str(shared)])
-        tasks = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed)
+        tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     slices = [slice_ for task in tasks for slice_ in expand_task(task)]
     spans = [(slice_.start_offset, slice_.end_offset) for slice_ in slices]
     assert [span[0] for span in spans] == [17, *(span[1] for span in spans[:-1])]
@@ -113,10 +114,7 @@ def test_a_task_has_as_many_bytes_as_its_share(
     monkeypatch.setattr(task_sizing, "TARGET_BYTES", size_bytes - less)
     parsed = parse_read_options({"subscribe": "t"})
     root = open_root([str(shared)])
-    assert (
-        len(scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, parsed), parsed))
-        == tasks
-    )
+    assert len(scan_planner.plan_snapshot(root.snapshot(), parsed)) == tasks
 
 
 @pytest.mark.parametrize("second", [0, 1, 499, 1000, 1499, 1500, 2222, 2999])
@@ -189,7 +187,7 @@ def test_error_of_a_missing_topic_lists_the_others(path: Path) -> None:
 
 def read_topic(path: Path, topic: str) -> None:
     parsed = parse_read_options({"subscribe": topic})
-    scan_planner.resolve_offsets(open_root([str(path)]), parsed)
+    resolve_offsets(open_root([str(path)]), parsed)
 
 
 def test_a_topic_that_cannot_be_read_stops_no_read_of_another(path: Path) -> None:
@@ -198,7 +196,7 @@ def test_a_topic_that_cannot_be_read_stops_no_read_of_another(path: Path) -> Non
     described.write_text(json.dumps({"format": 9, "since": "9.0.0"}))
     root = open_root([str(path)])
     parsed = parse_read_options({"subscribePattern": "^t$"})
-    assert [resolved.name.topic for resolved in scan_planner.resolve_offsets(root, parsed)] == ["t"]
+    assert [resolved.name.topic for resolved in resolve_offsets(root, parsed)] == ["t"]
     with pytest.raises(OptionError, match=r"there is no topic x; the topics here are newer, t$"):
         read_topic(path, "x")
     with pytest.raises(UnsupportedFormatError, match=r"newer/topic\.json.*install klog 9\.0\.0"):
@@ -210,7 +208,7 @@ def test_a_pattern_loads_only_what_it_means(shared: Path, requests: Counter[str]
         klog.open(str(shared)).create_topic(name)
     root = open_root([str(shared)])
     parsed = parse_read_options({"subscribePattern": "^t$"})
-    scan_planner.resolve_offsets(root, parsed)
+    resolve_offsets(root, parsed)
     requests.clear()
-    scan_planner.resolve_offsets(root, parsed)
+    resolve_offsets(root, parsed)
     assert requests == {"read": 1, "list": 2}

@@ -10,10 +10,10 @@ import pytest
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.source import scan_planner
 from klog.logformat.topic_partition import TopicPartition
 from tests.corpus import SCENES, Bounds, Record, scene
 from tests.support.reader_rows import LEVELS, read_partition, told_at
+from tests.support.resolved_offsets import resolve_offsets
 
 PARTITIONS = [
     pytest.param(name, *key, bounds, level, id=f"{name}-{key[0][:40]}-{key[1]}-{level}")
@@ -43,7 +43,7 @@ def test_bounds(name: str, topic: str, partition: int, bounds: Bounds, level: st
         {"assign": json.dumps({topic: [partition]}), "isolationLevel": level}
     )
     root = RawRoot([str(path) for path in scene(name).log_dirs])
-    resolved = scan_planner.resolve_offsets(root, options)
+    resolved = resolve_offsets(root, options)
     committed = level == "read_committed"
     latest = bounds.last_stable_offset if committed else bounds.high_watermark
     assert [(r.name, r.start_offset, r.end_offset) for r in resolved] == (

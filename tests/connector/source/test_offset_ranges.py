@@ -10,13 +10,13 @@ import pytest
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.source import scan_planner
 from klog.connector.source.offset_ranges import ResolvedRange
 from klog.connector.source.subscription import subscribed_partitions
 from klog.errors import KlogError, OffsetOutOfRangeError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 from tests.connector.log_dirs import set_checkpoint, write_log
 from tests.support.batch_bytes import ABORT, COMMIT, Record, batch, marker, plain, transactional
+from tests.support.resolved_offsets import resolve_offsets
 
 OUT = OffsetOutOfRangeError
 LOSSY = {"failOnDataLoss": "false"}
@@ -162,7 +162,7 @@ def resolved(root: Path, logs: list[Log], more: dict[str, str]) -> Ranges:
     starts = {("t", number): log.log_start for number, log in enumerate(logs)}
     set_checkpoint(root, "log-start-offset-checkpoint", starts)
     options = parse_read_options({"subscribe": "t"} | more)
-    resolved_ranges = scan_planner.resolve_offsets(RawRoot([str(root)]), options)
+    resolved_ranges = resolve_offsets(RawRoot([str(root)]), options)
     return {r.name.partition: (r.start_offset, r.end_offset) for r in resolved_ranges}
 
 
@@ -212,12 +212,10 @@ def test_2_assign(tmp_path: Path) -> None:
     for number in (0, 1):
         write_log(tmp_path, {0: TEN.batches}, f"t-{number}")
     root = RawRoot([str(tmp_path)])
-    resolved_ranges = scan_planner.resolve_offsets(
-        root, parse_read_options({"assign": '{"t":[1,1]}'})
-    )
+    resolved_ranges = resolve_offsets(root, parse_read_options({"assign": '{"t":[1,1]}'}))
     assert resolved_ranges == [ResolvedRange(TopicPartition("t", 1), "", 0, 10)]
     with pytest.raises(OptionError, match="no topic u"):
-        scan_planner.resolve_offsets(root, parse_read_options({"assign": '{"u":[0]}'}))
+        resolve_offsets(root, parse_read_options({"assign": '{"u":[0]}'}))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +232,7 @@ def test_1_patterns_are_searched_for(tmp_path: Path, pattern: str, topics: list[
     internal = ["__consumer_offsets", "__transaction_state", "__cluster_metadata"]
     for topic in ["alpha", "beta", "x.a", *internal]:
         write_log(tmp_path, {0: TEN.batches}, f"{topic}-0")
-    resolved_ranges = scan_planner.resolve_offsets(
+    resolved_ranges = resolve_offsets(
         RawRoot([str(tmp_path)]), parse_read_options({"subscribePattern": pattern})
     )
     assert [resolved.name.topic for resolved in resolved_ranges] == topics

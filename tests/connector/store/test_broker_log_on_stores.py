@@ -42,9 +42,7 @@ def rows_of(url: str, storage: Mapping[str, str]) -> list[tuple[str, ...]]:
     options = parse_read_options({"subscribe": TOPICS, "includeHeaders": "true", **storage})
     raw_root = RawRoot([url], options.storage)
     rows = []
-    for task in scan_planner.plan_tasks(
-        raw_root, scan_planner.resolve_offsets(raw_root, options), options
-    ):
+    for task in scan_planner.plan_snapshot(raw_root.snapshot(), options):
         for batch in scan_planner.make_reader([url], options).read(task):
             rows += [tuple(map(str, row.values())) for row in batch.to_pylist()]
     return rows
@@ -101,9 +99,7 @@ def test_slices_and_readers_have_no_secret(s3_server: S3Server) -> None:
     for value in (options, reader, pickle.loads(pickle.dumps(reader))):
         assert SECRET_ACCESS_KEY not in repr(value)
     raw_root = RawRoot([root.url], root.storage)
-    slices = scan_planner.plan_tasks(
-        raw_root, scan_planner.resolve_offsets(raw_root, options), options
-    )
+    slices = scan_planner.plan_snapshot(raw_root.snapshot(), options)
     assert slices
     assert SECRET_ACCESS_KEY not in json.dumps(slices)
 

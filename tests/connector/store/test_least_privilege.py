@@ -17,7 +17,6 @@ from klog.connector.commit_log import (
     checkpoint_writer,
     commit_builders,
     commit_expiration,
-    orphan_files,
     snapshot_leases,
     topic_vacuum,
 )
@@ -30,6 +29,7 @@ from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.storage_options import parse_storage_options
 from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError
+from tests.connector.commit_log.listed_segments import list_segments
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
     Clock,
@@ -219,7 +219,7 @@ def test_refused_commit_and_vacuum_change_nothing(root: Root) -> None:
         topic_vacuum.vacuum(root.log("writer"), attempt("vacuum"))
     log = root.log("maintainer")
     assert log.load().log_end == (3,)
-    assert len(orphan_files.files_of(log)) == 1
+    assert len(list_segments(log)) == 1
 
 
 def test_session_may_do_less_than_its_user(root: Root) -> None:

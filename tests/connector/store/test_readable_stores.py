@@ -278,7 +278,7 @@ def rows_of(url: str) -> list[tuple[Any, ...]]:
     options = parse_read_options({"subscribe": ",".join(TOPICS), "includeHeaders": "true"})
     root = RawRoot([url])
     rows = []
-    for task in scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options):
+    for task in scan_planner.plan_snapshot(root.snapshot(), options):
         for batch in scan_planner.make_reader([url], options).read(task):
             rows += [tuple(map(str, row.values())) for row in batch.to_pylist()]
     return rows

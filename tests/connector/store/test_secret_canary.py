@@ -220,7 +220,7 @@ def test_error_of_an_option_has_no_secret(options: dict[str, str]) -> None:
 def test_plan_has_no_secret() -> None:
     options = parse_read_options({"subscribe": TOPICS, **everything("http://127.0.0.1:1")})
     root = RawRoot([str(SCENE.log_dirs[0])], options.storage)
-    slices = scan_planner.plan_tasks(root, scan_planner.resolve_offsets(root, options), options)
+    slices = scan_planner.plan_snapshot(root.snapshot(), options)
     assert slices
     assert not SINGS.search(json.dumps(slices) + repr(root) + repr(options))
 

@@ -14,10 +14,10 @@ import pytest
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.source import scan_planner
 from tests.corpus import Bounds, Record
 from tests.golden import VERSIONS, scene
 from tests.support.reader_rows import LEVELS, read_partition, told_at
+from tests.support.resolved_offsets import resolve_offsets
 
 PARTITIONS = [
     pytest.param(version, *where, bounds, level, id=f"{version}-{where[0]}-{where[1]}-{level}")
@@ -58,7 +58,7 @@ def test_bounds(version: str, topic: str, partition: int, bounds: Bounds, level:
         {"assign": json.dumps({topic: [partition]}), "isolationLevel": level}
     )
     root = RawRoot([str(path) for path in scene(version).log_dirs])
-    (resolved,) = scan_planner.resolve_offsets(root, options)
+    (resolved,) = resolve_offsets(root, options)
     committed = level == "read_committed"
     latest = bounds.last_stable_offset if committed else bounds.high_watermark
     assert (resolved.start_offset, resolved.end_offset) == (bounds.earliest, latest)
