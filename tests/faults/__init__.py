@@ -28,6 +28,10 @@
     F16  torn, empty, changed checkpoint      test_hostile_roots.py::test_f16_
     F17  wrong, future checkpoint or commit   test_hostile_roots.py::test_f16_f17_
                                               test_hostile_roots.py::test_f17_
+    F18  a segment damaged or missing         connector/source/test_committed_damage.py::test_a_trun
+                                              connector/source/test_committed_damage.py::test_a_flipped
+                                              connector/source/test_committed_damage.py::test_a_swapped
+                                              connector/source/test_committed_damage.py::test_missing_segment
     F21  vacuum with slow writers and plans   simulation/test_simulation.py::test_a_seed_shows
                                               simulation/test_simulation.py::test_a_mistake_shows
                                               test_zombie.py::test_f07_a_zombie_stopped_longer
@@ -40,6 +44,9 @@
     F31  hostile commits, names and paths     test_hostile_roots.py::test_f17_f31_
                                               test_hostile_roots.py::test_f31_
                                               connector/commit_log/test_commit_json.py::test_any_json_is_a_commit
+         hostile segments                     damage/test_damaged_logs.py::test_hostile_batches
+                                              damage/test_damaged_logs.py::test_many_batches
+         secrets in plans, logs and errors    connector/store/test_secret_canary.py::test_
     F32  fifty writers                        test_race.py::test_f32_
     F33  files lost at rest                   test_lost_files.py::test_f33_
                                               test_lost_files_cli.py::test_f33_
@@ -47,11 +54,9 @@
                                               simulation/test_simulation.py::test_a_seed_shows
     F34  links out of the root                connector/store/test_root_links.py::test_nothing_is
 
-These need features that do not exist yet:
+This needs a feature that does not exist yet:
 
-    F18  a segment damaged or missing         with reading a topic's segments by its log
-    F26  transactions                         with writes over several topics
-    F31  hostile segments, secrets in plans   with reading a topic's segments by its log
+    F26  transactions                         with transactions over several topics
 
 A name that ends in `_` stands for all tests with that prefix.
 """
