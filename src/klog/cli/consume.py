@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
-from klog.cli.consume_positions import Position, offset_at, parse_position, window
+from klog.cli.consume_positions import ConsumeRange, consume_range, offset_at, parse_position
 from klog.cli.output_formats import Format, console, json_lines, kcat
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
@@ -105,9 +105,12 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
 
 def consume(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the selected records. Raises `ArgumentError` for options that exclude each other."""
-    start, end, output_format = _window_and_format(args)
+    try:
+        offsets, output_format = consume_range(args.offset), _format(args)
+    except ValueError as exc:
+        raise argparse.ArgumentError(None, str(exc)) from exc
     remaining = args.max_messages
-    for batch in _batches(args, start, end, output_format.columns):
+    for batch in _batches(args, offsets, output_format.columns):
         if remaining is not None:
             batch = batch.slice(0, remaining)
             remaining -= batch.num_rows
@@ -117,17 +120,10 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
     return 0
 
 
-def _window_and_format(args: argparse.Namespace) -> tuple[Position, Position, Format]:
-    try:
-        return (*window(args.offset), _format(args))
-    except ValueError as exc:
-        raise argparse.ArgumentError(None, str(exc)) from exc
-
-
 def _batches(
-    args: argparse.Namespace, start: Position, end: Position, columns: tuple[str, ...]
+    args: argparse.Namespace, offsets: ConsumeRange, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records between two positions, partition by partition."""
+    """Yield the records of a range, partition by partition."""
     paths = directories(args.root)
     root = open_root(paths)
     strategy: ConsumerStrategy = Subscribe((args.topic,))
@@ -138,23 +134,21 @@ def _batches(
         committed_only=args.isolation_level == READ_COMMITTED,
         columns=columns,
     )
-    resolved = retry_stale_listing(lambda: _resolve(root, options, start, end))
+    resolved = retry_stale_listing(lambda: _resolve(root, options, offsets))
     reader = scan_planner.make_reader(paths, options)
     for task in scan_planner.plan_tasks(root, resolved, options):
         yield from reader.read(task)
 
 
-def _resolve(
-    root: Root, options: ReadOptions, start: Position, end: Position
-) -> list[ResolvedRange]:
-    """Resolve two positions to the current offsets of each partition."""
+def _resolve(root: Root, options: ReadOptions, offsets: ConsumeRange) -> list[ResolvedRange]:
+    """Resolve the positions to the current offsets of each partition."""
     snapshot = root.snapshot()
     logs = snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot))
     latest = latest_offsets(logs, options)
     resolved = []
     for name, log in logs.items():
-        start_offset = offset_at(start, log, latest[name])
-        end_offset = offset_at(end, log, latest[name])
+        start_offset = offset_at(offsets.start, log, latest[name])
+        end_offset = offset_at(offsets.end, log, latest[name])
         if start_offset < end_offset:
             resolved.append(ResolvedRange(name, log.topic_id, start_offset, end_offset))
     return resolved

@@ -2,7 +2,8 @@
 
 `earliest` and `latest` are the console consumer's; `beginning`, `end`, `-N`, `s@` and `e@` are
 kcat's. There are no records before the log start or after the last record, so a time later than
-every record means the end. Only a plain offset must be in the log.
+every record means the end. Only a plain offset must be in the log. The positions are the limits of
+a read, and `LastOffsets`, which Spark's options do not have.
 """
 
 from __future__ import annotations
@@ -10,39 +11,61 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from klog.connector.options.offset_range_limit import (
+    EARLIEST,
+    LATEST,
+    EarliestOffset,
+    LatestOffset,
+    OffsetForTime,
+    PartitionLimit,
+    SpecificOffset,
+)
 from klog.connector.snapshot import PartitionSnapshot
 from klog.errors import OffsetOutOfRangeError
 
-Word: TypeAlias = Literal["earliest", "latest", "offset", "last", "since", "until"]
 
-_WORDS: dict[str, Word] = {
-    "earliest": "earliest",
-    "beginning": "earliest",
-    "latest": "latest",
-    "end": "latest",
-}
-_NUMBERS: dict[str, Word] = {"": "offset", "-": "last", "s@": "since", "e@": "until"}
-_NUMBER = re.compile(r"(-|)([0-9]{1,19})|([se]@)(-?[0-9]{1,19})")
+@dataclass(frozen=True, slots=True)
+class LastOffsets:
+    """The last offsets of a partition, as many as `count`."""
+
+    count: int
+
+
+Position: TypeAlias = PartitionLimit | LastOffsets
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """A place in a log: `number` is an offset, a count of offsets, or a time in ms."""
+class PositionArgument:
+    """The value of one `-o`: a position, and whether the read ends there."""
 
-    word: Word
-    number: int = 0
-
-
-EARLIEST, LATEST = Position("earliest"), Position("latest")
+    position: Position
+    is_end: bool = False
 
 
-def parse_position(text: str) -> Position:
+@dataclass(frozen=True, slots=True)
+class ConsumeRange:
+    """Where the read of each partition starts, and where it ends, exclusive."""
+
+    start: Position = EARLIEST
+    end: Position = LATEST
+
+
+_WORDS: dict[str, Position] = {
+    "earliest": EARLIEST,
+    "beginning": EARLIEST,
+    "latest": LATEST,
+    "end": LATEST,
+}
+_NUMBER = re.compile(r"(-|)([0-9]{1,19})|([se]@)(-?[0-9]{1,19})")
+
+
+def parse_position(text: str) -> PositionArgument:
     """Parse the value of one `-o`. Raises `ValueError`."""
     word = _WORDS.get(text.lower())
     if word is not None:
-        return Position(word)
+        return PositionArgument(word)
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -50,16 +73,20 @@ def parse_position(text: str) -> Position:
             f"e@MILLISECONDS, got {text!r}"
         )
     sign, number, edge, time = match.groups()
-    return Position(_NUMBERS[edge or sign], int(time or number))
+    if edge:
+        limit = OffsetForTime(int(time), latest_if_no_match=True)
+        return PositionArgument(limit, is_end=edge == "e@")
+    return PositionArgument(LastOffsets(int(number)) if sign else SpecificOffset(int(number)))
 
 
-def window(positions: Iterable[Position]) -> tuple[Position, Position]:
+def consume_range(arguments: Iterable[PositionArgument]) -> ConsumeRange:
     """Return the start and the end; by default earliest and latest. Raises `ValueError`."""
-    starts = [position for position in positions if position.word != "until"]
-    ends = [position for position in positions if position.word == "until"]
+    arguments = list(arguments)
+    starts = [argument.position for argument in arguments if not argument.is_end]
+    ends = [argument.position for argument in arguments if argument.is_end]
     if len(starts) > 1 or len(ends) > 1:
         raise ValueError("--offset: give at most one start and one end (e@...)")
-    return (starts or [EARLIEST])[0], (ends or [LATEST])[0]
+    return ConsumeRange((starts or [EARLIEST])[0], (ends or [LATEST])[0])
 
 
 def offset_at(position: Position, log: PartitionSnapshot, latest: int) -> int:
@@ -67,18 +94,20 @@ def offset_at(position: Position, log: PartitionSnapshot, latest: int) -> int:
 
     Raises `OffsetOutOfRangeError` for an offset that the log does not hold.
     """
-    if position.word == "earliest":
-        return log.log_start
-    if position.word == "last":
-        return max(log.log_start, latest - position.number)
-    if position.word in ("since", "until"):
-        offset = log.offset_for_time(position.number, latest)
-        return latest if offset is None else offset
-    if position.word == "offset":
-        if not log.log_start <= position.number <= log.log_end:
-            raise OffsetOutOfRangeError(
-                f"{log.name}: offset {position.number} is out of range; the log has "
-                f"{log.log_start} to {log.log_end}. Give one --partition, or start at -o beginning"
-            )
-        return position.number
-    return latest
+    match position:
+        case EarliestOffset():
+            return log.log_start
+        case LatestOffset():
+            return latest
+        case LastOffsets(count):
+            return max(log.log_start, latest - count)
+        case OffsetForTime(timestamp_ms):
+            offset = log.offset_for_time(timestamp_ms, latest)
+            return latest if offset is None else offset
+        case SpecificOffset(offset):
+            if not log.log_start <= offset <= log.log_end:
+                raise OffsetOutOfRangeError(
+                    f"{log.name}: offset {offset} is out of range; the log has {log.log_start} to "
+                    f"{log.log_end}. Give one --partition, or start at -o beginning"
+                )
+            return offset
