@@ -80,10 +80,12 @@ def sidecar_file(segments: int) -> TableFile:
     """Make the sidecar of a commit that adds all segments of a state."""
     rows = state_of(segments, VERSION).live.rows().select(segment_entries.SCHEMA.names)
     commit = Commit(VERSION, "w", 1, "append", "benchmark", Actions(add=tuple(rows.to_pylist())))
-    name, data = commit_sidecar.encode_sidecar(commit)
-    bare = replace(commit, actions=Actions(), sidecar=name)
+    sidecar = commit_sidecar.encode_sidecar(commit)
+    bare = replace(commit, actions=Actions(), sidecar=sidecar.name)
     return TableFile(
-        "sidecar", data, lambda: commit_sidecar.decode_sidecar(bare, name, data, TOPIC)
+        "sidecar",
+        sidecar.data,
+        lambda: commit_sidecar.decode_sidecar(bare, sidecar.name, sidecar.data, TOPIC),
     )
 
 

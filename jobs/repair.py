@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
-from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.root_discovery import find_root_to_repair
+from klog.connector.commit_log.root_discovery import RootToRepair, find_root_to_repair
 from klog.connector.commit_log.topic_admin import NO_CONFIG
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.root_files import FORMAT_FILE
@@ -74,7 +73,8 @@ def run(
     """
     started = time.monotonic()
     choices = RepairChoices(use, declare_holes, discard_lost, topic_id, partitions, config)
-    klog_root, lost_format = _find_root(root, cluster_id, storage)
+    to_repair = _find_root(root, cluster_id, storage)
+    klog_root, lost_format = to_repair.root, to_repair.lost_format
     names = select_topic_names(klog_root, topic)
     choices.check(names)
     format_file = f"{klog_root.path}/{FORMAT_FILE}"
@@ -89,22 +89,21 @@ def run(
     return RepairReport(klog_root.location, dry_run, plans, put_file, time.monotonic() - started)
 
 
-def _find_root(root: str, cluster_id: str, storage: StorageOptions) -> tuple[KlogRoot, bytes]:
-    """Return a root, and the bytes of its `format.json` if that is lost; nothing is written."""
+def _find_root(root: str, cluster_id: str, storage: StorageOptions) -> RootToRepair:
+    """Find the root, which may have lost its `format.json`; nothing is written."""
 
     def cluster_id_of(store: WritableStore, path: str) -> str:
         return cluster_id or read_cluster_id(store, path) or random_uuid()
 
-    root_and_format = find_root_to_repair(root, cluster_id_of, storage)
-    if root_and_format is None:
+    to_repair = find_root_to_repair(root, cluster_id_of, storage)
+    if to_repair is None:
         raise not_a_klog_root(root)
-    klog_root, lost_format = root_and_format
-    if cluster_id and not lost_format:
+    if cluster_id and not to_repair.lost_format:
         raise OptionError(
-            f"--cluster-id: {klog_root.path}/{FORMAT_FILE} has a cluster id already; leave the "
-            "option out"
+            f"--cluster-id: {to_repair.root.path}/{FORMAT_FILE} has a cluster id already; leave "
+            "the option out"
         )
-    return klog_root, lost_format
+    return to_repair
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -110,4 +110,4 @@ def _yield_to_commits() -> None:
 
 
 CHECKPOINTER = BackgroundCheckpointer()
-"""The one of this process."""
+"""The one of this process: commits to any log wait for at most one checkpoint at a time."""

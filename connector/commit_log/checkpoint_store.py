@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from klog.connector.commit_log import commit_log_paths, state_checkpoint
 from klog.connector.commit_log.checkpoint_parts import Part
@@ -29,20 +30,31 @@ def retained_parts(log: CommitLog) -> Callable[[Part], bool]:
     Args:
         log: The log of the topic.
     """
-    last_expired, checkpoint = read_last_expiration(log)
-    parts = None if checkpoint is None else read_checkpoint_parts(log, checkpoint)
+    expiration = read_last_expiration(log)
+    name = expiration.checkpoint
+    parts = None if name is None else read_checkpoint_parts(log, name)
     retained = {part.name for part in parts or ()}
-    return lambda part: part.name.version > last_expired or part.name in retained
+    return lambda part: part.name.version > expiration.version or part.name in retained
 
 
-def read_last_expiration(log: CommitLog) -> tuple[int, CheckpointName | None]:
+@dataclass(frozen=True, slots=True)
+class LastExpiration:
+    """The last expired version, and the checkpoint that its file names.
+
+    Attributes:
+        version: The version; -1 if none has expired.
+        checkpoint: The checkpoint; None if the file names none.
+    """
+
+    version: int
+    checkpoint: CheckpointName | None
+
+
+def read_last_expiration(log: CommitLog) -> LastExpiration:
     """Read the last expired version and the checkpoint that its file names.
 
     Args:
         log: The log of the topic.
-
-    Returns:
-        The version, -1 if none has expired, and the checkpoint, None if the file names none.
 
     Raises:
         KlogError: The file is listed and cannot be read.
@@ -50,10 +62,11 @@ def read_last_expiration(log: CommitLog) -> tuple[int, CheckpointName | None]:
     for _ in range(MAX_LOADS):
         version = log.last_expired_version()
         if version < 0:
-            return version, None
+            return LastExpiration(version, None)
         with suppress(FileNotFoundError):  # A higher version has replaced it.
             content = log.store.read(log.paths.expiration(version), MAX_SMALL_FILE_BYTES)
-            return version, parse_checkpoint_name(content.decode(errors="replace"))
+            name = parse_checkpoint_name(content.decode(errors="replace"))
+            return LastExpiration(version, name)
     raise KlogError(
         f"{log.paths.expirations}: the last expired version is listed and cannot be read. Check "
         "the store, then try again"

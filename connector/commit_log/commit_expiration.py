@@ -166,7 +166,7 @@ def _delete_below(log: CommitLog, last_expired: int, complete: list[CheckpointNa
     for sidecar in filter(None, map(parse_sidecar_name, _own_names(log, log.paths.sidecars))):
         if sidecar.version <= last_expired:
             log.store.delete(log.paths.sidecar(sidecar))
-    keep = {*complete, read_last_expiration(log)[1]}
+    keep = {*complete, read_last_expiration(log).checkpoint}
     for name in filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.checkpoints))):
         if name not in keep and name < complete[-1]:
             log.store.delete(log.paths.checkpoint(name))

@@ -83,10 +83,9 @@ class CommitLog(CommitLogReader):
                 state = self.load_cold(state)
                 continue
             if sidecar is not None:
-                commit_sidecar.decode_sidecar(
-                    commit, *sidecar, self.paths.topic
-                )  # As `put_commit` does.
-                self.store.put(self.paths.sidecar(sidecar[0]), [sidecar[1]])
+                # As `put_commit` does.
+                commit_sidecar.decode_sidecar(commit, sidecar.name, sidecar.data, self.paths.topic)
+                self.store.put(self.paths.sidecar(sidecar.name), [sidecar.data])
             outcome = put_commit(self, commit, self.wait)
             if outcome is PutOutcome.LANDED:
                 return replace(after, own_commits=state.own_commits + 1)

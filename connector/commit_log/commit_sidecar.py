@@ -9,7 +9,7 @@ is missing, or is not what its name says, cannot be read, and nothing replaces i
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -37,8 +37,16 @@ _ACTION = pa.field("action", pa.string())
 _NULLABLE = pa.schema([field.with_nullable(True) for field in segment_entries.SCHEMA])
 
 
-def encode_sidecar(commit: Commit) -> tuple[SidecarName, bytes]:
-    """Return the sidecar of a commit: its name and its bytes.
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """The file of a sidecar."""
+
+    name: SidecarName
+    data: bytes
+
+
+def encode_sidecar(commit: Commit) -> Sidecar:
+    """Return the sidecar of a commit.
 
     Args:
         commit: The commit with all its actions.
@@ -73,7 +81,8 @@ def encode_sidecar(commit: Commit) -> tuple[SidecarName, bytes]:
     if len(data) > MAX_TABLE_BYTES:
         raise _too_large(commit, f"a sidecar of {len(data)} bytes", f"{MAX_TABLE_BYTES}")
     write = sha256(commit.write_id.encode()).hexdigest()[:16]
-    return SidecarName(commit.version, write, len(data), google_crc32c.value(data)), data
+    name = SidecarName(commit.version, write, len(data), google_crc32c.value(data))
+    return Sidecar(name, data)
 
 
 def _too_large(commit: Commit, size: str, limit: str) -> KlogError:
@@ -129,17 +138,17 @@ def _files(rows: pa.Table, action: str, topic: str) -> tuple[str, ...]:
     return tuple(check_segment_file(file, topic) for file in files)
 
 
-def with_sidecar_if_large(commit: Commit) -> tuple[Commit, tuple[SidecarName, bytes] | None]:
+def with_sidecar_if_large(commit: Commit) -> tuple[Commit, Sidecar | None]:
     """Return a commit with its size, and its sidecar if it is too large to be without.
 
     Args:
         commit: The commit with all its actions.
 
     Returns:
-        The commit, and the name and bytes of its sidecar; None if it needs no sidecar.
+        The commit, and its sidecar; None if it needs no sidecar.
     """
     data = commit_json.encode_commit(commit)
     if len(data) <= MAX_JSON_BYTES:
         return replace(commit, size_bytes=len(data)), None
-    name, sidecar_data = encode_sidecar(commit)
-    return replace(commit, sidecar=name, size_bytes=len(sidecar_data)), (name, sidecar_data)
+    sidecar = encode_sidecar(commit)
+    return replace(commit, sidecar=sidecar.name, size_bytes=len(sidecar.data)), sidecar

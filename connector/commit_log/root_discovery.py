@@ -7,6 +7,7 @@ files, and on a new store only after a probe showed that one writer wins a race 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from klog.connector.commit_log import format_description
@@ -49,11 +50,19 @@ def find_root(location: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> Kl
     return _read_root(location, *log_store_for(location, storage))
 
 
+@dataclass(frozen=True, slots=True)
+class RootToRepair:
+    """A klog root, and the bytes of its lost `format.json`, empty if it is not lost."""
+
+    root: KlogRoot
+    lost_format: bytes
+
+
 def find_root_to_repair(
     location: str,
     cluster_id: Callable[[WritableStore, str], str],
     storage: StorageOptions = NO_STORAGE_OPTIONS,
-) -> tuple[KlogRoot, bytes] | None:
+) -> RootToRepair | None:
     """Find the klog root at a path or URL, also one that has lost its `format.json`.
 
     Nothing is written.
@@ -64,16 +73,16 @@ def find_root_to_repair(
         storage: Options of the store.
 
     Returns:
-        The root and the bytes of its lost `format.json`, empty if it is not lost; None if the
-        directory is raw Kafka.
+        The root; None if the directory is raw Kafka.
     """
     store, path = log_store_for(location, storage)
     if not _has_lost_format(store, path):
         root = _read_root(location, store, path)
-        return None if root is None else (root, b"")
+        return None if root is None else RootToRepair(root, b"")
     data = format_description.encode_description(new_root_fields(cluster_id(store, path)))
     file = f"{path}/{FORMAT_FILE}"
-    return _root_of(location, store, path, format_description.decode_description(file, data)), data
+    description = format_description.decode_description(file, data)
+    return RootToRepair(_root_of(location, store, path, description), data)
 
 
 def new_root_fields(cluster_id: str, num_partitions: int = 1) -> dict[str, Any]:

@@ -52,6 +52,14 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class EnsuredTopic:
+    """The state of a topic that exists now, and whether this call created it."""
+
+    state: TopicState
+    is_created: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TopicAdmin:
     """The administration of a root's topics; `engine` is the one of its commits, for `history`."""
 
@@ -77,17 +85,17 @@ class TopicAdmin:
         Raises:
             OptionError: The topic exists, or Kafka or klog refuses its name, number or configs.
         """
-        state, is_new = self.ensure(topic, partitions, config)
-        if not is_new:
+        ensured = self.ensure(topic, partitions, config)
+        if not ensured.is_created:
             raise OptionError(
-                f"topic {topic} already exists in {self.root.location}, with id {state.topic_id}. "
-                "Give another name, or alter this one"
+                f"topic {topic} already exists in {self.root.location}, with id "
+                f"{ensured.state.topic_id}. Give another name, or alter this one"
             )
-        return state
+        return ensured.state
 
     def ensure(
         self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
-    ) -> tuple[TopicState, bool]:
+    ) -> EnsuredTopic:
         """Create a topic unless it exists, whatever partitions and configs it has.
 
         Args:
@@ -96,7 +104,7 @@ class TopicAdmin:
             config: Its configs, as text.
 
         Returns:
-            The state, and whether this call created the topic.
+            The topic.
 
         Raises:
             OptionError: Kafka or klog refuses the name, number or configs.
@@ -113,7 +121,7 @@ class TopicAdmin:
             return None if state.topic_id else Actions(create_topic=new_topic, config=normalized)
 
         state = self._commit(log, before, build, "create-topic")
-        return state, state.topic_id == new_topic.topic_id
+        return EnsuredTopic(state, state.topic_id == new_topic.topic_id)
 
     def alter_config(
         self, topic: str, change: Mapping[str, str], unset: Iterable[str] = ()

@@ -6,6 +6,9 @@ commits a higher vacuum version, and deletes what that allows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import pyarrow.compute as pc
 
 from klog.connector.commit_log.commit_builders import set_vacuum_version
@@ -16,11 +19,29 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
 from klog.connector.commit_log.orphan_files import READER_GRACE_MS, OrphanFiles, find_orphan_files
 from klog.connector.commit_log.snapshot_leases import delete_expired_leases
+from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import LostCommitError
 
 
+@dataclass(frozen=True, slots=True)
+class VacuumPlan:
+    """What the second step of a vacuum commits, by what the first one read.
+
+    Attributes:
+        state: The state of the topic.
+        vacuum_version: The new vacuum version.
+        purge: Removed segments whose files are gone.
+        traces: Files of versions above the last commit, and their versions.
+    """
+
+    state: TopicState
+    vacuum_version: int
+    purge: Sequence[str]
+    traces: Mapping[str, int]
+
+
 class Vacuum:
-    """A vacuum of a topic in two steps; `deleted` are the files deleted so far."""
+    """A vacuum of a topic in two steps, which knows what it has deleted if a step fails."""
 
     def __init__(
         self, log: CommitLog, grace_ms: int = READER_GRACE_MS, *, discard_lost: bool = False
@@ -33,10 +54,19 @@ class Vacuum:
             discard_lost: Commits that were lost at the end of the log are not to be restored.
         """
         self._log, self._grace_ms, self._discard_lost = log, grace_ms, discard_lost
-        self.deleted = OrphanFiles((), ())
+        self._deleted = OrphanFiles((), ())
 
-    def free(self) -> None:
-        """Delete what the commits on the store allow: it needs no space."""
+    @property
+    def deleted(self) -> OrphanFiles:
+        """Return the files that were deleted so far."""
+        return self._deleted
+
+    def free(self) -> VacuumPlan:
+        """Delete what the commits on the store allow: it needs no space.
+
+        Returns:
+            What `finish` commits.
+        """
         log = self._log
         state = log.load()
         scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
@@ -46,21 +76,23 @@ class Vacuum:
         # Removed segments whose files an earlier vacuum has deleted need not be known any more,
         # after the grace: a store may list a file late, and an unknown one would be taken for an
         # orphan. The state is older than the listing: the files of its segments had been written.
-        self._purge = [file for file in aged_rows["file"].to_pylist() if file not in scan.segments]
-        self._vacuum_version = max(version_at_time(log, state, log.clock() - self._grace_ms), 0)
-        self._state, self._traces = scan.state, scan.files.traces
-        self.deleted = OrphanFiles((), (), traces=self._traces)
+        purge = [file for file in aged_rows["file"].to_pylist() if file not in scan.segments]
+        vacuum_version = max(version_at_time(log, state, log.clock() - self._grace_ms), 0)
+        plan = VacuumPlan(scan.state, vacuum_version, purge, scan.files.traces)
+        self._deleted = OrphanFiles((), (), traces=plan.traces)
         # Another's commit may be read before it is durable, and a loss of power may then undo it.
         last_commit = log.paths.commit(scan.state.version)
         if scan.files.files and is_durable(
             log, last_commit, lambda: log.store.read(last_commit, MAX_COMMIT_BYTES)
         ):
             self._delete(scan.files)
+        return plan
 
-    def finish(self, attempt: CommitInfo) -> None:
+    def finish(self, plan: VacuumPlan, attempt: CommitInfo) -> None:
         """Raise the vacuum version, and delete what that allows.
 
         Args:
+            plan: What `free` returned.
             attempt: The write id, operation and engine of the commit.
 
         Raises:
@@ -68,15 +100,15 @@ class Vacuum:
                 their place.
         """
         log = self._log
-        if self._traces and not self._discard_lost:
-            file, version = max(self._traces.items(), key=lambda trace: trace[1])
+        if plan.traces and not self._discard_lost:
+            file, version = max(plan.traces.items(), key=lambda trace: trace[1])
             raise LostCommitError(
-                f"{log.paths.data(file)}: the log ends at version {self._state.version}, and this "
+                f"{log.paths.data(file)}: the log ends at version {plan.state.version}, and this "
                 f"file shows that version {version} was made: its last commits are lost. No file "
                 f"without a commit was deleted. Restore the commits of {log.paths.commits} from a "
                 "copy, or give --discard-lost if they are not to come back"
             )
-        log.commit(self._state, set_vacuum_version(self._vacuum_version, self._purge), attempt)
+        log.commit(plan.state, set_vacuum_version(plan.vacuum_version, plan.purge), attempt)
         scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
         self._delete(scan.files)
         delete_expired_leases(log, log.clock() - self._grace_ms)
@@ -88,7 +120,7 @@ class Vacuum:
                 self._log.store.delete(self._log.paths.data(file))
                 deleted[file] = size_bytes
         finally:
-            self.deleted = self.deleted.joined(orphans.only(deleted))
+            self._deleted = self._deleted.joined(orphans.only(deleted))
 
 
 def vacuum(
@@ -113,8 +145,7 @@ def vacuum(
         LostCommitError: Files show that the last commits were lost.
     """
     run = Vacuum(log, grace_ms, discard_lost=discard_lost)
-    run.free()
-    run.finish(attempt)
+    run.finish(run.free(), attempt)
     return run.deleted
 
 

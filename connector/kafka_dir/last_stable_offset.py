@@ -133,4 +133,8 @@ def _can_resume(reader: SegmentReader, transactions: OpenTransactions) -> bool:
     if transactions.last_batch == UNKNOWN_POSITION:
         return False
     end = reader.batch_end(transactions.last_batch)
-    return end is not None and end[0] <= transactions.offset and end[1] == transactions.position
+    return (
+        end is not None
+        and end.next_offset <= transactions.offset
+        and end.position == transactions.position
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,12 +34,22 @@ from klog.logformat.indexes.abstract_index import MAX_RELATIVE_OFFSET
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveredLog:
+    """How many segments a broker's recovery would leave, and the end of the last of them."""
+
+    segment_count: int
+    end: LogEnd
+
+
 def find_log_end(
     segments: Sequence[Segment],
     recovery_point: RecoveryPoint,
     find_end: Callable[[Segment], LogEnd],
-) -> tuple[int, LogEnd]:
-    """Return how many segments a broker's recovery would leave, and the end of the last of them.
+) -> RecoveredLog:
+    """Return what a broker's recovery would leave of a log.
+
+    Nothing is written; segments that it would delete are logged.
 
     Args:
         segments: All segments, at least one.
@@ -51,7 +62,7 @@ def find_log_end(
     """
     count, end = len(segments), find_end(segments[-1])
     if recovery_point.is_cleanly_shut_down or recovery_point.is_locked_by_broker:
-        return count, end
+        return RecoveredLog(count, end)
     bases = [segment.base_offset for segment in segments]
     first_recovered = max(bisect_right(bases, recovery_point.offset) - 1, 0)
     has_no_batch = not end.position
@@ -72,7 +83,7 @@ def find_log_end(
             without_passwords(segment.log.path),
             end.next_offset,
         )
-    return count, end
+    return RecoveredLog(count, end)
 
 
 def find_segment_end(
@@ -122,7 +133,7 @@ def _is_still_end(reader: SegmentReader, hint: LogEnd) -> bool:
     """
     if hint.last_batch == UNKNOWN_POSITION:
         return False
-    return reader.batch_end(hint.last_batch) == (hint.next_offset, hint.position)
+    return reader.batch_end(hint.last_batch) == hint
 
 
 def _last_indexed(reader: SegmentReader) -> LogEnd:

@@ -167,12 +167,13 @@ class RawRoot:
         active_end = LogEnd(log_start, 0)
         if directory.segments:
             recovery_point = log_dir.recovery_point(name)
-            count, active_end = find_log_end(
+            recovered = find_log_end(
                 directory.segments,
                 recovery_point,
                 lambda segment: self._find_end(name, topic_id, store, segment, recovery_point),
             )
-            directory = replace(directory, segments=directory.segments[:count])
+            directory = replace(directory, segments=directory.segments[: recovered.segment_count])
+            active_end = recovered.end
             log_start = max(log_start, directory.segments[0].base_offset)
         # A broker that finds its log end below the checkpointed start drops the log
         # (docs/format.md, 14).

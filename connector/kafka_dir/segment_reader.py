@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from klog.connector.decoded_offsets import first_offset_of_message
 from klog.connector.kafka_dir.companion_files import read_companion_file
+from klog.connector.kafka_dir.log_bounds import LogEnd
 from klog.connector.kafka_dir.partition_directory import Segment
 from klog.connector.segment_chunks import read_chunks
 from klog.connector.store.readable_store import File, ReadableStore
@@ -92,8 +93,8 @@ class SegmentHeaders:
         except CorruptRecordError:
             return None
 
-    def batch_end(self, position: int) -> tuple[int, int] | None:
-        """Return the next offset and the position after the batch that begins at a position.
+    def batch_end(self, position: int) -> LogEnd | None:
+        """Return the end of a log whose last batch begins at a position.
 
         Args:
             position: The position.
@@ -105,7 +106,8 @@ class SegmentHeaders:
         if header is None or int(header["magic"]) != v2.MAGIC:
             return None
         next_offset = int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
-        return next_offset, position + v2.FRAME_BYTES + int(header["length"])
+        end_position = position + v2.FRAME_BYTES + int(header["length"])
+        return LogEnd(next_offset, end_position, position)
 
     def _read(self, start: int, end: int) -> bytes:
         window_end = self._window_start + len(self._window)

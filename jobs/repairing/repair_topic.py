@@ -91,6 +91,5 @@ def _put_commit(log: CommitLog, commit: Commit) -> bool:
     # A commit that no reader takes is not put.
     commit_json.decode_commit(data, log.paths.topic, commit.version)
     if sidecar is not None:
-        name, sidecar_data = sidecar
-        log.store.put(log.paths.sidecar(name), [sidecar_data])
+        log.store.put(log.paths.sidecar(sidecar.name), [sidecar.data])
     return log.store.put_if_absent(log.paths.commit(commit.version), data) is PutResult.CREATED

@@ -93,11 +93,11 @@ def _delete(log: CommitLog, task: VacuumTask) -> VacuumedTopic:
     vacuum = topic_vacuum.Vacuum(log, task.grace_ms, discard_lost=task.discard_lost)
     commits, first_version = 0, log.last_expired_version()
     try:
-        vacuum.free()
+        plan = vacuum.free()
         versions = commit_expiration.list_expired_versions(log)
         commit_expiration.delete_commits(log, versions)
         commits = len(versions)
-        vacuum.finish(CommitInfo(random_uuid(), "vacuum", this_engine()))
+        vacuum.finish(plan, CommitInfo(random_uuid(), "vacuum", this_engine()))
         commits += commit_expiration.expire_log(log, task.log_retention_ms) - first_version
     except KlogError as exc:
         topic = VacuumedTopic(task.topic, vacuum.deleted, commits)

@@ -66,8 +66,9 @@ def create_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     topics = TopicAdmin(root)
     message = f"Created topic {args.topic}."
     if args.if_not_exists:
-        state, is_created = topics.ensure(args.topic, args.partitions, config)
-        message = message if is_created else f"Topic {args.topic} already exists."
+        ensured = topics.ensure(args.topic, args.partitions, config)
+        state = ensured.state
+        message = message if ensured.is_created else f"Topic {args.topic} already exists."
     else:
         state = topics.create(args.topic, args.partitions, config)
     lines = [f"Created klog root {without_passwords(root.location)}."] * is_new

@@ -72,7 +72,7 @@ def test_a_large_sidecar_is_read_in_one_go() -> None:
     add = tuple(
         {**_entry(), "file": FILE.replace("0badcafe", f"{number:08x}")} for number in range(20_000)
     )
-    _, data = commit_sidecar.encode_sidecar(Commit(7, "w", 1, "append", "test", Actions(add)))
+    data = commit_sidecar.encode_sidecar(Commit(7, "w", 1, "append", "test", Actions(add))).data
     assert file_sizes(data).repeated_bytes < parquet_tables.MAX_BYTES
 
 
@@ -94,10 +94,12 @@ def test_what_a_commit_takes_out_stands_there_too() -> None:
         "test",
         Actions((_entry(),), (FILE,), purge=(OTHER,), vacuum_version=3),
     )
-    name, data = commit_sidecar.encode_sidecar(commit)
-    slim = commit_json.decode_commit(commit_json.encode_commit(_with(commit, name)), "orders", 7)
+    sidecar = commit_sidecar.encode_sidecar(commit)
+    data = commit_json.encode_commit(_with(commit, sidecar.name))
+    slim = commit_json.decode_commit(data, "orders", 7)
     assert slim.actions == Actions(vacuum_version=3)
-    assert commit_sidecar.decode_sidecar(slim, name, data, "orders").actions == commit.actions
+    decoded = commit_sidecar.decode_sidecar(slim, sidecar.name, sidecar.data, "orders")
+    assert decoded.actions == commit.actions
 
 
 def _entry() -> Any:
@@ -179,7 +181,7 @@ def test_a_sidecar_that_is_damaged_is_named(large: Large, damage: str) -> None:
 )
 def test_a_sidecar_that_says_what_may_not_be_is_refused(change: Any, words: str) -> None:
     commit = Commit(7, "w", 1, "append", "test", Actions((_entry(),)))
-    _, data = commit_sidecar.encode_sidecar(commit)
+    data = commit_sidecar.encode_sidecar(commit).data
     rows = pq.read_table(pa.BufferReader(data))
     metadata = json.loads(rows.schema.metadata[b"klog"])
     for key, value in change.items():

@@ -107,9 +107,9 @@ def test_a_commit_that_cannot_be_put_lets_go_only_what_needed_none() -> None:
     log, files = littered(store, clock)
     store.room_bytes = 0
     run = topic_vacuum.Vacuum(log, DAY_MS)
-    run.free()
+    plan = run.free()
     with pytest.raises(KlogError, match="not written"):
-        run.finish(attempt("vacuum"))
+        run.finish(plan, attempt("vacuum"))
     assert set(run.deleted.files) == {files[kind] for kind in ("removed", "orphan", "temporary")}
     assert run.deleted.removed == (files["removed"],)
     assert log.paths.data(files["late"]) in store.files
@@ -132,10 +132,10 @@ def test_nothing_goes_by_a_commit_that_may_not_be_durable() -> None:
     log, files = littered(store, clock)
     store.is_unsynced = True
     run = topic_vacuum.Vacuum(log, DAY_MS)
-    run.free()
+    plan = run.free()
     assert run.deleted.files == {}
     store.is_unsynced = False
-    run.finish(attempt("vacuum"))
+    run.finish(plan, attempt("vacuum"))
     assert set(run.deleted.files) == set(files.values())
 
 

@@ -86,9 +86,9 @@ def test_a_topic_that_is_there(topics: TopicAdmin) -> None:
     first = topics.create("orders", 2)
     with pytest.raises(OptionError, match=r"topic orders already exists in /root, with id id 0"):
         topics.create("orders", 4)
-    there, is_new = topics.ensure("orders", 4)
-    assert (there.topic_id, is_new) == (first.topic_id, False)
-    assert topics.ensure("payments")[1]
+    ensured = topics.ensure("orders", 4)
+    assert (ensured.state.topic_id, ensured.is_created) == (first.topic_id, False)
+    assert topics.ensure("payments").is_created
     assert topics.describe("orders").version == 0
 
 
