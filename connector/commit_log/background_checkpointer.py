@@ -37,7 +37,7 @@ class BackgroundCheckpointer:
         self._lock = Lock()
         self._thread: Thread | None = None
         self._written: dict[str, CheckpointName] = {}
-        self._begun: dict[str, int] = {}
+        self._begun_versions: dict[str, int] = {}
 
     def offer(self, log: CommitLog, state: TopicState) -> TopicState:
         """Start to write a checkpoint if one is due and none is under way; return at once.
@@ -54,10 +54,12 @@ class BackgroundCheckpointer:
         state_version = -1 if state.checkpoint is None else state.checkpoint.version
         if newest is not None and newest.version == state_version:
             state = replace(state, checkpoint=newest)  # Its size is known only now.
-        begun = self._begun.get(log.paths.directory, -checkpoint_schedule.MIN_COMMITS)
+        begun_version = self._begun_versions.get(
+            log.paths.directory, -checkpoint_schedule.MIN_COMMITS
+        )
         if (
             not is_checkpoint_due(state)
-            or 0 <= state.version - begun < checkpoint_schedule.MIN_COMMITS
+            or 0 <= state.version - begun_version < checkpoint_schedule.MIN_COMMITS
         ):
             return state
         with self._lock:
@@ -65,7 +67,7 @@ class BackgroundCheckpointer:
                 return state
             self._thread = Thread(target=self._write, args=(log, state), name="klog-checkpoint")
             self._thread.start()
-            self._begun[log.paths.directory] = state.version
+            self._begun_versions[log.paths.directory] = state.version
         size_bytes = 0 if newest is None else newest.size_bytes
         return replace(state, checkpoint=CheckpointName(state.version, size_bytes, 0), tail_bytes=0)
 

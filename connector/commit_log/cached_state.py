@@ -14,37 +14,37 @@ from klog.connector.commit_log.lost_commit_errors import replaced_commit_error
 from klog.connector.commit_log.topic_state import TopicState
 
 
-def is_of_another_log(known: TopicState, state: TopicState) -> bool:
-    """Return whether a log that has commits is not the one of the known state.
+def is_of_another_log(cached: TopicState, state: TopicState) -> bool:
+    """Return whether a log that has commits is not the one of the cached state.
 
     Args:
-        known: The state that the process has loaded before.
+        cached: The state that the process has loaded before.
         state: The state of the log now.
     """
-    if state.version < 0 or known.version < 0:
+    if state.version < 0 or cached.version < 0:
         return False
-    if known.topic_id and known.topic_id == state.topic_id:
+    if cached.topic_id and cached.topic_id == state.topic_id:
         return False
-    return known.writes.keys().isdisjoint(state.writes.keys())
+    return cached.writes.keys().isdisjoint(state.writes.keys())
 
 
-def check_not_replaced(paths: TopicPaths, known: TopicState, state: TopicState) -> None:
-    """Refuse a log that lacks the last commit of a known state.
+def check_not_replaced(paths: TopicPaths, cached: TopicState, state: TopicState) -> None:
+    """Refuse a log that lacks the last commit of a cached state.
 
     A log that no longer remembers the write is not refused.
 
     Args:
         paths: The paths of the log.
-        known: The state that the process has loaded before.
+        cached: The state that the process has loaded before.
         state: The state of the log now, at or above that version.
 
     Raises:
-        ForkedCommitError: Another commit is in the place of the known one.
+        ForkedCommitError: Another commit is in the place of the cached one.
     """
-    version = known.version
-    if version < 0 or state.writes.get(known.last_write_id) == version:
+    version = cached.version
+    if version < 0 or state.writes.get(cached.last_write_id) == version:
         return
-    if not state.remembers(version) or is_of_another_log(known, state):
+    if not state.remembers(version) or is_of_another_log(cached, state):
         return
     write_id = next((key for key, value in state.writes.items() if value == version), "none")
-    raise replaced_commit_error(paths.commit(version), version, write_id, known.last_write_id)
+    raise replaced_commit_error(paths.commit(version), version, write_id, cached.last_write_id)

@@ -85,14 +85,16 @@ class PartPlan:
     new_ranges: tuple[tuple[int, int], ...] = ()
 
 
-def plan_parts(rows: pa.Table, known: Sequence[Part], may_keep: Callable[[Part], bool]) -> PartPlan:
+def plan_parts(
+    rows: pa.Table, earlier_parts: Sequence[Part], may_keep: Callable[[Part], bool]
+) -> PartPlan:
     """Choose the parts of a state's checkpoint.
 
     A part that has become small is written again, together with the segments next to it.
 
     Args:
         rows: The live segments, with the version that added each.
-        known: The parts of an earlier checkpoint, in order of version.
+        earlier_parts: The parts of an earlier checkpoint, in order of version.
         may_keep: Returns whether a part is certain to stay on the store.
     """
     if len(rows) <= 2 * PART_ROWS:
@@ -101,7 +103,7 @@ def plan_parts(rows: pa.Table, known: Sequence[Part], may_keep: Callable[[Part],
     small = max(1, PART_ROWS // 4)
     kept_parts = tuple(
         part
-        for part in known
+        for part in earlier_parts
         if part.rows >= small and _count(versions, part) == part.rows and may_keep(part)
     )
     new_ranges: list[tuple[int, int]] = []

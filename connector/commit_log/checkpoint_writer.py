@@ -48,9 +48,9 @@ def write_checkpoint(
     rows = state.live.rows()
     parts: list[Part] = []
     if len(rows) > 2 * checkpoint_parts.PART_ROWS:
-        known = _known_parts(log, state)
+        earlier_parts = _earlier_parts(log, state)
         pause()
-        plan = checkpoint_parts.plan_parts(rows, known, retained_parts(log))
+        plan = checkpoint_parts.plan_parts(rows, earlier_parts, retained_parts(log))
         parts += plan.kept_parts
         for first, end in plan.new_ranges:
             part_rows = checkpoint_parts.rows_in_range(rows, first, end)
@@ -81,7 +81,7 @@ def _check_size(log: CommitLog, name: CheckpointName) -> None:
         )
 
 
-def _known_parts(log: CommitLog, state: TopicState) -> list[Part]:
+def _earlier_parts(log: CommitLog, state: TopicState) -> list[Part]:
     """Return the parts of an earlier checkpoint that are on the store.
 
     It is the checkpoint that the state was loaded from, or else the newest one.

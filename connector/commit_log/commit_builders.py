@@ -57,13 +57,13 @@ def delete_topic(topic_id: str) -> CommitBuilder:
 
 
 def alter_config(
-    topic_id: str, known: Mapping[str, str], config: Mapping[str, str | None]
+    topic_id: str, base_config: Mapping[str, str], config: Mapping[str, str | None]
 ) -> CommitBuilder:
     """Return the builder of a commit that sets and unsets configs.
 
     Args:
         topic_id: The id of the topic.
-        known: The configs of the topic as of the state that the change was planned on.
+        base_config: The configs of the topic as of the state that the change was planned on.
         config: The new value of each config; None unsets it.
 
     Returns:
@@ -73,7 +73,7 @@ def alter_config(
     def build(state: TopicState) -> Actions:
         commit_checks.check_same_topic(state, topic_id)
         for name in config:
-            if state.config.get(name) != known.get(name):
+            if state.config.get(name) != base_config.get(name):
                 raise CommitConflictError(
                     f"config {name} was changed meanwhile; check it, then try again"
                 )
@@ -154,10 +154,10 @@ def set_vacuum_version(vacuum_version: int, purge: Sequence[str]) -> CommitBuild
     def build(state: TopicState) -> Actions | None:
         if vacuum_version <= state.vacuum_version and not purge:
             return None
-        _, known = segment_entries.split_by_files(state.removed, purge)
+        _, purged_rows = segment_entries.split_by_files(state.removed, purge)
         return Actions(
             vacuum_version=max(vacuum_version, state.vacuum_version),
-            purge=tuple(known["file"].to_pylist()),
+            purge=tuple(purged_rows["file"].to_pylist()),
         )
 
     return build

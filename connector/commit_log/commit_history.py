@@ -79,7 +79,7 @@ def version_at_time(log: CommitLog, state: TopicState, timestamp_ms: int) -> int
     Returns:
         The version; -1 if none is known. It is found by bisection.
     """
-    low, high, known = log.last_expired_version(), state.version, -1
+    low, high, committed_version = log.last_expired_version(), state.version, -1
     if state.timestamp_ms <= timestamp_ms:
         return high
     while low < high - 1:
@@ -88,7 +88,7 @@ def version_at_time(log: CommitLog, state: TopicState, timestamp_ms: int) -> int
         if commit is None:
             low = middle  # It expired meanwhile: it is older than the rest.
         elif commit.timestamp_ms <= timestamp_ms:
-            low = known = middle
+            low = committed_version = middle
         else:
             high = middle
-    return known
+    return committed_version

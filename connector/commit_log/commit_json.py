@@ -164,15 +164,17 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
         actions=_actions(head, topic),
         sidecar=_sidecar(head, version),
         size_bytes=len(data),
-        unknown_fields={name: value for name, value in fields.items() if name not in head.known},
+        unknown_fields={
+            name: value for name, value in fields.items() if name not in head.read_names
+        },
     )
 
 
 def _actions(head: Fields, topic: str) -> Actions:
-    created = head.object("createTopic")
+    new_topic = head.object("createTopic")
     topic_to_create = None
-    if created is not None:
-        fields = Fields(created)
+    if new_topic is not None:
+        fields = Fields(new_topic)
         topic_to_create = Topic(fields.text("topicId"), fields.number("partitions", MAX_PARTITIONS))
     duplicate = [name for name in ("add", "remove", "forget") if name in head.names]
     if duplicate and head.optional_text("sidecar") is not None:

@@ -96,9 +96,9 @@ class CommitLogReader(CommitLogFiles):
 
     def _list_again(self, cached: TopicState) -> TopicState:
         """Load from a state, and list the commits from its own version on."""
-        now_ms, known = self.clock(), _known(cached)
+        now_ms, evidence = self.clock(), _evidence_of(cached)
         start = max(cached.version, 0)
-        tail = read_listed(self.store, self.paths, self.read, start, known)
+        tail = read_listed(self.store, self.paths, self.read, start, evidence)
         if tail.lost_version is not None or self.last_expired_version() > cached.version:
             return self.load_cold(cached)
         commits = tail.commits
@@ -113,41 +113,41 @@ class CommitLogReader(CommitLogFiles):
             return self.load_cold(cached)  # The last commits may be lost.
         return replace(state, listed_ms=now_ms)
 
-    def load_cold(self, known: TopicState | None) -> TopicState:
+    def load_cold(self, cached: TopicState | None) -> TopicState:
         """Load from the newest checkpoint, or from nothing.
 
         A log that was created again by hand is loaded as a new one.
 
         Args:
-            known: The state that this process has loaded before; None if there is none.
+            cached: The state that this process has loaded before; None if there is none.
 
         Raises:
-            LostCommitError: A commit is lost, such as the last one of `known`.
+            LostCommitError: A commit is lost, such as the last one of `cached`.
             KlogError: The checkpoint of the last expired version cannot be read.
         """
         for _ in range(MAX_LOADS):
             now_ms = self.clock()
             state = self.newest_checkpoint()
-            evidence = None if known is None else _known(known)
+            evidence = None if cached is None else _evidence_of(cached)
             tail = read_listed(self.store, self.paths, self.read, state.version + 1, evidence)
-            own_commit = None if tail.commits else self._own_commit(state)
+            last_commit = None if tail.commits else self._read_last_commit(state)
             # After the tail: a number that was read, or was free, may have expired.
             last_expired = self.last_expired_version()
             if last_expired > state.version:
                 continue
             if (
-                known is not None
+                cached is not None
                 and tail.lost_version is not None
-                and self._is_another(known, state, tail)
+                and self._is_another(cached, state, tail)
             ):
                 return self.load_cold(None)
             self._refuse_lost(tail)
             if not tail.commits and last_expired < state.version:
-                self._refuse_alone(state, own_commit)
+                self._refuse_alone(state, last_commit)
             state = self._replay_tail(state, tail.commits) if tail.commits else state
             self._refuse_lost_description(state)
-            if known is not None:
-                check_not_replaced(self.paths, known, state)
+            if cached is not None:
+                check_not_replaced(self.paths, cached, state)
             return replace(state, listed_ms=now_ms, loaded_ms=now_ms, own_commits=0)
         raise KlogError(
             f"{self.paths.directory}: no checkpoint at or above version "
@@ -156,9 +156,9 @@ class CommitLogReader(CommitLogFiles):
             "that it names"
         )
 
-    def _is_another(self, known: TopicState, state: TopicState, tail: Tail) -> bool:
-        """Return whether a log in which a known version is absent is not the known one."""
-        return is_of_another_log(known, self._replay_tail(state, tail.commits))
+    def _is_another(self, cached: TopicState, state: TopicState, tail: Tail) -> bool:
+        """Return whether a log that lacks a cached version is not the cached one."""
+        return is_of_another_log(cached, self._replay_tail(state, tail.commits))
 
     def _refuse_lost(self, tail: Tail) -> None:
         """Raise `LostCommitError` if the tail ends at a lost commit."""
@@ -177,22 +177,22 @@ class CommitLogReader(CommitLogFiles):
                 "Restore it from a copy, or run `klog repair`"
             )
 
-    def _own_commit(self, state: TopicState) -> Commit | None:
+    def _read_last_commit(self, state: TopicState) -> Commit | None:
         """Read the last commit of a state, twice if it is missing."""
         if state.version < 0:
             return None
         return self.read_without_sidecar(state.version) or self.read_without_sidecar(state.version)
 
-    def _refuse_alone(self, state: TopicState, own: Commit | None) -> None:
+    def _refuse_alone(self, state: TopicState, last_commit: Commit | None) -> None:
         """Raise if no commit follows a checkpoint, and its own commit is missing or another one.
 
         Later commits may have been lost with it without a trace.
         """
         assert state.checkpoint is not None  # No other state is loaded without a commit.
         path = self.paths.checkpoint(state.checkpoint)
-        if own is None:
+        if last_commit is None:
             self._refuse_lost(Tail([], state.version, Evidence(state.version, path)))
-        elif state.writes.get(own.write_id) != state.version:
+        elif state.writes.get(last_commit.write_id) != state.version:
             raise KlogError(
                 f"{path}: this checkpoint is not one of these commits: one of them was lost and "
                 "another was put in its place, or they came from another topic. Restore "
@@ -270,7 +270,7 @@ class CommitLogReader(CommitLogFiles):
         return self.paths.checkpoint(name) if name and is_checkpoint else THIS_PROCESS
 
 
-def _known(state: TopicState) -> Evidence:
+def _evidence_of(state: TopicState) -> Evidence:
     return Evidence(state.version, THIS_PROCESS)
 
 

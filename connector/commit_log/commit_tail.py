@@ -61,9 +61,9 @@ def read_listed(
     """
     names = store.names_after(paths.commits, commit_name(start - 1) if start else "")
     versions = (parse_commit_version(name) for name in names)
-    listed = max((version for version in versions if version is not None), default=-1)
-    if evidence is None or listed > evidence.version:
-        evidence = Evidence(listed, paths.commit(listed))
+    listed_version = max((version for version in versions if version is not None), default=-1)
+    if evidence is None or listed_version > evidence.version:
+        evidence = Evidence(listed_version, paths.commit(listed_version))
     commits: list[Commit] = []
     while (next_version := start + len(commits)) <= evidence.version:
         for commit in read_in_order(

@@ -110,22 +110,22 @@ class CommittedRoot:
     def __init__(self, root: KlogRoot) -> None:
         """Take the root; nothing is read yet."""
         self.root = root
-        self._known: dict[str, TopicState] = {}
+        self._states: dict[str, TopicState] = {}
 
     def snapshot(self) -> CommittedSnapshot:
         """Return a snapshot: each topic as of when a caller first asks for it."""
         return CommittedSnapshot(self)
 
     def state(self, topic: str) -> TopicState:
-        """Load a topic's state, from the known one if there is one.
+        """Load a topic's state, from the cached one if there is one.
 
         Args:
             topic: The name of the topic.
         """
-        known = self._known.get(topic)
-        log = self.root.log(topic) if known is not None else self.root.log_to_read(topic)
-        self._known[topic] = log.load(known)
-        return self._known[topic]
+        cached = self._states.get(topic)
+        log = self.root.log(topic) if cached is not None else self.root.log_to_read(topic)
+        self._states[topic] = log.load(cached)
+        return self._states[topic]
 
 
 class CommittedSnapshot:

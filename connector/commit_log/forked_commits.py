@@ -31,24 +31,24 @@ def find_forked_commits(log: CommitLog, state: TopicState) -> list[ForkedCommit 
     if state.checkpoint is None:
         return []
     source, top = log.paths.checkpoint(state.checkpoint), state.checkpoint.version
-    known = {version: write_id for write_id, version in state.writes.items() if version <= top}
-    start = max(min(known, default=0), log.last_expired_version() + 1)
+    write_ids = {version: write_id for write_id, version in state.writes.items() if version <= top}
+    start = max(min(write_ids, default=0), log.last_expired_version() + 1)
     names = log.store.names_after(log.paths.commits, commit_name(start - 1) if start else "")
-    listed = (parse_commit_version(name) for name in names)
-    versions = sorted(version for version in listed if version in known)
+    listed_versions = (parse_commit_version(name) for name in names)
+    versions = sorted(version for version in listed_versions if version in write_ids)
 
     def compare(version: int) -> ForkedCommit | KlogError | None:
         try:
             commit = log.read_without_sidecar(version)
         except KlogError as exc:
             return exc
-        if commit is None or commit.write_id == known[version]:
+        if commit is None or commit.write_id == write_ids[version]:
             return None
         path = log.paths.commit(version)
         try:
-            return ForkedCommit(path, log.read(version) or commit, known[version], source)
+            return ForkedCommit(path, log.read(version) or commit, write_ids[version], source)
         except KlogError as exc:
-            return ForkedCommit(path, commit, known[version], source, str(exc))
+            return ForkedCommit(path, commit, write_ids[version], source, str(exc))
 
     results = zip(
         versions, read_in_order(compare, versions, log.store.max_parallel_reads), strict=True

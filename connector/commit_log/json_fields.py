@@ -20,7 +20,7 @@ _MAX_SHOWN_LENGTH = 100
 class Fields:
     """The fields of a JSON object, each checked when it is read.
 
-    `names` are all names of the object, and `known` those that were read, with `format` and
+    `names` are all names of the object, and `read_names` those that were read, with `format` and
     `since`. Each method raises `UnsupportedFormatError` for a value that is not what it reads.
     """
 
@@ -28,10 +28,10 @@ class Fields:
         """Take the object; nothing is checked yet."""
         self._fields = fields
         self.names = fields.keys()
-        self.known = {"format", "since"}
+        self.read_names = {"format", "since"}
 
     def _read(self, name: str) -> object:
-        self.known.add(name)
+        self.read_names.add(name)
         return self._fields.get(name)
 
     def number(self, name: str, max_value: int = MAX_OFFSET) -> int:

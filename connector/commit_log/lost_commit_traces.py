@@ -72,27 +72,27 @@ def traces_above(
     }
 
 
-def topics_without_log(root: KlogRoot, known: Iterable[str]) -> list[str]:
+def topics_without_log(root: KlogRoot, topics_with_log: Iterable[str]) -> list[str]:
     """Return the topics that have lost their whole log, and whose segments show that they had one.
 
     The root is listed once, and each directory of such a topic once.
 
     Args:
         root: The klog root.
-        known: The topics that have a log.
+        topics_with_log: The topics that have a log.
     """
-    known, lost = set(known), set()
+    topics_with_log, lost_topics = set(topics_with_log), set()
     for entry in root.store.entries(root.path):
         topic_partition = parse_partition_directory(entry.name) if entry.is_directory else None
         if (
             topic_partition is not None
-            and topic_partition.topic not in known
-            and topic_partition.topic not in lost
+            and topic_partition.topic not in topics_with_log
+            and topic_partition.topic not in lost_topics
         ):
             segments = root.store.entries(f"{root.path}/{entry.name}")
             if any(_of_segments([(entry.name, segments)])):
-                lost.add(topic_partition.topic)
-    return sorted(lost)
+                lost_topics.add(topic_partition.topic)
+    return sorted(lost_topics)
 
 
 def list_partition_directories(log: CommitLog) -> PartitionDirectories:

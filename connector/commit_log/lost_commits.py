@@ -55,16 +55,16 @@ def find_lost_commits(log: CommitLog) -> list[LostCommits]:
     newest = next((name for name, _ in complete_checkpoints(log)), None)
     if newest is not None and newest.version > top:
         evidence = Evidence(newest.version, log.paths.checkpoint(newest))
-    listed = sorted(version for version in versions if version >= start)
-    lost = [
+    listed_versions = sorted(version for version in versions if version >= start)
+    lost_ranges = [
         lost_range
-        for first, last in _gaps(listed, start, evidence)
+        for first, last in _gaps(listed_versions, start, evidence)
         for lost_range in _missing(log, first, last)
     ]
     last_expired = log.last_expired_version()
     return [
         LostCommits(max(first, last_expired + 1), last, evidence)
-        for first, last in lost
+        for first, last in lost_ranges
         if last > last_expired
     ]
 

@@ -110,8 +110,8 @@ def find_orphan_files(
     removed_before_ms = log.clock() - grace_ms
     leases = read_leases(log)
     min_leased = min_leased_version(log, leases)
-    listed, folders = list_partition_directories(log), list_folders(log)
-    by_segment = _by_segment(listed)
+    directories, folders = list_partition_directories(log), list_folders(log)
+    by_segment = _by_segment(directories)
     # After the listing: a segment that was committed meanwhile is not an orphan.
     state = log.load()
     vacuum_version = state.vacuum_version if vacuum_version is None else vacuum_version
@@ -119,7 +119,7 @@ def find_orphan_files(
     removed = _removed_segments(not_live, state, removed_before_ms, min_leased)
     uncommitted = _uncommitted_segments(not_live, state, vacuum_version)
     versions = [(entry.name, version) for entry, version, _ in leases]
-    traces = traces_above(state.version, log.paths, listed, folders, versions)
+    traces = traces_above(state.version, log.paths, directories, folders, versions)
     if traces and not discard_lost:
         uncommitted = ()  # Each may belong to a lost commit.
     entries = {
@@ -127,7 +127,7 @@ def find_orphan_files(
         for segment in (*removed, *uncommitted)
         for file, entry in by_segment[segment].items()
     }
-    temporary_files = find_temporary_files(log, listed, folders, vacuum_version)
+    temporary_files = find_temporary_files(log, directories, folders, vacuum_version)
     entries |= temporary_files
     linked = {
         file: entry.link.removeprefix(f"{log.paths.root}/") for file, entry in entries.items()
@@ -174,11 +174,11 @@ def _uncommitted_segments(
 
 
 def _by_segment(
-    listed: list[tuple[str, list[DirectoryEntry]]],
+    directories: list[tuple[str, list[DirectoryEntry]]],
 ) -> dict[str, dict[str, DirectoryEntry]]:
     """Return each segment's files. The log may be missing: its writer was killed."""
     by_segment: dict[str, dict[str, DirectoryEntry]] = {}
-    for directory, entries in listed:
+    for directory, entries in directories:
         for entry in entries:
             file = f"{directory}/{entry.name}"
             segment = None if entry.is_directory else segment_of_file(file)

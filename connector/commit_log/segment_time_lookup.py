@@ -68,13 +68,13 @@ def offset_for_time(
         CorruptFileError: The segment is missing or damaged.
     """
     shift, path = entry["offset_shift"], root.segment_path(entry)
-    whole = _Window(0, min(entry["size_bytes"], MAX_READ_BYTES), start_offset - shift)
+    full_window = _Window(0, min(entry["size_bytes"], MAX_READ_BYTES), start_offset - shift)
     try:
         file = root.store.open(path, file_size_bytes(entry))
         try:
-            offset = _scan_by_index(root, file, entry, timestamp_ms, whole)
+            offset = _scan_by_index(root, file, entry, timestamp_ms, full_window)
             if offset is None:
-                offset = _scan(file, entry["size_bytes"], whole, timestamp_ms)
+                offset = _scan(file, entry["size_bytes"], full_window, timestamp_ms)
         finally:
             file.close()
     except FileNotFoundError as exc:
@@ -87,10 +87,10 @@ def offset_for_time(
 
 
 def _scan_by_index(
-    root: KlogRoot, file: File, entry: SegmentEntry, timestamp_ms: int, whole: _Window
+    root: KlogRoot, file: File, entry: SegmentEntry, timestamp_ms: int, full_window: _Window
 ) -> int | None:
     """Look where the indexes say; None if they say nothing or do not fit the data."""
-    window = _indexed_window(root, entry, timestamp_ms, whole)
+    window = _indexed_window(root, entry, timestamp_ms, full_window)
     if window is None:
         return None
     try:
@@ -100,7 +100,7 @@ def _scan_by_index(
 
 
 def _indexed_window(
-    root: KlogRoot, entry: SegmentEntry, timestamp_ms: int, whole: _Window
+    root: KlogRoot, entry: SegmentEntry, timestamp_ms: int, full_window: _Window
 ) -> _Window | None:
     """Return where the indexes say that a time is."""
     path, base_offset = root.segment_path(entry), first_offset_in_file(entry)
@@ -127,7 +127,7 @@ def _indexed_window(
         index, entry["size_bytes"], first_offset, max(last_offset, first_offset)
     )
     size_bytes = min(end - start, MAX_READ_BYTES)
-    return _Window(start, size_bytes, max(first_offset, whole.start_offset), earlier)
+    return _Window(start, size_bytes, max(first_offset, full_window.start_offset), earlier)
 
 
 def _scan(file: File, size_bytes: int, window: _Window, timestamp_ms: int) -> int | None:

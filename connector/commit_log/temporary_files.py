@@ -77,8 +77,8 @@ def find_temporary_files(
         The entries by path relative to the root.
     """
     temporary_files: dict[str, DirectoryEntry] = {}
-    for directory, listed in by_directory:
-        for entry in listed:
+    for directory, entries in by_directory:
+        for entry in entries:
             final = _final_name(entry)
             segment = None if final is None else segment_of_file(f"{directory}/{final}")
             path = None if segment is None else parse_segment_path(segment)

@@ -69,21 +69,21 @@ def read_newest_snapshot(
     return None
 
 
-def follow_transactions(known: OpenTransactions, log: RawPartition) -> OpenTransactions:
+def follow_transactions(earlier: OpenTransactions, log: RawPartition) -> OpenTransactions:
     """Carry open transactions on to the log end, by the headers between.
 
     Args:
-        known: The transactions that are open at an earlier offset.
+        earlier: The transactions that are open at an earlier offset.
         log: The partition.
 
     Raises:
         CorruptFileError: If a batch between is damaged.
     """
-    transactions = known
+    transactions = earlier
     for segment, next_base in log.segments_with_ends():
         if segment.base_offset >= log.log_end:
             break
-        if next_base <= known.offset and not log.is_active(segment):
+        if next_base <= earlier.offset and not log.is_active(segment):
             continue
         reader = log.open(segment)
         try:

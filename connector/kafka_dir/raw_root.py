@@ -76,41 +76,41 @@ class RawRoot:
         Raises:
             KlogError: If two log directories have the same partition.
         """
-        listed: ListedPartitions = {}
+        listing: ListedPartitions = {}
         for root, store, path in self._roots:
             log_dir = read_log_dir(root, store, path, allow_klog_state=self._allow_klog_state)
             for name, entry in log_dir.partition_dirs.items():
-                if name in listed:
+                if name in listing:
                     raise KlogError(
-                        f"{name}: both {listed[name][1].path} and {entry.path} have this "
+                        f"{name}: both {listing[name][1].path} and {entry.path} have this "
                         "partition; give the log directories of one broker"
                     )
-                listed[name] = (log_dir, entry)
-        return dict(sorted(listed.items()))
+                listing[name] = (log_dir, entry)
+        return dict(sorted(listing.items()))
 
     def snapshot(self) -> RawSnapshot:
         """List what is there now."""
         return RawSnapshot(self, self.partitions())
 
     def open(
-        self, names: Iterable[TopicPartition], listed: ListedPartitions | None = None
+        self, names: Iterable[TopicPartition], listing: ListedPartitions | None = None
     ) -> dict[TopicPartition, RawPartition]:
         """Read the bounds of partitions.
 
         Args:
             names: The partitions.
-            listed: A listing that has them; None to list now.
+            listing: A listing that has them; None to list now.
 
         Raises:
             CorruptFileError: If the end of a log is damaged.
             FileNotFoundError: If a partition has gone.
         """
-        listed = self.partitions() if listed is None else listed
+        listing = self.partitions() if listing is None else listing
         logs = {}
         for name in names:
-            if name not in listed:
+            if name not in listing:
                 raise FileNotFoundError(f"partition {name} has gone")
-            logs[name] = self._open_partition(name, *listed[name])
+            logs[name] = self._open_partition(name, *listing[name])
         return logs
 
     def offset_for_time(self, log: RawPartition, timestamp_ms: int, end_offset: int) -> int | None:
@@ -140,10 +140,10 @@ class RawRoot:
 
     def _open_transactions(self, log: RawPartition) -> OpenTransactions:
         memory = self._memories.get(log.name)
-        known = memory.transactions if memory is not None else None
-        if known is None or not log.log_start <= known.offset <= log.log_end:
-            known = read_newest_snapshot(log.store, log.directory, log.log_end)
-        now = follow_transactions(known or OpenTransactions(log.log_start), log)
+        earlier = memory.transactions if memory is not None else None
+        if earlier is None or not log.log_start <= earlier.offset <= log.log_end:
+            earlier = read_newest_snapshot(log.store, log.directory, log.log_end)
+        now = follow_transactions(earlier or OpenTransactions(log.log_start), log)
         if memory is not None:
             self._memories[log.name] = replace(memory, transactions=now)
         return now
