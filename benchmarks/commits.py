@@ -1,9 +1,8 @@
 """Measure a topic's commit log: loads, commits, and both as its history grows.
 
-The rule: klog's own code on a real store, each commit built and put as a writer does it; segments
-are rows without files, because no figure here reads one. A load is timed in a fresh process that
-does nothing else, on one core, by its CPU time; its memory is the kernel's figure. All other times
-are wall time, because commits wait for the disk.
+The rule: klog's own code on a real store, on logs of `commit_histories.py`. A load is timed in a
+fresh process that does nothing else, on one core, by its CPU time; its memory is the kernel's
+figure. All other times are wall time, because commits wait for the disk.
 
     python -m benchmarks.commits ROOT     # the process that loads
 """
@@ -19,40 +18,39 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from statistics import median, quantiles
 from threading import Barrier
 
-import numpy as np
 import pyarrow as pa
 
+from benchmarks.commit_histories import (
+    PARTITIONS,
+    TOPIC,
+    TOPIC_ID,
+    append,
+    created,
+    log_at,
+    remembered_writes,
+    state_of,
+)
 from benchmarks.memory import CHILD_TIMEOUT_SECONDS, peak_mib
-from klog.connector.commit_log import append_commit, commit_builders, segment_entries
+from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.background_checkpointer import BackgroundCheckpointer
 from klog.connector.commit_log.checkpoint_writer import write_checkpoint
-from klog.connector.commit_log.commit import Topic
-from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
-from klog.connector.commit_log.commit_log_paths import TopicPaths, commit_name
+from klog.connector.commit_log.commit_log_paths import commit_name
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.connector.commit_log.format_description import FormatDescription
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.live_segments import ROW_SCHEMA, LiveSegments
-from klog.connector.commit_log.segment_entry_builder import build_segment_entry
-from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.topic_state import MAX_REMEMBERED_WRITES, TopicState
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.source.offset_ranges import OffsetRange
 from klog.connector.source.read_plan import plan
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.store.store_for_url import writable_store_for
-from klog.connector.store.writable_store import WritableStore
-from klog.connector.system_clock import back_off, now_ms
 from klog.logformat.topic_partition import TopicPartition
 
-TOPIC, TOPIC_ID = "orders", "benchmark"
-PARTITIONS = 100
 TARGET_MIB = 2048
 LOAD_TARGETS = {100_000: 1.0, 1_000_000: 5.0}
 RATE_TARGETS = {"local": 200, "hdfs": 50, "s3": 30}
@@ -62,8 +60,6 @@ WARM_UP = 300
 LATENCY_TURNS = 5
 LIVE_SEGMENTS = 1_000
 """Of a topic with a long history: the rest was merged or deleted."""
-
-_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +178,7 @@ class _Latency:
 
 def _latency(log: CommitLog, commits: int, *, with_checkpoints: bool) -> _Latency:
     state = created(log)
-    state = replace(state, writes={**_writes(MAX_REMEMBERED_WRITES - 1), **state.writes})
+    state = replace(state, writes={**remembered_writes(MAX_REMEMBERED_WRITES - 1), **state.writes})
     # The writer loads again from it after a hundred commits.
     state = replace(state, checkpoint=write_checkpoint(log, state))
     checkpointer, seconds = BackgroundCheckpointer(), []
@@ -282,15 +278,13 @@ def load_and_plan(root: str) -> dict[str, float]:
 
 def plan_all(root: str, state: TopicState) -> list[TaskDict]:
     """Plan a read of every segment, as the source does once it has the state."""
-    there = KlogRoot(root, *writable_store_for(root), "benchmark", 1, FormatDescription(""))
+    root_to_read = KlogRoot(root, *writable_store_for(root), "benchmark", 1, FormatDescription(""))
     segments = state.segments.combine_chunks()
     ranges = []
     for partition, (start, end) in enumerate(zip(state.log_start, state.log_end, strict=True)):
-        name, own = (
-            TopicPartition(TOPIC, partition),
-            segment_entries.rows_of_partition(segments, partition),
-        )
-        log = CommittedPartition(name, TOPIC_ID, there, start, end, own)
+        name = TopicPartition(TOPIC, partition)
+        rows = segment_entries.rows_of_partition(segments, partition)
+        log = CommittedPartition(name, TOPIC_ID, root_to_read, start, end, rows)
         ranges.append(OffsetRange(log, start, end, committed_only=True))
     return plan(ranges)
 
@@ -302,109 +296,6 @@ def _median_ms(work: Callable[[], object], rounds: int) -> float:
         work()
         seconds.append(time.perf_counter() - began)
     return median(seconds) * 1e3
-
-
-def log_at(store: WritableStore, path: str) -> CommitLog:
-    return CommitLog(store, TopicPaths(path, TOPIC), now_ms, back_off)
-
-
-def created(log: CommitLog) -> TopicState:
-    """Create the topic."""
-    build = commit_builders.create_topic(Topic(TOPIC_ID, PARTITIONS), {})
-    return log.commit(log.load(), build, CommitInfo(_write_id(), "create-topic", "benchmark"))
-
-
-def append(log: CommitLog, state: TopicState) -> TopicState:
-    """Commit one segment, as a small stream's batch does."""
-    number = next(_numbers)
-    partition = number % PARTITIONS
-    base = state.log_end[partition]
-    file = str(SegmentPath(TOPIC, partition, base, state.version, f"{number:08x}"))
-    entry = build_segment_entry(
-        file=file,
-        partition=partition,
-        base_offset=base,
-        next_offset=base + 1000,
-        size_bytes=100_000,
-        crc32c=number,
-        record_count=0,
-        batch_count=0,
-        min_timestamp_ms=0,
-        max_timestamp_ms=0,
-        leader_epoch=0,
-        codec="zstd",
-        producer_ids=[1 << 62],
-        origin="append",
-    )
-    build = append_commit.append(append_commit.StagedSegments(TOPIC_ID, state.version, [entry]))
-    return log.commit(state, build, CommitInfo(_write_id(), "append", "benchmark"))
-
-
-def _write_id() -> str:
-    return f"benchmark-{next(_numbers):027d}"
-
-
-def state_of(segments: int, version: int) -> TopicState:
-    """Return a state with so many live segments, added evenly by the commits up to a version."""
-    each = segments // PARTITIONS
-    number = np.arange(each * PARTITIONS)
-    partition, base = number // each, number % each * 1000
-    added = 1 + (number % each) * version // each
-    random = np.random.default_rng(1)
-    attempts = random.integers(0, 1 << 32, len(number))
-    files = [
-        str(SegmentPath(TOPIC, partition_number, first, base_version, f"{attempt:08x}"))
-        for partition_number, first, base_version, attempt in zip(
-            partition.tolist(), base.tolist(), (added - 1).tolist(), attempts.tolist(), strict=True
-        )
-    ]
-    size_bytes = random.integers(1 << 20, 1 << 30, len(number))
-    timestamps = 1_700_000_000_000 + base * 10
-    zeros = np.zeros(len(number), np.int64)
-    offsets = np.arange(len(number) + 1)
-    columns = {
-        "partition": partition,
-        "file": files,
-        "base_offset": base,
-        "next_offset": base + 1000,
-        "offset_shift": zeros,
-        "size_bytes": size_bytes,
-        "index_bytes": size_bytes >> 9,
-        "time_index_bytes": size_bytes >> 10,
-        "crc32c": random.integers(0, 1 << 32, len(number)),
-        "record_count": zeros + 1000,
-        "batch_count": zeros + 10,
-        "min_timestamp_ms": timestamps,
-        "max_timestamp_ms": timestamps + 9_999,
-        "leader_epoch": zeros,
-        "codec": pa.repeat("zstd", len(number)),
-        "producer_ids": pa.LargeListArray.from_arrays(
-            offsets, random.integers(1 << 62, 1 << 63, len(number))
-        ),
-        "origin": pa.repeat("append", len(number)),
-        "torn_bytes": zeros,
-        "aborted": pa.repeat(pa.scalar([], pa.list_(pa.int64())), len(number)),
-        "version": added,
-    }
-    rows = pa.table(
-        [pa.array(columns[field.name]).cast(field.type) for field in ROW_SCHEMA], schema=ROW_SCHEMA
-    )
-    return TopicState(
-        version=version,
-        timestamp_ms=now_ms(),
-        topic_id=TOPIC_ID,
-        log_start=(0,) * PARTITIONS,
-        log_end=(each * 1000,) * PARTITIONS,
-        live=LiveSegments.of(rows),
-        writes=_writes(min(version, MAX_REMEMBERED_WRITES)),
-        listed_ms=now_ms(),
-        loaded_ms=now_ms(),
-    )
-
-
-def _writes(number: int) -> dict[str, int]:
-    """Return write ids as long as real ones."""
-    return {f"{index:036x}": index for index in range(number)}
 
 
 if __name__ == "__main__":

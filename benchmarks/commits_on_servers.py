@@ -14,7 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import hadoop_client
-from benchmarks.commits import RATE_TARGETS, Result, Sizes, append, created, log_at, rate, rates
+from benchmarks.commit_histories import append, created, log_at
+from benchmarks.commits import RATE_TARGETS, Result, Sizes, rate, rates
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
 from klog.connector.store.store_for_url import writable_store_for
 from tests.support.store_servers import BUCKET, CLOSED_EARLY, Hdfs, S3Server

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.commits import TOPIC, state_of
+from benchmarks.commit_histories import TOPIC, state_of
 from benchmarks.spark_write import Result
 from benchmarks.timing import interleaved
 from klog.connector.commit_log import (

@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import median
 
 import klog
-from benchmarks.commits import TOPIC as STATE_TOPIC
-from benchmarks.commits import append, state_of
+from benchmarks.commit_histories import TOPIC as STATE_TOPIC
+from benchmarks.commit_histories import append, state_of
 from benchmarks.memory import CHILD_TIMEOUT_SECONDS, peak_mib
 from benchmarks.records import as_table, records
 from benchmarks.spark_write import Result

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import (
     ceiling,
+    commit_histories,
     commits,
     decode,
     encode,
@@ -280,7 +281,7 @@ def test_commits_at_a_tiny_size() -> None:
 
 
 def test_a_state_of_the_benchmark_is_one_that_commits_follow() -> None:
-    state = commits.state_of(3_000, 30)
+    state = commit_histories.state_of(3_000, 30)
     rows = segment_entries.rows_of_partition(state.segments, 7)
     assert rows["base_offset"].to_pylist() == list(range(0, 30_000, 1000))
     assert state.live.rows()["version"].to_pylist()[:30] == list(range(1, 31))
