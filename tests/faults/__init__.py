@@ -20,7 +20,7 @@
     F8   an expired version committed again   test_expired_commits.py::test_f08_
     F9   a stale reader across log expiration test_expired_commits.py::test_f09_
     F10  a commit that raises and succeeded   spark_faults/test_task_kills.py::test_tasks_and
-                                              spark_faults/test_stores.py::test_on_s3_and_hdfs
+                                              spark_faults/test_stores.py
     F11  a retried task                       spark_faults/test_task_kills.py::test_tasks_and
     F12  a speculative copy of a task         spark_faults/test_standalone.py::test_klog_by_an
     F13  a batch written again                spark_faults/test_driver_kills.py::test_killed

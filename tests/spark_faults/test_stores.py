@@ -19,77 +19,91 @@ pytestmark = [pytest.mark.spark, pytest.mark.stores, pytest.mark.slow]
 SECOND = f"{1:020}.json"
 
 
-def test_on_s3_and_hdfs(s3_server: S3Server, hdfs: Hdfs, tmp_path: Path) -> None:
+CASES = ("retried", "lost", "killed")
+
+
+def test_each_batch_is_there_once_after_faults_on_s3_and_hdfs(
+    s3_server: S3Server, hdfs: Hdfs, tmp_path: Path
+) -> None:
     """On S3 a proxy loses the answer and all later ones of that commit; Spark aborts."""
-    source, url = write_rows(tmp_path / "rows"), urlsplit(s3_server.endpoint)
+    url = urlsplit(s3_server.endpoint)
     with proxy_to(str(url.hostname), url.port or 80) as proxy:
-        through = s3_server.options() | {"storage.endpoint": proxy.endpoint}
-        places = {
-            "s3": (f"s3://{BUCKET}/{tmp_path.name}", through),
+        roots = {
+            "s3": (
+                f"s3://{BUCKET}/{tmp_path.name}",
+                s3_server.options() | {"storage.endpoint": proxy.endpoint},
+            ),
             "hdfs": (f"{hdfs.url}/{tmp_path.name}", {}),
         }
-        jobs = {
-            f"{place}-{case}": Job(
-                f"{place}-{case}",
-                "stream",
-                root,
-                str(source),
-                str(tmp_path / "checkpoints" / f"{place}-{case}"),
-                options,
-            )
-            for case in ("retried", "lost", "killed")
-            for place, (root, options) in places.items()
-        }
-        faults = [
-            Fault("hdfs-lost", "lose", "put done", {"topic": "hdfs-lost", "version": 1}),
-            *(
-                fault
-                for place in places
-                for fault in (
-                    Fault(
-                        f"{place}-retried",
-                        "kill",
-                        "staged",
-                        {"topic": f"{place}-retried", "batch": 1, "task": 0},
-                    ),
-                    Fault(
-                        f"{place}-killed",
-                        "park",
-                        "put done",
-                        {"topic": f"{place}-killed", "version": 1},
-                    ),
-                )
-            ),
-        ]
-        commit = f"s3-lost/log/{SECOND}"
-        proxy.fail(Wrong(RESET, applied=True, only="PUT", path=commit, to_the_end=True))
-        storage = {
-            place: {name.removeprefix(STORAGE_PREFIX): text for name, text in options.items()}
-            for place, (_, options) in places.items()
-        }
-        with Driver(tmp_path / "killed", Plan(list(jobs.values())), faults) as killed:
-            killed.wait_for("s3-killed", "hdfs-killed")
-            assert sorted(killed.events()) == [
-                ("hdfs-lost", "failed"),
-                ("hdfs-retried", "done"),
-                ("s3-lost", "failed"),
-                ("s3-retried", "done"),
-            ]
-            for place in places:
-                assert killed.pid_of(f"{place}-retried")
-                (error,) = killed.errors(f"{place}-lost")
-                assert "did not say whether" in error
-                assert killed.has_aborted(f"{place}-lost")
-            killed.kill()
+        jobs = stream_jobs(roots, tmp_path)
+        proxy.fail(
+            Wrong(RESET, applied=True, only="PUT", path=f"s3-lost/log/{SECOND}", to_the_end=True)
+        )
+        run_with_faults(jobs, tmp_path / "killed")
         methods = [request.split()[0] for request in proxy.requests]
         assert methods[0] == "PUT"
         assert "GET" in methods
         proxy.fail(None)
-        before = {name: live_files(job, storage[name.split("-")[0]]) for name, job in jobs.items()}
-        left = [job for name, job in jobs.items() if not name.endswith("retried")]
-        with Driver(tmp_path / "next", Plan(left)) as following:
-            following.wait()
-            assert sorted(following.events()) == sorted((job.name, "done") for job in left)
+        before = {name: live_files(job, storage_of(job)) for name, job in jobs.items()}
+        run_again([job for name, job in jobs.items() if not name.endswith("retried")], tmp_path)
         for name, job in jobs.items():
-            check(job, storage[name.split("-")[0]])
-            assert before[name] <= live_files(job, storage[name.split("-")[0]])
+            check(job, storage_of(job))
+            assert before[name] <= live_files(job, storage_of(job))
+
+
+def stream_jobs(roots: dict[str, tuple[str, dict[str, str]]], folder: Path) -> dict[str, Job]:
+    """Return a stream for each case on each store, all of the same rows."""
+    source = write_rows(folder / "rows")
+    return {
+        f"{store}-{case}": Job(
+            f"{store}-{case}",
+            "stream",
+            root,
+            str(source),
+            str(folder / "checkpoints" / f"{store}-{case}"),
+            options,
+        )
+        for case in CASES
+        for store, (root, options) in roots.items()
+    }
+
+
+def storage_of(job: Job) -> dict[str, str]:
+    """Return the options of a job's store, without their prefix."""
+    return {name.removeprefix(STORAGE_PREFIX): text for name, text in job.options.items()}
+
+
+def faults_of(store: str) -> list[Fault]:
+    """Return the faults of a store's streams: a killed task, and a driver that waits."""
+    retried, killed = f"{store}-retried", f"{store}-killed"
+    return [
+        Fault(retried, "kill", "staged", {"topic": retried, "batch": 1, "task": 0}),
+        Fault(killed, "park", "put done", {"topic": killed, "version": 1}),
+    ]
+
+
+def run_with_faults(jobs: dict[str, Job], folder: Path) -> None:
+    """Run the streams, and kill their driver while two of them wait after a put."""
+    lost = Fault("hdfs-lost", "lose", "put done", {"topic": "hdfs-lost", "version": 1})
+    faults = [lost, *faults_of("s3"), *faults_of("hdfs")]
+    with Driver(folder, Plan(list(jobs.values())), faults) as driver:
+        driver.wait_for("s3-killed", "hdfs-killed")
+        assert sorted(driver.events()) == [
+            ("hdfs-lost", "failed"),
+            ("hdfs-retried", "done"),
+            ("s3-lost", "failed"),
+            ("s3-retried", "done"),
+        ]
+        for store in ("s3", "hdfs"):
+            assert driver.pid_of(f"{store}-retried")
+            (error,) = driver.errors(f"{store}-lost")
+            assert "did not say whether" in error
+            assert driver.has_aborted(f"{store}-lost")
+        driver.kill()
+
+
+def run_again(jobs: list[Job], folder: Path) -> None:
+    """Run the streams that did not end to their ends."""
+    with Driver(folder / "next", Plan(jobs)) as driver:
+        driver.wait()
+        assert sorted(driver.events()) == sorted((job.name, "done") for job in jobs)
