@@ -65,15 +65,15 @@ def find_log_end(
         return RecoveredLog(count, end)
     bases = [segment.base_offset for segment in segments]
     first_recovered = max(bisect_right(bases, recovery_point.offset) - 1, 0)
-    has_no_batch = not end.position
+    has_batch = end.position > 0
     for number in range(len(segments) - 2, first_recovered - 1, -1):
-        if not has_no_batch:
+        if has_batch:
             break
         try:
             earlier_end = find_end(segments[number])
         except CorruptRecordError:
             break
-        has_no_batch = not earlier_end.position
+        has_batch = earlier_end.position > 0
         if earlier_end.position < segments[number].log.size_bytes:
             count, end = number + 1, earlier_end
     for segment in segments[count:]:

@@ -77,8 +77,8 @@ class ExportDirectory:
             topic_ids: The topic id of each partition.
 
         Raises:
-            OptionError: The directory is a klog root or has one of the partitions, or it is a file.
-            CorruptFileError: A checkpoint is damaged, so nothing can be added to it.
+            OptionError: The directory is a klog root or has one of the partitions, it is a file, or
+                one of its checkpoints is malformed, so that nothing can be added to it.
         """
         if (self.path / KLOG).exists():
             raise OptionError(
@@ -237,7 +237,9 @@ class ExportDirectory:
         except FileNotFoundError:
             return {}
         except CorruptRecordError as exc:
-            raise exc.in_file(str(path), file) from exc
+            raise OptionError(
+                f"{path}: not a checkpoint: {exc}. Restore it, or export into another directory"
+            ) from exc
 
 
 def open_export_directory(path: str) -> ExportDirectory:
