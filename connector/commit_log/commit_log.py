@@ -1,11 +1,11 @@
 """A topic's commit log on a store: put one commit on top of a state of it.
 
-The rule (docs/commit-protocol.md): commits are create-only files without gaps in their numbers, and
-the one that creates a number is the one that counts. A writer that does not know whether its commit
-did reads the number back and looks for its write id. The last expired version is read after each
-put, as a number at or below it may have been another's before. No commit is put at a number below
-an existing one, nor on top of a state that was long followed by number alone: a commit below may be
-lost.
+The rule (docs/commit-protocol.md, Commit): commits are create-only files without gaps in their
+numbers, and the one that creates a number is the one that counts. A writer that does not know
+whether its commit did reads the number back and looks for its write id. The last expired version is
+read after each put, as a number at or below it may have been another's before. No commit is put at
+a number below an existing one, nor on top of a state that was long followed by number alone: a
+commit below may be lost.
 """
 
 from __future__ import annotations

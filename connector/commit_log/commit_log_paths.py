@@ -9,10 +9,12 @@
     _klog/topics/<topic>/gc/<version:020d>                              the last expired version
     _klog/topics/<topic>/pins/<id>.json                                 a snapshot lease
 
-The rule: a name that is read from a store or from a commit is hostile until it matches one of these
-patterns. The name of a checkpoint, of a part of one and of a sidecar has the length and the CRC-32C
-of the file, so that a torn or changed file is never taken for a complete one. `write` is a hash of
-the write id of a commit. The paths of segments are in `segment_path.py`.
+The rule (docs/commit-protocol.md, Files): commit n of a topic is at `log/` and its version in 20
+digits, from 0 and without gaps, so its path is known before it is read or put. A name that is read
+from a store or from a commit is hostile until it matches one of these patterns. The name of a
+checkpoint, of a part of one and of a sidecar has the length and the CRC-32C of the file, so that a
+torn or changed file is never taken for a complete one. `write` is a hash of the write id of a
+commit. The paths of segments are in `segment_path.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ The rule (docs/commit-protocol.md, Commit): the commit that creates a number is 
 When the answer is lost, or says that the file exists, the number is read back: the write id says
 whose commit has it. If the number is free, the same bytes are put at the same number again. The
 last expired version is read after each put: a number at or below it may have been another's commit
-before, so only the state can tell.
+before, so only the state can tell. If the store answers none of `MAX_PUTS` puts, or a read fails
+after a put, the outcome is unknown: `CommitStateUnknownError`, and no file of the commit is
+deleted.
 """
 
 from __future__ import annotations

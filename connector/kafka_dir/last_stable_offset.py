@@ -1,8 +1,11 @@
 """The last stable offset: the first offset of the earliest transaction that is still open.
 
-The rule: the open transactions are those of the newest complete producer snapshot, carried on by
-the batches after it, as a broker does. Without such a snapshot klog reads the headers from the log
-start; a broker would forget the transactions (docs/format.md, 10 and 14).
+The rule (docs/format.md, 10; Kafka's `UnifiedLog.lastStableOffset`): it is at least the log start,
+and without an open transaction it is the log end, which is the high watermark while a broker runs.
+A reader with read_committed returns records below it. The open transactions are those of the newest
+complete producer snapshot, carried on by the batches after it, as a broker does. Without such a
+snapshot klog reads the headers from the log start; a broker would forget the transactions
+(docs/format.md, 10 and 14).
 """
 
 from __future__ import annotations
