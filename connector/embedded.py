@@ -150,7 +150,7 @@ class Log:
             OptionError: There is no such topic, or the limit is negative.
         """
         if limit is not None and limit < 0:
-            raise OptionError(f"limit is {limit}; give a number from 0, or leave it out for all")
+            raise OptionError(f"limit: must be a number from 0, got {limit}. Leave it out for all")
         return list(islice(self._topics().history(topic), limit))
 
     def append(
@@ -221,7 +221,10 @@ class Log:
         names = tuple(DEFAULT_COLUMNS if columns is None else columns)
         unknown = [name for name in names if name not in COLUMNS]
         if unknown:
-            raise OptionError(f"columns: {', '.join(unknown)} must be among {', '.join(COLUMNS)}")
+            raise OptionError(
+                f"columns: there is no column {', '.join(unknown)}. Choose from "
+                f"{', '.join(COLUMNS)}"
+            )
 
         def plan() -> tuple[ReadOptions, list[TaskDict]]:
             snapshot = self._snapshot()
@@ -265,7 +268,7 @@ class Log:
         if root is not None:
             root.load(root.log_to_read(topic))
         return OptionError(
-            f"there is no topic {topic} in {self._path}; topics() returns those there are"
+            f"there is no topic {topic} in {self._path}. Choose one that topics() returns"
         )
 
     def _topics(self) -> TopicAdmin:
@@ -276,8 +279,8 @@ class Log:
         self._write_root = self._write_root or find_root(self._path, self._storage)
         if self._write_root is None:
             raise OptionError(
-                f"{self._path} is not a klog root; create_topic makes one, in a directory that has "
-                "no broker's files"
+                f"{self._path} is not a klog root. Create one by create_topic, in a directory that "
+                "has no broker's files"
             )
         return self._write_root
 
@@ -303,7 +306,7 @@ def _absolute(root: str | PathLike[str]) -> str:
     except TypeError:
         path = ""
     if not isinstance(path, str) or not path:
-        raise OptionError(f"root is {root!r}; give a path or a URL, such as s3://bucket/path")
+        raise OptionError(f"root: must be a path or a URL, such as s3://bucket/path, got {root!r}")
     return path if url_scheme(path) else str(Path(path).absolute())
 
 

@@ -47,7 +47,7 @@ def producer_identity(name: str, task: int, number: int = 0) -> ProducerIdentity
         ValueError: The task or the number is negative.
     """
     if task < 0 or number < 0:
-        raise ValueError(f"there is no task {task} of batch {number}")
+        raise ValueError(f"task and number must be from 0, got task {task} and number {number}")
     generation, epoch = divmod(number, EPOCHS)
     data = _encode_numbers(task, generation) + name.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(data, digest_size=8).digest()

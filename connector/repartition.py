@@ -46,7 +46,10 @@ def repartition(
     partitions = len(open_log(root, storage).describe(topic).partitions)
     columns = df.columns
     if "key" not in columns and "partition" not in columns:
-        raise OptionError("klog.repartition: there is neither a column key nor a column partition")
+        raise OptionError(
+            "klog.repartition: there is neither a column key nor a column partition. Add one, or "
+            "write the rows without klog.repartition"
+        )
     partition = functions.pmod(functions.spark_partition_id(), functions.lit(partitions))
     partition = partition.cast("int")
     if "key" in columns:

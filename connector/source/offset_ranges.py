@@ -102,7 +102,8 @@ def batch_ranges(
                 continue
             raise OffsetOutOfRangeError(
                 f"{name}: startingOffsets {start_offset} is after the end of the read at "
-                f"{end_offset}; the log has offsets {log.log_start} to {log.log_end}"
+                f"{end_offset}; the log has offsets {log.log_start} to {log.log_end}. Give an "
+                "earlier start or a later end"
             )
         if start_offset < end_offset:
             ranges.append(OffsetRange(log, start_offset, end_offset, options.committed_only))
@@ -168,8 +169,8 @@ def _limits_by_partition(
     if missing or unknown:
         raise OptionError(
             f"{bound.offsets}: the JSON must name every partition of the read and no other"
-            + (f"; missing: {', '.join(missing)}" if missing else "")
-            + (f"; not in the read: {', '.join(unknown)}" if unknown else "")
+            + (f". Add {', '.join(missing)}" if missing else "")
+            + (f". Remove {', '.join(unknown)}" if unknown else "")
         )
     return limit.limits
 

@@ -185,7 +185,7 @@ def test_timestamp_an_hour_ahead_is_rejected_unless_the_topic_allows_it(log: Log
 
 @pytest.mark.parametrize("root", ["", 7, b"events", None])
 def test_invalid_path_is_refused(root: Any) -> None:
-    with pytest.raises(OptionError, match="give a path or a URL"):
+    with pytest.raises(OptionError, match="must be a path or a URL"):
         klog.open(root)
 
 
@@ -198,7 +198,7 @@ def test_option_values_may_be_numbers(log: Log) -> None:
     wrong_options: Any = {"batch.size": True}
     with pytest.raises(OptionError, match=r"batch\.size: must be a number of bytes.*got 'true'"):
         log.append("t", ORDERS, options=wrong_options)
-    with pytest.raises(OptionError, match="limit is -1"):
+    with pytest.raises(OptionError, match=r"limit: must be .* got -1"):
         log.history("t", -1)
     assert log.history("t", 0) == []
 
@@ -230,7 +230,9 @@ def test_scan_returns_the_named_columns(log: Log) -> None:
     log.append("t", table)
     rows = log.scan("t", columns=["headers", "offset"]).read_all()
     assert rows.to_pylist() == [{"headers": [{"key": "h", "value": b"1"}], "offset": 0}]
-    with pytest.raises(OptionError, match="columns: vlaue must be among key, value"):
+    with pytest.raises(
+        OptionError, match=r"columns: there is no column vlaue\. Choose from key, value"
+    ):
         log.scan("t", columns=["vlaue"])
 
 

@@ -42,7 +42,7 @@ def test_producer_identity_never_changes() -> None:
 
 @pytest.mark.parametrize(("task", "number"), [(-1, 0), (0, -1)])
 def test_numbers_count_from_0(task: int, number: int) -> None:
-    with pytest.raises(ValueError, match="there is no task"):
+    with pytest.raises(ValueError, match="must be from 0"):
         producer_identity("a", task, number)
 
 

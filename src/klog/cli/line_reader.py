@@ -250,8 +250,8 @@ class _Reader:
             )
         if is_there and key == line_format.null_marker:
             raise KlogError(
-                f"line {number}: a header's key is the null marker {line_format.null_marker!r}; it "
-                "must not be null"
+                f"line {number}: a header's key is the null marker {line_format.null_marker!r}. "
+                "Give the header a key, or choose another null.marker"
             )
         content = self._or_null(_bytes(value)) if is_there else None
         return self._header_key(key, number), content

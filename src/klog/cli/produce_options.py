@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from klog.cli.line_reader import LineFormat, parse_line_format
+from klog.connector.options.option_table import BATCH_SIZE, BUFFER_MEMORY, COMPRESSION_TYPE
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.errors import CorruptRecordError, OptionError
 from klog.jobs.shared.argument_values import name_and_value
@@ -85,16 +86,18 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=_milliseconds,
         metavar="MS",
-        help="how long a line may wait for its commit; default: 1000",
+        help=f"how long a line may wait for its commit; default: {_LINGER_MS}",
     )
     parser.add_argument(
         "--batch-size",
         "--max-partition-memory-bytes",
         metavar="BYTES",
-        help="the size of a record batch before compression; default: 524288",
+        help=f"the size of a record batch before compression; default: {BATCH_SIZE.default}",
     )
     parser.add_argument(
-        "--max-memory-bytes", metavar="BYTES", help="the buffer.memory of one commit"
+        "--max-memory-bytes",
+        metavar="BYTES",
+        help=f"the buffer.memory of one commit; default: {BUFFER_MEMORY.default}",
     )
     parser.add_argument("--transactional-id", metavar="ID", help="the name of the writer")
     parser.add_argument(
@@ -152,9 +155,9 @@ def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
     except argparse.ArgumentTypeError as exc:
         raise OptionError(f"linger.ms: {exc}") from exc
     for name, value in (
-        ("compression.type", args.compression_codec),
-        ("batch.size", args.batch_size),
-        ("buffer.memory", args.max_memory_bytes),
+        (COMPRESSION_TYPE.name, args.compression_codec),
+        (BATCH_SIZE.name, args.batch_size),
+        (BUFFER_MEMORY.name, args.max_memory_bytes),
     ):
         if value is not None:
             configs[name] = value
@@ -167,7 +170,9 @@ def _file(path: str | None) -> dict[str, str]:
     try:
         return decode_properties(read_input(Path(path), MAX_SMALL_FILE_BYTES))
     except CorruptRecordError as exc:
-        raise OptionError(f"{path}: not a properties file: {exc}") from exc
+        raise OptionError(
+            f"{path}: not a properties file: {exc}. Write it as lines of NAME=VALUE"
+        ) from exc
 
 
 def _property(text: str) -> tuple[str, str]:
