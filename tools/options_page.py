@@ -52,10 +52,6 @@ _STORAGE = """\
 Options of reads, writes and jobs, and without `storage.` keywords of `klog.open`. What is not set
 comes from the environment ([stores](stores.md#options)). Errors and logs of klog show no secret.
 """
-_FSSPEC = (
-    "| `storage.fsspec.<name>` | any other | yes | Goes to the file system of fsspec as `<name>`: "
-    "as JSON if it is JSON, else as text. |"
-)
 _NO_EFFECT = """\
 ## Options of Kafka's clients
 
@@ -115,14 +111,13 @@ def _default(row: Option[Any]) -> str:
 
 
 def _storage_table() -> str:
-    table = _markdown(
+    return _markdown(
         ("option", "store", "secret", "meaning"),
         (
             (f"`{row.name}`", ", ".join(row.client_names), "yes" if row.is_secret else "", row.help)
             for row in _rows(Use.STORAGE)
         ),
     )
-    return f"{table}{_FSSPEC}\n"
 
 
 def _refused() -> str:

@@ -23,10 +23,8 @@ from klog.errors import OptionError
 T = TypeVar("T")
 
 SPARK_KEYS = {
-    Use.READ: frozenset({"path", "paths", "owner", "provider", "location", "checkpointlocation"}),
-    Use.WRITE: frozenset(
-        {"path", "owner", "provider", "location", "checkpointlocation", "queryname"}
-    ),
+    Use.READ: frozenset({"owner", "provider", "location", "checkpointlocation"}),
+    Use.WRITE: frozenset({"owner", "provider", "location", "checkpointlocation", "queryname"}),
 }
 """Keys that Spark adds to the user's; also any that begins with `option.`."""
 _CLIENT_KEYS = {

@@ -25,6 +25,18 @@ _NO_END = "a stream has no end. Use spark.read for a range"
 
 # Reads.
 
+READ_PATH = Option(
+    "path",
+    Use.READ,
+    values.TEXT,
+    "What `load()` has: a klog root, or the log directories of a broker with commas between them.",
+)
+READ_PATHS = Option(
+    "paths",
+    Use.READ,
+    values.TEXT,
+    "What `load()` has as a list: the log directories of a broker, as JSON. Wins over `path`.",
+)
 SUBSCRIBE = Option("subscribe", Use.READ, values.TOPIC_LIST, "The topics to read.")
 SUBSCRIBE_PATTERN = Option(
     "subscribePattern",
@@ -116,6 +128,7 @@ COLUMNS = Option(
 
 # Writes.
 
+WRITE_PATH = Option("path", Use.WRITE, values.TEXT, "What `save()` and `start()` have: the root.")
 TOPIC = Option(
     "topic",
     Use.WRITE,
@@ -277,6 +290,13 @@ STORAGE_OPTIONS: tuple[Option[Any], ...] = (
     _storage("token", "An access token.", {GCS: "token"}, is_secret=True),
     _storage("user", "The user, if Kerberos does not say who it is.", {HDFS: "user"}),
 )
+FSSPEC = _storage(
+    "fsspec.<name>",
+    "Goes to the file system of fsspec as `<name>`: as JSON if it is JSON, else as text.",
+    {"any other": "<name>"},
+    is_secret=True,
+)
+"""All options with this prefix."""
 
 
 # What a later version brings: refused by name.
@@ -309,6 +329,8 @@ PLANNED_OPTIONS: tuple[Option[Any], ...] = (
 )
 
 OPTION_TABLE: tuple[Option[Any], ...] = (
+    READ_PATH,
+    READ_PATHS,
     SUBSCRIBE,
     SUBSCRIBE_PATTERN,
     ASSIGN,
@@ -322,6 +344,7 @@ OPTION_TABLE: tuple[Option[Any], ...] = (
     FAIL_ON_DATA_LOSS,
     MIN_PARTITIONS,
     COLUMNS,
+    WRITE_PATH,
     TOPIC,
     TRANSACTIONAL_ID,
     TRANSACTION_VERSION,
@@ -331,5 +354,6 @@ OPTION_TABLE: tuple[Option[Any], ...] = (
     WRITE_HEADERS,
     *SEGMENT_OPTIONS,
     *STORAGE_OPTIONS,
+    FSSPEC,
     *PLANNED_OPTIONS,
 )

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from klog.connector.options.option_table import READ_PATH, READ_PATHS, WRITE_PATH
 from klog.errors import OptionError
 
 
@@ -25,9 +26,9 @@ def read_paths(options: Mapping[str, str], is_directory: Callable[[str], bool]) 
         OptionError: There is no path, or it is one of `memory:`.
     """
     by_lower = {key.lower(): text for key, text in options.items()}
-    path = by_lower.get("path", "")
-    if by_lower.get("paths"):
-        paths = [str(path) for path in json.loads(by_lower["paths"])]
+    path = by_lower.get(READ_PATH.name, "")
+    if by_lower.get(READ_PATHS.name):
+        paths = [str(path) for path in json.loads(by_lower[READ_PATHS.name])]
     elif "," in path and not is_directory(path):
         paths = [part.strip() for part in path.split(",") if part.strip()]
     else:
@@ -46,7 +47,7 @@ def write_path(options: Mapping[str, str]) -> str:
     Raises:
         OptionError: There is no path, or it is one of `memory:`.
     """
-    path = {key.lower(): text for key, text in options.items()}.get("path", "")
+    path = {key.lower(): text for key, text in options.items()}.get(WRITE_PATH.name, "")
     if not path:
         raise OptionError("path: give the root to save() or start(), as in .save('/data/klog')")
     return _absolute(path)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.connector.options.option_table import STORAGE_OPTIONS
+from klog.connector.options.option_table import FSSPEC, STORAGE_OPTIONS
 from klog.connector.options.unknown_options import unknown_option
 
 STORAGE_PREFIX = "storage."
-FSSPEC_PREFIX = "fsspec."
+FSSPEC_PREFIX = FSSPEC.name.removeprefix(STORAGE_PREFIX).removesuffix("<name>")
 """After `storage.`: an option that goes to the file system of fsspec unchanged."""
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from klog.connector.options import option_table
-from klog.connector.options.option import Mode, Option
+from klog.connector.options.option import Mode, Option, Use
+from klog.connector.options.option_map import option_map
 from klog.connector.options.option_table import OPTION_TABLE
+from klog.errors import OptionError
 
 DEFAULTS = [
     (row, default)
@@ -51,3 +53,15 @@ def test_option_of_one_mode_says_why() -> None:
     for row in OPTION_TABLE:
         if row.is_supported and row.mode is not Mode.BOTH:
             assert row.wrong_mode, row.name
+
+
+def test_what_spark_and_fsspec_bring_has_rows() -> None:
+    names = {(row.use, row.name) for row in OPTION_TABLE}
+    assert {
+        (Use.READ, "path"),
+        (Use.READ, "paths"),
+        (Use.WRITE, "path"),
+        (Use.STORAGE, "storage.fsspec.<name>"),
+    } <= names
+    with pytest.raises(OptionError, match=r"Did you mean path\?"):
+        option_map({"pth": "/x"}, Use.WRITE)
