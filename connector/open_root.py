@@ -1,7 +1,8 @@
 """Open the root that paths name: a klog root, or a broker's own log directories.
 
 The rule: a directory with `_klog/format.json` is a klog root, and its commits say what is there.
-Every other directory is raw, and its files say it. Both are a `snapshot.Root`.
+Every other directory is raw, and its files say it. Both are a `snapshot.Root`. What writes, and the
+jobs, need a klog root: `open_klog_root`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from klog.connector.commit_log.committed_snapshot import CommittedRoot
+from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
@@ -32,8 +34,36 @@ def open_root(paths: Sequence[str], storage: StorageOptions = NO_STORAGE_OPTIONS
             continue
         if len(paths) > 1:
             raise OptionError(
-                f"path: {path} is a klog root, which is read by itself; several paths are the log "
-                "directories of one broker"
+                f"path: {path} is a klog root, which is read by itself. Give it alone; several "
+                "paths are the log directories of one broker"
             )
         return CommittedRoot(klog_root)
     return RawRoot(paths, storage)
+
+
+def open_klog_root(path: str, storage: StorageOptions) -> KlogRoot:
+    """Open a klog root.
+
+    Args:
+        path: The root, as the caller gave it.
+        storage: The options of its store.
+
+    Raises:
+        OptionError: The directory has no commit logs.
+    """
+    root = find_root(path, storage)
+    if root is None:
+        raise not_a_klog_root(path)
+    return root
+
+
+def not_a_klog_root(path: str) -> OptionError:
+    """Return the error for a directory that has no commit logs.
+
+    Args:
+        path: The directory, as the caller gave it.
+    """
+    return OptionError(
+        f"{path} is not a klog root: it has no commit logs, and a broker keeps its own logs in "
+        "order. Give a root that `klog topics create` or a write has made"
+    )

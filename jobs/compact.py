@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.system_clock import now_ms
 from klog.errors import OptionError
@@ -30,7 +31,7 @@ from klog.jobs.compacting.partitions_to_clean import plan_cleanings
 from klog.jobs.shared.job_command import Command
 from klog.jobs.shared.job_failures import FailedTopic
 from klog.jobs.shared.marking.mark_records import MAP_BYTES
-from klog.jobs.shared.topic_selection import open_root, select_topics
+from klog.jobs.shared.topic_selection import select_topics
 from klog.logformat.cleaning.offset_map import MIN_MAP_BYTES
 from klog.logformat.topic_config import parse_topic_config
 
@@ -75,7 +76,7 @@ def run(
         raise OptionError(f"map_bytes: must be at least {MIN_MAP_BYTES}, got {map_bytes}")
     if min_dirty_ratio is not None and not 0 <= min_dirty_ratio <= 1:
         raise OptionError(f"min_dirty_ratio: must be from 0 to 1, got {min_dirty_ratio}")
-    klog_root = open_root(root, storage)
+    klog_root = open_klog_root(root, storage)
     partitions: list[CompactedPartition] = []
     failed: list[FailedTopic] = []
     for log, state in select_topics(klog_root, topic, to_write=not dry_run, failed=failed):

@@ -16,13 +16,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.jobs.merging.merge_report import MergedPartition, MergeReport
 from klog.jobs.merging.merge_topic import TopicMerge
 from klog.jobs.merging.segments_to_merge import plan_merges
 from klog.jobs.shared.job_command import Command, no_options
 from klog.jobs.shared.job_failures import FailedTopic
-from klog.jobs.shared.topic_selection import open_root, select_topics
+from klog.jobs.shared.topic_selection import select_topics
 from klog.logformat.topic_config import parse_topic_config
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(
         OptionError: The root has no commit logs, or a named topic does not exist.
     """
     started = time.monotonic()
-    klog_root = open_root(root, storage)
+    klog_root = open_klog_root(root, storage)
     partitions: list[MergedPartition] = []
     failed: list[FailedTopic] = []
     for log, state in select_topics(klog_root, topic, to_write=not dry_run, failed=failed):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import RootToRepair, find_root_to_repair
 from klog.connector.commit_log.topic_admin import NO_CONFIG
+from klog.connector.open_root import not_a_klog_root, open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.root_files import FORMAT_FILE
 from klog.connector.store.writable_store import WritableStore
@@ -29,7 +30,7 @@ from klog.jobs.repairing.repair_report import RepairReport
 from klog.jobs.repairing.repair_topic import repair_topic
 from klog.jobs.shared.broker_logs.meta_properties import read_cluster_id
 from klog.jobs.shared.job_command import Command, add_config_option, is_executed
-from klog.jobs.shared.topic_selection import not_a_klog_root, open_root, select_topic_names
+from klog.jobs.shared.topic_selection import select_topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,7 @@ def run(
     format_file = f"{klog_root.path}/{FORMAT_FILE}"
     if lost_format and not dry_run:
         klog_root.store.put_if_absent(format_file, lost_format)
-        klog_root = open_root(root, storage)  # Another process may have put it first.
+        klog_root = open_klog_root(root, storage)  # Another process may have put it first.
     plans = {}
     for name in names:
         log = klog_root.log_to_read(name) if dry_run else klog_root.log_to_write(name)

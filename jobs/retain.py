@@ -24,6 +24,7 @@ from klog.connector.commit_log.commit import Actions
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.system_clock import now_ms
 from klog.errors import CommitConflictError, KlogError, OptionError
@@ -31,7 +32,7 @@ from klog.jobs.retaining.expired_segments import deleted_below, plan_retention
 from klog.jobs.retaining.retain_report import RetainedPartition, RetainReport
 from klog.jobs.shared.job_command import Command, no_options
 from klog.jobs.shared.job_failures import FailedTopic, Failure
-from klog.jobs.shared.topic_selection import open_root, select_topics
+from klog.jobs.shared.topic_selection import select_topics
 from klog.logformat.topic_config import parse_topic_config
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def run(
             `delete` in its `cleanup.policy`.
     """
     started = time.monotonic()
-    klog_root = open_root(root, storage)
+    klog_root = open_klog_root(root, storage)
     report = RetainReport(klog_root.location, dry_run)
     failed: list[FailedTopic] = []
     for log, state in select_topics(klog_root, topic, to_write=not dry_run, failed=failed):

@@ -19,10 +19,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log import commit_expiration, orphan_files
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.jobs.shared.job_command import Command, is_executed
 from klog.jobs.shared.job_tasks import run_tasks
-from klog.jobs.shared.topic_selection import open_root, select_topic_names
+from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.vacuuming.vacuum_report import TEMPORARY, VacuumReport
 from klog.jobs.vacuuming.vacuum_task import VacuumTask, vacuum_topic
 
@@ -61,7 +62,7 @@ def run(
         CommitStateUnknownError: It is not known whether the store took a commit.
     """
     started = time.monotonic()
-    klog_root = open_root(root, storage)
+    klog_root = open_klog_root(root, storage)
     tasks = [
         VacuumTask(
             klog_root.location,

@@ -20,6 +20,7 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.verified_segment import read_verified_backwards
 from klog.connector.compiled_kernels import legacy_kernels_if_loaded
+from klog.connector.open_root import open_klog_root
 from klog.jobs.compacting.reverse_spool import ReverseSpool
 from klog.jobs.compacting.rewrite_segments import RewriteTarget, RewrittenGroup, context_within
 from klog.jobs.shared.entry_rows import EntryRows
@@ -37,7 +38,6 @@ from klog.jobs.shared.marking.mark_records import (
 )
 from klog.jobs.shared.segment_grouping import SegmentGroup
 from klog.jobs.shared.segment_walk import locate_errors
-from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.rewrite_offsets import BatchRun, shift_offsets
@@ -89,7 +89,7 @@ def clean_partition(task: CleanTask, kernels: CleaningKernels) -> CleanedPartiti
         UnsupportedFormatError: A segment cannot have the offsets of its entry.
     """
     marking = task.marking
-    root = open_root(marking.root, marking.storage)
+    root = open_klog_root(marking.root, marking.storage)
     clean, dirty = split_clean_and_dirty(marking)
     header_batches = ProducerLastBatches()
     transactions = read_transactions(

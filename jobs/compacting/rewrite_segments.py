@@ -19,12 +19,12 @@ from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.segment_writer import SegmentBounds, SegmentWriter
 from klog.connector.commit_log.verified_segment import read_verified
 from klog.connector.compiled_kernels import legacy_kernels_if_loaded
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.jobs.shared.entry_rows import EntryRows
 from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels
 from klog.jobs.shared.segment_grouping import SegmentGroup, SegmentLimits
 from klog.jobs.shared.segment_walk import locate_errors
-from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.rewrite_offsets import BatchRun, shift_offsets
 from klog.logformat.cleaning.batch_retention import CleaningContext
@@ -151,7 +151,7 @@ def rewrite_group(task: RewriteTask) -> RewrittenGroup:
         CorruptFileError: A segment is damaged.
         UnsupportedFormatError: A segment cannot have the offsets of its entry.
     """
-    root = open_root(task.root, task.storage)
+    root = open_klog_root(task.root, task.storage)
     if _all_batches_stay(root, task):
         return RewrittenGroup((), None)
     return task.target.write(root, task.segments, _retained_runs(root, task))

@@ -21,6 +21,7 @@ from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.segment_writer import SegmentBounds, SegmentWriter
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.verified_segment import read_verified
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CommitConflictError, KlogError
 from klog.jobs.merging.merge_report import MergedPartition
@@ -30,7 +31,6 @@ from klog.jobs.shared.job_failures import Failure
 from klog.jobs.shared.job_tasks import LazyTasks, take_results, try_tasks
 from klog.jobs.shared.segment_walk import locate_errors
 from klog.jobs.shared.task_retries import FailedTask
-from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.batches.rewrite_offsets import BatchRun, shift_offsets
 from klog.logformat.topic_config import TopicConfig
 
@@ -137,7 +137,7 @@ def merge_group(task: MergeTask) -> SegmentEntry:
     Raises:
         CorruptFileError: A segment is damaged.
     """
-    root = open_root(task.root, task.storage)
+    root = open_klog_root(task.root, task.storage)
     first, last = task.segments[0], task.segments[-1]
     # Random, as a task may run twice at a time, and put replaces.
     attempt = secrets.token_hex(8)

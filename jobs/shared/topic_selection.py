@@ -11,39 +11,9 @@ from collections.abc import Iterator, Sequence
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.lost_commit_traces import topics_without_log
-from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.options.storage_options import StorageOptions
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError
 from klog.jobs.shared.job_failures import FailedTopic, Failure
-
-
-def open_root(path: str, storage: StorageOptions) -> KlogRoot:
-    """Open a klog root.
-
-    Args:
-        path: The root, as the caller gave it.
-        storage: The options of its store.
-
-    Raises:
-        OptionError: The directory has no commit logs.
-    """
-    root = find_root(path, storage)
-    if root is None:
-        raise not_a_klog_root(path)
-    return root
-
-
-def not_a_klog_root(path: str) -> OptionError:
-    """Return the error for a directory that has no commit logs.
-
-    Args:
-        path: The directory, as the caller gave it.
-    """
-    return OptionError(
-        f"{path} is not a klog root: it has no commit logs, and a broker keeps its own logs in "
-        "order. Give a root that `klog topics create` or a write has made"
-    )
 
 
 def select_topic_names(root: KlogRoot, topic: str | Sequence[str] | None) -> list[str]:

@@ -15,9 +15,9 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.lost_commit_traces import find_lost_commit_traces
 from klog.connector.commit_log.orphan_files import OrphanFiles
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CommitStateUnknownError, KlogError, with_context
-from klog.jobs.shared.topic_selection import open_root
 from klog.jobs.vacuuming.vacuum_report import VacuumedTopic
 
 
@@ -49,7 +49,7 @@ def vacuum_topic(task: VacuumTask) -> VacuumedTopic | None:
         CommitStateUnknownError: It is not known whether the store took the commit.
     """
     try:
-        root = open_root(task.root, task.storage)
+        root = open_klog_root(task.root, task.storage)
         topic = _vacuum(root, task)
         if topic is None and task.is_named:
             root.load(root.log_to_read(task.topic))  # raises

@@ -20,12 +20,12 @@ import numpy as np
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.compiled_kernels import legacy_kernels_if_loaded
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CorruptRecordError, KlogError, UnsupportedFormatError
 from klog.jobs.shared.entry_rows import EntryRows
 from klog.jobs.shared.marking.mark_records import MAP_BYTES, MarkTask, mark_key_range
 from klog.jobs.shared.segment_walk import walk_segment
-from klog.jobs.shared.topic_selection import open_root
 from klog.jobs.verifying.findings import Finding
 from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2
@@ -59,7 +59,7 @@ def find_repeated_keys(task: KeysTask) -> list[Finding]:
     Returns:
         The findings; none if a segment is damaged, which is another finding.
     """
-    root = open_root(task.root, task.storage)
+    root = open_klog_root(task.root, task.storage)
     seed = Seed(secrets.randbits(64), secrets.randbits(64))
     entry, no_segments = task.segments[0], task.segments.part(0, 0)
     start_offset = max(entry["base_offset"], task.log_start)

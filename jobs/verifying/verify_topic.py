@@ -20,12 +20,12 @@ from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import KlogError, OptionError
 from klog.jobs.shared.entry_rows import EntryRows
 from klog.jobs.shared.job_tasks import LazyTasks, run_tasks, try_tasks
 from klog.jobs.shared.task_retries import FailedTask
-from klog.jobs.shared.topic_selection import open_root
 from klog.jobs.verifying.check_commit_log import unreadable_log, verify_log
 from klog.jobs.verifying.check_gaps_and_overlaps import PartitionBounds
 from klog.jobs.verifying.check_keys import KeysTask, find_repeated_keys, unreadable_keys
@@ -60,7 +60,7 @@ class VerifyTask:
 
 def _verify_segments(task: VerifyTask) -> NeighbourFacts:
     """Verify the segments of a task; a missing file is a finding, even if it was removed since."""
-    root = open_root(task.root, task.storage)
+    root = open_klog_root(task.root, task.storage)
     facts = NeighbourFacts(int(task.segments[0]["base_offset"]), task.cleaned_to)
     for number, entry in enumerate(task.segments, task.first):
         segment_facts = verify_segment(root.store, root.path, task.topic, entry, fast=task.fast)

@@ -16,6 +16,7 @@ import numpy as np
 from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.segment_writer import SegmentBounds, SegmentWriter
 from klog.connector.kafka_dir.companion_files import read_companion_file
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.segment_chunks import Chunk, read_chunks
 from klog.connector.store.readable_store import ReadableStore
@@ -25,7 +26,6 @@ from klog.jobs.shared.broker_logs.adopted_entries import AdoptedFile, ScannedFil
 from klog.jobs.shared.broker_logs.readable_segments import ReadableSegment
 from klog.jobs.shared.index_entry_check import INDEX, TIME_INDEX, IndexCheck
 from klog.jobs.shared.segment_scan import SegmentScan
-from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.batches.rewrite_offsets import BatchRun
 from klog.logformat.indexes.offset_index import ENTRY as OFFSET_ENTRY
 from klog.logformat.indexes.offset_index import parse_offset_index
@@ -108,7 +108,7 @@ def copy_segment(task: CopyTask) -> ScannedFile:
         CorruptFileError: It is damaged.
     """
     store, _ = store_for(task.scan.directory, task.scan.storage)
-    root = open_root(task.root, task.scan.storage)
+    root = open_klog_root(task.root, task.scan.storage)
     base_offset, end_offset = task.scan.base_offset, task.scan.readable.end_offset
     scan = SegmentScan(base_offset, end_offset, aborted_rows(task.scan.indexed))
     runs = (_batch_run(chunk) for chunk in _read_chunks(store, task.scan, scan))

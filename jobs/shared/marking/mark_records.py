@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.jobs.shared.entry_rows import EntryRows
 from klog.jobs.shared.marking.cleaning_reader import (
@@ -25,7 +26,6 @@ from klog.jobs.shared.marking.cleaning_reader import (
     read_transactions,
 )
 from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels, key_decoder
-from klog.jobs.shared.topic_selection import open_root
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
@@ -121,7 +121,7 @@ def mark_records(task: MarkTask, kernels: CleaningKernels | None) -> PartitionMa
         CorruptFileError: A segment is damaged.
         UnsupportedFormatError: A segment cannot have the offsets of its entry.
     """
-    root = open_root(task.root, task.storage)
+    root = open_klog_root(task.root, task.storage)
     transactions = read_transactions(root, task.segments, task.later_segments)
     reader = CleaningReader(root, transactions.outcomes(), task.first_dirty_offset)
     dirty_batches, clean_batches = ProducerLastBatches(), ProducerLastBatches()
@@ -146,7 +146,7 @@ def mark_key_range(task: MarkTask) -> KeyRangeMarks:
         UnsupportedFormatError: A segment cannot have the offsets of its entry.
     """
     kernels = cleaning_kernels(task.segments, task.remaining_records)
-    root = open_root(task.root, task.storage)
+    root = open_klog_root(task.root, task.storage)
     transactions = read_transactions(root, task.segments, task.later_segments)
     reader = CleaningReader(root, transactions.outcomes(), task.first_dirty_offset)
     scan = _PartitionScan(reader, task, kernels)

@@ -75,14 +75,14 @@ def delete(args: argparse.Namespace, out: BinaryIO) -> int:
     ]
     log_starts: Starts = {}
     try:
-        for log, state, planned in plans:
+        for log, state, starts in plans:
             if args.dry_run:
-                log_starts[log.paths.topic] = planned
+                log_starts[log.paths.topic] = starts
                 continue
             commit_info = CommitInfo(random_uuid(), "delete-records", this_engine())
-            new_state = log.commit(state, delete_records(state.topic_id, planned), commit_info)
+            new_state = log.commit(state, delete_records(state.topic_id, starts), commit_info)
             log_starts[log.paths.topic] = {
-                partition: new_state.log_start[partition] for partition in planned
+                partition: new_state.log_start[partition] for partition in starts
             }
     finally:
         _print_log_starts(args, log_starts, out)
