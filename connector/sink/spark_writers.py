@@ -130,7 +130,8 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         if not query_id or not batch_id:
             raise KlogError(
                 f"Spark does not say whose rows these are ({_QUERY} is {query_id!r}, {_BATCH} is "
-                f"{batch_id!r}): without it a stream cannot be written exactly once"
+                f"{batch_id!r}): without it a stream cannot be written exactly once. "
+                "Write it from foreachBatch, with transactionalId and transactionVersion"
             )
         name = plan.options.transactional_id or query_id
         writer = Writer(name, int(batch_id), query_id, _run_id(context, plan))

@@ -161,7 +161,9 @@ def _commit_topic(
     create, log = None, cached.log
     if not staged.topic_id:
         if not options.create_topic:
-            raise OptionError("there is no such topic, and createTopic=false")
+            raise OptionError(
+                "there is no such topic, and createTopic=false; create it with klog topics create"
+            )
         partitions = staged.partitions or options.num_partitions or cached.root.num_partitions
         create = Topic(random_uuid(), partitions)
         refuse_collision(cached.root, topic)

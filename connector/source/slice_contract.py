@@ -99,7 +99,10 @@ def from_dict(values: Mapping[str, Any]) -> Slice:
     try:
         return Slice(*[values[name] for name in FIELDS.values()])
     except KeyError as exc:
-        raise UnsupportedFormatError(f"slice of format {FORMAT}: it has no field {exc}") from exc
+        raise UnsupportedFormatError(
+            f"slice of format {FORMAT}: it has no field {exc}. Use one version of klog on the "
+            "driver and on all executors"
+        ) from exc
 
 
 def run_to_dict(shared: Mapping[str, Any], varying: Mapping[str, Sequence[Any]]) -> SliceRunDict:
