@@ -8,18 +8,18 @@ from klog.errors import OptionError, nearest_name
 
 
 def unknown_option(
-    name: str, kind: str, known: Iterable[str], listed: Iterable[str] = (), prefix: str = ""
+    name: str, kind: str, names: Iterable[str], listed: Iterable[str] = (), prefix: str = ""
 ) -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
         name: The option as it was written, without the prefix.
         kind: What it was an option of, such as "read".
-        known: The names that may be meant.
-        listed: The names to list if none is near; all that are known if this is empty.
+        names: The names that may be meant.
+        listed: The names to list if none is near; all of `names` if this is empty.
         prefix: What all names begin with. It says nothing about how near they are.
     """
-    by_lower = {option.lower(): option for option in known}
+    by_lower = {option.lower(): option for option in names}
     nearest = nearest_name(name.lower(), by_lower, cutoff=0.5)
     if nearest:
         step = f"Did you mean {prefix}{by_lower[nearest]}?"

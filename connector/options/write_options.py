@@ -59,7 +59,10 @@ def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = Fals
     """
     values = option_map(options, Use.WRITE, is_streaming=is_streaming)
     values.check_mode(Use.WRITE)
-    values.check(table.WRITE_HEADERS, *table.SEGMENT_OPTIONS)
+    values.check(table.WRITE_HEADERS)
+    segment_options = segment_option_map(
+        {row.name: values.texts[row.name] for row in table.SEGMENT_OPTIONS if row in values}
+    )
     parsed = WriteOptions(
         path=write_path(options),
         topic=values.get(table.TOPIC),
@@ -68,10 +71,8 @@ def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = Fals
         create_topic=values[table.CREATE_TOPIC],
         num_partitions=values.get(table.NUM_PARTITIONS),
         dead_letter_topic=values.get(table.DEAD_LETTER_TOPIC),
-        segment_options={
-            row.name: values.texts[row.name] for row in table.SEGMENT_OPTIONS if row in values
-        },
-        buffer_bytes=values[table.BUFFER_MEMORY],
+        segment_options=segment_options.texts,
+        buffer_bytes=segment_options[table.BUFFER_MEMORY],
         storage=parse_storage_options(options),
     )
     if parsed.topic is not None and parsed.topic == parsed.dead_letter_topic:
@@ -85,19 +86,21 @@ def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = Fals
 
 
 def segment_option_map(options: Mapping[str, str]) -> OptionMap:
-    """Return the options that decide how rows become segments, by their exact names.
+    """Return the options that decide how rows become segments, by their exact names, checked.
 
     Args:
         options: The texts of the options by name, and no other option.
 
     Raises:
-        OptionError: An option is unknown.
+        OptionError: An option is unknown or its text has no value.
     """
     names = [option.name for option in table.SEGMENT_OPTIONS]
     for name in options:
         if name not in names:
             raise unknown_option(name, Use.WRITE.value, names)
-    return OptionMap(options)
+    values = OptionMap(options)
+    values.check(*table.SEGMENT_OPTIONS)
+    return values
 
 
 def _check_transaction(parsed: WriteOptions) -> None:

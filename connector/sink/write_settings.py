@@ -66,7 +66,6 @@ def parse_settings(config: Mapping[str, str], options: Mapping[str, str]) -> Wri
         OptionError: An option or its value is wrong; the message names the option.
     """
     values = segment_option_map(options)
-    values.check(*table.SEGMENT_OPTIONS)
     overrides = {row.name: values.texts[row.name] for row in table.TOPIC_CONFIGS if row in values}
     topic_config = parse_topic_config({**config, **overrides})
     codec, level = choose_compression(topic_config, options)

@@ -68,8 +68,8 @@ def kcat(text: str) -> Format:
         elif letter in _KCAT:
             parts.append(_KCAT[letter])
         else:
-            known = " ".join(f"%{name}" for name in _KCAT)
-            raise ValueError(f"%{letter}: must be one of {known} %%")
+            letters = " ".join(f"%{name}" for name in _KCAT)
+            raise ValueError(f"%{letter}: must be one of {letters} %%")
     return Format(tuple(parts))
 
 
