@@ -34,7 +34,7 @@ READ_PATH = Option(
 READ_PATHS = Option(
     "paths",
     Use.READ,
-    values.TEXT,
+    values.PATH_LIST,
     "What `load()` has as a list: the log directories of a broker, as JSON. Wins over `path`.",
 )
 SUBSCRIBE = Option("subscribe", Use.READ, values.TOPIC_LIST, "The topics to read.")

@@ -124,6 +124,13 @@ def _transactional_id(text: str) -> str:
     return text
 
 
+def _paths(text: str) -> list[str]:
+    paths = json.loads(text)
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise ValueError
+    return paths
+
+
 def _topics(text: str) -> Subscribe:
     topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not topics:
@@ -195,6 +202,7 @@ def _is_whole(value: Any) -> bool:
 
 
 TEXT = ValueParser(str, "a text")
+PATH_LIST = ValueParser(_paths, "a JSON list of paths", '["/data/kafka1", "/data/kafka2"]')
 BOOLEAN = ValueParser(_boolean, "true or false")
 TOPIC_NAME = ValueParser(
     _topic, "a topic name: 1 to 249 letters, digits, '.', '_' and '-', and neither '.' nor '..'"

@@ -6,7 +6,6 @@ absolute, and `memory:`, which one process has, is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,12 +22,12 @@ def read_paths(options: Mapping[str, str], is_directory: Callable[[str], bool]) 
             split.
 
     Raises:
-        OptionError: There is no path, or it is one of `memory:`.
+        OptionError: There is no path, it is one of `memory:`, or `paths` is no list of paths.
     """
     by_lower = {key.lower(): text for key, text in options.items()}
     path = by_lower.get(READ_PATH.name, "")
     if by_lower.get(READ_PATHS.name):
-        paths = [str(path) for path in json.loads(by_lower[READ_PATHS.name])]
+        paths = READ_PATHS.parse(by_lower[READ_PATHS.name])
     elif "," in path and not is_directory(path):
         paths = [part.strip() for part in path.split(",") if part.strip()]
     else:
