@@ -252,13 +252,13 @@ class Log:
     def _snapshot(self) -> Snapshot:
         """Return a snapshot of the root, which starts from the states of earlier ones.
 
-        A directory without topics may become a klog root, so its kind is not remembered.
+        An empty directory may become a klog root, so its kind is not remembered.
         """
         if self._read_root is not None:
             return self._read_root.snapshot()
         root = open_root([self._path], self._storage)
         snapshot = root.snapshot()
-        if snapshot.topics:
+        if root.is_klog_root or snapshot.topics:
             self._read_root = root
         return snapshot
 

@@ -113,5 +113,9 @@ class Snapshot(Protocol):
 class Root(Protocol):
     """A klog root, or a broker's log directories; it remembers what makes snapshots cheap."""
 
+    @property
+    def is_klog_root(self) -> bool:
+        """Return whether commits say what is there. A klog root stays one for ever."""
+
     def snapshot(self) -> Snapshot:
         """Return what is there now."""

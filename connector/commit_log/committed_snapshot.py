@@ -112,6 +112,11 @@ class CommittedRoot:
         self.root = root
         self._states: dict[str, TopicState] = {}
 
+    @property
+    def is_klog_root(self) -> bool:
+        """Return True."""
+        return True
+
     def snapshot(self) -> CommittedSnapshot:
         """Return a snapshot: each topic as of when a caller first asks for it."""
         return CommittedSnapshot(self)

@@ -88,6 +88,11 @@ class RawRoot:
                 listing[name] = (log_dir, entry)
         return dict(sorted(listing.items()))
 
+    @property
+    def is_klog_root(self) -> bool:
+        """Return False: its files say what is there."""
+        return False
+
     def snapshot(self) -> RawSnapshot:
         """List what is there now."""
         return RawSnapshot(self, self.partitions())
