@@ -51,5 +51,5 @@ def test_memory_of_one_process_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["/a,/b", '{"a": 1}', "[1]", '"/a"', "["])
 def test_a_list_of_paths_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="^paths: must be a JSON list of paths, got "):
+    with pytest.raises(OptionError, match=r"^paths: must be a JSON list of paths, got "):
         read_paths({"paths": text}, lambda path: False)
