@@ -4,8 +4,8 @@ The rule: what the slice calls aborted is aborted. In a klog root that is all: a
 aborted transaction of its segments. A `.txnindex` may be lost, or lack entries, so in a raw root
 the markers before `markers_end_offset` decide the rest. Most markers lie in the same chunk as their
 data. A transaction that is still open there is followed through the headers, in this segment and
-the next ones: what begins below the last stable offset has ended, but its marker may lie after it.
-What ends at `markers_end_offset` or later, and is not called aborted, was committed.
+the next ones, up to the log end: what begins below the last stable offset has ended, but its marker
+may lie after it. Without a marker it was committed.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from klog.connector.kafka_dir.aborted_transactions import (
-    IndexedAborts,
     read_aborted_transactions,
+    rows_between,
 )
 from klog.connector.kafka_dir.indexed_cuts import UNKNOWN_OFFSET, confirmed_cuts
 from klog.connector.kafka_dir.partition_directory import Segment
@@ -26,6 +26,7 @@ from klog.connector.source.slice_contract import TaskDict, to_dict
 from klog.connector.source.slices import UNKNOWN, Slice
 from klog.connector.source.task_sizing import pack
 from klog.errors import CorruptRecordError
+from klog.logformat.array_types import Longs
 
 
 def plan_range(
@@ -56,10 +57,10 @@ def _plan(
 ) -> list[TaskDict]:
     if log.log_start > max(offset_range.start_offset, offset_range.log.log_start):
         raise FileNotFoundError(f"{log.name}: the log starts at offset {log.log_start} by now")
-    aborts = None
+    aborted = None
     if offset_range.committed_only:
-        aborts = read_aborted_transactions(log, offset_range.start_offset, offset_range.end_offset)
-    plan = _RangePlan(offset_range, log, target, index_reads, aborts)
+        aborted = read_aborted_transactions(log, offset_range.start_offset, offset_range.end_offset)
+    plan = _RangePlan(offset_range, log, target, index_reads, aborted)
     sized = [
         (slice_, size)
         for segment, next_base in log.overlapping(
@@ -82,7 +83,7 @@ class _RangePlan:
     log: RawPartition
     target: int
     index_reads: IndexReads
-    aborts: IndexedAborts | None
+    aborted: Longs | None
 
     def segment_slices(self, segment: Segment, next_base: int) -> Iterator[tuple[Slice, int]]:
         """Yield the slices of one segment, each with about how many bytes it is of its own."""
@@ -91,13 +92,12 @@ class _RangePlan:
 
     def _with_aborted(self, slice_: Slice) -> Slice:
         """Return a slice with what the transaction indexes say about its own offsets."""
-        if self.aborts is None:
+        if self.aborted is None:
             return slice_
-        markers_end = self.aborts.markers_end_offset(slice_.base_offset, slice_.end_offset)
         return replace(
             slice_,
-            aborted=self.aborts.between(slice_.start_offset, slice_.end_offset),
-            markers_end_offset=UNKNOWN if markers_end is None else markers_end,
+            aborted=rows_between(self.aborted, slice_.start_offset, slice_.end_offset).tolist(),
+            markers_end_offset=max(self.log.log_end, self.offset_range.end_offset),
         )
 
     def _byte_ranges(self, segment: Segment, next_base: int) -> Iterator[tuple[Slice, int]]:

@@ -9,6 +9,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from klog.connector.kafka_dir.partition_directory import list_consistently
+from klog.connector.source import aborted_filter
 from klog.connector.source.slice_contract import (
     FIELDS,
     FORMAT,
@@ -19,6 +21,7 @@ from klog.connector.source.slice_contract import (
     to_dict,
 )
 from klog.connector.source.slices import Slice
+from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.errors import UnsupportedFormatError
 from tests.contracts.make_slices import golden_case
 from tests.contracts.slice_cases import CASES, FILES, Files
@@ -38,6 +41,22 @@ def read(path: Path) -> dict[str, Any]:
 def test_reader_gives_the_golden_rows(path: Path) -> None:
     case = read(path)
     assert run_case(case) == {name: case[name] for name in ("rows", "error") if name in case}
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_reader_lists_a_directory_only_in_cases_that_are_pythons(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+
+    def list_recorded(store: ReadableStore, directory: str) -> list[DirectoryEntry]:
+        listed.append(directory)
+        return list_consistently(store, directory)
+
+    monkeypatch.setattr(aborted_filter, "list_consistently", list_recorded)
+    case = read(path)
+    run_case(case)
+    assert bool(listed) == case["isPythonOnly"]
 
 
 @pytest.mark.parametrize("name", CASES)

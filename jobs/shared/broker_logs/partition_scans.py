@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from klog.connector.commit_log.adoption_commit import BrokerPartition
-from klog.connector.kafka_dir.aborted_transactions import read_aborted_transactions
+from klog.connector.kafka_dir.aborted_transactions import (
+    read_aborted_transactions,
+    rows_between,
+)
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.options.storage_options import StorageOptions
 from klog.jobs.shared.broker_logs.adopted_entries import ScannedFile, adopted_entries
@@ -27,7 +30,7 @@ def scan_tasks(log: RawPartition, storage: StorageOptions) -> list[ScanTask]:
         log: The partition.
         storage: The options of its store.
     """
-    indexed = read_aborted_transactions(log, log.log_start, log.log_end)
+    aborted = read_aborted_transactions(log, log.log_start, log.log_end)
     return [
         ScanTask(
             log.root,
@@ -37,9 +40,9 @@ def scan_tasks(log: RawPartition, storage: StorageOptions) -> list[ScanTask]:
             readable,
             tuple(
                 (producer_id, first, last)
-                for producer_id, first, last in indexed.between(
-                    readable.segment.base_offset, readable.end_offset
-                )
+                for producer_id, first, last in rows_between(
+                    aborted, readable.segment.base_offset, readable.end_offset
+                ).tolist()
             ),
         )
         for readable in readable_segments(log)
