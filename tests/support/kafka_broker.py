@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import secrets
 import signal
 import socket
@@ -60,12 +61,20 @@ QUICK_AND_SMALL = {
     "transaction.state.log.segment.bytes": str(1 << 20),
 }
 
+_FAULT = re.compile(r"(?i)truncat|corrupt|invalid|stray|recover.*fail|exception|error")
+_LATE = re.compile(r"(?i)heartbeat")  # answered within half its interval, or the machine is busy
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # looked up here: a fresh child process should do as little as it can
 
 
 class BrokerError(Exception):
     """The broker did not do what a test needs; the message holds the end of its output."""
+
+
+def log_faults(output: str) -> list[str]:
+    """Return the lines of a broker's output that find fault, but for those of late heartbeats."""
+    lines = output.splitlines()
+    return [line for line in lines if _FAULT.search(line) and not _LATE.search(line)]
 
 
 class Broker:
