@@ -9,7 +9,8 @@ import json
 import shutil
 from typing import Any
 
-from tests.contracts.slice_cases import CASES, FILES, Files
+from tests.contracts.all_slice_cases import CASES
+from tests.contracts.slice_case import FILES, Files
 from tests.contracts.slice_runner import FOLDER
 
 

@@ -23,8 +23,9 @@ from klog.connector.source.slice_contract import (
 from klog.connector.source.slices import Slice
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.errors import UnsupportedFormatError
+from tests.contracts.all_slice_cases import CASES
 from tests.contracts.make_slices import golden_case
-from tests.contracts.slice_cases import CASES, FILES, Files
+from tests.contracts.slice_case import FILES, Files
 from tests.contracts.slice_runner import FOLDER, run_case
 from tests.support.project import PROJECT
 
@@ -72,7 +73,7 @@ def test_segments_of_cases_are_what_the_script_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No case writes compressed bytes, which may change with a codec's library."""
-    monkeypatch.setattr("tests.contracts.slice_cases.FILES", tmp_path)
+    monkeypatch.setattr("tests.contracts.slice_case.FILES", tmp_path)
     for name, make in CASES.items():
         make(Files(name, is_dry=False))
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")}

@@ -12,7 +12,7 @@ from klog.connector.source.index_narrowing import IndexReads, narrow, range_fact
 from klog.connector.source.slices import UNKNOWN
 from klog.connector.store.local_store import LocalStore
 from tests.connector.log_dirs import many, offset_index
-from tests.contracts.slice_cases import Files
+from tests.contracts.slice_case import Files
 
 
 def test_reads_of_a_failed_attempt_do_not_count() -> None:
@@ -37,7 +37,7 @@ def test_crc_is_known_of_all_bytes_and_the_first_offset_at_the_start(
 def test_segment_that_an_index_does_not_narrow_keeps_its_crc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.contracts.slice_cases.FILES", tmp_path)
+    monkeypatch.setattr("tests.contracts.slice_case.FILES", tmp_path)
     files, batches = Files("t", is_dry=False), many(4)
     slice_, size = files.committed(batches), len(batches[0])
     (tmp_path / "x.index").write_bytes(offset_index([(1, size), (2, 2 * size)]))
