@@ -52,7 +52,7 @@ def run(segments: int, rounds: int) -> Iterator[Result]:
         works: dict[str, tuple[Work, Work]] = {
             "load": (file.load, partial(unchecked, file.load)),
             "table": (
-                partial(parquet_tables.read_table, file.data),
+                partial(parquet_tables.decode_table, file.data),
                 partial(read_unchecked, file.data),
             ),
         }
@@ -102,12 +102,12 @@ def unchecked(load: Work) -> object:
 
 @contextmanager
 def _check_left_out() -> Iterator[None]:
-    checked = parquet_tables.read_table
-    parquet_tables.read_table = read_unchecked
+    checked = parquet_tables.decode_table
+    parquet_tables.decode_table = read_unchecked
     try:
         yield
     finally:
-        parquet_tables.read_table = checked
+        parquet_tables.decode_table = checked
 
 
 def _counted(work: Work, segments: int) -> Callable[[], int]:

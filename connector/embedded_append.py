@@ -7,17 +7,19 @@ anything is staged, and again in each state that the commit is tried on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from klog.connector.commit_log import append_commit
 from klog.connector.commit_log.append_commit import Writer
+from klog.connector.commit_log.commit import Actions
+from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.option_table import TRANSACTION_VERSION, TRANSACTIONAL_ID
 from klog.connector.sink.task_writer import InputRows, stage_task
-from klog.connector.sink.write_commit import commit_staged
 from klog.connector.sink.write_plan import plan_append
 from klog.errors import OptionError
 
@@ -80,14 +82,29 @@ def append(
         staged = plan.topics[log.paths.topic].staged([])
     if not staged.segments and writer is None:
         return AppendResult(state, state.version, is_new=False)
-    state, actions = commit_staged(log, state, commit_info, staged, writer)
-    if actions is None:
+    state, added = _commit(log, state, append_commit.append(staged, writer), commit_info)
+    if added is None:
         return AppendResult(state, state.version, is_new=False)
     offsets: dict[int, tuple[int, int]] = {}
-    for segment in actions.add:
+    for segment in added:
         start_offset, _ = offsets.get(segment["partition"], (segment["base_offset"], 0))
         offsets[segment["partition"]] = start_offset, segment["next_offset"]
     return AppendResult(state, state.writes[commit_info.write_id], offsets)
+
+
+def _commit(
+    log: CommitLog, state: TopicState, build: CommitBuilder, commit_info: CommitInfo
+) -> tuple[TopicState, Sequence[SegmentEntry] | None]:
+    """Return the state after a commit and its segments; None if the log has the batch already."""
+    last_build: Actions | None = None
+
+    def build_and_keep(base_state: TopicState) -> Actions | None:
+        nonlocal last_build
+        last_build = build(base_state)
+        return last_build
+
+    state = log.commit(state, build_and_keep, commit_info)
+    return state, None if last_build is None else last_build.add
 
 
 def _writer(write_id: str, name: str | None, version: int | None) -> Writer | None:

@@ -17,7 +17,7 @@ from klog.connector.commit_log import checkpoint_schedule
 from klog.connector.commit_log.checkpoint_schedule import is_checkpoint_due
 from klog.connector.commit_log.checkpoint_writer import write_checkpoint
 from klog.connector.commit_log.commit_log import CommitLog
-from klog.connector.commit_log.commit_log_paths import CheckpointName, parse_checkpoint_name
+from klog.connector.commit_log.commit_log_paths import CheckpointName
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError
 
@@ -96,9 +96,8 @@ class BackgroundCheckpointer:
 
     def _is_superfluous(self, log: CommitLog, state: TopicState) -> bool:
         """Return whether another writer's checkpoint makes this one superfluous: one listing."""
-        names = map(parse_checkpoint_name, log.names(log.paths.checkpoints))
         # A checkpoint of a later version may be left from another log.
-        versions = (name.version for name in names if name is not None)
+        versions = (name.version for name in log.checkpoint_names())
         newest = max((version for version in versions if version <= state.version), default=-1)
         return newest >= 0 and state.version - newest < checkpoint_schedule.MIN_COMMITS
 

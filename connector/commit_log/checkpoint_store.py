@@ -33,8 +33,8 @@ def retained_parts(log: CommitLog) -> Callable[[Part], bool]:
     expiration = read_last_expiration(log)
     name = expiration.checkpoint
     parts = None if name is None else read_checkpoint_parts(log, name)
-    retained = {part.name for part in parts or ()}
-    return lambda part: part.name.version > expiration.version or part.name in retained
+    retained_names = {part.name for part in parts or ()}
+    return lambda part: part.name.version > expiration.version or part.name in retained_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ def list_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Par
     Args:
         log: The log of the topic.
     """
-    names = filter(None, map(parse_checkpoint_name, log.names(log.paths.checkpoints)))
-    for name in sorted(names, reverse=True):
+    for name in sorted(log.checkpoint_names(), reverse=True):
         parts = read_checkpoint_parts(log, name)
         if parts is not None:
             yield name, parts
@@ -106,7 +105,7 @@ def read_checkpoint_parts(log: CommitLog, name: CheckpointName) -> tuple[Part, .
     if not commit_log_paths.is_intact(name, data):
         return None
     try:
-        return state_checkpoint.read_parts(data)
+        return state_checkpoint.decode_parts(data)
     except UnsupportedFormatError as exc:
         path = log.paths.checkpoint(name)
         raise unreadable_file_error(f"checkpoint {path}", exc, "Move it away") from exc

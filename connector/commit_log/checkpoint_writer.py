@@ -65,7 +65,7 @@ def write_checkpoint(
     pause()
     _check_size(log, name)
     # Before it is written: a checkpoint that no reader accepts would make the topic unreadable.
-    state_checkpoint.read_parts(data)
+    state_checkpoint.decode_parts(data)
     # The name depends on the content: if the file exists, it has the same bytes.
     log.store.put_if_absent(log.paths.checkpoint(name), data)
     return name

@@ -46,6 +46,9 @@ def delete_topic(topic_id: str) -> CommitBuilder:
 
     Args:
         topic_id: The id of the topic. A topic that was created again under the name is not deleted.
+
+    Returns:
+        The builder. It makes no commit if the topic is not there any more.
     """
 
     def build(state: TopicState) -> Actions | None:

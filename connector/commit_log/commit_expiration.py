@@ -76,17 +76,17 @@ def expire_log(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
     plan = _read_plan(log, retention_ms)
     if plan.checkpoint is None:
         return plan.last_expired
-    if plan.next_expired > plan.last_expired:
+    if plan.next_expired_version > plan.last_expired:
         if not _is_durable(log, plan.checkpoint):
             return plan.last_expired
         content = str(plan.checkpoint).encode()
         if (
-            log.store.put_if_absent(log.paths.expiration(plan.next_expired), content)
+            log.store.put_if_absent(log.paths.expiration(plan.next_expired_version), content)
             is PutResult.UNKNOWN
         ):
             return plan.last_expired  # The next run looks again; until then nothing may be deleted.
-    last_expired = max(plan.next_expired, plan.last_expired)
-    _delete_below(log, last_expired, plan.complete)
+    last_expired = max(plan.next_expired_version, plan.last_expired)
+    _delete_below(log, last_expired, plan.complete_names)
     return last_expired
 
 
@@ -98,20 +98,20 @@ def preview_expiration(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> 
         retention_ms: The age from which commits may expire.
     """
     plan = _read_plan(log, retention_ms)
-    return max(plan.next_expired, plan.last_expired)
+    return max(plan.next_expired_version, plan.last_expired)
 
 
 @dataclass(frozen=True, slots=True)
 class _ExpirationPlan:
     """The last expired version now and after the expiration, and the checkpoint that allows it.
 
-    `complete` are the newest complete checkpoints.
+    `complete_names` are the newest complete checkpoints.
     """
 
     last_expired: int
-    next_expired: int
+    next_expired_version: int
     checkpoint: CheckpointName | None
-    complete: list[CheckpointName]
+    complete_names: list[CheckpointName]
 
 
 def _read_plan(log: CommitLog, retention_ms: int) -> _ExpirationPlan:
@@ -120,15 +120,15 @@ def _read_plan(log: CommitLog, retention_ms: int) -> _ExpirationPlan:
     # After they were read: an expiration before that may have deleted parts of theirs since.
     is_retained = retained_parts(log)
     checkpoint = next((name for name, parts in checkpoints if all(map(is_retained, parts))), None)
-    complete = [name for name, _ in checkpoints]
+    complete_names = [name for name, _ in checkpoints]
     if checkpoint is None:
-        return _ExpirationPlan(last_expired, last_expired, None, complete)
+        return _ExpirationPlan(last_expired, last_expired, None, complete_names)
     retention_version = version_at_time(log, state, log.clock() - retention_ms)
     return _ExpirationPlan(
         last_expired,
         min(checkpoint.version, state.version - 1, retention_version),
         checkpoint,
-        complete,
+        complete_names,
     )
 
 
@@ -160,15 +160,15 @@ def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
     return log.store.put_if_absent(path, data) is not PutResult.UNKNOWN
 
 
-def _delete_below(log: CommitLog, last_expired: int, complete: list[CheckpointName]) -> None:
+def _delete_below(log: CommitLog, last_expired: int, complete_names: list[CheckpointName]) -> None:
     """Delete what the last expired version on the store makes superfluous, lowest first."""
     delete_commits(log, _versions(log, last_expired))
     for sidecar in filter(None, map(parse_sidecar_name, _own_names(log, log.paths.sidecars))):
         if sidecar.version <= last_expired:
             log.store.delete(log.paths.sidecar(sidecar))
-    keep = {*complete, read_last_expiration(log).checkpoint}
+    keep = {*complete_names, read_last_expiration(log).checkpoint}
     for name in filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.checkpoints))):
-        if name not in keep and name < complete[-1]:
+        if name not in keep and name < complete_names[-1]:
             log.store.delete(log.paths.checkpoint(name))
     _delete_parts(log, last_expired)
     for file_name in _own_names(log, log.paths.expirations):
@@ -192,8 +192,9 @@ def _own_names(log: CommitLog, directory: str) -> list[str]:
 def _delete_parts(log: CommitLog, last_expired: int) -> None:
     """Delete parts up to the last expired version that no checkpoint names."""
     names = filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.parts)))
-    unnamed = {name for name in names if name.version <= last_expired}
-    if unnamed:
-        unnamed.difference_update(part.name for _, parts in list_checkpoints(log) for part in parts)
-    for name in sorted(unnamed):
+    unused_names = {name for name in names if name.version <= last_expired}
+    if unused_names:
+        for _, parts in list_checkpoints(log):
+            unused_names.difference_update(part.name for part in parts)
+    for name in sorted(unused_names):
         log.store.delete(log.paths.part(name))

@@ -26,7 +26,6 @@ from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
 from klog.connector.commit_log.format_versions import (
     FIRST_VERSION,
     MAX_FORMAT,
-    NewerFormatError,
     check_format,
 )
 from klog.connector.commit_log.json_fields import (
@@ -37,7 +36,7 @@ from klog.connector.commit_log.json_fields import (
     parse_partition,
     shorten,
 )
-from klog.errors import UnsupportedFormatError
+from klog.errors import NewerFormatError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_PARTITION
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
@@ -154,7 +153,7 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
             f"this klog does not know operation {shorten(operation)}; read the topic with a "
             "newer one"
         )
-    return Commit(
+    commit = Commit(
         version=version,
         write_id=head.text("writeId"),
         previous_write_id=head.optional_text("previousWriteId"),
@@ -164,10 +163,8 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
         actions=_actions(head, topic),
         sidecar=_sidecar(head, version),
         size_bytes=len(data),
-        unknown_fields={
-            name: value for name, value in fields.items() if name not in head.read_names
-        },
     )
+    return replace(commit, unknown_fields=head.unread())
 
 
 def _actions(head: Fields, topic: str) -> Actions:

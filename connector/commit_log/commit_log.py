@@ -19,7 +19,7 @@ from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log_reader import CommitLogReader
 from klog.connector.commit_log.commit_sidecar import with_sidecar_if_large
-from klog.connector.commit_log.put_outcome import PutOutcome, commit_state_unknown, put_commit
+from klog.connector.commit_log.put_outcome import PutOutcome, commit_state_unknown_error, put_commit
 from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import (
@@ -44,13 +44,15 @@ class CommitLog(CommitLogReader):
 
     wait: Callable[[int], None]
 
-    def commit(self, state: TopicState, build: CommitBuilder, attempt: CommitInfo) -> TopicState:
+    def commit(
+        self, state: TopicState, build: CommitBuilder, commit_info: CommitInfo
+    ) -> TopicState:
         """Put a commit on top of the log; build it again on top of others' commits.
 
         Args:
             state: The state to start at.
             build: The builder of the commit. What it raises ends the commit.
-            attempt: The write id, operation and engine.
+            commit_info: The write id, operation and engine.
 
         Returns:
             The state that has the commit, or the one that `build` makes no commit for.
@@ -62,18 +64,18 @@ class CommitLog(CommitLogReader):
         for tries in range(MAX_COMMITS):
             if self._is_cold_commit_due(state):
                 state = self.load_cold(state)
-            if attempt.write_id in state.writes:
+            if commit_info.write_id in state.writes:
                 return state
             actions = build(state)
             if actions is None:
                 return state
             commit = Commit(
                 version=state.version + 1,
-                write_id=attempt.write_id,
+                write_id=commit_info.write_id,
                 previous_write_id=state.last_write_id,
                 timestamp_ms=max(self.clock(), state.timestamp_ms + 1),
-                operation=attempt.operation,
-                engine=attempt.engine,
+                operation=commit_info.operation,
+                engine=commit_info.engine,
                 actions=actions,
             )
             commit, sidecar = with_sidecar_if_large(commit)
@@ -91,16 +93,16 @@ class CommitLog(CommitLogReader):
                 return replace(after, own_commits=state.own_commits + 1)
             # The wait comes first: a state that was loaded before it is old after it.
             self.wait(tries + 1)
-            state = self._reload(state, attempt, outcome)
-            if attempt.write_id in state.writes:
+            state = self._reload(state, commit_info, outcome)
+            if commit_info.write_id in state.writes:
                 return state
             if not state.remembers(commit.version):
-                raise commit_state_unknown(
+                raise commit_state_unknown_error(
                     self, commit, "too many commits came after it to be remembered"
                 )
         raise CommitConflictError(
             f"{self.paths.directory}: others committed {MAX_COMMITS} times before this "
-            f"{attempt.operation}; run it again when there are fewer writers"
+            f"{commit_info.operation}; run it again when there are fewer writers"
         )
 
     def load_to_commit(self, cached: TopicState | None) -> TopicState:
@@ -123,7 +125,9 @@ class CommitLog(CommitLogReader):
         """Return whether there is a commit above a number that is about to be put."""
         return self.read_without_sidecar(version + 1) is not None
 
-    def _reload(self, state: TopicState, attempt: CommitInfo, outcome: PutOutcome) -> TopicState:
+    def _reload(
+        self, state: TopicState, commit_info: CommitInfo, outcome: PutOutcome
+    ) -> TopicState:
         """Load others' commits; if this commit may be among them, a failed load is an error."""
         try:
             return self.load_to_commit(state)
@@ -131,7 +135,7 @@ class CommitLog(CommitLogReader):
             if outcome is PutOutcome.TAKEN:
                 raise
             raise CommitStateUnknownError(
-                f"{self.paths.directory}: cannot tell whether {attempt.operation} "
-                f"{attempt.write_id} landed: {exc}. Look for it with `klog history` before you try "
-                "it again; delete nothing"
+                f"{self.paths.directory}: cannot tell whether {commit_info.operation} "
+                f"{commit_info.write_id} landed: {exc}. Look for it with `klog history` before you "
+                "try it again; delete nothing"
             ) from exc

@@ -99,6 +99,9 @@ class CommitLogFiles:
         """Read the newest complete checkpoint; without one, return a state without commits.
 
         Checkpoints are listed: a hint may be older than the last expired version.
+
+        Raises:
+            UnsupportedFormatError: A checkpoint needs a newer klog, or is not one of its version.
         """
         for name in sorted(self.checkpoint_names(), reverse=True):
             path = self.paths.checkpoint(name)

@@ -110,7 +110,7 @@ def decode_sidecar(commit: Commit, name: SidecarName, data: bytes, topic: str) -
             f"it has {len(data)} bytes: its length or its CRC-32C is not the one in its name"
         )
     try:
-        rows = parquet_tables.read_table(data)
+        rows = parquet_tables.decode_table(data)
         check_format(json.loads((rows.schema.metadata or {})[_KEY]))
         actions = _actions(commit.actions, rows, topic)
     except DAMAGE as exc:

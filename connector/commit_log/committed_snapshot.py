@@ -108,7 +108,11 @@ class CommittedRoot:
     """A klog root for reading; a long-lived one keeps the states that it has loaded."""
 
     def __init__(self, root: KlogRoot) -> None:
-        """Take the root; nothing is read yet."""
+        """Take the root; nothing is read yet.
+
+        Args:
+            root: The root.
+        """
         self.root = root
         self._states: dict[str, TopicState] = {}
 
@@ -137,7 +141,11 @@ class CommittedSnapshot:
     """The topics of a klog root at one time."""
 
     def __init__(self, root: CommittedRoot) -> None:
-        """Take the root; a topic is loaded when a caller asks for it."""
+        """Take the root; a topic is loaded when a caller asks for it.
+
+        Args:
+            root: The root, which keeps the states that are loaded.
+        """
         self._root = root
         self._loaded: dict[str, TopicState] = {}
         self._segments: dict[str, pa.Table] = {}
@@ -227,12 +235,12 @@ class _Topics(Mapping[str, Sequence[int]]):
         return partitions
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._listed())
+        return iter(self._list())
 
     def __len__(self) -> int:
-        return len(self._listed())
+        return len(self._list())
 
-    def _listed(self) -> list[str]:
+    def _list(self) -> list[str]:
         if self._names is None:
             self._names = self._list_names()
         return self._names

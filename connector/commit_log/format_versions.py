@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from klog.connector.commit_log.json_fields import shorten
-from klog.errors import UnsupportedFormatError
+from klog.errors import NewerFormatError, UnsupportedFormatError
 
 MIN_FORMAT = 1
 ADOPT_FORMAT = 2
@@ -19,10 +19,6 @@ MAX_FORMAT = 3
 """Adds what `klog repair` needs. It is the highest format that this klog reads."""
 FIRST_VERSION = {1: "0.1.0", 2: "0.1.0", 3: "0.2.0"}
 """The first klog that reads each format."""
-
-
-class NewerFormatError(UnsupportedFormatError):
-    """A file that a newer klog wrote; the reason names the klog to install."""
 
 
 def unreadable_file_error(

@@ -20,19 +20,23 @@ _MAX_SHOWN_LENGTH = 100
 class Fields:
     """The fields of a JSON object, each checked when it is read.
 
-    `names` are all names of the object, and `read_names` those that were read, with `format` and
-    `since`. Each method raises `UnsupportedFormatError` for a value that is not what it reads.
+    `names` are all names of the object. Each method raises `UnsupportedFormatError` for a value
+    that is not what it reads.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         """Take the object; nothing is checked yet."""
         self._fields = fields
         self.names = fields.keys()
-        self.read_names = {"format", "since"}
+        self._read_names = {"format", "since"}
 
     def _read(self, name: str) -> object:
-        self.read_names.add(name)
+        self._read_names.add(name)
         return self._fields.get(name)
+
+    def unread(self) -> dict[str, Any]:
+        """Return the fields that no method has read yet, without `format` and `since`."""
+        return {name: value for name, value in self._fields.items() if name not in self._read_names}
 
     def number(self, name: str, max_value: int = MAX_OFFSET) -> int:
         """Read an integer from 0 to `max_value`.

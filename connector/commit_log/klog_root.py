@@ -86,7 +86,7 @@ class KlogRoot:
             OptionError: The name is not one of a topic.
         """
         log = self.log(topic)
-        return replace(log, has_description=self._described(log) is not None)
+        return replace(log, has_description=self._read_description(log) is not None)
 
     def log_to_write(self, topic: str) -> CommitLog:
         """Return the log of a topic that this klog may write: one read.
@@ -100,7 +100,7 @@ class KlogRoot:
         """
         self.description.check_writer()
         log = self.log(topic)
-        description = self._described(log)
+        description = self._read_description(log)
         if description is not None:
             description.check_writer()
         return replace(log, has_description=description is not None)
@@ -126,7 +126,7 @@ class KlogRoot:
             self.store.put_if_absent(path, format_description.encode_description({}))
             is not PutResult.CREATED
         ):
-            description = self._described(log)
+            description = self._read_description(log)
             if description is None:
                 raise KlogError(f"{path}: the store did not say whether it was created; try again")
             description.check_writer()
@@ -142,7 +142,7 @@ class KlogRoot:
         Raises:
             OptionError: The topic was deleted, or never existed.
         """
-        return self._existing(log.paths.topic, log.load(cached))
+        return self._require_topic(log.paths.topic, log.load(cached))
 
     def load_to_commit(self, log: CommitLog, cached: TopicState | None) -> TopicState:
         """Load the state of a topic that must exist, for a commit that follows at once.
@@ -154,9 +154,9 @@ class KlogRoot:
         Raises:
             OptionError: The topic was deleted, or never existed.
         """
-        return self._existing(log.paths.topic, log.load_to_commit(cached))
+        return self._require_topic(log.paths.topic, log.load_to_commit(cached))
 
-    def _existing(self, topic: str, state: TopicState) -> TopicState:
+    def _require_topic(self, topic: str, state: TopicState) -> TopicState:
         """Return the state of a topic that exists. Raises as `load` does."""
         if state.topic_id:
             return state
@@ -187,7 +187,7 @@ class KlogRoot:
                 return name  # A topic that cannot be read exists.
         return ""
 
-    def _described(self, log: CommitLog) -> FormatDescription | None:
+    def _read_description(self, log: CommitLog) -> FormatDescription | None:
         path = log.paths.description
         try:
             return format_description.decode_description(

@@ -59,7 +59,7 @@ def find_lost_commits(log: CommitLog) -> list[LostCommits]:
     lost_ranges = [
         lost_range
         for first, last in _gaps(listed_versions, start, evidence)
-        for lost_range in _missing(log, first, last)
+        for lost_range in _find_missing(log, first, last)
     ]
     last_expired = log.last_expired_version()
     return [
@@ -77,7 +77,7 @@ def _gaps(versions: list[int], start: int, evidence: Evidence) -> Iterator[tuple
         start = max(start, version + 1)
 
 
-def _missing(log: CommitLog, first: int, last: int) -> Iterator[tuple[int, int]]:
+def _find_missing(log: CommitLog, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Read the numbers of a gap, and yield the ranges of those that two reads do not find."""
     end = min(last, first + MAX_READS - 1)
     numbers = range(first, end + 1)

@@ -118,7 +118,7 @@ def find_orphan_files(
     not_live = by_segment.keys() - set(state.segments["file"].to_pylist())
     removed = _removed_segments(not_live, state, removed_before_ms, min_leased)
     uncommitted = _uncommitted_segments(not_live, state, vacuum_version)
-    versions = [(entry.name, version) for entry, version, _ in leases]
+    versions = [(lease.entry.name, lease.version) for lease in leases]
     traces = traces_above(state.version, log.paths, directories, folders, versions)
     if traces and not discard_lost:
         uncommitted = ()  # Each may belong to a lost commit.

@@ -28,7 +28,7 @@ DAMAGE = (
 """The errors that wrong rows or metadata of a file cause."""
 
 
-def read_schema(data: bytes) -> pa.Schema:
+def decode_schema(data: bytes) -> pa.Schema:
     """Read the schema of a file that is not too large.
 
     Args:
@@ -41,7 +41,7 @@ def read_schema(data: bytes) -> pa.Schema:
     return _open(data).schema_arrow
 
 
-def read_table(data: bytes) -> pa.Table:
+def decode_table(data: bytes) -> pa.Table:
     """Read all rows of a file.
 
     Args:
@@ -62,7 +62,7 @@ def read_table(data: bytes) -> pa.Table:
 
 
 def _checked_sizes(data: bytes) -> FileSizes:
-    """Return what a file holds; raises as `read_schema` does."""
+    """Return what a file holds; raises as `decode_schema` does."""
     try:
         sizes = file_sizes(data)
     except ValueError as exc:

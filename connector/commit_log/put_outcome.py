@@ -85,12 +85,12 @@ def put_commit(log: CommitLogFiles, commit: Commit, wait: Callable[[int], None])
             raise
         except (KlogError, OSError) as exc:
             if may_have_landed:
-                raise commit_state_unknown(log, commit, str(exc)) from exc
+                raise commit_state_unknown_error(log, commit, str(exc)) from exc
             raise
-    raise commit_state_unknown(log, commit, f"there were {MAX_PUTS} tries")
+    raise commit_state_unknown_error(log, commit, f"there were {MAX_PUTS} tries")
 
 
-def commit_state_unknown(
+def commit_state_unknown_error(
     log: CommitLogFiles, commit: Commit, reason: str
 ) -> CommitStateUnknownError:
     """Return the error of a commit that may have landed.

@@ -68,7 +68,7 @@ def _check_offsets(
 
     Each must fit between the first and the last offset of neighbouring inputs.
     """
-    free: dict[int, list[tuple[int, int]]] = {}
+    free_ranges: dict[int, list[tuple[int, int]]] = {}
     for partition in pc.unique(inputs["partition"]).to_pylist():
         rows = segment_entries.rows_of_partition(inputs, partition)
         base_offsets, next_offsets = (
@@ -77,14 +77,14 @@ def _check_offsets(
         starts = segment_entries.rows_of_partition(state.segments, partition)[
             "base_offset"
         ].to_numpy()
-        apart = np.flatnonzero(np.diff(np.searchsorted(starts, base_offsets)) != 1)
+        last_neighbours = np.flatnonzero(np.diff(np.searchsorted(starts, base_offsets)) != 1)
         firsts, lasts = (
-            base_offsets[np.append(0, apart + 1)],
-            next_offsets[np.append(apart, len(rows) - 1)],
+            base_offsets[np.append(0, last_neighbours + 1)],
+            next_offsets[np.append(last_neighbours, len(rows) - 1)],
         )
-        free[partition] = list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+        free_ranges[partition] = list(zip(firsts.tolist(), lasts.tolist(), strict=True))
     for output in sorted(outputs, key=lambda entry: (entry["partition"], entry["base_offset"])):
-        ranges = free.get(output["partition"], [])
+        ranges = free_ranges.get(output["partition"], [])
         while ranges and ranges[0][1] < output["next_offset"]:
             ranges.pop(0)
         if not ranges or output["base_offset"] < ranges[0][0]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import MAX_VERSION, is_lease_name
@@ -18,8 +19,20 @@ from klog.connector.store.readable_store import DirectoryEntry
 from klog.errors import InvalidFileError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 
-Lease = tuple[DirectoryEntry, int, int]
-"""The file of a lease, its version and the time of its end."""
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease as its file has it.
+
+    Attributes:
+        entry: The file.
+        version: The version that it keeps.
+        ends_ms: The time at which it ends.
+    """
+
+    entry: DirectoryEntry
+    version: int
+    ends_ms: int
 
 
 def take_lease(log: CommitLog, lease_id: str, version: int, lease_ms: int) -> None:
@@ -62,7 +75,7 @@ def leased_versions(log: CommitLog) -> list[tuple[str, int]]:
     Returns:
         The pairs. The version of a lease that cannot be read is 0.
     """
-    return [(entry.name, version) for entry, version, _ in read_leases(log)]
+    return [(lease.entry.name, lease.version) for lease in read_leases(log)]
 
 
 def min_leased_version(log: CommitLog, leases: Iterable[Lease]) -> int | None:
@@ -73,7 +86,7 @@ def min_leased_version(log: CommitLog, leases: Iterable[Lease]) -> int | None:
         leases: The leases. One that cannot be read keeps version 0.
     """
     now_ms = log.clock()
-    return min((version for _, version, ends_ms in leases if ends_ms >= now_ms), default=None)
+    return min((lease.version for lease in leases if lease.ends_ms >= now_ms), default=None)
 
 
 def read_leases(log: CommitLog) -> list[Lease]:
@@ -92,11 +105,11 @@ def read_leases(log: CommitLog) -> list[Lease]:
             )
             fields = Fields(check_type("lease", value, dict))
             version, ends_ms = fields.number("version", MAX_VERSION), fields.number("expiresMs")
-            leases.append((entry, version, ends_ms))
+            leases.append(Lease(entry, version, ends_ms))
         except FileNotFoundError:
             continue
         except (ValueError, RecursionError, InvalidFileError, UnsupportedFormatError):
-            leases.append((entry, 0, MAX_OFFSET))
+            leases.append(Lease(entry, 0, MAX_OFFSET))
     return leases
 
 
@@ -107,6 +120,6 @@ def delete_expired_leases(log: CommitLog, limit_ms: int) -> None:
         log: The log of the topic.
         limit_ms: Leases that ended before this time are deleted.
     """
-    for entry, _, ends_ms in read_leases(log):
-        if ends_ms < limit_ms and not entry.link:
-            log.store.delete(f"{log.paths.leases}/{entry.name}")
+    for lease in read_leases(log):
+        if lease.ends_ms < limit_ms and not lease.entry.link:
+            log.store.delete(f"{log.paths.leases}/{lease.entry.name}")

@@ -155,7 +155,7 @@ def _format(rows: pa.Table) -> int:
     return MIN_FORMAT if segment_entries.are_format_1(rows) else ADOPT_FORMAT
 
 
-def read_parts(data: bytes) -> tuple[Part, ...]:
+def decode_parts(data: bytes) -> tuple[Part, ...]:
     """Return the parts that a checkpoint names, without reading its rows.
 
     Args:
@@ -164,7 +164,7 @@ def read_parts(data: bytes) -> tuple[Part, ...]:
     Raises:
         UnsupportedFormatError: It needs a newer klog, or is not a checkpoint.
     """
-    return _translate_errors(lambda: _head(parquet_tables.read_schema(data)).parts)
+    return _translate_errors(lambda: _head(parquet_tables.decode_schema(data)).parts)
 
 
 def decode_checkpoint(
@@ -194,7 +194,7 @@ def _translate_errors(work: Callable[[], T]) -> T:
 
 
 def _decode(data: bytes, read_part: ReadPart | None, topic: str | None) -> TopicState:
-    rows = parquet_tables.read_table(data)
+    rows = parquet_tables.decode_table(data)
     head = _head(rows.schema)
     tables = [
         segment_entries.with_optional_columns(
@@ -310,7 +310,7 @@ def _part_rows(part: Part, read_part: ReadPart | None) -> pa.Table:
         raise IncompleteCheckpointError(f"part {part.name} is missing") from exc
     if not commit_log_paths.is_intact(part.name, data):
         raise IncompleteCheckpointError(f"part {part.name} is torn or was changed")
-    rows = parquet_tables.read_table(data)
+    rows = parquet_tables.decode_table(data)
     _metadata(rows.schema)
     if len(rows) != part.rows:
         raise ValueError(f"part {part.name} has {len(rows)} segments, not {part.rows}")

@@ -55,21 +55,27 @@ class StateReplayer:
     """
 
     def __init__(self, state: TopicState, commits: Sequence[Commit]) -> None:
+        """Start at a state.
+
+        Args:
+            state: The state before the first commit.
+            commits: All commits that `apply` will get.
+        """
         self._checkpoint, self._tail_bytes = state.checkpoint, state.tail_bytes
         self._listed_ms, self._loaded_ms = state.listed_ms, state.loaded_ms
         self._own_commits = state.own_commits
         self._version, self._timestamp_ms = state.version, state.timestamp_ms
-        self._topic_id, self._config = state.topic_id, _copied(state.config)
+        self._topic_id, self._config = state.topic_id, _copy(state.config)
         self._log_start, self._log_end = list(state.log_start), list(state.log_end)
         self._cleaned_to, self._transactions = (
-            _copied(state.cleaned_to),
-            _copied(state.writer_transactions),
+            _copy(state.cleaned_to),
+            _copy(state.writer_transactions),
         )
-        self._writes, self._vacuum_version = _copied(state.writes), state.vacuum_version
-        self._added: dict[str, segment_entries.SegmentEntry] = {}
-        self._added_by: dict[str, int] = {}
-        self._gone: list[tuple[str, int, int]] = []
-        self._purged: set[str] = set()
+        self._writes, self._vacuum_version = _copy(state.writes), state.vacuum_version
+        self._additions: dict[str, segment_entries.SegmentEntry] = {}
+        self._adding_versions: dict[str, int] = {}
+        self._removals: list[tuple[str, int, int]] = []
+        self._purges: set[str] = set()
         self._segments, self._removed = state.live, state.removed
         self._holes = list(state.holes)
         self._live = _files_in_commits(state.live, commits)
@@ -99,13 +105,13 @@ class StateReplayer:
             while holes and (holes[-1].partition, holes[-1].base_offset) < start:
                 self._add_hole(holes.pop())
             self._add(entry)
-            self._added_by[entry["file"]] = commit.version
+            self._adding_versions[entry["file"]] = commit.version
         for hole in reversed(holes):
             self._add_hole(hole)
         for partition, end in actions.explicit_log_end.items():
             self._log_end[partition] = max(self._end(partition), end)
         self._set_offsets(actions.log_start, actions.cleaned_to)
-        self._purged.update(actions.purge)
+        self._purges.update(actions.purge)
         if actions.vacuum_version is not None:
             self._vacuum_version = max(self._vacuum_version, actions.vacuum_version)
         if actions.writer_transaction is not None:
@@ -164,10 +170,10 @@ class StateReplayer:
         It remembers no writers: their batches are not in it, whatever their last batch was.
         """
         self._update_tables()
-        gone = self._segments.rows().select(["file"])
+        rows = self._segments.rows().select(["file"])
         for name, value in (("version", self._version), ("timestamp_ms", self._timestamp_ms)):
-            gone = gone.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), len(gone)))
-        self._removed = pa.concat_tables([self._removed, gone.cast(REMOVED_SCHEMA)])
+            rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), len(rows)))
+        self._removed = pa.concat_tables([self._removed, rows.cast(REMOVED_SCHEMA)])
         self._segments, self._live = LiveSegments(), set()
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
@@ -194,8 +200,8 @@ class StateReplayer:
             if file not in self._live:
                 raise ValueError(f"{file} is removed, but is not live")
             self._live.discard(file)
-            self._added.pop(file, None)
-            self._gone.append((file, self._version, self._timestamp_ms))
+            self._additions.pop(file, None)
+            self._removals.append((file, self._version, self._timestamp_ms))
 
     def _add(self, entry: segment_entries.SegmentEntry) -> None:
         partition, base_offset, next_offset = (
@@ -217,7 +223,7 @@ class StateReplayer:
         elif next_offset > end:
             raise ValueError(f"{entry['file']} ends at {next_offset}, partition ends at {end}")
         self._live.add(entry["file"])
-        self._added[entry["file"]] = entry
+        self._additions[entry["file"]] = entry
 
     def _add_hole(self, hole: Hole) -> None:
         end = self._end(hole.partition)
@@ -265,26 +271,26 @@ class StateReplayer:
 
     def _update_tables(self) -> None:
         """Apply the added and removed segments to the tables."""
-        if self._gone:
-            self._segments = self._segments.without([file for file, _, _ in self._gone])
-            columns = [list(column) for column in zip(*self._gone, strict=True)]
+        if self._removals:
+            self._segments = self._segments.without([file for file, _, _ in self._removals])
+            columns = [list(column) for column in zip(*self._removals, strict=True)]
             self._removed = pa.concat_tables(
                 [self._removed, pa.table(columns, schema=REMOVED_SCHEMA)]
             )
             if self._removed["file"].num_chunks > _MAX_CHUNKS:
                 self._removed = self._removed.combine_chunks()
-            self._gone = []
-        if self._added:
-            versions = [self._added_by[file] for file in self._added]
-            added = segment_entries.to_table(self._added.values())
+            self._removals = []
+        if self._additions:
+            versions = [self._adding_versions[file] for file in self._additions]
+            added = segment_entries.to_table(self._additions.values())
             column = pa.array(versions, pa.int64())
             self._segments = self._segments.plus(
                 added.append_column(ROW_SCHEMA.field(VERSION_COLUMN), column)
             )
-            self._added, self._added_by = {}, {}
-        if self._purged:
-            self._removed, _ = segment_entries.split_by_files(self._removed, self._purged)
-            self._purged = set()
+            self._additions, self._adding_versions = {}, {}
+        if self._purges:
+            self._removed, _ = segment_entries.split_by_files(self._removed, self._purges)
+            self._purges = set()
 
 
 def _files_in_commits(live: LiveSegments, commits: Iterable[Commit]) -> set[str]:
@@ -307,7 +313,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _copied(mapping: Mapping[K, V]) -> dict[K, V]:
+def _copy(mapping: Mapping[K, V]) -> dict[K, V]:
     """Copy a mapping; a state's own is copied in one call, where `dict` looks each key up."""
     return mapping.copy() if isinstance(mapping, (dict, MappingProxyType)) else dict(mapping)
 

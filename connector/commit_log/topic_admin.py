@@ -146,16 +146,16 @@ class TopicAdmin:
         # A config of the topic may be one of a newer klog: it can be unset, but not set.
         check_config_names(name for name in unset if name not in before.config)
         new_values: dict[str, str | None] = {**change, **dict.fromkeys(unset)}
-        changed = {
+        changes = {
             name: text for name, text in new_values.items() if before.config.get(name) != text
         }
-        if not changed:
+        if not changes:
             return before
-        alter = commit_builders.alter_config(before.topic_id, before.config, changed)
+        alter = commit_builders.alter_config(before.topic_id, before.config, changes)
 
         def build(state: TopicState) -> Actions | None:
             actions = alter(state)
-            normalize_topic_config(_known({**state.config, **changed}))
+            normalize_topic_config(_known_configs({**state.config, **changes}))
             return actions
 
         return self._commit(log, before, build, "alter-config")
@@ -280,9 +280,9 @@ def describe_state(topic: str, state: TopicState) -> TopicDescription:
         state: Its state.
     """
     columns = state.segments.select(["partition", "file", "size_bytes"])
-    grouped = columns.group_by("partition").aggregate([("file", "count"), ("size_bytes", "sum")])
+    totals = columns.group_by("partition").aggregate([("file", "count"), ("size_bytes", "sum")])
     sizes = {
-        row["partition"]: (row["file_count"], row["size_bytes_sum"]) for row in grouped.to_pylist()
+        row["partition"]: (row["file_count"], row["size_bytes_sum"]) for row in totals.to_pylist()
     }
     partitions = tuple(
         PartitionDescription(partition, start, end, *sizes.get(partition, (0, 0)))
@@ -293,7 +293,7 @@ def describe_state(topic: str, state: TopicState) -> TopicDescription:
     )
 
 
-def _known(config: Mapping[str, str | None]) -> dict[str, str]:
+def _known_configs(config: Mapping[str, str | None]) -> dict[str, str]:
     """Return the configs that this klog knows; a newer klog may have set others, which stay."""
     names = klog_config_names()
     return {name: text for name, text in config.items() if text is not None and name in names}

@@ -88,12 +88,12 @@ class Vacuum:
             self._delete(scan.files)
         return plan
 
-    def finish(self, plan: VacuumPlan, attempt: CommitInfo) -> None:
+    def finish(self, plan: VacuumPlan, commit_info: CommitInfo) -> None:
         """Raise the vacuum version, and delete what that allows.
 
         Args:
             plan: What `free` returned.
-            attempt: The write id, operation and engine of the commit.
+            commit_info: The write id, operation and engine of the commit.
 
         Raises:
             LostCommitError: Files show that the last commits were lost. Nothing is committed in
@@ -108,7 +108,7 @@ class Vacuum:
                 f"without a commit was deleted. Restore the commits of {log.paths.commits} from a "
                 "copy, or give --discard-lost if they are not to come back"
             )
-        log.commit(plan.state, set_vacuum_version(plan.vacuum_version, plan.purge), attempt)
+        log.commit(plan.state, set_vacuum_version(plan.vacuum_version, plan.purge), commit_info)
         scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
         self._delete(scan.files)
         delete_expired_leases(log, log.clock() - self._grace_ms)
@@ -125,7 +125,7 @@ class Vacuum:
 
 def vacuum(
     log: CommitLog,
-    attempt: CommitInfo,
+    commit_info: CommitInfo,
     grace_ms: int = READER_GRACE_MS,
     *,
     discard_lost: bool = False,
@@ -134,7 +134,7 @@ def vacuum(
 
     Args:
         log: The log of the topic.
-        attempt: The write id, operation and engine of the commit.
+        commit_info: The write id, operation and engine of the commit.
         grace_ms: How long a removed segment stays for readers.
         discard_lost: Commits that were lost at the end of the log are not to be restored.
 
@@ -145,7 +145,7 @@ def vacuum(
         LostCommitError: Files show that the last commits were lost.
     """
     run = Vacuum(log, grace_ms, discard_lost=discard_lost)
-    run.finish(run.free(), attempt)
+    run.finish(run.free(), commit_info)
     return run.deleted
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import google_crc32c
 import numpy as np
@@ -75,13 +76,22 @@ def read_verified_backwards(
     ranges, verifier = [], _Verifier(entry)
     next_offset = verifier.next_offset
     for chunk in read_verified(root, entry, chunk_bytes):
-        ranges.append(
-            (chunk.position, chunk.end_position, next_offset, _headers_crc(chunk.batches))
-        )
+        crc = _headers_crc(chunk.batches)
+        ranges.append(_VerifiedRange(chunk.position, chunk.end_position, next_offset, crc))
         next_offset = int(chunk.batches.next_offsets[-1])
     with _open(root, entry, verifier) as file:
         while ranges:
-            yield verifier.read_again(file, *ranges.pop())
+            yield verifier.read_again(file, ranges.pop())
+
+
+@dataclass(frozen=True, slots=True)
+class _VerifiedRange:
+    """The positions of a chunk, its first offset in the file, and the CRC-32C of its headers."""
+
+    start: int
+    end: int
+    next_offset: int
+    headers_crc: int
 
 
 @contextmanager
@@ -134,13 +144,16 @@ class _Verifier:
         if position < size_bytes:
             raise CorruptRecordError("the file ends in the middle of a batch", position)
 
-    def read_again(
-        self, file: File, start: int, end: int, next_offset: int, headers_crc: int
-    ) -> Chunk:
+    def read_again(self, file: File, verified: _VerifiedRange) -> Chunk:
         """Read a verified chunk again; the headers have all fields that no batch's CRC covers."""
-        self.next_offset = next_offset
+        self.next_offset = verified.next_offset
+        start, end = verified.start, verified.end
         chunk = next(read_chunks(file, start, end, chunk_bytes=end - start), None)
-        if chunk is None or chunk.end_position != end or _headers_crc(chunk.batches) != headers_crc:
+        if (
+            chunk is None
+            or chunk.end_position != end
+            or _headers_crc(chunk.batches) != verified.headers_crc
+        ):
             raise CorruptRecordError("the file has changed since it was verified", start)
         self._check(chunk)
         return chunk

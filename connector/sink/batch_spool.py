@@ -30,15 +30,24 @@ class SpooledBatch:
 
 
 class BatchSpool:
-    """The batches that wait; `memory_bytes` of them are in memory."""
+    """The batches that wait."""
 
     def __init__(self, open_file: OpenFile) -> None:
-        """Start empty; the file is opened when it is needed."""
-        self.memory_bytes = 0
+        """Start empty; the file is opened when it is needed.
+
+        Args:
+            open_file: Opens the file.
+        """
+        self._memory_bytes = 0
         self._open_file = open_file
         self._file: IO[bytes] | None = None
         self._file_end = self._live_file_bytes = 0
         self._in_memory: dict[int, SpooledBatch] = {}
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the size of the batches that are in memory."""
+        return self._memory_bytes
 
     def add(self, data: bytes) -> SpooledBatch:
         """Keep a batch in memory.
@@ -51,7 +60,7 @@ class BatchSpool:
         """
         batch = SpooledBatch(data, 0, len(data))
         self._in_memory[id(batch)] = batch
-        self.memory_bytes += len(data)
+        self._memory_bytes += len(data)
         return batch
 
     def spill(self) -> None:
@@ -74,7 +83,7 @@ class BatchSpool:
                 self._live_file_bytes += batch.size_bytes
             self._file.flush()
         self._in_memory.clear()
-        self.memory_bytes = 0
+        self._memory_bytes = 0
 
     def take(self, batches: Iterable[SpooledBatch]) -> Iterator[bytes]:
         """Yield batches and remove each from the spool.
@@ -88,7 +97,7 @@ class BatchSpool:
         for batch in batches:
             if batch.data is not None:
                 del self._in_memory[id(batch)]
-                self.memory_bytes -= batch.size_bytes
+                self._memory_bytes -= batch.size_bytes
                 data, batch.data = batch.data, None
             else:
                 data = self._read(batch)

@@ -69,7 +69,12 @@ class RejectedRowsError(Exception):
     """
 
     def __init__(self, is_rejected: npt.NDArray[np.bool_], reason: Callable[[int], str]) -> None:
-        """Take a mask over the rows, and a function that returns the reason for a row."""
+        """Take the rejection.
+
+        Args:
+            is_rejected: A mask over the rows.
+            reason: Returns the reason for a row, by its index.
+        """
         super().__init__()
         self.is_rejected, self.reason = is_rejected, reason
 

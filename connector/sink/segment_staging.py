@@ -9,20 +9,22 @@ finds all that was put.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import google_crc32c
 import numpy as np
 
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
-from klog.connector.commit_log.segment_path import SegmentPath
+from klog.connector.commit_log.segment_path import SegmentPath, index_file_path
 from klog.connector.sink.batch_spool import BatchSpool, SpooledBatch
 from klog.connector.sink.write_plan import TaskAttempt, TopicPlan
 from klog.connector.sink.write_settings import WriteSettings
 from klog.connector.store.writable_store import WritableStore
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.batches.sequence_numbers import increment_sequence
 from klog.logformat.codecs.codec_names import CODEC_NAMES
 from klog.logformat.indexes.index_building import Appends, build_indexes
 from klog.logformat.indexes.offset_index import encode_offset_index
@@ -55,14 +57,7 @@ class _BufferedSegment:
 
 
 class SegmentStager:
-    """Stages the segments of one partition.
-
-    Attributes:
-        attributes: What all batches of the partition have in common.
-        first_offset: The partition's log end offset in the plan.
-        next_offset: The offset of the next record.
-        segments: The entries of the segments on the store, in order.
-    """
+    """Stages the segments of one partition."""
 
     def __init__(
         self,
@@ -85,10 +80,25 @@ class SegmentStager:
         """
         self._plan, self._task, self._partition = plan, task, partition
         self._root, self._store, self._spool = root, store, spool
-        self.attributes: BatchAttributes = plan.batch_attributes(task, partition)
-        self.first_offset = self.next_offset = plan.log_ends[partition]
-        self.segments: list[SegmentEntry] = []
+        self._attributes: BatchAttributes = plan.batch_attributes(task, partition)
+        self._first_offset = self._next_offset = plan.log_ends[partition]
+        self._segments: list[SegmentEntry] = []
         self._open: _BufferedSegment | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """Return the offset of the next record."""
+        return self._next_offset
+
+    @property
+    def segments(self) -> Sequence[SegmentEntry]:
+        """Return the entries of the segments on the store, in order."""
+        return self._segments
+
+    def next_attributes(self) -> BatchAttributes:
+        """Return the attributes of the next batch, which continues the task's sequence."""
+        sequence = increment_sequence(0, self._next_offset - self._first_offset)
+        return replace(self._attributes, base_sequence=sequence)
 
     def add(self, batch: bytes, timestamps: Longs) -> None:
         """Append an encoded batch.
@@ -97,11 +107,11 @@ class SegmentStager:
             batch: The batch of the next records.
             timestamps: The timestamps of its records, in ms.
         """
-        first_offset = self.next_offset
+        first_offset = self._next_offset
         last_offset = first_offset + len(timestamps) - 1
         min_ms, max_ms = int(timestamps.min()), int(timestamps.max())
-        if self.attributes.append_time_ms is not None:
-            min_ms = max_ms = self.attributes.append_time_ms
+        if self._attributes.append_time_ms is not None:
+            min_ms = max_ms = self._attributes.append_time_ms
         limits, now_ms = self._plan.settings.limits, self._task.now_ms
         if self._open is not None and self._open.rolling.should_roll(
             len(batch), last_offset, max_ms, limits, now_ms
@@ -117,7 +127,7 @@ class SegmentStager:
         segment.max_timestamps.append(max_ms)
         segment.min_timestamp_ms = min(segment.min_timestamp_ms, min_ms)
         segment.crc32c = google_crc32c.extend(segment.crc32c, batch)
-        self.next_offset = last_offset + 1
+        self._next_offset = last_offset + 1
 
     def close(self) -> None:
         """Put the open segment on the store, if there is one."""
@@ -136,10 +146,9 @@ class SegmentStager:
         index, time_index = _encode_indexes(segment, self._plan.settings)
         self._store.put(path, self._spool.take(segment.batches))
         if segment.rolling.size_bytes >= self._plan.settings.min_indexed_bytes:
-            stem = path.removesuffix(".log")
-            self._store.put(f"{stem}.index", [index])
-            self._store.put(f"{stem}.timeindex", [time_index])
-        self.segments.append(
+            self._store.put(index_file_path(path, "index"), [index])
+            self._store.put(index_file_path(path, "timeindex"), [time_index])
+        self._segments.append(
             build_segment_entry(
                 partition=self._partition,
                 file=str(file),
@@ -153,9 +162,9 @@ class SegmentStager:
                 batch_count=len(segment.batches),
                 min_timestamp_ms=segment.min_timestamp_ms,
                 max_timestamp_ms=segment.rolling.largest_timestamp_ms,
-                leader_epoch=self.attributes.leader_epoch,
-                codec=CODEC_NAMES[self.attributes.codec],
-                producer_ids=[self.attributes.producer_id],
+                leader_epoch=self._attributes.leader_epoch,
+                codec=CODEC_NAMES[self._attributes.codec],
+                producer_ids=[self._attributes.producer_id],
                 origin="append",
             )
         )

@@ -65,6 +65,11 @@ class KlogBatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Check the options and the columns, and plan the write.
 
+        Args:
+            options: The options as Spark gives them.
+            schema: The columns of the DataFrame.
+            overwrite: Whether Spark's mode is overwrite.
+
         Raises:
             OptionError: An option or a column is wrong, or the mode is not append.
         """
@@ -105,6 +110,11 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Check the options and the columns, and plan the write unless this is to commit.
+
+        Args:
+            options: The options as Spark gives them.
+            schema: The columns of the DataFrame.
+            overwrite: Whether the output mode is complete.
 
         Raises:
             OptionError: An option or a column is wrong, or the output mode is not append.

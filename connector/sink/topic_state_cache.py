@@ -32,7 +32,7 @@ class CachedTopic:
     state: TopicState
 
 
-def find_or_make_root(options: WriteOptions) -> KlogRoot:
+def find_or_create_write_root(options: WriteOptions) -> KlogRoot:
     """Return the root of a write; create it if the write may create topics.
 
     Args:
@@ -68,7 +68,7 @@ class TopicStateCache:
 
         Raises:
             LostCommitError: The log does not have the commit of the cached state.
-            OptionError: As `find_or_make_root` and `KlogRoot.log_to_write`.
+            OptionError: As `find_or_create_write_root` and `KlogRoot.log_to_write`.
         """
         cached = self._topics.get((options.path, options.storage, topic))
         if cached is not None and cached.state.topic_id:
@@ -77,7 +77,7 @@ class TopicStateCache:
                 return self.keep(options, CachedTopic(cached.root, cached.log, state))
         # The root may have been created again by a klog that asks for another writer, so all of it
         # is read again.
-        root = find_or_make_root(options)
+        root = find_or_create_write_root(options)
         log = root.log_to_write(topic)
         # A folder without `topic.json` was deleted, so the cached state is not of its log.
         cached_state = cached.state if cached is not None and log.has_description else None

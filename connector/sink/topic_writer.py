@@ -27,9 +27,9 @@ from klog.connector.sink.segment_staging import SegmentStager
 from klog.connector.sink.write_plan import TaskAttempt, TopicPlan
 from klog.connector.sink.write_rows import (
     Rows,
+    check_rows,
     concat_rows,
     input_columns,
-    read_rows,
 )
 from klog.connector.sink.write_settings import WriteSettings
 from klog.connector.store.writable_store import WritableStore
@@ -75,7 +75,7 @@ class _PendingRows:
 
 
 class TopicWriter:
-    """Writes the rows of one topic; `pending_bytes` of them are not encoded yet."""
+    """Writes the rows of one topic."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class TopicWriter:
             spool: Where encoded batches wait.
             rejecter: Takes the rows that cannot be written; None if they fail the write.
         """
-        self.pending_bytes = 0
+        self._pending_bytes = 0
         self._plan, self._task, self._root = plan, task, root
         self._store, self._spool, self._rejecter = store, spool, rejecter
         self._rules = _row_rules(plan, task)
@@ -106,6 +106,11 @@ class TopicWriter:
         )
         self._pending: dict[int, _PendingRows] = {}
         self._stagers: dict[int, SegmentStager] = {}
+
+    @property
+    def pending_bytes(self) -> int:
+        """Return the size in memory of the rows that are not encoded yet."""
+        return self._pending_bytes
 
     def add(self, batch: pa.RecordBatch, numbers: Longs) -> None:
         """Take rows and encode those that fill batches.
@@ -118,7 +123,7 @@ class TopicWriter:
             OptionError: A column is wrong.
             KlogError: A row cannot be written, and there is no rejecter.
         """
-        for rows in read_rows(batch, numbers, self._rules, self._rejecter):
+        for rows in check_rows(batch, numbers, self._rules, self._rejecter):
             if self._rejecter is not None:
                 self._add(self._reject_too_large(rows, self._rejecter))
             else:
@@ -126,13 +131,13 @@ class TopicWriter:
 
     def copy_pending(self) -> None:
         """Copy the pending rows out of the Arrow batches they came in, and release these."""
-        self.pending_bytes = sum(pending.copy() for pending in self._pending.values())
+        self._pending_bytes = sum(pending.copy() for pending in self._pending.values())
 
     def encode_pending(self) -> None:
         """Encode all pending rows, also those that are too few for a batch."""
         for partition in self._pending:
             self._encode(partition, to_end=True)
-        self.pending_bytes = 0
+        self._pending_bytes = 0
 
     def finish(self) -> StagedSegments:
         """Encode the pending rows, put the open segments and return all segments in order."""
@@ -145,11 +150,11 @@ class TopicWriter:
 
     def _add(self, rows: Rows) -> None:
         enough_bytes = max(2 * self._plan.settings.batch_bytes, GROUP_BYTES)
-        self.pending_bytes += int(rows.min_bytes.sum()) + _ROW_BYTES * len(rows)
+        self._pending_bytes += int(rows.min_bytes.sum()) + _ROW_BYTES * len(rows)
         for partition, partition_rows in split_by_partition(rows, self._partitioning.assign(rows)):
             pending = self._pending.setdefault(partition, _PendingRows())
             pending.add(partition_rows)
-            self.pending_bytes += _PART_BYTES
+            self._pending_bytes += _PART_BYTES
             if pending.min_bytes > enough_bytes:
                 self._encode(partition, to_end=False)
 
@@ -200,8 +205,7 @@ class TopicWriter:
         pending.add(rows.slice(done, len(rows)))
 
     def _encode_rows(self, rows: Rows, stager: SegmentStager) -> Iterator[tuple[bytes, int]]:
-        sequence = increment_sequence(0, stager.next_offset - stager.first_offset)
-        attributes = replace(stager.attributes, base_sequence=sequence)
+        attributes = stager.next_attributes()
         records = _records(rows, stager.next_offset)
         limit = self._plan.settings.max_batch_bytes
         done = 0

@@ -20,12 +20,10 @@ from collections.abc import Mapping, Sequence
 from klog.connector.commit_log import append_commit
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
 from klog.connector.commit_log.background_checkpointer import CHECKPOINTER
-from klog.connector.commit_log.commit import Actions, Topic, WriterTransaction
+from klog.connector.commit_log.commit import Topic, WriterTransaction
 from klog.connector.commit_log.commit_history import read_newest_first
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
-from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_admin import refuse_collision
-from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink.task_writer import TaskCommitMessage
 from klog.connector.sink.topic_state_cache import TOPIC_STATES, CachedTopic
@@ -69,42 +67,6 @@ def commit(options: WriteOptions, messages: Sequence[TaskCommitMessage]) -> None
     # After all commits: a warning may be an error, and must not keep a topic from its commit.
     for topic, parts in by_topic.items():
         _warn_of_many_files(topic, parts)
-
-
-def commit_staged(
-    log: CommitLog,
-    state: TopicState,
-    commit_info: CommitInfo,
-    staged: StagedSegments,
-    writer: Writer | None,
-    create: Topic | None = None,
-) -> tuple[TopicState, Actions | None]:
-    """Commit staged segments to one topic.
-
-    Args:
-        log: The topic's commit log.
-        state: A state of it.
-        commit_info: The write.
-        staged: The segments.
-        writer: Who writes; None for a write without a transactional id.
-        create: The topic, if this commit creates it.
-
-    Returns:
-        The topic's state after the commit, and the actions of the commit. The actions are None if
-        the log has the writer's batch already.
-
-    Raises:
-        CommitConflictError, ProducerFencedError, CommitStateUnknownError: As `CommitLog.commit`.
-    """
-    build = append_commit.append(staged, writer, create)
-    attempts: list[Actions | None] = []
-
-    def build_and_keep(base_state: TopicState) -> Actions | None:
-        attempts.append(build(base_state))
-        return attempts[-1]
-
-    state = log.commit(state, build_and_keep, commit_info)
-    return state, attempts[-1]
 
 
 def _staged_by_topic(
@@ -171,7 +133,8 @@ def _commit_topic(
     if writer is not None and topic == options.topic and options.transaction_version is None:
         _warn_of_missing_batches(topic, cached.state.writer_transactions.get(writer.name), writer)
     commit_info = CommitInfo(write_id, "append", this_engine("Spark"))
-    state, _ = commit_staged(log, cached.state, commit_info, staged, writer, create)
+    build = append_commit.append(staged, writer, create)
+    state = log.commit(cached.state, build, commit_info)
     checkpointed = CHECKPOINTER.offer(log, state)
     if checkpointed.checkpoint != state.checkpoint:
         CHECKPOINTER.join(CHECKPOINT_WAIT_SECONDS)

@@ -14,6 +14,7 @@ from typing import Any, TypedDict, cast
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
 from klog.connector.contract_format import check_contract_format
+from klog.connector.options.option_table import PARTITIONERS
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink.task_writer import TaskCommitMessage
@@ -24,6 +25,8 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES, codec_number
 from klog.logformat.segments.segment_rolling import RollLimits
 
 FORMAT = 1
+
+_ONE_VERSION = "Use one version of klog on the driver and on all executors"
 
 
 class SettingsDict(TypedDict):
@@ -156,7 +159,8 @@ def plan_from_dict(fields: Mapping[str, Any], storage: StorageOptions) -> WriteP
         storage: The `storage.*` options of the write.
 
     Raises:
-        UnsupportedFormatError: The format is too new, or a field is missing.
+        UnsupportedFormatError: The format is too new, a field is missing, or it names a codec or a
+            partitioner that this klog does not have.
     """
     with _checked("write plan", fields):
         options = WriteOptions(
@@ -165,7 +169,6 @@ def plan_from_dict(fields: Mapping[str, Any], storage: StorageOptions) -> WriteP
             transactional_id=fields["transactionalId"],
             transaction_version=fields["transactionVersion"],
             create_topic=fields["createTopic"],
-            num_partitions=fields["newPartitions"],
             dead_letter_topic=fields["deadLetterTopic"],
             segment_options=fields["options"],
             buffer_bytes=fields["bufferBytes"],
@@ -231,10 +234,7 @@ def _checked(name: str, fields: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except KeyError as exc:
-        raise UnsupportedFormatError(
-            f"{name}: it has no field {exc}. Use one version of klog on the driver and on all "
-            "executors"
-        ) from exc
+        raise UnsupportedFormatError(f"{name}: it has no field {exc}. {_ONE_VERSION}") from exc
 
 
 def _topic_to_dict(plan: TopicPlan) -> TopicPlanDict:
@@ -272,7 +272,7 @@ def _topic_from_dict(topic: str, fields: Mapping[str, Any]) -> TopicPlan:
         log_ends=tuple(fields["logEnds"]),
         leader_epochs=tuple(fields["leaderEpochs"]),
         settings=WriteSettings(
-            codec=codec_number(settings["codec"]),
+            codec=_codec(settings["codec"]),
             level=settings["compressionLevel"],
             batch_bytes=settings["batchBytes"],
             max_batch_bytes=settings["maxBatchBytes"],
@@ -287,9 +287,25 @@ def _topic_from_dict(topic: str, fields: Mapping[str, Any]) -> TopicPlan:
             is_compacted=settings["isCompacted"],
             before_max_ms=settings["beforeMaxMs"],
             after_max_ms=settings["afterMaxMs"],
-            partitioner=settings["partitioner"],
+            partitioner=_partitioner(settings["partitioner"]),
         ),
     )
+
+
+def _codec(name: str) -> int:
+    if name not in CODEC_NAMES:
+        raise _unknown_value("codec", name)
+    return codec_number(name)
+
+
+def _partitioner(name: str) -> str:
+    if name not in PARTITIONERS:
+        raise _unknown_value("partitioner", name)
+    return name
+
+
+def _unknown_value(field: str, name: str) -> UnsupportedFormatError:
+    return UnsupportedFormatError(f"write plan: this klog has no {field} {name!r}. {_ONE_VERSION}")
 
 
 def _writer_to_dict(writer: Writer) -> WriterDict:

@@ -28,7 +28,11 @@ from klog.connector.commit_log.topic_admin import refuse_collision
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.producer_ids import ProducerIdentity, attempt_id, producer_identity
-from klog.connector.sink.topic_state_cache import TOPIC_STATES, CachedTopic, find_or_make_root
+from klog.connector.sink.topic_state_cache import (
+    TOPIC_STATES,
+    CachedTopic,
+    find_or_create_write_root,
+)
 from klog.connector.sink.write_settings import WriteSettings, parse_buffer_bytes, parse_settings
 from klog.errors import OptionError
 from klog.logformat.batches.batch_attributes import BatchAttributes
@@ -174,7 +178,7 @@ def load_write_plan(options: WriteOptions, *, is_streaming: bool = False) -> Wri
     """
     write_id = random_uuid()
     if options.topic is None:
-        root = find_or_make_root(options)
+        root = find_or_create_write_root(options)
         new_partitions = options.num_partitions or root.num_partitions
         return WritePlan(options, write_id, new_partitions, {}, {})
     cached = TOPIC_STATES.load(options, options.topic)
@@ -248,7 +252,7 @@ def plan_topic(
     log_ends, leader_epochs = state.log_end, _leader_epochs(state)
     if not state.topic_id:
         if new_partitions is None:
-            raise OptionError(f"there is no topic {topic}; create it first")
+            raise OptionError(f"there is no topic {topic}; create it with klog topics create")
         log_ends = leader_epochs = (0,) * new_partitions
     return TopicPlan(
         topic=topic,

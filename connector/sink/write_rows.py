@@ -129,7 +129,7 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def read_rows(
+def check_rows(
     batch: pa.RecordBatch, numbers: Longs, rules: RowRules, rejecter: Rejecter | None = None
 ) -> Iterator[Rows]:
     """Check the rows of a batch.
@@ -169,7 +169,7 @@ def read_rows(
         }
         chunk["key"] = key.slice(start, count).cast(pa.binary())
         chunk["value"] = value.slice(start, count).cast(pa.binary())
-        yield from _accepted(chunk, sizes[start:end], numbers[start:end], rules, rejecter)
+        yield from _check_chunk(chunk, sizes[start:end], numbers[start:end], rules, rejecter)
         start = end
 
 
@@ -188,7 +188,7 @@ def input_columns(rows: Rows) -> dict[str, Column]:
     }
 
 
-def _accepted(
+def _check_chunk(
     chunk: dict[str, pa.Array],
     sizes: Longs,
     numbers: Longs,

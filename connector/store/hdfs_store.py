@@ -31,7 +31,7 @@ from klog.connector.store.hdfs_errors import (
     translate_errors,
 )
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
-from klog.connector.store.temporary_names import NewId, random_id, temporary_path
+from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError, OptionError
 
@@ -60,7 +60,15 @@ class HdfsFile:
     """
 
     def __init__(self, store: HdfsStore, path: str) -> None:
-        """Ask for the blocks and the status."""
+        """Ask for the blocks and the status.
+
+        Args:
+            store: The store.
+            path: The URL of the file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
         self._path = path
         with translate_errors(path, "read"):
             status = store.client.get_file_info(store.name(path))
@@ -88,7 +96,11 @@ class HdfsStore:
     max_parallel_reads = 8
 
     def __init__(
-        self, url: str, storage: StorageOptions, new_id: NewId = random_id, wait: Wait = _wait
+        self,
+        url: str,
+        storage: StorageOptions,
+        new_id: NewTemporaryId = random_id,
+        wait: Wait = _wait,
     ) -> None:
         """Make the client.
 

@@ -25,7 +25,7 @@ from klog.connector.store.regular_files import (
     special_kind,
 )
 from klog.connector.store.root_links import link_below
-from klog.connector.store.temporary_names import NewId, random_id, temporary_path
+from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError
 
@@ -40,7 +40,15 @@ class LocalFile:
     """A file on local disk; its bytes stay readable while it is open, whatever its name does."""
 
     def __init__(self, path: str) -> None:
-        """Open a regular file; the size is that of this moment."""
+        """Open a regular file; the size is that of this moment.
+
+        Args:
+            path: The path of the file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            NotRegularFileError: It is a device, a pipe or a socket.
+        """
         self._path = path
         with translate_errors(path, "read"):
             self._descriptor = open_regular(path)
@@ -73,7 +81,7 @@ class LocalStore:
 
     max_parallel_reads = 1
 
-    def __init__(self, new_id: NewId = random_id, root: str = "") -> None:
+    def __init__(self, new_id: NewTemporaryId = random_id, root: str = "") -> None:
         """Take the root, if there is one.
 
         Args:

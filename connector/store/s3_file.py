@@ -36,7 +36,16 @@ class S3File:
     """An object, as of its opening."""
 
     def __init__(self, requests: S3Requests, path: str, size_bytes: int | None) -> None:
-        """Open an object; if its size is known, nothing is sent."""
+        """Open an object; if its size is known, nothing is sent.
+
+        Args:
+            requests: The requests of the store.
+            path: The URL of the object.
+            size_bytes: Its size; None if it is to be asked for.
+
+        Raises:
+            FileNotFoundError: It is asked for, and there is no such object.
+        """
         self._requests, self._path, self._is_opened = requests, path, size_bytes is None
         if size_bytes is not None:
             self.size_bytes, self._etag, self.identity, self.stamp = size_bytes, None, "", ""

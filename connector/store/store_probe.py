@@ -12,7 +12,7 @@ from contextlib import suppress
 from threading import Barrier
 
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
-from klog.connector.store.temporary_names import NewId, random_id
+from klog.connector.store.temporary_names import NewTemporaryId, random_id
 from klog.connector.store.writable_store import PutResult, WritableStore
 from klog.errors import KlogError
 
@@ -21,7 +21,9 @@ RACES = 3
 WAIT_SECONDS = 60
 
 
-def probe_put_if_absent(store: WritableStore, directory: str, new_id: NewId = random_id) -> None:
+def probe_put_if_absent(
+    store: WritableStore, directory: str, new_id: NewTemporaryId = random_id
+) -> None:
     """Let several writers race for one name, a few times.
 
     The names are `probe-<id>`. They are deleted again, if this user may delete.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 TEMPORARY_NAME = re.compile(r"\.(?P<name>.+)\.(?P<id>[0-9a-f]{16})\.tmp", re.DOTALL)
 """The name of a temporary file; the group `name` is the final name of the file."""
 
-NewId: TypeAlias = Callable[[], str]
+NewTemporaryId: TypeAlias = Callable[[], str]
 """Returns 16 hexadecimal digits that no other call, process or machine has."""
 
 
@@ -23,7 +23,7 @@ def random_id() -> str:
     return secrets.token_hex(8)
 
 
-def temporary_path(path: str, new_id: NewId) -> str:
+def temporary_path(path: str, new_id: NewTemporaryId) -> str:
     """Return the path of a temporary file for a file.
 
     Args:

@@ -23,7 +23,7 @@ from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.client_options import client_options
 from klog.connector.store.hdfs_errors import USER_VARIABLE
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
-from klog.connector.store.temporary_names import NewId, random_id, temporary_path
+from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError, OptionError
 
@@ -42,7 +42,12 @@ class RemoteError(Exception):
     """
 
     def __init__(self, status: int, body: bytes) -> None:
-        """Take Hadoop's exception out of the body, if there is one."""
+        """Take Hadoop's exception out of the body, if there is one.
+
+        Args:
+            status: The status of the answer.
+            body: The answer.
+        """
         super().__init__(status, body)
         self.status, self.exception, self.message = status, "", f"status {status}"
         with suppress(ValueError, KeyError, TypeError):
@@ -55,7 +60,15 @@ class WebHdfsFile:
     """A file, as of its opening."""
 
     def __init__(self, store: WebHdfsStore, path: str) -> None:
-        """Ask for the status."""
+        """Ask for the status.
+
+        Args:
+            store: The store.
+            path: The URL of the file.
+
+        Raises:
+            FileNotFoundError: There is no such file, or it is a directory.
+        """
         self._store, self._path = store, path
         status = store.status(path)
         if status["type"] != "FILE":
@@ -83,7 +96,9 @@ class WebHdfsStore:
 
     max_parallel_reads = 8
 
-    def __init__(self, url: str, storage: StorageOptions, new_id: NewId = random_id) -> None:
+    def __init__(
+        self, url: str, storage: StorageOptions, new_id: NewTemporaryId = random_id
+    ) -> None:
         """Check the address; nothing is sent yet.
 
         Args:

@@ -16,7 +16,7 @@ import numpy as np
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_path import SegmentPath
-from klog.connector.commit_log.segment_writer import SegmentBounds, SegmentWriter
+from klog.connector.commit_log.segment_writer import SegmentBounds, write_segment
 from klog.connector.commit_log.verified_segment import read_verified
 from klog.connector.compiled_kernels import legacy_kernels_if_loaded
 from klog.connector.open_root import open_klog_root
@@ -61,10 +61,11 @@ class RewriteTarget:
         # Random, as a task may run twice at a time, and put replaces.
         attempt = secrets.token_hex(8)
         path = SegmentPath(self.topic, self.partition, base_offset, self.base_version, attempt)
-        writer = SegmentWriter(root.store, root.path, path, self.interval_bytes)
         min_timestamp_ms = int(segments.numbers("min_timestamp_ms").min())
-        span = SegmentBounds(base_offset, segments[-1]["next_offset"], min_timestamp_ms, "compact")
-        return RewrittenGroup(tuple(segments.files()), writer.write(runs, span))
+        end_offset = segments[-1]["next_offset"]
+        bounds = SegmentBounds(base_offset, end_offset, min_timestamp_ms, "compact")
+        entry = write_segment(root.store, root.path, path, self.interval_bytes, runs, bounds)
+        return RewrittenGroup(tuple(segments.files()), entry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry, merge_aborted
 from klog.connector.commit_log.segment_path import SegmentPath
-from klog.connector.commit_log.segment_writer import SegmentBounds, SegmentWriter
+from klog.connector.commit_log.segment_writer import SegmentBounds, write_segment
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.verified_segment import read_verified
 from klog.connector.open_root import open_klog_root
@@ -144,12 +144,11 @@ def merge_group(task: MergeTask) -> SegmentEntry:
     path = SegmentPath(task.topic, task.partition, first["base_offset"], task.base_version, attempt)
     min_timestamp_ms = int(task.segments.numbers("min_timestamp_ms").min())
     aborted = merge_aborted(task.segments)
-    span = SegmentBounds(
+    bounds = SegmentBounds(
         first["base_offset"], last["next_offset"], min_timestamp_ms, "merge", aborted
     )
-    entry = SegmentWriter(root.store, root.path, path, task.interval_bytes).write(
-        _runs(root, task.segments), span
-    )
+    runs = _runs(root, task.segments)
+    entry = write_segment(root.store, root.path, path, task.interval_bytes, runs, bounds)
     assert entry is not None
     # The writer counts records of aborted transactions; the inputs' entries do not.
     return {**entry, "record_count": int(task.segments.numbers("record_count").sum())}

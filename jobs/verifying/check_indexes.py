@@ -7,7 +7,7 @@ entries are not checked. `shared/index_entry_check.py` checks the entries of the
 from __future__ import annotations
 
 from klog.connector.commit_log.segment_entries import SegmentEntry
-from klog.connector.commit_log.segment_path import parse_segment_path
+from klog.connector.commit_log.segment_path import index_file_path, parse_segment_path
 from klog.connector.store.readable_store import MAX_INDEX_BYTES, ReadableStore
 from klog.errors import FileTooLargeError, KlogError
 from klog.jobs.shared.index_entry_check import INDEX, TIME_INDEX, IndexCheck
@@ -32,13 +32,14 @@ def read_indexes(
         entry: The segment's entry.
         findings: Gets what is wrong with the files themselves.
     """
-    stem = path.removesuffix(".log")
     files: dict[str, bytes] = {}
     for kind, column, entry_bytes in _INDEXES:
         size_bytes = entry[column]
         if not size_bytes:
             continue  # Readers look for none.
-        data = _read_index(store, f"{stem}.{kind}", kind, size_bytes, entry_bytes, findings)
+        data = _read_index(
+            store, index_file_path(path, kind), kind, size_bytes, entry_bytes, findings
+        )
         if data is not None:
             files[kind] = data
     named = parse_segment_path(entry["file"])

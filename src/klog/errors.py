@@ -182,6 +182,10 @@ class UnsupportedFormatError(KlogError):
         return UnsupportedFormatError(f"{topic_partition}: {path}: {self.reason}", self.position)
 
 
+class NewerFormatError(UnsupportedFormatError):
+    """A file of klog's that a newer klog wrote; the reason names the klog to install."""
+
+
 class OffsetOutOfRangeError(KlogError):
     """A requested offset is below the log start or above the log end."""
 

@@ -105,6 +105,15 @@ def test_missing_field_is_named(field: str) -> None:
         plan_from_dict(plan, NO_STORAGE_OPTIONS)
 
 
+@pytest.mark.parametrize(("field", "name"), [("codec", "brotli"), ("partitioner", "sicky")])
+def test_unknown_codec_or_partitioner_is_refused(field: str, name: str) -> None:
+    plan = read(FOLDER / "plain.json")["plan"]
+    for topic in plan["topics"].values():
+        topic["settings"][field] = name
+    with pytest.raises(UnsupportedFormatError, match=f"no {field} '{name}'. Use one version"):
+        plan_from_dict(plan, NO_STORAGE_OPTIONS)
+
+
 def test_message_with_a_file_of_another_topic_is_refused() -> None:
     message = read(FOLDER / "plain.json")["message"]
     message["topics"]["bills"] = message["topics"].pop("orders")

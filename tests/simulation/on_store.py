@@ -53,7 +53,7 @@ def is_complete(disk: Disk, path: str) -> bool:
     if data is None or name is None or not commit_log_paths.is_intact(name, data):
         return False
     directory = path.rsplit("/", 2)[0]
-    for part in state_checkpoint.read_parts(data):
+    for part in state_checkpoint.decode_parts(data):
         part_data = disk.get(f"{directory}/parts/{part.name}")
         if part_data is None or not commit_log_paths.is_intact(part.name, part_data):
             return False

@@ -95,7 +95,7 @@ def memoizing(seed: int) -> Iterator[None]:
             patch.setattr(commit_json, "decode_commit", memory.decode)
             patch.setattr(state_checkpoint, "decode_checkpoint", memory.decode_checkpoint)
             patch.setattr(
-                state_checkpoint, "read_parts", functools.cache(state_checkpoint.read_parts)
+                state_checkpoint, "decode_parts", functools.cache(state_checkpoint.decode_parts)
             )
             patch.setattr(commit_log, "replay", memory.replay_cached)
             patch.setattr(commit_log_reader, "replay", memory.replay_cached)

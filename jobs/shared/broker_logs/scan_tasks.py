@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from klog.connector.commit_log.segment_path import SegmentPath
-from klog.connector.commit_log.segment_writer import SegmentBounds, SegmentWriter
+from klog.connector.commit_log.segment_writer import SegmentBounds, write_segment
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
@@ -117,8 +117,8 @@ def copy_segment(task: CopyTask) -> ScannedFile:
     path = SegmentPath(
         task.scan.topic, task.scan.partition, base_offset, task.base_version, attempt
     )
-    writer = SegmentWriter(root.store, root.path, path, task.interval_bytes)
-    entry = writer.write(runs, SegmentBounds(base_offset, end_offset, -1, "adopt"))
+    bounds = SegmentBounds(base_offset, end_offset, -1, "adopt")
+    entry = write_segment(root.store, root.path, path, task.interval_bytes, runs, bounds)
     assert entry is not None
     file = AdoptedFile(
         str(path), base_offset, end_offset, 0, entry["index_bytes"], entry["time_index_bytes"]

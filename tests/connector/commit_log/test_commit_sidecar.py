@@ -68,7 +68,7 @@ def test_a_large_commit_has_a_sidecar() -> None:
 
 
 def test_a_large_sidecar_is_read_in_one_go() -> None:
-    """It has no dictionary of file names, which `read_table` would take for a hostile file."""
+    """It has no dictionary of file names, which `decode_table` would take for a hostile file."""
     add = tuple(
         {**_entry(), "file": FILE.replace("0badcafe", f"{number:08x}")} for number in range(20_000)
     )

@@ -79,7 +79,7 @@ def test_a_small_file_that_holds_much_is_refused(
     assert len(data) < 1 << 20
     monkeypatch.setattr(parquet_tables, "MAX_BYTES", LIMIT)
     with pytest.raises(UnsupportedFormatError, match="at most 8000000 of 8388608 are"):
-        parquet_tables.read_table(data)
+        parquet_tables.decode_table(data)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -99,7 +99,7 @@ def test_texts_and_lists_are_read_as_they_were_written(
     data = file_of(
         table, data_page_version=version, use_dictionary=use_dictionary, row_group_size=300
     )
-    result = parquet_tables.read_table(data)
+    result = parquet_tables.decode_table(data)
     assert result.equals(table)
     footer = pq.ParquetFile(pa.BufferReader(data)).metadata
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
@@ -115,4 +115,4 @@ def test_any_damage_is_a_table_or_an_error_in_words(at: int, junk: bytes) -> Non
     data = bytearray(file_of(texts("text", 10)))
     data[at : at + len(junk)] = junk
     with suppress(UnsupportedFormatError):
-        parquet_tables.read_table(bytes(data))
+        parquet_tables.decode_table(bytes(data))

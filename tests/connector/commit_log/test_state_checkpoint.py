@@ -259,7 +259,7 @@ def test_parts_of_the_same_versions_make_no_checkpoint() -> None:
     part = Part(CheckpointName(3, 4, 5), 0, 4, 2)
     _, data = state_checkpoint.encode_checkpoint(append(log, created(log), (0, 3)), [part, part])
     with pytest.raises(UnsupportedFormatError, match="two of its parts have the same versions"):
-        state_checkpoint.read_parts(data)
+        state_checkpoint.decode_parts(data)
 
 
 def test_a_file_that_is_not_a_segment_is_refused() -> None:
@@ -307,7 +307,7 @@ def test_parts_go_when_no_checkpoint_names_them() -> None:
         f"{log.paths.part(part.name)}"
         for name in names
         if name is not None
-        for part in state_checkpoint.read_parts(store.files[log.paths.checkpoint(name)])
+        for part in state_checkpoint.decode_parts(store.files[log.paths.checkpoint(name)])
     }
     assert set(parts(store)) == named < seen
     # A part that was put by a writer who ended before the checkpoint: gone with the next boundary.
@@ -335,7 +335,7 @@ def test_no_boundary_rests_on_a_checkpoint_whose_parts_may_go() -> None:
     store.files.update({path: data for path, data in old.items() if PARTS in path})
     # Who still knows the first parts names them in a checkpoint of later.
     state = append(log, state, (0, 1))
-    known = state_checkpoint.read_parts(old[_only_checkpoint(old)])
+    known = state_checkpoint.decode_parts(old[_only_checkpoint(old)])
     _, data = state_checkpoint.encode_checkpoint(state, known)
     name = CheckpointName(state.version, *_size_and_crc(data))
     store.files[log.paths.checkpoint(name)] = data
@@ -345,7 +345,7 @@ def test_no_boundary_rests_on_a_checkpoint_whose_parts_may_go() -> None:
     state = append(log, state, (0, 1))
     good = checkpoint_writer.write_checkpoint(log, state)
     assert not {part.name for part in known} & {
-        part.name for part in state_checkpoint.read_parts(store.files[log.paths.checkpoint(good)])
+        part.name for part in state_checkpoint.decode_parts(store.files[log.paths.checkpoint(good)])
     }
     clock.now_ms += 1_000_000
     assert commit_expiration.expire_log(log, retention_ms=0) == state.version - 1

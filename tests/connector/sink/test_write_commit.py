@@ -11,6 +11,7 @@ import pytest
 
 import klog
 from klog.connector.commit_log import commit_builders
+from klog.connector.commit_log.append_commit import Writer
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.write_options import WriteOptions
@@ -96,6 +97,21 @@ def test_write_to_several_topics_is_completed_by_a_replay(
     write(options, batch, by=writer(0, run="again"))
     assert [values(tmp_path, topic) for topic in "abc"] == [["2"], ["3"], ["1"]]
     assert [versions(tmp_path, topic) for topic in "abc"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("by", [None, writer(0)], ids=["no writer", "writer"])
+def test_repeated_commit_of_the_same_messages_changes_nothing(
+    tmp_path: Path, by: Writer | None
+) -> None:
+    """Its write id is in the log."""
+    options = write_options(tmp_path)
+    messages = stage(load_write_plan(options), rows(1, 2, topic=["a", "b"]), by=by)
+    for _ in range(2):
+        write_commit.commit(options, messages)
+        assert [(values(tmp_path, topic), versions(tmp_path, topic)) for topic in "ab"] == [
+            (["1"], 1),
+            (["2"], 1),
+        ]
 
 
 def test_commit_with_a_lost_answer_is_not_written_twice(

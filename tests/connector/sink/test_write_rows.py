@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from klog.connector.sink.row_checks import RowRules
 from klog.connector.sink.write_columns import as_milliseconds
-from klog.connector.sink.write_rows import read_rows
+from klog.connector.sink.write_rows import check_rows
 from klog.errors import KlogError, OptionError
 from klog.logformat.batches.batch_limits import MAX_RECORD_HEADERS
 from klog.logformat.batches.encode_records import (
@@ -261,7 +261,7 @@ def test_no_record_is_smaller_than_the_min_bytes_of_its_row(records: list[Any]) 
         }
     )
     rules = RowRules("orders", 3, NOW_MS)  # Rows of the fourth partition are rejected.
-    for rows in read_rows(batch, np.arange(len(records)), rules, lambda *_: None):
+    for rows in check_rows(batch, np.arange(len(records)), rules, lambda *_: None):
         written = Records(pa.array(rows.timestamp_ms), rows.key, rows.value, rows.headers)
         sizes = measure_records(written, 0, len(written)).min_sizes
         assert len(rows.min_bytes) == len(records) - partitions.count(3)
@@ -294,4 +294,4 @@ def test_seconds_out_of_the_range_of_milliseconds_are_marked(second: int, expect
 def test_timestamp_out_of_the_range_of_milliseconds_is_rejected(second: int) -> None:
     rows = pa.record_batch({"value": ["v"], "timestamp": pa.array([second], pa.timestamp("s"))})
     with pytest.raises(KlogError, match="is before 1970, or does not fit into milliseconds"):
-        list(read_rows(rows, np.arange(1), RowRules("t", 1, 0)))
+        list(check_rows(rows, np.arange(1), RowRules("t", 1, 0)))

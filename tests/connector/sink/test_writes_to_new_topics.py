@@ -11,13 +11,14 @@ import pytest
 import klog
 from klog.connector.sink import topic_state_cache, write_commit
 from klog.connector.sink.topic_state_cache import TopicStateCache
-from klog.connector.sink.write_plan import load_write_plan
+from klog.connector.sink.write_plan import load_topic_plan, load_write_plan
 from klog.errors import (
     CommitConflictError,
     KlogError,
     LostCommitError,
     OptionError,
 )
+from klog.logformat.codecs.codec_names import CODEC_NAMES
 from tests.connector.sink.multi_task_writes import (
     forget_topics,
     rows,
@@ -217,3 +218,19 @@ def test_topic_whose_rows_are_all_rejected_is_not_created(tmp_path: Path) -> Non
     options = write_options(tmp_path, deadLetterTopic="dead")
     write(options, rows(1, topic=["typo"], partition=[7]), by=writer(0))
     assert klog.open(tmp_path).topics() == ["dead"]
+
+
+@pytest.mark.parametrize(
+    ("config", "max_batch_bytes"), [({}, 134217728), ({"max.message.bytes": "5000"}, 5000)]
+)
+def test_options_of_a_write_do_not_apply_to_its_dead_letter_topic(
+    tmp_path: Path, config: dict[str, str], max_batch_bytes: int
+) -> None:
+    """docs/write-plan.md, Dead letters."""
+    klog.open(tmp_path).create_topic("dead", config={"segment.bytes": "300000000", **config})
+    options = {"partitioner": "round-robin", "compression.type": "gzip", "max.message.bytes": 900}
+    plan = load_write_plan(write_options(tmp_path, topic="t", deadLetterTopic="dead", **options))
+    settings = load_topic_plan(plan, "dead").settings
+    assert (settings.partitioner, CODEC_NAMES[settings.codec]) == ("murmur2", "zstd")
+    assert settings.max_batch_bytes == max_batch_bytes
+    assert load_topic_plan(plan, "other").settings.partitioner == "round-robin"

@@ -31,7 +31,7 @@ from tests.support.batch_bytes import (
     xerial,
 )
 from tests.support.decompression import decompress, refused
-from tests.support.lz4_frames import block, framed
+from tests.support.lz4_frame_bytes import block, framed
 
 DATA = b"".join(b"record %d, " % i for i in range(20000))
 PACKED = [GZIP, SNAPPY, LZ4, ZSTD]

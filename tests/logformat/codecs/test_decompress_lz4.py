@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.batch_bytes import LZ4, compress
 from tests.support.decompression import decompress, refused
-from tests.support.lz4_frames import block, framed
+from tests.support.lz4_frame_bytes import block, framed
 
 DATA = b"".join(b"record %d, " % i for i in range(20000))
 EMPTY = bytes.fromhex("04224d1860408200000000")
