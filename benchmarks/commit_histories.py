@@ -11,6 +11,7 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
+from klog.connector.back_off import back_off
 from klog.connector.commit_log import append_commit, commit_builders
 from klog.connector.commit_log.commit import Topic
 from klog.connector.commit_log.commit_info import CommitInfo
@@ -21,7 +22,7 @@ from klog.connector.commit_log.segment_entry_builder import build_segment_entry
 from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.topic_state import MAX_REMEMBERED_WRITES, TopicState
 from klog.connector.store.writable_store import WritableStore
-from klog.connector.system_clock import back_off, now_ms
+from klog.connector.system_clock import now_ms
 
 TOPIC, TOPIC_ID = "orders", "benchmark"
 PARTITIONS = 100

@@ -160,7 +160,7 @@ CLEANING = LazyKernel(load_cleaning_kernels, LOADING_COST_RECORDS)
 """For all compactions of this process."""
 
 
-def encode_kernels(records: Records) -> EncodeKernels | None:
+def get_encode_kernels(records: Records) -> EncodeKernels | None:
     """Return the kernels to encode records with, and count these records.
 
     Records that the kernels do not support are not counted.
@@ -174,7 +174,7 @@ def encode_kernels(records: Records) -> EncodeKernels | None:
     return ENCODING.get(len(records)) if supports_compiled(records) else None
 
 
-def legacy_kernels(batches: Batches, first_offset: int) -> LegacyKernels | None:
+def get_legacy_kernels(batches: Batches, first_offset: int) -> LegacyKernels | None:
     """Return the kernels to read batches with, and count their messages of formats v0 and v1.
 
     Args:
@@ -185,12 +185,12 @@ def legacy_kernels(batches: Batches, first_offset: int) -> LegacyKernels | None:
     return LEGACY.get(messages) if messages else None
 
 
-def legacy_kernels_if_loaded() -> LegacyKernels | None:
+def get_loaded_legacy_kernels() -> LegacyKernels | None:
     """Return the kernels to decode batches with whose messages `legacy_kernels` has counted."""
     return LEGACY.get()
 
 
-def cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None:
+def get_cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None:
     """Return the kernels to clean segments with, and count their records.
 
     Args:

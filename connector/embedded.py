@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from os import PathLike, fspath
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -37,6 +36,7 @@ from klog.connector.options.storage_options import (
     StorageOptions,
     parse_storage_options,
 )
+from klog.connector.root_urls import absolute_root
 from klog.connector.scan_bounds import Bound, resolve_bounds
 from klog.connector.sink.task_writer import InputRows
 from klog.connector.snapshot import Root, Snapshot
@@ -44,7 +44,6 @@ from klog.connector.source import scan_planner
 from klog.connector.source.row_schema import arrow_schema
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.subscription import topic_exists
-from klog.connector.store.store_for_url import url_scheme
 from klog.errors import OptionError
 
 
@@ -219,6 +218,8 @@ class Log:
             OffsetOutOfRangeError: A bound is not within the log.
         """
         names = tuple(DEFAULT_COLUMNS if columns is None else columns)
+        if isinstance(columns, str):
+            names = (columns,)
         unknown = [name for name in names if name not in COLUMNS]
         if unknown:
             raise OptionError(
@@ -307,7 +308,7 @@ def _absolute(root: str | PathLike[str]) -> str:
         path = ""
     if not isinstance(path, str) or not path:
         raise OptionError(f"root: must be a path or a URL, such as s3://bucket/path, got {root!r}")
-    return path if url_scheme(path) else str(Path(path).absolute())
+    return absolute_root(path)
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:

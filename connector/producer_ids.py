@@ -20,7 +20,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-EPOCHS = (1 << 15) - 1
+EPOCH_COUNT = (1 << 15) - 1
 """Epochs are below this: after Kafka's last one, 32767, a producer needs another id."""
 MIN_PRODUCER_ID = 1 << 62
 
@@ -48,23 +48,7 @@ def producer_identity(name: str, task: int, number: int = 0) -> ProducerIdentity
     """
     if task < 0 or number < 0:
         raise ValueError(f"task and number must be from 0, got task {task} and number {number}")
-    generation, epoch = divmod(number, EPOCHS)
+    generation, epoch = divmod(number, EPOCH_COUNT)
     data = _encode_numbers(task, generation) + name.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(data, digest_size=8).digest()
     return ProducerIdentity(MIN_PRODUCER_ID + (int.from_bytes(digest, "big") >> 2), epoch)
-
-
-def attempt_id(write_id: str, attempt: int) -> str:
-    """Return the 16 hex digits in the names of the files of one attempt of a task.
-
-    The hash of the write id is a start from which attempts are counted, so that two attempts of one
-    write can never have the same id: a file replaces another of its name, and the other may be
-    committed.
-
-    Args:
-        write_id: The id of the write.
-        attempt: A number that no other attempt of any task of the write has, such as Spark's task
-            attempt id.
-    """
-    digest = hashlib.blake2b(write_id.encode(), digest_size=8).digest()
-    return f"{(int.from_bytes(digest, 'big') + attempt) % (1 << 64):016x}"

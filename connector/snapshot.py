@@ -1,8 +1,8 @@
 """What both kinds of root serve: a root, a snapshot of it, a partition of a snapshot.
 
-The rule: planning and reading know a klog root and a broker's directory by these protocols alone.
-One step differs by kind: how segments become slices. `source.read_plan` chooses it in one place, as
-neither kind of root knows what a slice is.
+The rule: what a read asks of a klog root and of a broker's directory goes by these protocols. One
+step of a plan differs by kind: how segments become slices. `source.read_plan` chooses it, as
+neither kind of root knows what a slice is. A task goes by `isCommitted` of its slices.
 """
 
 from __future__ import annotations

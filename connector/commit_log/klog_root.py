@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from klog.connector.back_off import back_off
 from klog.connector.commit_log import format_description
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import TopicPaths
@@ -25,7 +26,7 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.root_files import KLOG, TOPICS
 from klog.connector.store.writable_store import PutResult, WritableStore
-from klog.connector.system_clock import back_off, now_ms
+from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.logformat.broker_files.file_names import is_topic
 

@@ -10,6 +10,7 @@ there was no log yet. A file of a broker, which `klog adopt` adds, has none.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -45,6 +46,22 @@ class SegmentPath:
         if self.base_version is not None:
             name += f"-{self.base_version:010d}-{self.attempt}"
         return f"{self.topic}-{self.partition}/{name}.log"
+
+
+def attempt_id(write_id: str, attempt: int) -> str:
+    """Return the 16 hex digits in the names of the files of one attempt of a task.
+
+    The hash of the write id is a start from which attempts are counted, so that two attempts of one
+    write can never have the same id: a file replaces another of its name, and the other may be
+    committed.
+
+    Args:
+        write_id: The id of the write.
+        attempt: A number that no other attempt of any task of the write has, such as Spark's task
+            attempt id.
+    """
+    digest = hashlib.blake2b(write_id.encode(), digest_size=8).digest()
+    return f"{(int.from_bytes(digest, 'big') + attempt) % (1 << 64):016x}"
 
 
 def parse_segment_path(path: str) -> SegmentPath | None:

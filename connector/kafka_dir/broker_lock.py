@@ -6,6 +6,7 @@ another store is nobody's, and elsewhere a directory is read as if no broker ran
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -14,6 +15,7 @@ import sys
 from klog.connector.store.regular_files import open_regular
 from klog.errors import NotRegularFileError
 
+_NO_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 _FLOCK = struct.Struct("hhqqi4x")
 """Linux's `struct flock` on 64 bits: type, whence, start, length, process."""
 
@@ -21,7 +23,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 def is_locked_by_broker(directory: str) -> bool:
     """Return whether another process has locked `<directory>/.lock`.
 
-    A lock file that this user may not read is not locked.
+    A lock file that this user may not read is not locked, nor is one on a file system that has no
+    locks: a broker does not start there.
 
     Args:
         directory: The path of the log directory on local disk.
@@ -41,7 +44,9 @@ def is_locked_by_broker(directory: str) -> bool:
     try:
         question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, question)
-    except OSError:
+    except OSError as exc:
+        if exc.errno not in _NO_LOCKS:
+            raise
         return False
     finally:
         os.close(descriptor)

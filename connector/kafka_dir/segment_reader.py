@@ -135,6 +135,7 @@ class SegmentReader(SegmentHeaders):
         self.segment = segment
         self._store = store
         self._index: OffsetIndex | None = None
+        self._is_index_checked = False
 
     def close(self) -> None:
         """Close the log."""
@@ -159,6 +160,9 @@ class SegmentReader(SegmentHeaders):
         An index that was cut, or belongs to other bytes, shows at its last entry.
         """
         index = self.index_hint()
+        if self._is_index_checked:
+            return index
+        self._is_index_checked = True
         if len(index) and not self.has_batch_at(int(index.positions[-1]), int(index.offsets[-1])):
             return self.rebuild_index()
         return index
@@ -180,7 +184,7 @@ class SegmentReader(SegmentHeaders):
                 indexes = indexes.with_appends(batches_as_appends(chunk.batches))
         except CorruptRecordError:
             pass
-        self._index = indexes.offset_index
+        self._index, self._is_index_checked = indexes.offset_index, True
         return self._index
 
     def time_index(self) -> TimeIndex | None:

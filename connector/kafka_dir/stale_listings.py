@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from klog.connector.system_clock import back_off
+from klog.connector.back_off import back_off
 from klog.errors import DataLossError
 
 MAX_STALE_LISTINGS = 12
@@ -41,6 +41,6 @@ def retry_stale_listing(read: Callable[[], T], wait: Callable[[int], None] = bac
         return read()
     except FileNotFoundError as exc:
         raise DataLossError(
-            f"files vanish as fast as they are listed ({exc}); try again when the broker has "
-            "finished deleting"
+            f"files vanish as fast as they are listed ({exc}); try again when the broker or the "
+            "job that deletes them has finished"
         ) from exc

@@ -1,7 +1,7 @@
 """One option: its name, how its text becomes a value, and the error for a text that cannot.
 
 The rule: an error begins with the name of the option, says what the value must be and what it is,
-and ends with an example where one helps. The value of a storage option is never shown.
+and ends with an example if one helps. The value of a storage option is never shown.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Option(Generic[T]):
         default: The text that counts if the option is not set; None if there is no default.
         stream_default: The same for a stream, if it differs.
         mode: Whether a batch, a stream or both take it.
-        wrong_mode: What the other one says about it.
+        wrong_mode_reason: Why the other one refuses it, and what to do.
         kafka_name: The spelling with `kafka.` that means the same, if any.
         is_supported: False for an option that klog refuses because a later version brings it.
         is_secret: Whether Spark's plans, errors and logs must not show its value.
@@ -98,7 +98,7 @@ class Option(Generic[T]):
     default: str | None = None
     stream_default: str | None = None
     mode: Mode = Mode.BOTH
-    wrong_mode: str = ""
+    wrong_mode_reason: str = ""
     kafka_name: str = ""
     is_supported: bool = True
     is_secret: bool = False

@@ -99,10 +99,10 @@ class OptionMap:
         Raises:
             OptionError: Such an option is set.
         """
-        wrong_mode = Mode.BATCH if self.is_streaming else Mode.STREAM
+        other_mode = Mode.BATCH if self.is_streaming else Mode.STREAM
         for option in OPTION_TABLE:
-            if option.use is use and option.mode is wrong_mode and option in self:
-                raise OptionError(f"{option.name}: {option.wrong_mode}")
+            if option.use is use and option.mode is other_mode and option in self:
+                raise OptionError(f"{option.name}: {option.wrong_mode_reason}")
 
 
 def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = False) -> OptionMap:

@@ -78,7 +78,7 @@ ENDING_OFFSETS = Option(
     "`earliest` is not allowed.",
     default="latest",
     mode=Mode.BATCH,
-    wrong_mode=_NO_END,
+    wrong_mode_reason=_NO_END,
 )
 ENDING_TIMESTAMP = Option(
     "endingTimestamp",
@@ -87,7 +87,7 @@ ENDING_TIMESTAMP = Option(
     "A time in ms since 1970: the read ends before the first record at or after it. Wins over "
     "`endingOffsets`.",
     mode=Mode.BATCH,
-    wrong_mode=_NO_END,
+    wrong_mode_reason=_NO_END,
 )
 ISOLATION_LEVEL = Option(
     "isolationLevel",
@@ -123,7 +123,8 @@ COLUMNS = Option(
     "columns",
     Use.READ,
     values.COLUMN_LIST,
-    "The columns of the result. The others are not decoded. The default is all columns.",
+    "The columns of the result. The others are not decoded. The default is all columns, "
+    "`headers` only with `includeHeaders`.",
 )
 
 # Writes.
@@ -149,7 +150,7 @@ TRANSACTION_VERSION = Option(
     "The number of this write. A write at or below the last number of its `transactionalId` does "
     "nothing.",
     mode=Mode.BATCH,
-    wrong_mode="a stream counts its batches itself. Leave it out",
+    wrong_mode_reason="a stream counts its batches itself. Leave it out",
 )
 CREATE_TOPIC = Option(
     "createTopic", Use.WRITE, values.BOOLEAN, "Whether a missing topic is created.", default="true"

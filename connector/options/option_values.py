@@ -125,8 +125,8 @@ def _transactional_id(text: str) -> str:
 
 
 def _paths(text: str) -> list[str]:
-    paths = json.loads(text)
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+    paths = _json(text)
+    if not isinstance(paths, list) or not all(path and isinstance(path, str) for path in paths):
         raise ValueError
     return paths
 
@@ -186,13 +186,17 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _json_object(text: str) -> dict[str, Any]:
+    value = _json(text)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
+
+
+def _json(text: str) -> Any:
     try:
-        parsed = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ValueError(f"not JSON: {exc}") from None
-    if not isinstance(parsed, dict):
-        raise ValueError("not a JSON object")
-    return parsed
 
 
 def _is_whole(value: Any) -> bool:

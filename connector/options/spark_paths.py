@@ -7,9 +7,9 @@ absolute, and `memory:`, which one process has, is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from klog.connector.options.option_table import READ_PATH, READ_PATHS, WRITE_PATH
+from klog.connector.root_urls import absolute_root
 from klog.errors import OptionError
 
 
@@ -22,7 +22,7 @@ def read_paths(options: Mapping[str, str], is_directory: Callable[[str], bool]) 
             split.
 
     Raises:
-        OptionError: There is no path, it is one of `memory:`, or `paths` is no list of paths.
+        OptionError: There is no path, it is one of `memory:`, or `paths` is not a list of paths.
     """
     by_lower = {key.lower(): text for key, text in options.items()}
     path = by_lower.get(READ_PATH.name, "")
@@ -58,4 +58,4 @@ def _absolute(path: str) -> str:
             f"path: {path} lives in one process, and Spark's tasks are other processes. Use a "
             "directory or a URL that all of them reach"
         )
-    return path if ":" in path else str(Path(path).absolute())
+    return absolute_root(path)

@@ -24,10 +24,11 @@ from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.commit_log_paths import TopicPaths
 from klog.connector.commit_log.klog_root import check_topic_name
 from klog.connector.commit_log.segment_entries import SegmentEntry
+from klog.connector.commit_log.segment_path import attempt_id
 from klog.connector.commit_log.topic_admin import refuse_collision
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.write_options import WriteOptions
-from klog.connector.producer_ids import ProducerIdentity, attempt_id, producer_identity
+from klog.connector.producer_ids import ProducerIdentity, producer_identity
 from klog.connector.sink.topic_state_cache import (
     TOPIC_STATES,
     CachedTopic,

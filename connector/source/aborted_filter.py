@@ -11,6 +11,7 @@ may lie after it. Without a marker it was committed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +29,15 @@ from klog.logformat.producers.transaction_outcomes import TransactionMarker
 
 _READ_AHEAD_BYTES = 256 << 10
 """Most transactions end soon: what is read ahead is read again when its turn comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SegmentTail:
+    """An open segment, its path, and the position from which its markers count."""
+
+    file: File
+    path: str
+    position: int
 
 
 class AbortedTransactionFilter:
@@ -113,27 +123,28 @@ class AbortedTransactionFilter:
 
     def _scan_markers(self, position: int) -> Iterator[list[TransactionMarker]]:
         """Yield the markers after a position, chunk by chunk, up to `markers_end_offset`."""
-        for file, path, start in self._files_from(position):
+        for tail in self._tails_from(position):
+            file = tail.file
             try:
                 for chunk in read_chunks(
-                    file, start, file.size_bytes, chunk_bytes=_READ_AHEAD_BYTES
+                    file, tail.position, file.size_bytes, chunk_bytes=_READ_AHEAD_BYTES
                 ):
-                    yield self._markers(chunk, path)
+                    yield self._markers(chunk, tail.path)
                     if int(chunk.batches.next_offsets[-1]) >= self._slice.markers_end_offset:
                         return
             except CorruptRecordError as exc:
-                raise self._unreadable(exc, path) from exc
+                raise self._unreadable(exc, tail.path) from exc
             finally:
                 if file is not self._file:
                     file.close()
 
-    def _files_from(self, position: int) -> Iterator[tuple[File, str, int]]:
-        """Yield the slice's file and those of later segments, with where to start in each."""
-        yield self._file, self._slice.path, position
+    def _tails_from(self, position: int) -> Iterator[_SegmentTail]:
+        """Yield the rest of the slice's file, and the files of later segments."""
+        yield _SegmentTail(self._file, self._slice.path, position)
         if self._slice.markers_end_offset <= self._slice.limit_offset:
             return
         path = self._slice.path.rpartition("/")[0]
         directory = read_directory(path, list_consistently(self._store, path), lambda swap: 0)
         for segment in directory.segments:
             if self._slice.base_offset < segment.base_offset < self._slice.markers_end_offset:
-                yield self._store.open(segment.log.path), segment.log.path, 0
+                yield _SegmentTail(self._store.open(segment.log.path), segment.log.path, 0)

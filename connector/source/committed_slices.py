@@ -29,8 +29,8 @@ from klog.logformat.array_types import Longs, Mask
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """Parts of segments, a row each: the segment by its row, offsets of the log, about how big."""
+class _SliceBounds:
+    """The slices of segments, a row each: the segment by its row, offsets of the log, and size."""
 
     segment: Longs
     start_offset: Longs
@@ -53,7 +53,7 @@ def plan_range(
         index_reads: How many indexes may be read; None if no index is to be believed.
     """
     segments = log.overlapping(offset_range.start_offset, offset_range.end_offset)
-    parts = _parts(segments, offset_range, target)
+    bounds = _slice_bounds(segments, offset_range, target)
     shared: dict[str, Any] = {
         "topic": log.name.topic,
         "partition": log.name.partition,
@@ -65,18 +65,18 @@ def plan_range(
         "committed_only": offset_range.committed_only,
         "markers_end_offset": UNKNOWN,
     }
-    columns = _columns(log, segments, parts)
+    columns = _columns(log, segments, bounds)
     varying: dict[str, list[Any]] = {}
     if index_reads is not None:
-        varying |= _narrow(log, segments, parts, columns, index_reads)
+        varying |= _narrow(log, segments, bounds, columns, index_reads)
     varying |= {name: values.tolist() for name, values in columns.items()}
-    varying["path"] = _paths(log, segments).take(pa.array(parts.segment)).to_pylist()
+    varying["path"] = _paths(log, segments).take(pa.array(bounds.segment)).to_pylist()
     if offset_range.committed_only and not segment_entries.are_format_1(segments):
-        varying["aborted"] = _aborted(segments, parts)
+        varying["aborted"] = _aborted(segments, bounds)
     shared |= {name: value for name, value in _ABSENT.items() if name not in varying}
     return [
         [run_to_dict(shared, {name: values[first:end] for name, values in varying.items()})]
-        for first, end in pack(parts.size_bytes, target)
+        for first, end in pack(bounds.size_bytes, target)
     ]
 
 
@@ -89,8 +89,8 @@ _ABSENT: dict[str, Any] = {
 """What most slices have: their tasks say it once."""
 
 
-def _parts(segments: pa.Table, offset_range: OffsetRange, target: int) -> _Parts:
-    """Part the segments of a range by the bytes of a task."""
+def _slice_bounds(segments: pa.Table, offset_range: OffsetRange, target: int) -> _SliceBounds:
+    """Cut the segments of a range by the bytes of a task."""
     base, next_offset = segments["base_offset"].to_numpy(), segments["next_offset"].to_numpy()
     start = np.maximum(base, offset_range.start_offset)
     end = np.minimum(next_offset, offset_range.end_offset)
@@ -102,20 +102,20 @@ def _parts(segments: pa.Table, offset_range: OffsetRange, target: int) -> _Parts
     first = start[segment] + np.floor(number * step).astype(np.int64)
     is_last = number == counts[segment] - 1
     last = np.where(is_last, end[segment], np.append(first[1:], 0))
-    return _Parts(segment, first, last, (sizes / counts)[segment].astype(np.int64))
+    return _SliceBounds(segment, first, last, (sizes / counts)[segment].astype(np.int64))
 
 
-def _columns(log: CommittedPartition, segments: pa.Table, parts: _Parts) -> dict[str, Longs]:
+def _columns(log: CommittedPartition, segments: pa.Table, bounds: _SliceBounds) -> dict[str, Longs]:
     """Return the numbers in which slices differ, before any index is read."""
 
     def slice_column(name: str) -> Longs:
-        values: Longs = segments[name].to_numpy()[parts.segment]
+        values: Longs = segments[name].to_numpy()[bounds.segment]
         return values
 
     shift, size_bytes = slice_column("offset_shift"), slice_column("size_bytes")
     base_offset = slice_column("base_offset") - shift
     # A segment that was compacted or merged may begin after its base offset.
-    is_appended = pc.equal(segments["origin"], "append").to_numpy()[parts.segment]
+    is_appended = pc.equal(segments["origin"], "append").to_numpy()[bounds.segment]
     return {
         "base_offset": base_offset,
         "offset_shift": shift,
@@ -124,8 +124,8 @@ def _columns(log: CommittedPartition, segments: pa.Table, parts: _Parts) -> dict
         "end_position": size_bytes.copy(),
         "first_offset": np.where(is_appended, base_offset, UNKNOWN),
         "limit_offset": slice_column("next_offset") - shift,
-        "start_offset": parts.start_offset,
-        "end_offset": parts.end_offset,
+        "start_offset": bounds.start_offset,
+        "end_offset": bounds.end_offset,
         "crc32c": slice_column("crc32c"),
     }
 
@@ -137,39 +137,39 @@ def _paths(log: CommittedPartition, segments: pa.Table) -> pa.Array:
 def _narrow(
     log: CommittedPartition,
     segments: pa.Table,
-    parts: _Parts,
+    bounds: _SliceBounds,
     columns: dict[str, Longs],
     index_reads: IndexReads,
 ) -> dict[str, list[Any]]:
-    """Narrow the byte ranges of parts by the indexes that may still be read; name the others.
+    """Narrow the byte ranges of slices by the indexes that may still be read; name the others.
 
     Changes `columns`. Returns the columns that only such slices have.
     """
-    rows = np.flatnonzero(_needs_index(segments, parts))
-    numbers = np.unique(parts.segment[rows])
+    rows = np.flatnonzero(_needs_index(segments, bounds))
+    numbers = np.unique(bounds.segment[rows])
     if not len(numbers):
         return {}
     taken = numbers[: index_reads.take(len(numbers))]
-    positions = _narrow_by_indexes(log, segments, parts, columns, taken)
+    positions = _narrow_by_indexes(log, segments, bounds, columns, taken)
     varying: dict[str, list[Any]] = {"start_position": positions}
     if len(taken) < len(numbers):
         varying["index_path"] = [""] * len(positions)
         varying["index_size_bytes"] = [0] * len(positions)
         paths = _paths(log, segments)
-        for row in rows[~np.isin(parts.segment[rows], taken)].tolist():
-            number = int(parts.segment[row])
+        for row in rows[~np.isin(bounds.segment[rows], taken)].tolist():
+            number = int(bounds.segment[row])
             varying["index_path"][row] = index_file_path(paths[number].as_py(), "index")
             varying["index_size_bytes"][row] = segments["index_bytes"][number].as_py()
     return varying
 
 
-def _needs_index(segments: pa.Table, parts: _Parts) -> Mask:
-    """Return which parts are less than their segment, and that is large enough for an index."""
-    size_bytes = segments["size_bytes"].to_numpy()[parts.segment]
-    is_indexed = segments["index_bytes"].to_numpy()[parts.segment] > 0
+def _needs_index(segments: pa.Table, bounds: _SliceBounds) -> Mask:
+    """Return which slices are less than their segment, and that is large enough for an index."""
+    size_bytes = segments["size_bytes"].to_numpy()[bounds.segment]
+    is_indexed = segments["index_bytes"].to_numpy()[bounds.segment] > 0
     is_indexed &= size_bytes > index_narrowing.MAX_UNINDEXED_BYTES
-    is_part = parts.start_offset > segments["base_offset"].to_numpy()[parts.segment]
-    is_part |= parts.end_offset < segments["next_offset"].to_numpy()[parts.segment]
+    is_part = bounds.start_offset > segments["base_offset"].to_numpy()[bounds.segment]
+    is_part |= bounds.end_offset < segments["next_offset"].to_numpy()[bounds.segment]
     mask: Mask = is_indexed & is_part
     return mask
 
@@ -177,12 +177,12 @@ def _needs_index(segments: pa.Table, parts: _Parts) -> Mask:
 def _narrow_by_indexes(
     log: CommittedPartition,
     segments: pa.Table,
-    parts: _Parts,
+    bounds: _SliceBounds,
     columns: dict[str, Longs],
     numbers: Longs,
 ) -> list[int]:
-    """Read the indexes of some segments; return the start positions of all parts."""
-    start_position = np.zeros(len(parts.segment), np.int64)
+    """Read the indexes of segments; return the start positions of all slices."""
+    start_position = np.zeros(len(bounds.segment), np.int64)
     entries = segments.take(pa.array(numbers)).to_pylist()
 
     def read(entry: dict[str, Any]) -> Any:
@@ -199,12 +199,12 @@ def _narrow_by_indexes(
         if index is None:
             continue
         shift, size_bytes = entry["offset_shift"], entry["size_bytes"]
-        for row in np.flatnonzero(parts.segment == number).tolist():
+        for row in np.flatnonzero(bounds.segment == number).tolist():
             start, end = positions_between(
                 index,
                 size_bytes,
-                int(parts.start_offset[row]) - shift,
-                int(parts.end_offset[row]) - shift - 1,
+                int(bounds.start_offset[row]) - shift,
+                int(bounds.end_offset[row]) - shift - 1,
             )
             start_position[row], columns["end_position"][row] = start, end
             columns["first_offset"][row], columns["crc32c"][row] = index_narrowing.range_facts(
@@ -218,16 +218,16 @@ def _narrow_by_indexes(
     return positions
 
 
-def _aborted(segments: pa.Table, parts: _Parts) -> list[list[list[int]]]:
+def _aborted(segments: pa.Table, bounds: _SliceBounds) -> list[list[list[int]]]:
     """Return the aborted transactions of each slice; a segment that has any is not shifted."""
     entries = segments.select(["aborted"]).to_pylist()
     aborted_by_segment = [segment_entries.aborted_transactions(entry) for entry in entries]
     return [
         [list(row) for row in aborted_by_segment[number] if row[2] >= start and row[1] < end]
         for number, start, end in zip(
-            parts.segment.tolist(),
-            parts.start_offset.tolist(),
-            parts.end_offset.tolist(),
+            bounds.segment.tolist(),
+            bounds.start_offset.tolist(),
+            bounds.end_offset.tolist(),
             strict=True,
         )
     ]

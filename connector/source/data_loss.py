@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from klog.connector.snapshot import PartitionSnapshot
 from klog.errors import DataLossError, without_passwords
+from klog.logformat.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class DataLoss:
     count: int
     remainder: str
 
-    def report(self, name: object, *, is_streaming: bool, fail_on_data_loss: bool) -> None:
+    def report(self, name: TopicPartition, *, is_streaming: bool, fail_on_data_loss: bool) -> None:
         """Raise the loss as an error, or log it as a warning.
 
         Args:

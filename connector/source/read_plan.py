@@ -1,4 +1,8 @@
-"""Offset ranges to tasks: lists of slices, balanced by bytes."""
+"""Offset ranges to tasks: lists of slices, balanced by bytes.
+
+The rule: the plan of a range is made by what knows its kind of root; this is the place that
+chooses. The reads of indexes are shared by all ranges of a plan.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ def plan(
 def _plan_range(
     offset_range: OffsetRange, target: int, index_reads: IndexReads, *, use_indexes: bool
 ) -> list[TaskDict]:
-    """Plan a range of either kind of root: the only place that knows the kinds."""
+    """Plan a range of either kind of root."""
     log = offset_range.log
     if isinstance(log, CommittedPartition):
         return committed_slices.plan_range(

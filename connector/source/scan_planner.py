@@ -44,7 +44,7 @@ def log_directories(options: Mapping[str, str]) -> list[str]:
 def try_resolve_offsets(
     options: Mapping[str, str], shared_options: ReadOptions
 ) -> list[ResolvedRange] | None:
-    """Resolve the offsets at `load()`, where a batch and a stream look the same.
+    """Resolve the offsets at `load()`, when a batch and a stream look the same.
 
     What was read for it stays in the planner's cache.
 

@@ -124,13 +124,26 @@ def expand_task(task: Iterable[Mapping[str, Any]]) -> Iterator[Slice]:
         task: A `TaskDict`, maybe of another version of klog.
 
     Raises:
-        UnsupportedFormatError: As `from_dict` does.
+        UnsupportedFormatError: As `from_dict` does, or a run has no lists of one length.
     """
     for values in task:
-        varying = values.get(EACH)
-        if varying is None:
+        if EACH not in values:
             yield from_dict(values)
             continue
+        check_contract_format("slice", values.get("format"), FORMAT)
+        varying = _checked_lists(values[EACH])
         shared = {name: value for name, value in values.items() if name != EACH}
         for row in zip(*varying.values(), strict=True):
             yield from_dict({**shared, **dict(zip(varying, row, strict=True))})
+
+
+def _checked_lists(varying: object) -> dict[str, list[Any]]:
+    """Return the lists of a run, which have a value for each of its slices."""
+    if isinstance(varying, dict) and all(isinstance(column, list) for column in varying.values()):
+        lengths = {len(column) for column in varying.values()}
+        if len(lengths) == 1:
+            return varying
+    raise UnsupportedFormatError(
+        f"slice of format {FORMAT}: its field {EACH} has no lists of one length. Use one "
+        "version of klog on the driver and on all executors"
+    )

@@ -13,7 +13,7 @@ from dataclasses import replace
 import google_crc32c
 import numpy as np
 
-from klog.connector.compiled_kernels import legacy_kernels
+from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.decoded_offsets import first_offset_of_message
 from klog.connector.segment_chunks import (
     Chunk,
@@ -82,7 +82,7 @@ def _decode(
                 crc = google_crc32c.extend(crc, chunk.data[: int(chunk.batches.ends[-1])])
                 _check_segment_crc(slice_, chunk, crc)
             batches = _overlapping(chunk.batches, slice_)
-            kernels = legacy_kernels(batches, next_offset)
+            kernels = get_legacy_kernels(batches, next_offset)
             with at_file_position(chunk.position):
                 check_batch_crcs(chunk.data, batches, kernels)
             batches = _visible(batches, chunk, aborted_filter)
@@ -95,7 +95,7 @@ def _decode(
                 next_offset = int(columns.offset[-1]) + 1
                 yield _shifted(_bounded(columns, slice_), shift), next_offset + shift
     except CorruptRecordError as exc:
-        if slice_.is_committed and not slice_.is_whole_segment:
+        if slice_.is_committed and not slice_.is_complete_segment:
             raise SliceChangedError(f"cut by its index, {exc}") from exc
         raise exc.in_file(slice_.path, slice_.name) from exc
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from klog.connector.back_off import back_off
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.source.data_loss import BATCH_REMEDY, raise_or_warn
 from klog.connector.source.row_schema import arrow_schema, decoded_columns, to_record_batch
@@ -23,7 +24,6 @@ from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slice_decoding import decode_slice
 from klog.connector.source.slices import Slice, SliceChangedError
 from klog.connector.store.store_for_url import store_for
-from klog.connector.system_clock import back_off
 from klog.errors import CorruptRecordError, without_passwords
 from klog.logformat.batches.record_columns import RecordColumns
 

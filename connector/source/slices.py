@@ -92,6 +92,6 @@ class Slice:
         return self.end_offset - self.start_offset
 
     @property
-    def is_whole_segment(self) -> bool:
+    def is_complete_segment(self) -> bool:
         """Return whether the byte range is all of the segment."""
         return not self.start_position and self.end_position == self.segment_size_bytes

@@ -1,6 +1,6 @@
 """How many bytes a task gets.
 
-The rule: about 64 MiB, more where a read would have more than 10,000 tasks, less where the user
+The rule: about 64 MiB, more if a read would have more than 10,000 tasks, less if the user
 asks for more tasks by `minPartitions`. Neighbouring slices share a task as long as they stay within
 that together; a slice that alone is larger has a task of its own.
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 import fsspec
 
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.root_urls import url_scheme
 from klog.connector.store.client_options import fsspec_options, refuse_fsspec_options
 from klog.connector.store.fsspec_store import FsspecStore
 from klog.connector.store.hdfs_store import HdfsStore
@@ -87,17 +88,6 @@ def log_store_for(
         return writable
     store, path = _fsspec_store(root, storage)
     return ReadOnlyStore(store, _refusal(root)), path
-
-
-def url_scheme(root: str) -> str:
-    """Return the scheme of a URL; "" for a plain path, which may have a colon.
-
-    Args:
-        root: The path or URL.
-    """
-    if "://" in root or root.startswith(("file:", "memory:")):
-        return root.split(":", 1)[0]
-    return ""
 
 
 def check_path(root: str) -> None:

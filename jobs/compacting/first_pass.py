@@ -20,7 +20,7 @@ from klog.jobs.compacting.clean_partition import CleanTask, clean_partition
 from klog.jobs.compacting.reverse_spool import SpoolFullError
 from klog.jobs.compacting.rewrite_segments import RewrittenGroup
 from klog.jobs.shared.job_tasks import take_results, try_tasks
-from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels
+from klog.jobs.shared.marking.cleaning_workload import get_cleaning_kernels
 from klog.jobs.shared.marking.mark_records import (
     KeyRangeMarks,
     MarkTask,
@@ -88,7 +88,7 @@ def clean_or_mark(task: CleanTask) -> FirstPassResult:
         CorruptFileError: A segment is damaged.
         UnsupportedFormatError: A segment cannot have the offsets of its entry.
     """
-    kernels = cleaning_kernels(task.marking.segments, task.marking.remaining_records)
+    kernels = get_cleaning_kernels(task.marking.segments, task.marking.remaining_records)
     if kernels is not None:
         with suppress(OffsetMapFullError, SpoolFullError):
             cleaned = clean_partition(task, kernels)

@@ -18,11 +18,11 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.segment_writer import SegmentBounds, write_segment
 from klog.connector.commit_log.verified_segment import read_verified
-from klog.connector.compiled_kernels import legacy_kernels_if_loaded
+from klog.connector.compiled_kernels import get_loaded_legacy_kernels
 from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.jobs.shared.entry_rows import EntryRows
-from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels
+from klog.jobs.shared.marking.cleaning_workload import get_cleaning_kernels
 from klog.jobs.shared.segment_grouping import SegmentGroup, SegmentLimits
 from klog.jobs.shared.segment_walk import locate_errors
 from klog.logformat.array_types import Longs
@@ -159,7 +159,7 @@ def rewrite_group(task: RewriteTask) -> RewrittenGroup:
 
 
 def _retained_runs(root: KlogRoot, task: RewriteTask) -> Iterator[BatchRun]:
-    kernels = cleaning_kernels(task.segments, task.remaining_records)
+    kernels = get_cleaning_kernels(task.segments, task.remaining_records)
     record_filter = None if kernels is None else compiled_filter(kernels.records)
     for entry, bitmap in zip(task.segments, task.bitmaps, strict=True):
         cleaner = SegmentCleaner(bitmap, task.context, record_filter)
@@ -167,7 +167,7 @@ def _retained_runs(root: KlogRoot, task: RewriteTask) -> Iterator[BatchRun]:
             with locate_errors(root, entry, chunk.position):
                 batches = shift_offsets(chunk.batches, entry["offset_shift"])
                 # A list, so that its errors are raised within the block.
-                runs = list(cleaner.clean(chunk.data, batches, legacy_kernels_if_loaded()))
+                runs = list(cleaner.clean(chunk.data, batches, get_loaded_legacy_kernels()))
             for run in runs:
                 yield run.rewritten() if entry["offset_shift"] else run
         cleaner.close()
@@ -181,6 +181,6 @@ def _all_batches_stay(root: KlogRoot, task: RewriteTask) -> bool:
         cleaner = SegmentCleaner(bitmap, task.context)
         for chunk in read_verified(root, entry):
             batches = shift_offsets(chunk.batches, entry["offset_shift"])
-            if not cleaner.retains_all(chunk.data, batches, legacy_kernels_if_loaded()):
+            if not cleaner.retains_all(chunk.data, batches, get_loaded_legacy_kernels()):
                 return False
     return True

@@ -26,11 +26,12 @@ from pathlib import Path
 
 from klog.connector.kafka_dir.companion_files import max_companion_bytes
 from klog.connector.root_files import KLOG
+from klog.connector.root_urls import url_scheme
 from klog.connector.store.durable_directories import make_directories, sync_directory
 from klog.connector.store.local_errors import translate_errors
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.regular_files import open_regular
-from klog.connector.store.store_for_url import check_path, url_scheme
+from klog.connector.store.store_for_url import check_path
 from klog.errors import CorruptRecordError, InvalidFileError, KlogError, OptionError
 from klog.logformat.broker_files.checkpoint_files import (
     decode_offset_checkpoint,

@@ -15,7 +15,7 @@ import google_crc32c
 import numpy as np
 
 from klog.connector.commit_log.segment_entries import MAX_PRODUCERS
-from klog.connector.compiled_kernels import legacy_kernels
+from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk, at_file_position
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Longs, Mask
@@ -106,7 +106,7 @@ class SegmentScan:
         """
         batches = chunk.batches
         with at_file_position(chunk.position):
-            kernels = legacy_kernels(batches, int(batches.base_offsets[0]))
+            kernels = get_legacy_kernels(batches, int(batches.base_offsets[0]))
             check_batch_crcs(chunk.data, batches, kernels)
             self._check_bounds(batches)
             counts = data_record_counts(chunk.data, batches, kernels)

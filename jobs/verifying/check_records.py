@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from klog.connector.compiled_kernels import legacy_kernels
+from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk
 from klog.errors import CorruptRecordError
 from klog.jobs.verifying.findings import Findings
@@ -48,7 +48,7 @@ def find_undecodable(
     """
     is_undecodable = np.zeros(len(valid), np.bool_)
     batches = chunk.batches.where(valid)
-    kernels = legacy_kernels(batches, first_offset)
+    kernels = get_legacy_kernels(batches, first_offset)
     try:
         timestamp_range = _timestamp_range(chunk, batches, kernels, findings)
         return DecodedBatches(is_undecodable, timestamp_range)

@@ -84,9 +84,9 @@ def test_records_that_kernels_do_not_support_are_not_counted(
     monkeypatch.setattr(compiled_kernels, "ENCODING", lazy)
     times, nulls = pa.array([0, 1]), pa.nulls(2, pa.binary())
     headers = pa.array([[], [{"key": "h", "value": b""}]], HEADERS_TYPE)
-    assert compiled_kernels.encode_kernels(Records(times, nulls, nulls, headers)) is None
+    assert compiled_kernels.get_encode_kernels(Records(times, nulls, nulls, headers)) is None
     assert not loads
-    assert compiled_kernels.encode_kernels(Records(times, nulls, nulls)) is not None
+    assert compiled_kernels.get_encode_kernels(Records(times, nulls, nulls)) is not None
     assert loads
 
 
@@ -118,7 +118,7 @@ def test_messages_of_wrappers_are_counted_by_offsets(
     batches = scan_batches(data, 0, len(data))
     for cost_records, is_loaded in ((messages, False), (messages - 1, messages > 0)):
         monkeypatch.setattr(compiled_kernels, "LEGACY", counted(cost_records)[0])
-        kernels = compiled_kernels.legacy_kernels(batches, first_offset)
+        kernels = compiled_kernels.get_legacy_kernels(batches, first_offset)
         assert (kernels is not None) == is_loaded
 
 
@@ -126,7 +126,7 @@ def test_a_gap_in_offsets_is_not_taken_for_messages(monkeypatch: pytest.MonkeyPa
     """A compacted log has gaps: no more messages are counted than a wrapper has bytes."""
     data = legacy_bytes.wrapper(three(1 << 40), 1, GZIP)
     monkeypatch.setattr(compiled_kernels, "LEGACY", counted(len(data))[0])
-    assert compiled_kernels.legacy_kernels(scan_batches(data, 0, len(data)), 0) is None
+    assert compiled_kernels.get_legacy_kernels(scan_batches(data, 0, len(data)), 0) is None
 
 
 def load_in_a_process(path: Path, loader: str, **environment: str) -> str:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from klog.connector.datasource import KlogDataSource
+from klog.connector.options.read_columns import COLUMNS
 from klog.connector.options.read_options import parse_read_options
+from klog.connector.source.row_schema import arrow_schema
 from klog.errors import OptionError
 from tests.connector.log_dirs import many, write_log
 
@@ -160,3 +163,13 @@ def test_a_catalog_table_is_refused_as_it_is_used() -> None:
     for write in (source.writer, source.streamWriter):
         with pytest.raises(OptionError, match=r"df\.write\.format"):
             write(columns, False)
+
+
+def test_schema_of_spark_is_the_schema_of_the_rows(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: many(3)})
+    source = KlogDataSource({"path": str(tmp_path), "subscribe": "t", "includeHeaders": "true"})
+    fields = from_arrow_schema(arrow_schema(COLUMNS)).fields
+    expected = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
+    assert (
+        source.schema().replace("key: string, value: binary", "key:string,value:binary") == expected
+    )

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klog.connector.producer_ids import ProducerIdentity, attempt_id, producer_identity
+from klog.connector.commit_log.segment_path import attempt_id
+from klog.connector.producer_ids import ProducerIdentity, producer_identity
 
 TEXT = st.text(max_size=20)
 NUMBERS = st.integers(0, 1 << 40)

@@ -120,8 +120,20 @@ def test_other_formats_are_refused(number: Any) -> None:
     (values,) = read(FOLDER / "index_named.json")["task"]
     with pytest.raises(UnsupportedFormatError, match=r"slice: its format is .* executors"):
         from_dict(values | {"format": number})
-    with pytest.raises(UnsupportedFormatError, match="slice: its format is"):
-        list(expand_task([values | {"format": number, "each": {"startOffset": [0]}}]))
+    runs: list[Any] = [{"startOffset": [0]}, {"startOffset": []}, {}, [[1]], None]
+    for each in runs:
+        with pytest.raises(UnsupportedFormatError, match="slice: its format is"):
+            list(expand_task([values | {"format": number, "each": each}]))
+
+
+@pytest.mark.parametrize(
+    "each", [{}, [[1]], None, {"startOffset": 1}, {"startOffset": [1, 2], "endOffset": [3]}]
+)
+def test_run_without_lists_of_one_length_gives_no_slice(each: Any) -> None:
+    (values,) = read(FOLDER / "index_named.json")["task"]
+    slices = expand_task([values | {"each": each}])
+    with pytest.raises(UnsupportedFormatError, match="each has no lists of one length"):
+        next(slices)
 
 
 @pytest.mark.parametrize("field", ["path", "aborted"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from klog.connector.back_off import back_off
 from klog.connector.commit_log import (
     append_commit,
     commit_builders,
@@ -24,7 +25,7 @@ from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.temporary_names import random_id
 from klog.connector.store.writable_store import WritableStore
-from klog.connector.system_clock import back_off, now_ms
+from klog.connector.system_clock import now_ms
 from tests.support.segment_entry import entry_of
 
 TOPIC, TOPIC_ID, PARTITIONS = "orders", "an id", 2

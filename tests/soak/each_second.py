@@ -19,6 +19,7 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 
+from klog.connector.back_off import back_off
 from klog.connector.commit_log import commit_expiration, topic_vacuum
 from klog.connector.commit_log.background_checkpointer import BackgroundCheckpointer
 from klog.connector.commit_log.commit_info import CommitInfo
@@ -27,7 +28,7 @@ from klog.connector.commit_log.root_discovery import find_or_create_root
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.embedded_append import append
 from klog.connector.store.temporary_names import random_id
-from klog.connector.system_clock import back_off, now_ms
+from klog.connector.system_clock import now_ms
 from klog.jobs import merge, verify
 
 TOPIC = "t"

@@ -38,14 +38,14 @@ def workload(segments: EntryRows) -> int:
     return int(records.sum()) + BATCH_RECORDS * int(batches.sum())
 
 
-def cleaning_kernels(segments: EntryRows, remaining_records: int) -> CleaningKernels | None:
+def get_cleaning_kernels(segments: EntryRows, remaining_records: int) -> CleaningKernels | None:
     """Return the kernels for one pass over segments, None if they are not worth loading.
 
     Args:
         segments: The segments that are read.
         remaining_records: How much work this process still has, these segments included.
     """
-    return compiled_kernels.cleaning_kernels(workload(segments), remaining_records)
+    return compiled_kernels.get_cleaning_kernels(workload(segments), remaining_records)
 
 
 def key_decoder(kernels: CleaningKernels | None) -> KeyDecoder:
@@ -57,7 +57,7 @@ def key_decoder(kernels: CleaningKernels | None) -> KeyDecoder:
     records = None if kernels is None else kernels.records
 
     def decode(data: bytes, batches: Batches, seed: Seed) -> Iterator[RecordKeys]:
-        legacy_kernels = compiled_kernels.legacy_kernels_if_loaded()
+        legacy_kernels = compiled_kernels.get_loaded_legacy_kernels()
         return decode_keys(data, batches, seed, records, legacy_kernels)
 
     return decode

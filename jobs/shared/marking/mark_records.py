@@ -25,7 +25,7 @@ from klog.jobs.shared.marking.cleaning_reader import (
     read_last_batches,
     read_transactions,
 )
-from klog.jobs.shared.marking.cleaning_workload import cleaning_kernels, key_decoder
+from klog.jobs.shared.marking.cleaning_workload import get_cleaning_kernels, key_decoder
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.cleaning.compiled_offset_map import CompiledOffsetMap
@@ -145,7 +145,7 @@ def mark_key_range(task: MarkTask) -> KeyRangeMarks:
         CorruptFileError: A segment is damaged.
         UnsupportedFormatError: A segment cannot have the offsets of its entry.
     """
-    kernels = cleaning_kernels(task.segments, task.remaining_records)
+    kernels = get_cleaning_kernels(task.segments, task.remaining_records)
     root = open_klog_root(task.root, task.storage)
     transactions = read_transactions(root, task.segments, task.later_segments)
     reader = CleaningReader(root, transactions.outcomes(), task.first_dirty_offset)

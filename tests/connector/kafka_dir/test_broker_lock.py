@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -99,3 +102,21 @@ def test_lock_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with holding(tmp_path):
         result = subprocess.run(limited, capture_output=True, text=True, check=True)
     assert result.stdout == "EMFILE\n"
+
+
+@pytest.mark.parametrize(("number", "is_unknown"), [(errno.ENOLCK, False), (errno.EIO, True)])
+def test_lock_that_cannot_be_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_unknown: bool
+) -> None:
+    """A file system without locks has no broker; any other error is no answer."""
+    (tmp_path / ".lock").touch()
+
+    def fail(*args: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "fcntl", fail)
+    if is_unknown:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            is_locked_by_broker(str(tmp_path))
+    else:
+        assert not is_locked_by_broker(str(tmp_path))

@@ -67,6 +67,21 @@ def test_a_good_index_is_used(tmp_path: Path, kind: str) -> None:
     reader.close()
 
 
+def test_an_index_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = reader_with(tmp_path, KINDS["true"])
+    checks = []
+
+    def has_batch_at(self: SegmentReader, *entry: int) -> bool:
+        checks.append(entry)
+        return True
+
+    monkeypatch.setattr(SegmentReader, "has_batch_at", has_batch_at)
+    for _ in range(3):
+        reader.index()
+    assert checks == [(TRUE[-1][1], TRUE[-1][0])]
+    reader.close()
+
+
 @pytest.mark.parametrize("kind", ["missing", "not an index", "no batches there", "last one wrong"])
 def test_index_that_does_not_fit_is_made_from_the_log(tmp_path: Path, kind: str) -> None:
     reader = reader_with(tmp_path, KINDS[kind])

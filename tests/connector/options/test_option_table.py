@@ -52,7 +52,7 @@ def test_example_has_a_value(row: Option[Any]) -> None:
 def test_option_of_one_mode_says_why() -> None:
     for row in OPTION_TABLE:
         if row.is_supported and row.mode is not Mode.BOTH:
-            assert row.wrong_mode, row.name
+            assert row.wrong_mode_reason, row.name
 
 
 def test_what_spark_and_fsspec_bring_has_rows() -> None:

@@ -31,6 +31,7 @@ def test_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Monk
     assert read_paths({"path": "here"}, lambda path: False) == [str(tmp_path / "here")]
     assert write_path({"path": "here"}) == str(tmp_path / "here")
     assert write_path({"path": "s3://bucket/root"}) == "s3://bucket/root"
+    assert write_path({"path": "a:b"}) == str(tmp_path / "a:b")  # A path may have a colon.
 
 
 @pytest.mark.parametrize("options", [{}, {"path": ""}])
@@ -49,7 +50,7 @@ def test_memory_of_one_process_is_refused() -> None:
         write_path(options)
 
 
-@pytest.mark.parametrize("text", ["/a,/b", '{"a": 1}', "[1]", '"/a"', "["])
+@pytest.mark.parametrize("text", ["/a,/b", '{"a": 1}', "[1]", '"/a"', "[", '[""]', "[" * 100_000])
 def test_a_list_of_paths_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(OptionError, match=r"^paths: must be a JSON list of paths, got "):
         read_paths({"paths": text}, lambda path: False)

@@ -1,0 +1,30 @@
+"""The name of a root: a URL, or a path on local disk.
+
+The rule: a URL has a scheme with `://`, or begins with `file:` or `memory:`. Everything else is a
+path, which may have a colon, and is made absolute where a user gives it: other processes work in
+other directories.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def url_scheme(root: str) -> str:
+    """Return the scheme of a URL; "" for a path.
+
+    Args:
+        root: The path or URL.
+    """
+    if "://" in root or root.startswith(("file:", "memory:")):
+        return root.split(":", 1)[0]
+    return ""
+
+
+def absolute_root(root: str) -> str:
+    """Return a URL unchanged, a path absolute.
+
+    Args:
+        root: The path or URL.
+    """
+    return root if url_scheme(root) else str(Path(root).absolute())
