@@ -35,7 +35,7 @@ def log_at(store: WritableStore, path: str) -> CommitLog:
     return CommitLog(store, TopicPaths(path, TOPIC), now_ms, back_off)
 
 
-def created(log: CommitLog) -> TopicState:
+def create(log: CommitLog) -> TopicState:
     """Create the topic."""
     build = commit_builders.create_topic(Topic(TOPIC_ID, PARTITIONS), {})
     return log.commit(log.load(), build, CommitInfo(_write_id(), "create-topic", "benchmark"))

@@ -29,7 +29,7 @@ from benchmarks.commit_histories import (
     TOPIC,
     TOPIC_ID,
     append,
-    created,
+    create,
     log_at,
     remembered_writes,
     state_of,
@@ -64,7 +64,7 @@ LIVE_SEGMENTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of each measurement."""
+    """The sizes of commits_each measurement."""
 
     segments: tuple[int, ...] = (100_000, 1_000_000)
     histories: tuple[int, ...] = HISTORIES
@@ -107,32 +107,32 @@ def rates(scheme: str, root: str, storage: StorageOptions, sizes: Sizes) -> Iter
     target = f"at least {RATE_TARGETS[scheme]}"
     for writers in (1, sizes.writers):
         log = log_at(store, f"{path}/{writers}")
-        state = created(log)
+        state = create(log)
         for _ in range(min(WARM_UP, sizes.commits)):
             state = append(log, state)
-        each = max(1, sizes.commits // writers)
+        commits_each = max(1, sizes.commits // writers)
         size = f"{scheme}, {writers} writer{'s' * (writers > 1)}"
         single_target = target if writers == 1 else ""
-        yield Result("commits", size, rate(log, writers, each), "a second", single_target)
+        yield Result("commits", size, rate(log, writers, commits_each), "a second", single_target)
 
 
-def rate(log: CommitLog, writers: int, each: int) -> float:
+def rate(log: CommitLog, writers: int, commits_each: int) -> float:
     """Commit from several writers at once, each with its own state; return commits a second."""
     start = Barrier(writers + 1)
 
     def write() -> None:
         state = log.load()
         start.wait()
-        for _ in range(each):
+        for _ in range(commits_each):
             state = append(log, state)
 
     with ThreadPoolExecutor(writers) as pool:
-        writing = [pool.submit(write) for _ in range(writers)]
+        futures = [pool.submit(write) for _ in range(writers)]
         start.wait()
         began = time.perf_counter()
-        for done in writing:
-            done.result()
-    return writers * each / (time.perf_counter() - began)
+        for future in futures:
+            future.result()
+    return writers * commits_each / (time.perf_counter() - began)
 
 
 def _latencies(root: str, commits: int) -> Iterator[Result]:
@@ -160,10 +160,10 @@ def _latencies(root: str, commits: int) -> Iterator[Result]:
         ratios = [latency.p99_seconds / latency.median_seconds for latency in latencies]
         target = "at most 2" if with_checkpoints else ""
         yield Result("p99 / median of a commit", size, median(ratios), "", target)
-        yield Result("the same, least", size, min(ratios), "")
-        yield Result("the same, most", size, max(ratios), "")
+        yield Result("its minimum", size, min(ratios), "")
+        yield Result("its maximum", size, max(ratios), "")
     pairs = zip(turns[True], turns[False], strict=True)
-    ratio = median(mine.p99_seconds / plain.p99_seconds for mine, plain in pairs)
+    ratio = median(busy.p99_seconds / idle.p99_seconds for busy, idle in pairs)
     yield Result("p99 with checkpoints / without", f"{LATENCY_TURNS} turns", ratio, "")
 
 
@@ -177,7 +177,7 @@ class _Latency:
 
 
 def _latency(log: CommitLog, commits: int, *, with_checkpoints: bool) -> _Latency:
-    state = created(log)
+    state = create(log)
     state = replace(state, writes={**remembered_writes(MAX_REMEMBERED_WRITES - 1), **state.writes})
     # The writer loads again from it after a hundred commits.
     state = replace(state, checkpoint=write_checkpoint(log, state))

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import hadoop_client
-from benchmarks.commit_histories import append, created, log_at
+from benchmarks.commit_histories import append, create, log_at
 from benchmarks.commits import RATE_TARGETS, Result, Sizes, rate, rates
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
 from klog.connector.store.store_for_url import writable_store_for
@@ -43,7 +43,7 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
     with _warm_hdfs({}) as url:
         store, path = writable_store_for(f"{url}/turns")
         log = log_at(store, path)
-        states = [created(log)]
+        states = [create(log)]
 
         def commit() -> None:
             states[0] = append(log, states[0])
@@ -54,13 +54,13 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
         yield Result("commits of Hadoop's client", size, median(turns.hadoop), "a second")
         ratios = sorted(turns.ratios)
         yield Result("commits / those of Hadoop's client", size, median(ratios), "")
-        yield Result("the same, least", size, ratios[0], "")
-        yield Result("the same, most", size, ratios[-1], "")
+        yield Result("its minimum", size, ratios[0], "")
+        yield Result("its maximum", size, ratios[-1], "")
         yield from rates("hdfs", f"{url}/benchmark", StorageOptions(), sizes)
     with _warm_hdfs(CLOSED_EARLY) as url:
         store, path = writable_store_for(f"{url}/early")
         log = log_at(store, path)
-        state = created(log)
+        state = create(log)
         for _ in range(warm_up):
             state = append(log, state)
         hdfs_rates = sorted(rate(log, 1, each) for _ in range(HDFS_TURNS))
@@ -68,8 +68,8 @@ def _on_hdfs(sizes: Sizes) -> Iterator[Result]:
         yield Result(
             "commits", size, median(hdfs_rates), "a second", f"at least {RATE_TARGETS['hdfs']}"
         )
-        yield Result("the same, least", size, hdfs_rates[0], "a second")
-        yield Result("the same, most", size, hdfs_rates[-1], "a second")
+        yield Result("its minimum", size, hdfs_rates[0], "a second")
+        yield Result("its maximum", size, hdfs_rates[-1], "a second")
 
 
 @contextmanager

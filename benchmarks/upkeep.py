@@ -43,29 +43,29 @@ MEMORY_SHARE = 10
 def run(count: int, rounds: int) -> Iterator[Result]:
     """Measure all; memory takes a tenth of `count` records, then all of them."""
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
-        yield from merged(Path(folder), count // 4, rounds)
+        yield from measure_merge(Path(folder), count // 4, rounds)
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
-        yield from retained(Path(folder), rounds)
+        yield from measure_retain(Path(folder), rounds)
     with tempfile.TemporaryDirectory(prefix="klog-benchmark-") as folder:
-        yield from compacted(Path(folder), count)
+        yield from measure_compact(Path(folder), count)
 
 
-def written(folder: Path, count: int, appends: int, keys: int | None, **config: str) -> Path:
+def write_topic(folder: Path, count: int, appends: int, keys: int | None, **config: str) -> Path:
     """Write a topic of one partition by so many appends."""
     log = klog.open(folder)
-    named = {name.replace("_", "."): value for name, value in config.items()}
-    log.create_topic(TOPIC, 1, {"compression.type": "lz4", **named})
+    configs = {name.replace("_", "."): value for name, value in config.items()}
+    log.create_topic(TOPIC, 1, {"compression.type": "lz4", **configs})
     for rows in records(count, VALUE_BYTES, unique_keys=keys):
         table = as_table(rows)
-        each = max(1, appends * len(rows) // count)
-        for begin in range(0, len(rows), -(-len(rows) // each)):
-            log.append(TOPIC, table.slice(begin, -(-len(rows) // each)))
+        appends_each = max(1, appends * len(rows) // count)
+        for begin in range(0, len(rows), -(-len(rows) // appends_each)):
+            log.append(TOPIC, table.slice(begin, -(-len(rows) // appends_each)))
     return folder
 
 
-def merged(folder: Path, count: int, rounds: int) -> Iterator[Result]:
+def measure_merge(folder: Path, count: int, rounds: int) -> Iterator[Result]:
     """Merge small segments in turns with a copy of their files; verify them, headers only."""
-    root = written(folder / "root", count, APPENDS, None)
+    root = write_topic(folder / "root", count, APPENDS, None)
     files = sorted((root / f"{TOPIC}-0").glob("*.log"))
     size_bytes = sum(file.stat().st_size for file in files)
 
@@ -99,11 +99,11 @@ def merged(folder: Path, count: int, rounds: int) -> Iterator[Result]:
     forced = times.ratio("merge", "forced")
     yield Result("merge / file copy that is forced to disk: throughput", of, str(forced))
     yield Result("merge", of, f"{times.rate('merge') / 1e9:.2f} GB a second")
-    yield verified(root, of, rounds)
-    yield verified(folder / "copy", "the same, merged", rounds)
+    yield measure_verify(root, of, rounds)
+    yield measure_verify(folder / "copy", "the same, merged", rounds)
 
 
-def verified(root: Path, of: str, rounds: int) -> Result:
+def measure_verify(root: Path, of: str, rounds: int) -> Result:
     """Verify a topic by its headers, its files in the page cache."""
     files = list((root / f"{TOPIC}-0").glob("*.log"))
     size_bytes = sum(len(file.read_bytes()) for file in files)
@@ -116,7 +116,7 @@ def verified(root: Path, of: str, rounds: int) -> Result:
     )
 
 
-def retained(folder: Path, rounds: int) -> Iterator[Result]:
+def measure_retain(folder: Path, rounds: int) -> Iterator[Result]:
     """Retain a large topic so that every segment is deleted."""
     state = state_of(SEGMENTS, RETAINED_VERSION)
 
@@ -146,12 +146,12 @@ def retained(folder: Path, rounds: int) -> Iterator[Result]:
     )
 
 
-def compacted(folder: Path, count: int) -> Iterator[Result]:
+def measure_compact(folder: Path, count: int) -> Iterator[Result]:
     """Compact one and ten times the records, in fresh processes."""
     for share in (MEMORY_SHARE, 1):
         records_written = count // share
         keys = count // MEMORY_SHARE // 2
-        root = written(folder / str(share), records_written, 1, keys, cleanup_policy="compact")
+        root = write_topic(folder / str(share), records_written, 1, keys, cleanup_policy="compact")
         command = [sys.executable, "-m", __spec__.name, str(root)]
         done = subprocess.run(
             command, stdout=subprocess.PIPE, check=True, timeout=CHILD_TIMEOUT_SECONDS

@@ -37,6 +37,12 @@ class Chunk:
     batches: v2.Batches
 
     @property
+    def batch_data(self) -> bytes:
+        """Return the bytes of the batches alone; `data` itself if nothing follows them."""
+        end = int(self.batches.ends[-1])
+        return self.data if end == len(self.data) else self.data[:end]
+
+    @property
     def end_position(self) -> int:
         """Return the position in the file after the last batch."""
         return self.position + (int(self.batches.ends[-1]) if len(self.batches) else 0)

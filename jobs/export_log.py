@@ -115,9 +115,7 @@ def _partitions_to_export(
         ).values()
     ]
     if not partitions:
-        raise OptionError(
-            f"{root.location} has no topics. Give another root; `klog topics list` shows its topics"
-        )
+        raise OptionError(f"{root.location} has no topics. Give a root that has some")
     for name in names:
         _check_topic_id(root, name, snapshot.state(name).topic_id)
     return snapshot, partitions

@@ -339,4 +339,4 @@ def test_a_merge_that_merges_nothing_is_no_measurement(
     """The exit code is 0: a single segment has nothing to merge with."""
     monkeypatch.setattr(upkeep, "APPENDS", 1)
     with pytest.raises(RuntimeError, match="nothing was merged"):
-        list(upkeep.merged(tmp_path, 100, 1))
+        list(upkeep.measure_merge(tmp_path, 100, 1))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -221,14 +221,23 @@ def entry_from_json(fields: Mapping[str, Any], topic: str) -> dict[str, Any]:
     return entry
 
 
-def aborted_transactions(entry: SegmentEntry) -> list[tuple[int, int, int]]:
-    """Return each aborted transaction of a segment: producer id, first offset, last offset.
+class AbortedTransaction(NamedTuple):
+    """An aborted transaction: its producer, its first offset, and the offset of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+def aborted_transactions(entry: SegmentEntry) -> list[AbortedTransaction]:
+    """Return the aborted transactions of a segment.
 
     Args:
         entry: The entry.
     """
     numbers = entry.get("aborted") or ()
-    return list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
+    rows = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+    return [AbortedTransaction(*row) for row in rows]
 
 
 def merge_aborted(segments: Iterable[SegmentEntry]) -> list[int]:

@@ -223,7 +223,11 @@ def _aborted(segments: pa.Table, bounds: _SliceBounds) -> list[list[list[int]]]:
     entries = segments.select(["aborted"]).to_pylist()
     aborted_by_segment = [segment_entries.aborted_transactions(entry) for entry in entries]
     return [
-        [list(row) for row in aborted_by_segment[number] if row[2] >= start and row[1] < end]
+        [
+            list(transaction)
+            for transaction in aborted_by_segment[number]
+            if transaction.last_offset >= start and transaction.first_offset < end
+        ]
         for number, start, end in zip(
             bounds.segment.tolist(),
             bounds.start_offset.tolist(),

@@ -1,4 +1,8 @@
-"""Which partitions of a topic a compaction cleans, and which segments of each."""
+"""Which partitions of a topic a compaction cleans, and which segments of each.
+
+The rule: a partition is due by its dirty ratio and the lags, as for Kafka's cleaner. All are
+planned on one state, and every partition that is not due says why.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from klog.connector.commit_log.topic_state import TopicState
 from klog.jobs.compacting.compact_report import CompactedPartition
 from klog.jobs.compacting.dirty_ratio import CleanableRange, CleaningLimits, cleanable_range
 from klog.jobs.shared.entry_rows import EntryRows
+from klog.jobs.shared.waves import waves
 from klog.logformat.topic_config import TopicConfig
 
 WAVE_RECORDS = 1 << 31
@@ -96,20 +101,10 @@ def _plan_partition(
 def cleaning_waves(
     plans: Iterable[PlannedCleaning], max_records: int = WAVE_RECORDS
 ) -> Iterator[list[PlannedCleaning]]:
-    """Yield partitions in waves, whose marks the driver has at a time.
+    """Return partitions in waves, whose marks the driver has at a time.
 
     Args:
         plans: The partitions in order.
         max_records: How many records of due partitions a wave has, unless it is one partition.
     """
-    wave: list[PlannedCleaning] = []
-    wave_records = 0
-    for plan in plans:
-        records = plan.report.records if plan.is_due else 0
-        if wave and wave_records + records > max_records:
-            yield wave
-            wave, wave_records = [], 0
-        wave.append(plan)
-        wave_records += records
-    if wave:
-        yield wave
+    return waves(plans, lambda plan: plan.report.records if plan.is_due else 0, max_records)

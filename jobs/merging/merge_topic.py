@@ -158,8 +158,8 @@ def _runs(root: KlogRoot, segments: Iterable[SegmentEntry]) -> Iterator[BatchRun
     """Yield the batches of segments with their offsets in the log."""
     for entry in segments:
         for chunk in read_verified(root, entry):
-            end = int(chunk.batches.ends[-1])
-            data = chunk.data if end == len(chunk.data) else chunk.data[:end]
             with locate_errors(root, entry, chunk.position):
-                run = BatchRun(data, shift_offsets(chunk.batches, entry["offset_shift"]))
+                run = BatchRun(
+                    chunk.batch_data, shift_offsets(chunk.batches, entry["offset_shift"])
+                )
             yield run.rewritten() if entry["offset_shift"] else run

@@ -1,4 +1,7 @@
-"""What only the user knows of a topic that has lost commits, and which choices are wrong."""
+"""What only the user knows of a topic that has lost commits, and which choices are wrong.
+
+The rule: a choice is checked before the log is read, and one that nothing needs is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a repair of one topic puts."""
+"""What a repair of one topic puts.
+
+The rule: a plan is complete before anything is put, and says in order what is put.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ class RepairPlan:
         not_added: Segments of a lost commit, maybe, that are not added.
         above_last_commit: By file the version above the log that it shows.
         missing: Segments that the topic has and the store has not.
-        problem: Why the topic cannot be repaired; then nothing is put.
+        problem: Why the topic cannot be repaired. A plan with one is not put; a put that failed
+            sets it too.
     """
 
     lost: tuple[LostCommits, ...] = ()

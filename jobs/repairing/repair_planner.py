@@ -8,7 +8,7 @@ commits do not follow, or that leaves out a segment that may have been committed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from klog.connector.commit_log.checkpoint_store import complete_checkpoints
@@ -37,7 +37,18 @@ from klog.jobs.repairing.repair_plan import RepairPlan
 from klog.jobs.repairing.repaired_log import RepairedLog
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The files in the topic's directories, relative to the root, and the versions that they show.
+
+    `traces` has by file the version that it shows.
+    """
+
+    files: set[str]
+    traces: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class RepairPlanner:
     """Plans the repair of one topic."""
 
@@ -45,63 +56,63 @@ class RepairPlanner:
     new_id: NewId
     engine: str
     choices: RepairChoices = field(default_factory=RepairChoices)
-    _traces: dict[str, int] = field(default_factory=dict)
-    """By file the version that it shows."""
-    _files: set[str] = field(default_factory=set)
-    """The files in the topic's directories, relative to the root."""
 
     def read_plan(self) -> RepairPlan:
         """Read the log and return what to put; `problem` says why a topic cannot be repaired."""
         plan = RepairPlan()
         try:
-            self._list_files()  # First: a later file is no trace and no candidate.
+            listing = self._list_files()  # First: a later file is no trace and no candidate.
             plan = replace(plan, lost=tuple(find_lost_commits(self.log)))
             state = self.log.newest_checkpoint()
             plan = replace(plan, topic_file=self._lost_topic_file(plan.lost, state))
             self._refuse_forks(state)
             if not plan.lost:
-                return self._without_lost_commits(plan)
+                return self._without_lost_commits(plan, listing)
             repaired = RepairedLog(self.log, state, plan.lost)
             repaired.replay_until_lost()
             top = max(plan.lost[-1].last_version, repaired.state.version)
             last_version = top + len(repaired.read_until_lost(top + 1))
-            return self._with_commits(self._with_traces(plan, last_version), repaired)
+            plan = self._with_traces(plan, last_version, listing)
+            return self._with_commits(plan, repaired, listing)
         except KlogError as exc:
             return replace(plan, problem=str(exc))
 
-    def _list_files(self) -> None:
+    def _list_files(self) -> _Listing:
         directories, folders = list_partition_directories(self.log), list_folders(self.log)
         leases = leased_versions(self.log)
-        self._files = _files_in(directories)
-        self._traces = traces_above(-1, self.log.paths, directories, folders, leases)
+        traces = traces_above(-1, self.log.paths, directories, folders, leases)
+        return _Listing(_files_in(directories), traces)
 
-    def _without_lost_commits(self, plan: RepairPlan) -> RepairPlan:
+    def _without_lost_commits(self, plan: RepairPlan, listing: _Listing) -> RepairPlan:
         """Check the choices for a topic that has lost no commit below its last one."""
         state = replace(self.log, has_description=True).load()
-        plan = self._with_traces(plan, state.version)
-        live = set(state.segments["file"].to_pylist())
-        unused = [file for file in self.choices.use if file not in live]
+        plan = self._with_traces(plan, state.version, listing)
+        live_files = set(state.segments["file"].to_pylist())
+        unused = [file for file in self.choices.use if file not in live_files]
         self._refuse_unneeded_choices(unused, state, [])
         return plan
 
-    def _with_commits(self, plan: RepairPlan, repaired: RepairedLog) -> RepairPlan:
+    def _with_commits(
+        self, plan: RepairPlan, repaired: RepairedLog, listing: _Listing
+    ) -> RepairPlan:
         """Add to a plan what is put for lost commits."""
         checkpoint = self._checkpoint_above(plan.lost)
         ranges = [lost for lost in plan.lost if lost.last_version > repaired.state.version]
         candidates = CandidateSegments()
         if ranges:
-            candidates = self._read_candidates(ranges, repaired)
+            candidates = self._read_candidates(ranges, repaired, listing)
+        # Listed again, as a live segment that a writer added meanwhile is not a missing one.
+        files = _files_in(list_partition_directories(self.log))
         planner = LostRangePlanner(
-            repaired, candidates, self.choices, self._files, self.new_id, self.engine
+            repaired, candidates, self.choices, files, self.new_id, self.engine
         )
         for lost in ranges:
             first_version = max(lost.first_version, repaired.state.version + 1)
             planner.replace_range(replace(lost, first_version=first_version))
         repaired.replay_until_lost()
         named_files = [entry["file"] for entry in candidates.named()]
-        live = set(repaired.state.segments["file"].to_pylist())
-        # Listed again, with what writers added meanwhile.
-        missing = tuple(sorted(live - _files_in(list_partition_directories(self.log))))
+        live_files = set(repaired.state.segments["file"].to_pylist())
+        missing = tuple(sorted(live_files - _files_in(list_partition_directories(self.log))))
         self._refuse_unneeded_choices(named_files, repaired.state, repaired.new_commits)
         if not self.choices.declare_holes:
             _refuse_doubts(candidates.files, missing)
@@ -114,12 +125,14 @@ class RepairPlanner:
             missing=missing,
         )
 
-    def _with_traces(self, plan: RepairPlan, last_version: int) -> RepairPlan:
+    def _with_traces(self, plan: RepairPlan, last_version: int, listing: _Listing) -> RepairPlan:
         """Add files that show versions above the last commit; refuse them unless discarded.
 
         Vacuum would delete what the last commits added, once other commits have their numbers.
         """
-        above = {file: version for file, version in self._traces.items() if version > last_version}
+        above = {
+            file: version for file, version in listing.traces.items() if version > last_version
+        }
         if above and not (plan.lost and self.choices.discard_lost):
             raise KlogError(
                 f"{summarize_files(list(above))}: the log ends at version {last_version}, and "
@@ -197,10 +210,10 @@ class RepairPlanner:
             raise fork if isinstance(fork, KlogError) else forked_commit_error(fork)
 
     def _read_candidates(
-        self, ranges: Sequence[LostCommits], repaired: RepairedLog
+        self, ranges: Sequence[LostCommits], repaired: RepairedLog, listing: _Listing
     ) -> CandidateSegments:
         """Read the segments that no commit added, and note those that the user named."""
-        files = {file for file in self._files if parse_segment_path(file) is not None}
+        files = {file for file in listing.files if parse_segment_path(file) is not None}
         files -= set(repaired.state.segments["file"].to_pylist())
         files -= set(repaired.state.removed["file"].to_pylist())
         for lost in ranges:

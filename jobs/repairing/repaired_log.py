@@ -1,4 +1,8 @@
-"""A topic's commit log as a repair makes it: its commits in order, and their state."""
+"""A topic's commit log as a repair makes it: its commits in order, and their state.
+
+The rule: a commit that is planned at a lost number is replayed like one that was read, so what
+follows it is checked before anything is put.
+"""
 
 from __future__ import annotations
 

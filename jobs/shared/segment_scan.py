@@ -82,6 +82,7 @@ class SegmentScan:
     end_offset: int
     indexed: Longs
     size_bytes: int = 0
+    _next_offset: int = field(init=False)
     _crc32c: int = 0
     _record_count: int = 0
     _aborted_count: int = 0
@@ -95,6 +96,10 @@ class SegmentScan:
     _open_data: dict[int, tuple[int, int]] = field(default_factory=dict)
     _first_markers: dict[int, tuple[int, int]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Start at the first offset."""
+        self._next_offset = self.base_offset
+
     def add(self, chunk: Chunk) -> None:
         """Add the next chunk.
 
@@ -106,14 +111,14 @@ class SegmentScan:
         """
         batches = chunk.batches
         with at_file_position(chunk.position):
-            kernels = get_legacy_kernels(batches, int(batches.base_offsets[0]))
+            kernels = get_legacy_kernels(batches, self._next_offset)
             check_batch_crcs(chunk.data, batches, kernels)
             self._check_bounds(batches)
             counts = data_record_counts(chunk.data, batches, kernels)
             self._add_transactions(chunk.data, batches, counts)
         data = np.frombuffer(chunk.data, np.uint8)[: int(batches.ends[-1])]
         self._crc32c = google_crc32c.extend(self._crc32c, data)
-        self.size_bytes = chunk.end_position
+        self.size_bytes, self._next_offset = chunk.end_position, int(batches.next_offsets[-1])
         self._batch_count += len(batches)
         self._record_count += int(counts.sum())
         self._add_headers(batches)

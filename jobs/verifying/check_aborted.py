@@ -95,7 +95,7 @@ def resolve_open_data(
 ) -> list[Finding]:
     """Compare open data with the markers of later segments, and add the open data of those.
 
-    The time is that of what is known of the later segments.
+    It takes time in proportion to what is known of the later segments.
 
     Args:
         open_data: The data of earlier segments, which is changed.

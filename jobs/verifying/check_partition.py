@@ -1,4 +1,8 @@
-"""Verify a partition: collect the findings of its segments, and check that they fit each other."""
+"""Verify a partition: collect the findings of its segments, and check that they fit each other.
+
+The rule: segments are checked by tasks in any order, and their results are taken in the order of
+the log, so what goes from one to the next (sequences, open transactions) is checked here.
+"""
 
 from __future__ import annotations
 

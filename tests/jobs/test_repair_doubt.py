@@ -18,11 +18,17 @@ from klog.connector.commit_log import (
 from klog.connector.commit_log.commit import Actions
 from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.commit_info import CommitInfo
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.lost_commit_traces import (
+    PartitionDirectories,
+    list_partition_directories,
+)
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.jobs import merge, repair, vacuum, verify
+from klog.jobs.repairing import repair_planner
 from tests.corpus.clients import Sent
 from tests.jobs.lost_files import TOPIC, append, lose_commits
 from tests.jobs.written_root import WrittenRoot
@@ -222,6 +228,30 @@ def test_a_merged_segment_takes_the_place_of_what_was_vacuumed(root: WrittenRoot
     assert report.exit_code == 0, list(report.lines())
     assert (values(root)[:-1], values(root, 1)) == before
     assert verify.run(None, root.location).findings == ()
+
+
+def test_a_merged_segment_takes_no_place_of_segments_that_are_listed_late(
+    root: WrittenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge.run(None, root.location)
+    merged = added_by(root, 5)
+    append(root, 1, 0)
+    lose_commits(root, 5)
+    calls = []
+
+    def list_merged_first(log: CommitLog) -> PartitionDirectories:
+        calls.append(log)
+        directories = list_partition_directories(log)
+        if len(calls) > 1:
+            return directories
+        return [
+            (name, [entry for entry in entries if f"{name}/{entry.name}" in merged])
+            for name, entries in directories
+        ]
+
+    monkeypatch.setattr(repair_planner, "list_partition_directories", list_merged_first)
+    report = repair.run(None, root.location, use=merged)
+    assert "nothing that is lost needs" in report.topics[TOPIC].problem
 
 
 def test_a_partition_is_made_again_for_its_segment(root: WrittenRoot) -> None:

@@ -19,6 +19,7 @@ from klog.jobs.shared.broker_logs.adopted_entries import ScannedFile, adopted_en
 from klog.jobs.shared.broker_logs.broker_topics import BrokerTopic
 from klog.jobs.shared.broker_logs.readable_segments import readable_segments
 from klog.jobs.shared.broker_logs.scan_tasks import ScanTask
+from klog.jobs.shared.waves import waves
 
 WAVE_BYTES = 64 << 30
 
@@ -76,19 +77,10 @@ def partition_from_scans(
 def topic_waves(
     topics: Sequence[BrokerTopic], max_bytes: int = WAVE_BYTES
 ) -> Iterator[list[BrokerTopic]]:
-    """Yield topics in waves of at most so many bytes, or of one topic.
+    """Return topics in waves of at most so many bytes, or of one topic.
 
     Args:
         topics: The topics in order.
         max_bytes: How many bytes a wave has, unless it is one topic.
     """
-    wave: list[BrokerTopic] = []
-    wave_bytes = 0
-    for topic in topics:
-        if wave and wave_bytes + topic.size_bytes > max_bytes:
-            yield wave
-            wave, wave_bytes = [], 0
-        wave.append(topic)
-        wave_bytes += topic.size_bytes
-    if wave:
-        yield wave
+    return waves(topics, lambda topic: topic.size_bytes, max_bytes)

@@ -111,7 +111,9 @@ def copy_segment(task: CopyTask) -> ScannedFile:
     root = open_klog_root(task.root, task.scan.storage)
     base_offset, end_offset = task.scan.base_offset, task.scan.readable.end_offset
     scan = SegmentScan(base_offset, end_offset, aborted_rows(task.scan.indexed))
-    runs = (_batch_run(chunk) for chunk in _read_chunks(store, task.scan, scan))
+    runs = (
+        BatchRun(chunk.batch_data, chunk.batches) for chunk in _read_chunks(store, task.scan, scan)
+    )
     # Random, as a task may run twice at a time, and put replaces.
     attempt = secrets.token_hex(8)
     path = SegmentPath(
@@ -124,11 +126,6 @@ def copy_segment(task: CopyTask) -> ScannedFile:
         str(path), base_offset, end_offset, 0, entry["index_bytes"], entry["time_index_bytes"]
     )
     return ScannedFile(file, scan.result())
-
-
-def _batch_run(chunk: Chunk) -> BatchRun:
-    end = int(chunk.batches.ends[-1])
-    return BatchRun(chunk.data if end == len(chunk.data) else chunk.data[:end], chunk.batches)
 
 
 def _read_chunks(store: ReadableStore, task: ScanTask, scan: SegmentScan) -> Iterator[Chunk]:

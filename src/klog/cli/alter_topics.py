@@ -100,9 +100,9 @@ def _action(
     actions: argparse._SubParsersAction[Any],
     common: argparse.ArgumentParser,
     name: str,
-    does: str,
+    help_text: str,
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=does)
+    parser: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=help_text)
     parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser

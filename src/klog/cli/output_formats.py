@@ -82,11 +82,11 @@ def console(properties: Mapping[str, str]) -> Format:
     for name in properties:
         if name not in CONSOLE_DEFAULTS:
             raise ValueError(f"{name}: must be one of {', '.join(CONSOLE_DEFAULTS)}")
-    args = {**CONSOLE_DEFAULTS, **properties}
+    values = {**CONSOLE_DEFAULTS, **properties}
     null, separator, line = (
-        args[name].encode() for name in ("null.literal", "key.separator", "line.separator")
+        values[name].encode() for name in ("null.literal", "key.separator", "line.separator")
     )
-    headers = _headers(b":", args["headers.separator"].encode(), null, b"NO_HEADERS")
+    headers = _headers(b":", values["headers.separator"].encode(), null, b"NO_HEADERS")
     fields = {
         "timestamp": Part(("timestamp", "timestampType"), _console_timestamps),
         "partition": _number("partition", "Partition:"),
@@ -95,7 +95,7 @@ def console(properties: Mapping[str, str]) -> Format:
         "key": _bytes("key", null),
         "value": _bytes("value", null),
     }
-    printed = [part for name, part in fields.items() if _is_true(f"print.{name}", args)]
+    printed = [part for name, part in fields.items() if _is_true(f"print.{name}", values)]
     between = chain.from_iterable((part, _literal(separator)) for part in printed)
     return Format((*list(between)[:-1], _literal(line))) if printed else Format(())
 

@@ -162,7 +162,7 @@ def _report_gaps(
 def _decoded(chunk: Chunk) -> Iterator[tuple[int, list[Row] | CorruptRecordError]]:
     """Yield the number of each batch, in order, with its records in parts, or the error.
 
-    Runs of uncompressed batches are decoded run_rows and split again. A compressed batch may be far
+    Runs of uncompressed batches are decoded together and split again. A compressed batch may be far
     larger than its bytes, so each is decoded alone.
     """
     headers = chunk.batches.headers

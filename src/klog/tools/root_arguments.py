@@ -43,9 +43,9 @@ def klog_root(roots: Iterable[str]) -> KlogRoot | None:
 
     Raises `OptionError` for a klog root among several directories: its topics are complete alone.
     """
-    args = directories(roots)
-    klog_roots = [root for path in args if (root := find_root(path)) is not None]
-    if klog_roots and len(args) > 1:
+    paths = directories(roots)
+    klog_roots = [root for path in paths if (root := find_root(path)) is not None]
+    if klog_roots and len(paths) > 1:
         raise OptionError(f"--root: {klog_roots[0].location} is a klog root. Give it alone")
     return klog_roots[0] if klog_roots else None
 

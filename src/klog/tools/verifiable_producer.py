@@ -266,11 +266,11 @@ class _Producer:
         self.events.emit_all("producer_send_success", events)
 
     def _emit_error(self, batch: _Batch, error: Exception) -> None:
-        why = {"exception": type(error).__name__, "message": printable(str(error))}
+        fields = {"exception": type(error).__name__, "message": printable(str(error))}
         self.events.emit_all(
             "producer_send_error",
             (
-                {"key": key, "value": value, "topic": self._args.topic, **why}
+                {"key": key, "value": value, "topic": self._args.topic, **fields}
                 for key, value in zip(batch.keys, batch.values, strict=True)
             ),
         )
