@@ -151,7 +151,7 @@ def offsets_as_staged(patch: pytest.MonkeyPatch) -> None:
         partition = entry["partition"]
         replayer._log_end[partition] = max(replayer._log_end[partition], entry["next_offset"])
         replayer._live.add(entry["file"])
-        replayer._added[entry["file"]] = entry
+        replayer._additions[entry["file"]] = entry
 
     patch.setattr(StateReplayer, "_add", add)
     patch.setattr(StateReplayer, "_assert_ends", lambda replayer, log_end: None)
