@@ -49,7 +49,9 @@ class PartitionSnapshot(Protocol):
         """Return the number of segments that are not empty."""
 
     def bytes_between(self, start_offset: int, end_offset: int) -> int:
-        """Return the bytes of the segments that a range of offsets may have to read.
+        """Return about how many bytes a range of offsets has.
+
+        A part of a segment counts as if all of its records were of one size.
 
         Args:
             start_offset: The first offset.
@@ -66,6 +68,9 @@ class PartitionSnapshot(Protocol):
             timestamp_ms: The time, in ms since the epoch.
             end_offset: Records at or above this offset do not count.
         """
+
+    def max_timestamp_ms(self) -> int | None:
+        """Return the largest timestamp of a record, in ms since the epoch; None without records."""
 
 
 class Snapshot(Protocol):

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from klog.connector.commit_log import segment_entries, segment_time_lookup
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.logformat.array_types import Longs
+from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.topic_partition import TopicPartition
 
 
@@ -77,7 +77,11 @@ class CommittedPartition:
     def bytes_between(self, start_offset: int, end_offset: int) -> int:
         """See `PartitionSnapshot.bytes_between`."""
         segments = self.overlapping(start_offset, end_offset)
-        return int(pc.sum(segments["size_bytes"]).as_py() or 0)
+        base, next_offset, size_bytes = (
+            segments[name].to_numpy() for name in ("base_offset", "next_offset", "size_bytes")
+        )
+        counts = np.minimum(next_offset, end_offset) - np.maximum(base, start_offset)
+        return int(np.ceil(size_bytes * (counts / (next_offset - base))).sum())
 
     def last_stable_offset(self) -> int:
         """Return the log end."""
@@ -102,6 +106,12 @@ class CommittedPartition:
             if offset is not None:
                 return offset if offset < end_offset else None
         return None
+
+    def max_timestamp_ms(self) -> int | None:
+        """Return the largest timestamp of a segment, as the commits say it; None without one."""
+        timestamps = self.numbers("max_timestamp_ms")
+        max_ms = int(timestamps.max(initial=NO_TIMESTAMP))
+        return None if max_ms == NO_TIMESTAMP else max_ms
 
 
 class CommittedRoot:

@@ -15,7 +15,9 @@ from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.segment_chunks import read_chunks
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.record_batch import NO_TIMESTAMP
 
+_MAX_LONG = (1 << 63) - 1
 _ENTRY_SEARCH_BYTES = 64 << 10
 """Batches that hold an index entry's offset lie within a few kilobytes of the position before."""
 
@@ -47,6 +49,41 @@ def offset_for_time(log: RawPartition, timestamp_ms: int, end_offset: int) -> in
         if offset is not None:
             return offset if offset < end_offset else None
     return None
+
+
+def max_timestamp_ms(log: RawPartition) -> int | None:
+    """Return the largest timestamp in a partition; None without one.
+
+    The time index of a segment says it up to its last entry; the headers after that say the rest.
+
+    Args:
+        log: The partition.
+
+    Raises:
+        CorruptFileError: If a batch that has to be read is damaged.
+        FileNotFoundError: If the partition has to be listed again.
+    """
+    max_ms = NO_TIMESTAMP
+    for segment in log.segments:
+        reader = log.open(segment)
+        try:
+            max_ms = max(max_ms, _max_timestamp_in_segment(log, reader))
+        except CorruptRecordError as exc:
+            raise exc.in_file(segment.log.path, str(log.name)) from exc
+        finally:
+            reader.close()
+    return None if max_ms == NO_TIMESTAMP else max_ms
+
+
+def _max_timestamp_in_segment(log: RawPartition, reader: SegmentReader) -> int:
+    # The last entry of a time index has the largest timestamp so far.
+    position = _position_before(reader, max(log.log_start, reader.base_offset), _MAX_LONG)
+    max_ms = NO_TIMESTAMP
+    for chunk in read_chunks(reader.file, position, log.readable_bytes(reader)):
+        timestamps = chunk.batches.headers["max_timestamp"]
+        is_readable = chunk.batches.next_offsets > log.log_start
+        max_ms = max(max_ms, int(timestamps[is_readable].max(initial=NO_TIMESTAMP)))
+    return max_ms
 
 
 def _offset_in_segment(log: RawPartition, reader: SegmentReader, timestamp_ms: int) -> int | None:

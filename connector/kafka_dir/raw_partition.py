@@ -6,6 +6,7 @@ file. Only the active segment, the last, ends where `log_end` says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -40,6 +41,13 @@ class RawPartitionReader(Protocol):
             log: The partition.
             timestamp_ms: The time, in ms since the epoch.
             end_offset: Records at or above this offset do not count.
+        """
+
+    def max_timestamp_ms(self, log: RawPartition) -> int | None:
+        """Return the largest timestamp of a record; None without one.
+
+        Args:
+            log: The partition.
         """
 
     def relist(self, log: RawPartition) -> RawPartition:
@@ -88,13 +96,14 @@ class RawPartition:
         """See `PartitionSnapshot.offset_for_time`."""
         return self._reader.offset_for_time(self, timestamp_ms, end_offset)
 
+    def max_timestamp_ms(self) -> int | None:
+        """See `PartitionSnapshot.max_timestamp_ms`."""
+        return self._reader.max_timestamp_ms(self)
+
     @property
     def size_bytes(self) -> int:
         """Return the readable bytes of its segments."""
-        return sum(
-            self.active_end.position if self.is_active(segment) else segment.log.size_bytes
-            for segment in self.segments
-        )
+        return sum(map(self._segment_bytes, self.segments))
 
     @property
     def segment_count(self) -> int:
@@ -119,6 +128,9 @@ class RawPartition:
         """
         return segment is self.directory.segments[-1]
 
+    def _segment_bytes(self, segment: Segment) -> int:
+        return self.active_end.position if self.is_active(segment) else segment.log.size_bytes
+
     def segments_with_ends(self) -> list[tuple[Segment, int]]:
         """Return each segment with the offset that all of its own are below."""
         next_bases = [segment.base_offset for segment in self.segments[1:]]
@@ -139,8 +151,12 @@ class RawPartition:
 
     def bytes_between(self, start_offset: int, end_offset: int) -> int:
         """See `PartitionSnapshot.bytes_between`."""
-        segments = self.overlapping(start_offset, end_offset)
-        return sum(segment.log.size_bytes for segment, _ in segments)
+        size_bytes = 0
+        for segment, next_base in self.overlapping(start_offset, end_offset):
+            count = min(next_base, end_offset) - max(segment.base_offset, start_offset)
+            share = count / max(next_base - segment.base_offset, 1)
+            size_bytes += math.ceil(self._segment_bytes(segment) * share)
+        return size_bytes
 
     def readable_bytes(self, reader: SegmentReader) -> int:
         """Return how many bytes of an open segment may be read.

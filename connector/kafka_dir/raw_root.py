@@ -124,6 +124,10 @@ class RawRoot:
             lambda now: offset_for_time.offset_for_time(now, timestamp_ms, end_offset)
         )
 
+    def max_timestamp_ms(self, log: RawPartition) -> int | None:
+        """See `RawPartitionReader.max_timestamp_ms`."""
+        return log.retry_if_replaced(offset_for_time.max_timestamp_ms)
+
     def last_stable_offset(self, log: RawPartition) -> int:
         """See `RawPartitionReader.last_stable_offset`."""
         return max(self.open_transactions(log).last_stable_offset, log.log_start)

@@ -4,12 +4,14 @@
 |---|---|
 | `EarliestOffset` | `EarliestOffsetRangeLimit` |
 | `LatestOffset` | `LatestOffsetRangeLimit` |
-| `OffsetForTime` | `GlobalTimestampRangeLimit` |
+| `OffsetForTime`, `MaxTimestampOffset` | `GlobalTimestampRangeLimit` |
 | `LimitsByPartition` of `SpecificOffset` | `SpecificOffsetRangeLimit` |
 | `LimitsByPartition` of `OffsetForTime` | `SpecificTimestampRangeLimit` |
+| `LastOffsets`, `OffsetForAge` | |
 
-Spark writes earliest and latest as -2 and -1 among the offsets of a partition. Here they are the
-same types as for a whole read.
+Spark writes earliest and latest as -2 and -1 among the offsets of a partition, and passes these and
+the other special timestamps of Kafka's ListOffsets to the broker. Here they are the same types as
+for a whole read.
 """
 
 from __future__ import annotations
@@ -52,7 +54,45 @@ class OffsetForTime:
     latest_if_no_match: bool = False
 
 
-PartitionLimit: TypeAlias = EarliestOffset | LatestOffset | SpecificOffset | OffsetForTime
+@dataclass(frozen=True, slots=True)
+class OffsetForAge:
+    """The offset of the first record that is at most so old; the latest offset if none is.
+
+    Attributes:
+        age_ms: The age, in ms before the clock of the reader when the offset is resolved.
+    """
+
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaxTimestampOffset:
+    """The offset of the first record with the largest timestamp (-3 in Kafka's ListOffsets).
+
+    Attributes:
+        latest_if_no_match: Whether a partition without records means `LatestOffset`; otherwise it
+            is an error.
+    """
+
+    latest_if_no_match: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastOffsets:
+    """So many offsets before `LatestOffset`, or the log start if there are fewer."""
+
+    count: int
+
+
+PartitionLimit: TypeAlias = (
+    EarliestOffset
+    | LatestOffset
+    | SpecificOffset
+    | OffsetForTime
+    | OffsetForAge
+    | MaxTimestampOffset
+    | LastOffsets
+)
 
 
 @dataclass(frozen=True, slots=True)

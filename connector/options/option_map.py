@@ -84,6 +84,21 @@ class OptionMap:
         """Return whether an option is set."""
         return option.name in self.texts
 
+    def first_set(self, *options: Option[Any]) -> Option[Any]:
+        """Return the first of these options that is set, else the last one; warn of the others.
+
+        Spark's Kafka connector settles precedence before it looks at values, so the others may be
+        wrong.
+
+        Args:
+            options: Options of which one counts; the first wins.
+        """
+        set_options = [option for option in options if option in self] or [options[-1]]
+        if len(set_options) > 1:
+            names = ", ".join(option.name for option in set_options[1:])
+            warnings.warn(f"{names}: ignored, because {set_options[0].name} is set", stacklevel=3)
+        return set_options[0]
+
     def check(self, *options: Option[Any]) -> None:
         """Raise `OptionError` for one of these options whose text has no value."""
         for option in options:
@@ -91,18 +106,23 @@ class OptionMap:
                 option.parse(self.texts[option.name])
 
     def check_mode(self, use: Use) -> None:
-        """Refuse an option of a batch on a stream, or of a stream on a batch.
+        """Refuse an option of a batch on a stream; warn of one of a stream on a batch.
 
         Args:
             use: Whether the options are of a read or of a write.
 
         Raises:
-            OptionError: Such an option is set.
+            OptionError: A stream has an option of a batch.
         """
         other_mode = Mode.BATCH if self.is_streaming else Mode.STREAM
+        names = []
         for option in OPTION_TABLE:
             if option.use is use and option.mode is other_mode and option in self:
-                raise OptionError(f"{option.name}: {option.wrong_mode_reason}")
+                if option.wrong_mode_reason:
+                    raise OptionError(f"{option.name}: {option.wrong_mode_reason}")
+                names.append(option.name)
+        if names:
+            warnings.warn(f"{', '.join(names)}: ignored, as a batch has no triggers", stacklevel=3)
 
 
 def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = False) -> OptionMap:

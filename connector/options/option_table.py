@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from klog.connector.options import offset_range_values as limits
 from klog.connector.options import option_values as values
 from klog.connector.options.option import Mode, Option, Use, ValueParser
+from klog.connector.options.option_values import MAX_LONG
 from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.broker_files.file_names import MAX_OFFSET
@@ -20,7 +22,6 @@ READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 BUFFER_BYTES = 64 << 20
 PARTITIONERS = ("murmur2", "sticky", "round-robin")
 
-_MAX_LONG = (1 << 63) - 1
 _NO_END = "a stream has no end. Use spark.read for a range"
 
 # Reads.
@@ -49,33 +50,42 @@ ASSIGN = Option("assign", Use.READ, values.PARTITION_LISTS, "The partitions to r
 STARTING_OFFSETS = Option(
     "startingOffsets",
     Use.READ,
-    values.OFFSET_RANGE_LIMIT,
+    limits.OFFSET_RANGE_LIMIT,
     "Where the read starts. JSON must name every partition of the read; -2 is earliest, -1 latest. "
-    "Only a stream can start at `latest`.",
+    "Only a stream can start at `latest`. `-100` is the last 100 offsets of each partition, "
+    "`now-10m` the records of the last ten minutes, `2026-11-01T00:00:00Z` those since then.",
     default="earliest",
     stream_default="latest",
 )
 STARTING_TIMESTAMP = Option(
     "startingTimestamp",
     Use.READ,
-    values.whole_number(),
-    "A time in ms since 1970: the read starts at the first record at or after it. Wins over "
+    limits.TIMESTAMP,
+    "A time in ms since 1970: the read starts at the first record at or after it. -1 is latest, -2 "
+    "earliest, -3 the record with the largest time. An age and a time with its zone do too. Wins "
+    "over `startingOffsetsByTimestamp` and `startingOffsets`.",
+)
+STARTING_OFFSETS_BY_TIMESTAMP = Option(
+    "startingOffsetsByTimestamp",
+    Use.READ,
+    limits.TIMESTAMPS_BY_PARTITION,
+    "The same by partition: JSON that must name every partition of the read. Wins over "
     "`startingOffsets`.",
 )
 STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY = Option(
     "startingOffsetsByTimestampStrategy",
     Use.READ,
     values.choice("error", "latest", any_case=True),
-    "What happens to a partition that has no record at or after `startingTimestamp`: an error, or "
-    "the read starts at its latest offset.",
+    "What happens to a partition that has no record at or after the time of its start: an error, "
+    "or the read starts at its latest offset.",
     default="error",
 )
 ENDING_OFFSETS = Option(
     "endingOffsets",
     Use.READ,
-    values.OFFSET_RANGE_LIMIT,
+    limits.OFFSET_RANGE_LIMIT,
     "Where the read ends, exclusive. JSON must name every partition of the read; -1 is latest. "
-    "`earliest` is not allowed.",
+    "`earliest` is not allowed. `-100`, `now-10m` and a time are those of `startingOffsets`.",
     default="latest",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_END,
@@ -83,8 +93,17 @@ ENDING_OFFSETS = Option(
 ENDING_TIMESTAMP = Option(
     "endingTimestamp",
     Use.READ,
-    values.whole_number(),
-    "A time in ms since 1970: the read ends before the first record at or after it. Wins over "
+    limits.TIMESTAMP,
+    "A time: the read ends before the first record at or after it, or at latest if there is none. "
+    "Wins over `endingOffsetsByTimestamp` and `endingOffsets`.",
+    mode=Mode.BATCH,
+    wrong_mode_reason=_NO_END,
+)
+ENDING_OFFSETS_BY_TIMESTAMP = Option(
+    "endingOffsetsByTimestamp",
+    Use.READ,
+    limits.TIMESTAMPS_BY_PARTITION,
+    "The same by partition: JSON that must name every partition of the read. Wins over "
     "`endingOffsets`.",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_END,
@@ -118,6 +137,51 @@ MIN_PARTITIONS = Option(
     values.whole_number(1),
     "The minimum number of tasks, unless there are fewer offsets. If it is not set, a task reads "
     "about 64 MiB.",
+)
+MAX_RECORDS_PER_PARTITION = Option(
+    "maxRecordsPerPartition",
+    Use.READ,
+    values.whole_number(1, MAX_LONG),
+    "The maximum number of offsets of a task.",
+)
+MAX_BYTES_PER_PARTITION = Option(
+    "maxBytesPerPartition",
+    Use.READ,
+    values.SIZE,
+    "The size of a task in bytes of the log, about: a task begins and ends at an index entry. The "
+    "default is 64 MiB.",
+)
+MAX_OFFSETS_PER_TRIGGER = Option(
+    "maxOffsetsPerTrigger",
+    Use.READ,
+    values.whole_number(0, MAX_LONG),
+    "The maximum number of offsets of a micro-batch, shared by partitions as their backlogs are: "
+    "each share is rounded down, but is at least one offset.",
+    mode=Mode.STREAM,
+)
+MAX_BYTES_PER_TRIGGER = Option(
+    "maxBytesPerTrigger",
+    Use.READ,
+    values.SIZE,
+    "The size of a micro-batch in bytes of the log, about, shared by partitions as their backlogs "
+    "are.",
+    mode=Mode.STREAM,
+)
+MIN_OFFSETS_PER_TRIGGER = Option(
+    "minOffsetsPerTrigger",
+    Use.READ,
+    values.whole_number(0, MAX_LONG),
+    "A micro-batch waits until there are so many offsets, or until `maxTriggerDelay` has passed. "
+    "The first one after a start does not wait, and `availableNow` reads the rest.",
+    mode=Mode.STREAM,
+)
+MAX_TRIGGER_DELAY = Option(
+    "maxTriggerDelay",
+    Use.READ,
+    values.DURATION,
+    "How long `minOffsetsPerTrigger` waits.",
+    default="15m",
+    mode=Mode.STREAM,
 )
 COLUMNS = Option(
     "columns",
@@ -195,7 +259,7 @@ BATCH_SIZE = Option(
 BUFFER_MEMORY = Option(
     "buffer.memory",
     Use.WRITE,
-    values.byte_count(_MAX_LONG),
+    values.byte_count(MAX_LONG),
     "How many bytes of rows and batches a task keeps in memory. More wait in a temporary file.",
     default=str(BUFFER_BYTES),
     kafka_name="kafka.buffer.memory",
@@ -303,25 +367,11 @@ FSSPEC = _storage(
 # What a later version brings: refused by name.
 
 
-def _planned(name: str, help: str, mode: Mode = Mode.BOTH) -> Option[Any]:  # noqa: A002
-    return Option(name, Use.READ, values.TEXT, help, mode=mode, is_supported=False)
+def _planned(name: str, help: str) -> Option[Any]:  # noqa: A002
+    return Option(name, Use.READ, values.TEXT, help, is_supported=False)
 
 
 PLANNED_OPTIONS: tuple[Option[Any], ...] = (
-    _planned("startingOffsetsByTimestamp", "Where the read starts, by a time for each partition."),
-    _planned(
-        "endingOffsetsByTimestamp", "Where the read ends, by a time for each partition.", Mode.BATCH
-    ),
-    _planned("maxRecordsPerPartition", "The maximum number of offsets of a task."),
-    _planned("maxBytesPerPartition", "The maximum number of bytes of a task."),
-    _planned(
-        "maxOffsetsPerTrigger", "The maximum number of offsets of a micro-batch.", Mode.STREAM
-    ),
-    _planned(
-        "minOffsetsPerTrigger", "The minimum number of offsets of a micro-batch.", Mode.STREAM
-    ),
-    _planned("maxTriggerDelay", "How long `minOffsetsPerTrigger` waits.", Mode.STREAM),
-    _planned("maxBytesPerTrigger", "The maximum number of bytes of a micro-batch.", Mode.STREAM),
     _planned("groupId", "The consumer group that the positions are committed to."),
     _planned("groupRoot", "The root that keeps the group."),
     _planned("asOfVersion", "Reads one topic as of a commit."),
@@ -337,13 +387,21 @@ OPTION_TABLE: tuple[Option[Any], ...] = (
     ASSIGN,
     STARTING_OFFSETS,
     STARTING_TIMESTAMP,
+    STARTING_OFFSETS_BY_TIMESTAMP,
     STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY,
     ENDING_OFFSETS,
     ENDING_TIMESTAMP,
+    ENDING_OFFSETS_BY_TIMESTAMP,
     ISOLATION_LEVEL,
     INCLUDE_HEADERS,
     FAIL_ON_DATA_LOSS,
     MIN_PARTITIONS,
+    MAX_RECORDS_PER_PARTITION,
+    MAX_BYTES_PER_PARTITION,
+    MAX_OFFSETS_PER_TRIGGER,
+    MAX_BYTES_PER_TRIGGER,
+    MIN_OFFSETS_PER_TRIGGER,
+    MAX_TRIGGER_DELAY,
     COLUMNS,
     WRITE_PATH,
     TOPIC,

@@ -7,14 +7,6 @@ import re
 from typing import Any
 
 from klog.connector.options.consumer_strategy import Assign, Subscribe, SubscribePattern
-from klog.connector.options.offset_range_limit import (
-    EARLIEST,
-    LATEST,
-    LimitsByPartition,
-    OffsetRangeLimit,
-    PartitionLimit,
-    SpecificOffset,
-)
 from klog.connector.options.option import ValueParser
 from klog.connector.options.read_columns import COLUMNS
 from klog.logformat.broker_files.file_names import is_topic
@@ -24,10 +16,13 @@ from klog.logformat.topic_partition import TopicPartition
 MAX_ID_BYTES = (1 << 15) - 1
 """Of a transactional id in UTF-8: Kafka's protocol has 15 bits for its length."""
 
-_SENTINELS: dict[int, PartitionLimit] = {-2: EARLIEST, -1: LATEST}
-"""`KafkaOffsetRangeLimit.EARLIEST` and `LATEST`."""
-_WORDS: dict[str, OffsetRangeLimit] = {"earliest": EARLIEST, "latest": LATEST}
+MAX_LONG = (1 << 63) - 1
+
 _BYTES = re.compile(r"[0-9]{1,18}")
+_SIZE = re.compile(r"([0-9]{1,18})(b|k|kb|m|mb|g|gb|t|tb|p|pb)?")
+_SIZE_SHIFTS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_DURATION = re.compile(r"([0-9]{1,18})(us|ms|s|m|min|h|d)?")
+_DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def choice(*choices: str, any_case: bool = False) -> ValueParser[str]:
@@ -66,8 +61,9 @@ def whole_number(min_value: int | None = None, max_value: int | None = None) -> 
             raise ValueError
         return number
 
-    bounds = "" if min_value is None else f" from {min_value}"
-    bounds += "" if max_value is None else f" to {max_value}"
+    bounds = " of 64 bits" if max_value == MAX_LONG else ""
+    bounds += "" if min_value is None else f" from {min_value}"
+    bounds += "" if max_value in (None, MAX_LONG) else f" to {max_value}"
     return ValueParser(parse, f"a whole number{bounds}")
 
 
@@ -85,6 +81,28 @@ def byte_count(max_bytes: int) -> ValueParser[int]:
         return int(digits)
 
     return ValueParser(parse, f"a number of bytes, at most {max_bytes}")
+
+
+def _size_bytes(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None:
+        raise ValueError
+    number, unit = match.groups()
+    size_bytes = int(number) << _SIZE_SHIFTS[(unit or "")[:1]]
+    if not 1 <= size_bytes <= MAX_LONG:
+        raise ValueError
+    return size_bytes
+
+
+def _duration_ms(text: str) -> int:
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise ValueError
+    number, unit = match.groups()
+    duration_ms = int(number) // 1000 if unit == "us" else int(number) * _DURATION_MS[unit or "ms"]
+    if duration_ms > MAX_LONG:
+        raise ValueError
+    return duration_ms
 
 
 def topic_config(name: str) -> ValueParser[object]:
@@ -147,33 +165,13 @@ def _pattern(text: str) -> SubscribePattern:
 
 def _partitions(text: str) -> Assign:
     partitions: dict[TopicPartition, None] = {}
-    for topic, numbers in _json_object(text).items():
-        if not isinstance(numbers, list) or not all(map(_is_whole, numbers)):
+    for topic, numbers in json_object(text).items():
+        if not isinstance(numbers, list) or not all(map(is_whole, numbers)):
             raise ValueError(f"{topic} has no list of partitions")
         partitions.update({TopicPartition(topic, int(number)): None for number in numbers})
     if not partitions:
         raise ValueError("it names no partition")
     return Assign(tuple(partitions))
-
-
-def _offset_range_limit(text: str) -> OffsetRangeLimit:
-    text = text.strip()
-    if not text.startswith("{"):
-        if text.lower() not in _WORDS:
-            raise ValueError
-        return _WORDS[text.lower()]
-    limits: dict[TopicPartition, PartitionLimit] = {}
-    for topic, offsets in _json_object(text).items():
-        if not isinstance(offsets, dict):
-            raise ValueError(f"{topic} has no offsets by partition")
-        for number, offset in offsets.items():
-            if not number.isdecimal():
-                raise ValueError(f"{topic} has no partition {number}")
-            if not _is_whole(offset) or offset < min(_SENTINELS):
-                raise ValueError(f"{topic}-{number} has {offset!r}")
-            partition = TopicPartition(topic, int(number))
-            limits[partition] = _SENTINELS.get(int(offset), SpecificOffset(int(offset)))
-    return LimitsByPartition(limits)
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -185,7 +183,15 @@ def _columns(text: str) -> tuple[str, ...]:
     return tuple(column for lower, column in by_lower.items() if lower in names)
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
+    """Return the object that a text is as JSON.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: It is not a JSON object.
+    """
     value = _json(text)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
@@ -199,7 +205,12 @@ def _json(text: str) -> Any:
         raise ValueError(f"not JSON: {exc}") from None
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Return whether a value of JSON is a whole number; `3.0` is one, as for Spark.
+
+    Args:
+        value: The value.
+    """
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -219,9 +230,10 @@ REGULAR_EXPRESSION = ValueParser(_pattern, "a regular expression of Python", "or
 PARTITION_LISTS = ValueParser(
     _partitions, "JSON that lists partitions by topic", '{"orders": [0, 1]}'
 )
-OFFSET_RANGE_LIMIT = ValueParser(
-    _offset_range_limit, '"earliest", "latest" or JSON', '{"orders": {"0": 23}}'
-)
 COLUMN_LIST = ValueParser(
     _columns, f"one or more of {', '.join(COLUMNS)} with commas between them", "key,value"
 )
+SIZE = ValueParser(_size_bytes, "a size from 1 byte, such as 67108864, 64m or 1g")
+"""Bytes, with the units of Spark's `JavaUtils.byteStringAs`: 1024 to the next."""
+DURATION = ValueParser(_duration_ms, "a duration such as 500ms, 30s, 15m, 1h or 1d")
+"""Milliseconds, with the units of Spark's `JavaUtils.timeStringAs`."""

@@ -12,9 +12,9 @@ from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
     LimitsByPartition,
-    OffsetForTime,
     OffsetRangeLimit,
 )
+from klog.connector.options.offset_range_values import for_missing_times
 from klog.connector.options.option import Option, Use
 from klog.connector.options.option_map import OptionMap, option_map
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
@@ -23,9 +23,44 @@ from klog.connector.options.storage_options import (
     StorageOptions,
     parse_storage_options,
 )
-from klog.errors import OptionError
+from klog.errors import NoSubscriptionError, OptionError
 
 _STRATEGIES: tuple[Option[Any], ...] = (table.SUBSCRIBE, table.SUBSCRIBE_PATTERN, table.ASSIGN)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """How a read is parted into tasks.
+
+    Attributes:
+        min_tasks: The smallest number of tasks, unless there are fewer offsets; 0 for no minimum.
+        max_offsets: The largest number of offsets of a task; None for no maximum.
+        max_bytes: The size of a task, about; None for klog's own.
+    """
+
+    min_tasks: int = 0
+    max_offsets: int | None = None
+    max_bytes: int | None = None
+
+
+NO_TASK_LIMITS = TaskLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLimits:
+    """How much a micro-batch reads, and what it waits for.
+
+    Attributes:
+        max_offsets: The largest number of offsets; None for no maximum.
+        max_bytes: The largest size in bytes of the log, about; None for no maximum.
+        min_offsets: The number of offsets that it waits for; 0 for none.
+        max_delay_ms: How long it waits for them.
+    """
+
+    max_offsets: int | None = None
+    max_bytes: int | None = None
+    min_offsets: int = 0
+    max_delay_ms: int = 900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +71,12 @@ class ReadOptions:
         consumer_strategy: The partitions to read.
         starting: Where the read starts, inclusive.
         ending: Where the read ends, exclusive.
+        starting_option: The option that says where it starts, as errors name it.
+        ending_option: The option that says where it ends.
         committed_only: Whether records of aborted and open transactions are left out.
         fail_on_data_loss: Whether records that are gone are an error or a warning.
-        min_partitions: The smallest number of tasks; 0 for no minimum.
+        task_limits: How the read is parted into tasks.
+        trigger_limits: How much a micro-batch reads.
         is_streaming: Whether the options are of a stream, whose errors name another next step.
         storage: The options of the stores.
         columns: The columns to decode, in the order of the schema.
@@ -47,9 +85,12 @@ class ReadOptions:
     consumer_strategy: ConsumerStrategy
     starting: OffsetRangeLimit = EARLIEST
     ending: OffsetRangeLimit = LATEST
+    starting_option: str = table.STARTING_OFFSETS.name
+    ending_option: str = table.ENDING_OFFSETS.name
     committed_only: bool = True
     fail_on_data_loss: bool = True
-    min_partitions: int = 0
+    task_limits: TaskLimits = NO_TASK_LIMITS
+    trigger_limits: TriggerLimits = TriggerLimits()
     is_streaming: bool = False
     storage: StorageOptions = NO_STORAGE_OPTIONS
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -69,16 +110,18 @@ def parse_read_options(options: Mapping[str, str], *, is_streaming: bool = False
     """
     values = option_map(options, Use.READ, is_streaming=is_streaming)
     shared = _parse_shared(options, values)
+    values.check_mode(Use.READ)
     if is_streaming:
-        values.check_mode(Use.READ)
-        return replace(shared, is_streaming=True)
-    ending = values[table.ENDING_OFFSETS]
-    ending_timestamp = values.get(table.ENDING_TIMESTAMP)
-    if ending_timestamp is not None:
-        ending = OffsetForTime(ending_timestamp, latest_if_no_match=True)
-    _refuse_empty_batch(table.STARTING_OFFSETS, shared.starting, LATEST)
-    _refuse_empty_batch(table.ENDING_OFFSETS, ending, EARLIEST)
-    return replace(shared, ending=ending)
+        return replace(shared, is_streaming=True, trigger_limits=_trigger_limits(values))
+    if shared.starting_option == table.STARTING_OFFSETS.name:
+        _refuse_empty_batch(table.STARTING_OFFSETS, shared.starting, LATEST)
+    option = values.first_set(
+        table.ENDING_TIMESTAMP, table.ENDING_OFFSETS_BY_TIMESTAMP, table.ENDING_OFFSETS
+    )
+    ending = for_missing_times(values[option], latest_if_no_match=True)
+    if option is table.ENDING_OFFSETS:
+        _refuse_empty_batch(option, ending, EARLIEST)
+    return replace(shared, ending=ending, ending_option=option.name)
 
 
 def parse_shared_options(options: Mapping[str, str]) -> ReadOptions:
@@ -97,12 +140,21 @@ def parse_shared_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _parse_shared(options: Mapping[str, str], values: OptionMap) -> ReadOptions:
+    option = values.first_set(
+        table.STARTING_TIMESTAMP, table.STARTING_OFFSETS_BY_TIMESTAMP, table.STARTING_OFFSETS
+    )
+    is_latest = values[table.STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY] == "latest"
     return ReadOptions(
         consumer_strategy=_consumer_strategy(values),
-        starting=_starting(values),
+        starting=for_missing_times(values[option], latest_if_no_match=is_latest),
+        starting_option=option.name,
         committed_only=values[table.ISOLATION_LEVEL] == table.READ_COMMITTED,
         fail_on_data_loss=values[table.FAIL_ON_DATA_LOSS],
-        min_partitions=values.get(table.MIN_PARTITIONS) or 0,
+        task_limits=TaskLimits(
+            values.get(table.MIN_PARTITIONS) or 0,
+            values.get(table.MAX_RECORDS_PER_PARTITION),
+            values.get(table.MAX_BYTES_PER_PARTITION),
+        ),
         storage=parse_storage_options(options),
         columns=_columns(values),
     )
@@ -110,20 +162,28 @@ def _parse_shared(options: Mapping[str, str], values: OptionMap) -> ReadOptions:
 
 def _consumer_strategy(values: OptionMap) -> ConsumerStrategy:
     options = [option for option in _STRATEGIES if option in values]
-    if len(options) != 1:
-        names = " and ".join(option.name for option in options) or "none"
-        raise OptionError(f"subscribe, subscribePattern, assign: must set exactly one, got {names}")
+    message = "subscribe, subscribePattern, assign: must set exactly one, got"
+    if not options:
+        raise NoSubscriptionError(f"{message} none")
+    if len(options) > 1:
+        raise OptionError(f"{message} {' and '.join(option.name for option in options)}")
     strategy: ConsumerStrategy = values[options[0]]
     return strategy
 
 
-def _starting(values: OptionMap) -> OffsetRangeLimit:
-    limit = values[table.STARTING_OFFSETS]
-    strategy = values[table.STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY]
-    timestamp = values.get(table.STARTING_TIMESTAMP)
-    if timestamp is None:
-        return limit
-    return OffsetForTime(timestamp, latest_if_no_match=strategy == "latest")
+def _trigger_limits(values: OptionMap) -> TriggerLimits:
+    limits = TriggerLimits(
+        values.get(table.MAX_OFFSETS_PER_TRIGGER),
+        values.get(table.MAX_BYTES_PER_TRIGGER),
+        values.get(table.MIN_OFFSETS_PER_TRIGGER) or 0,
+        values[table.MAX_TRIGGER_DELAY],
+    )
+    if limits.max_offsets is not None and limits.min_offsets > limits.max_offsets:
+        raise OptionError(
+            f"minOffsetsPerTrigger: must not be above maxOffsetsPerTrigger, got "
+            f"{limits.min_offsets} and {limits.max_offsets}. Set a lower minimum"
+        )
+    return limits
 
 
 def _columns(values: OptionMap) -> tuple[str, ...]:

@@ -8,35 +8,24 @@ is an error unless `failOnDataLoss` is false.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from klog.connector.limit_offsets import find_limit_offset
 from klog.connector.options.offset_range_limit import (
-    EarliestOffset,
-    LatestOffset,
     LimitsByPartition,
-    OffsetForTime,
     OffsetRangeLimit,
     PartitionLimit,
+    SpecificOffset,
 )
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """The options of a start or an end, as errors name them."""
-
-    offsets: str
-    timestamp: str
-
-
-_START = _Bound("startingOffsets", "startingTimestamp")
-_END = _Bound("endingOffsets", "endingTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +48,28 @@ class OffsetRange:
     def resolved(self) -> ResolvedRange:
         """Return the range without its partition's bounds and files."""
         return ResolvedRange(self.log.name, self.log.topic_id, self.start_offset, self.end_offset)
+
+
+def split_by_count(ranges: Iterable[OffsetRange], max_offsets: int) -> list[OffsetRange]:
+    """Return ranges of at most so many offsets each: equal parts, as Spark's connector makes them.
+
+    Args:
+        ranges: The ranges.
+        max_offsets: The largest number of offsets of a range.
+    """
+    parts = []
+    for offset_range in ranges:
+        count = offset_range.end_offset - offset_range.start_offset
+        part_count = -(-count // max_offsets)
+        bounds = [
+            offset_range.start_offset + count * number // part_count
+            for number in range(part_count + 1)
+        ]
+        parts += [
+            replace(offset_range, start_offset=start, end_offset=end)
+            for start, end in pairwise(bounds)
+        ]
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +102,9 @@ def batch_ranges(
         OptionError: The options name other partitions than the read's.
         OffsetOutOfRangeError: The log does not have the offsets.
     """
-    latest = latest_offsets(logs, options)
-    end_offsets = _end_offsets(logs, latest, options)
-    start_offsets = starting_offsets(logs, latest, options)
+    latest, now = latest_offsets(logs, options), now_ms()
+    end_offsets = _end_offsets(logs, latest, options, now)
+    start_offsets = starting_offsets(logs, latest, options, now)
     ranges = []
     for name, log in logs.items():
         start_offset, end_offset = start_offsets[name], min(end_offsets[name], latest[name])
@@ -128,6 +139,7 @@ def starting_offsets(
     logs: Mapping[TopicPartition, PartitionSnapshot],
     latest: Mapping[TopicPartition, int],
     options: ReadOptions,
+    now: int,
 ) -> dict[TopicPartition, int]:
     """Return where each partition starts.
 
@@ -137,14 +149,21 @@ def starting_offsets(
         logs: The partitions of the read.
         latest: What `latest_offsets` returned for them.
         options: The options of the read.
+        now: The time from which an age counts, in ms since the epoch.
 
     Raises:
         OptionError: The options name other partitions than the read's.
         OffsetOutOfRangeError: The log does not have the offsets.
     """
+    limits = _limits_by_partition(options.starting_option, options.starting, logs)
     return {
-        name: _resolve(_START, limit, logs[name], latest[name], logs[name].log_end, options)
-        for name, limit in _limits_by_partition(_START, options.starting, logs).items()
+        name: _resolve(
+            _Limit(options.starting_option, limit, latest[name], logs[name].log_end),
+            logs[name],
+            now,
+            options.fail_on_data_loss,
+        )
+        for name, limit in limits.items()
     }
 
 
@@ -152,15 +171,22 @@ def _end_offsets(
     logs: Mapping[TopicPartition, PartitionSnapshot],
     latest: Mapping[TopicPartition, int],
     options: ReadOptions,
+    now: int,
 ) -> dict[TopicPartition, int]:
+    limits = _limits_by_partition(options.ending_option, options.ending, logs)
     return {
-        name: _resolve(_END, limit, logs[name], latest[name], latest[name], options)
-        for name, limit in _limits_by_partition(_END, options.ending, logs).items()
+        name: _resolve(
+            _Limit(options.ending_option, limit, latest[name], latest[name]),
+            logs[name],
+            now,
+            options.fail_on_data_loss,
+        )
+        for name, limit in limits.items()
     }
 
 
 def _limits_by_partition(
-    bound: _Bound, limit: OffsetRangeLimit, logs: Mapping[TopicPartition, PartitionSnapshot]
+    option: str, limit: OffsetRangeLimit, logs: Mapping[TopicPartition, PartitionSnapshot]
 ) -> Mapping[TopicPartition, PartitionLimit]:
     if not isinstance(limit, LimitsByPartition):
         return dict.fromkeys(logs, limit)
@@ -168,59 +194,50 @@ def _limits_by_partition(
     unknown = [str(name) for name in limit.limits if name not in logs]
     if missing or unknown:
         raise OptionError(
-            f"{bound.offsets}: the JSON must name every partition of the read and no other"
+            f"{option}: the JSON must name every partition of the read and no other"
             + (f". Add {', '.join(missing)}" if missing else "")
             + (f". Remove {', '.join(unknown)}" if unknown else "")
         )
     return limit.limits
 
 
-def _resolve(
-    bound: _Bound,
-    limit: PartitionLimit,
-    log: PartitionSnapshot,
-    latest: int,
-    max_offset: int,
-    options: ReadOptions,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The limit of one partition: its option, what latest means, and the largest offset."""
+
+    option: str
+    limit: PartitionLimit
+    latest: int
+    max_offset: int
+
+
+def _resolve(limit: _Limit, log: PartitionSnapshot, now: int, fail_on_data_loss: bool) -> int:
     """Return the offset of a limit.
 
     A specific offset that is out of range is an error. If `failOnDataLoss` is false, it is the log
     start instead, and an offset after the log end stays: the range is cut later.
     """
-    if isinstance(limit, EarliestOffset):
-        return log.log_start
-    if isinstance(limit, LatestOffset):
-        return latest
-    if isinstance(limit, OffsetForTime):
-        return _offset_for_time(bound, limit, log, latest)
-    is_after_end = limit.offset > max_offset and options.fail_on_data_loss
-    if log.log_start <= limit.offset and not is_after_end:
-        return limit.offset
+    offset = find_limit_offset(limit.limit, log, limit.latest, now)
+    if offset is None:
+        raise OffsetOutOfRangeError(
+            f"{log.name}: {limit.option} is later than every record of the partition; give an "
+            "earlier time, or startingOffsetsByTimestampStrategy=latest"
+        )
+    if not isinstance(limit.limit, SpecificOffset):
+        return offset
+    is_after_end = offset > limit.max_offset and fail_on_data_loss
+    if log.log_start <= offset and not is_after_end:
+        return offset
     text = (
-        f"{log.name}: {bound.offsets} {limit.offset} is out of range, the log has offsets "
-        f"{log.log_start} to {max_offset}"
+        f"{log.name}: {limit.option} {offset} is out of range, the log has offsets "
+        f"{log.log_start} to {limit.max_offset}"
     )
-    if max_offset < log.log_end:
+    if limit.max_offset < log.log_end:
         text += " that are stable (an open transaction holds back the others)"
-    if options.fail_on_data_loss:
+    if fail_on_data_loss:
         raise OffsetOutOfRangeError(
             f"{text}; give offsets in that range, earliest or latest, or failOnDataLoss=false to "
             "read what the log has"
         )
     _log.warning("%s; failOnDataLoss=false, so the read goes on with what the log has", text)
     return log.log_start
-
-
-def _offset_for_time(
-    bound: _Bound, limit: OffsetForTime, log: PartitionSnapshot, latest: int
-) -> int:
-    offset = log.offset_for_time(limit.timestamp_ms, latest)
-    if offset is not None:
-        return offset
-    if limit.latest_if_no_match:
-        return latest
-    raise OffsetOutOfRangeError(
-        f"{log.name}: {bound.timestamp} {limit.timestamp_ms} is later than every record; give an "
-        "earlier time, or startingOffsetsByTimestampStrategy=latest"
-    )

@@ -8,38 +8,41 @@ from __future__ import annotations
 
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.connector.kafka_dir.raw_partition import RawPartition
+from klog.connector.options.read_options import NO_TASK_LIMITS, TaskLimits
 from klog.connector.source import committed_slices, raw_slices
 from klog.connector.source.index_narrowing import IndexReads
-from klog.connector.source.offset_ranges import OffsetRange
+from klog.connector.source.offset_ranges import OffsetRange, split_by_count
 from klog.connector.source.slice_contract import TaskDict, expand_task, to_dict
 from klog.connector.source.task_sizing import split_by_offset, target_bytes
 
 
 def plan(
-    ranges: list[OffsetRange], min_tasks: int = 0, *, use_indexes: bool = True
+    ranges: list[OffsetRange], limits: TaskLimits = NO_TASK_LIMITS, *, use_indexes: bool = True
 ) -> list[TaskDict]:
     """Return the tasks of a read: each a list of slices of one partition, in order.
 
     Args:
         ranges: The offsets to read.
-        min_tasks: There are at least so many tasks, unless there are fewer offsets.
+        limits: How many tasks there are, and how large one is.
         use_indexes: Whether indexes of committed segments are believed.
 
     Raises:
         CorruptFileError: If a segment cannot be planned.
         FileNotFoundError: If a segment has gone.
     """
+    if limits.max_offsets is not None:
+        ranges = split_by_count(ranges, limits.max_offsets)
     total_bytes = sum(r.log.bytes_between(r.start_offset, r.end_offset) for r in ranges)
-    target = target_bytes(total_bytes, len(ranges), min_tasks)
+    target = target_bytes(total_bytes, len(ranges), limits)
     index_reads = IndexReads()
     tasks = [
         task
         for offset_range in ranges
         for task in _plan_range(offset_range, target, index_reads, use_indexes=use_indexes)
     ]
-    if len(tasks) < min_tasks:
+    if len(tasks) < limits.min_tasks:
         slices = [slice_ for task in tasks for slice_ in expand_task(task)]
-        tasks = [[to_dict(slice_)] for slice_ in split_by_offset(slices, min_tasks)]
+        tasks = [[to_dict(slice_)] for slice_ in split_by_offset(slices, limits.min_tasks)]
     return tasks
 
 

@@ -15,7 +15,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.options.spark_paths import read_paths
-from klog.connector.options.storage_options import StorageOptions
+from klog.connector.options.storage_options import StorageOptions, parse_storage_options
 from klog.connector.snapshot import PartitionSnapshot, Root, Snapshot
 from klog.connector.source.data_loss import BATCH_REMEDY, find_loss, stream_remedy
 from klog.connector.source.offset_ranges import OffsetRange, ResolvedRange, batch_ranges
@@ -24,8 +24,8 @@ from klog.connector.source.read_plan import plan
 from klog.connector.source.slice_contract import TaskDict, expand_task
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
-from klog.connector.source.subscription import subscribed_partitions
-from klog.errors import KlogError
+from klog.connector.source.subscription import describe_topics, subscribed_partitions
+from klog.errors import KlogError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
 
@@ -39,6 +39,22 @@ def log_directories(options: Mapping[str, str]) -> list[str]:
         OptionError: As `read_paths`.
     """
     return read_paths(options, lambda path: Path(path).is_dir())
+
+
+def no_subscription_error(options: Mapping[str, str]) -> OptionError:
+    """Return the error of a read that does not say which topics: it names those that there are.
+
+    Args:
+        options: The options as Spark gives them.
+
+    Raises:
+        OptionError: As `open_root`: there is no such directory.
+    """
+    root = open_root(log_directories(options), parse_storage_options(options))
+    return OptionError(
+        "subscribe, subscribePattern, assign: must set exactly one, got none; "
+        f'{describe_topics(root.snapshot())}. Example: .option("subscribePattern", ".*") reads all'
+    )
 
 
 def try_resolve_offsets(
@@ -84,7 +100,7 @@ def plan_snapshot(snapshot: Snapshot, options: ReadOptions) -> list[TaskDict]:
     Returns:
         The tasks.
     """
-    return plan(_ranges(snapshot, options), options.min_partitions)
+    return plan(_ranges(snapshot, options), options.task_limits)
 
 
 def plan_load(
@@ -155,7 +171,7 @@ def plan_logs(
         FileNotFoundError: If the root has to be listed again.
     """
     ranges = (_still_there(logs.get(planned.name), planned, options) for planned in resolved)
-    return plan([r for r in ranges if r is not None], options.min_partitions)
+    return plan([r for r in ranges if r is not None], options.task_limits)
 
 
 def make_reader(directories: Sequence[str], options: ReadOptions) -> SliceReader:

@@ -9,13 +9,16 @@ watermark may go back for a while.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 
@@ -27,9 +30,11 @@ from klog.connector.source import scan_planner
 from klog.connector.source.data_loss import raise_or_warn, stream_remedy
 from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets, starting_offsets
 from klog.connector.source.planner_cache import Logs
+from klog.connector.source.rate_limits import RateLimiter
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.system_clock import now_ms
 from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -57,13 +62,20 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._directories = scan_planner.log_directories(options)
         self._reader = scan_planner.make_reader(self._directories, self._options)
         self._root: Root | None = None
+        self._rate_limiter = RateLimiter(self._options.trigger_limits, now_ms)
         self._available_now: _LatestOffsets | None = None
-        self._reported: dict[str, Any] | None = None
-        self._reported_logs: Logs | None = None
+        self._log_ends: dict[str, Any] | None = None
+        self._planned_end: dict[str, Any] | None = None
+        self._planned_logs: Logs | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what tasks need: nothing of what the driver remembers of the logs."""
-        return self.__dict__ | {"_root": None, "_available_now": None, "_reported_logs": None}
+        return self.__dict__ | {
+            "_root": None,
+            "_rate_limiter": None,
+            "_available_now": None,
+            "_planned_logs": None,
+        }
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query starts: `startingOffsets`."""
@@ -72,17 +84,28 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """See `DataSourceStreamReader.latestOffset`."""
         latest = self._available_now or retry_stale_listing(self._latest_offsets)
-        self._reported = self._after(StreamOffsets.from_json(start), latest).to_json()
-        self._reported_logs = latest.logs
-        return self._reported
+        start_offsets = StreamOffsets.from_json(start)
+        log_ends = self._after(start_offsets, latest)
+        self._log_ends = log_ends.to_json()
+        if isinstance(limit, ReadAllAvailable):
+            self._planned_end = self._log_ends
+        else:
+            self._planned_end = self._limited_end(start_offsets, log_ends, latest.logs).to_json()
+        self._planned_logs = latest.logs
+        return self._planned_end
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return that all there is may be read."""
-        return ReadAllAvailable()
+        """Return which limit a trigger other than `once` has, of those that Spark knows."""
+        limits = self._options.trigger_limits
+        if limits.max_offsets is not None:
+            return ReadMaxRows(limits.max_offsets)
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
+        return ReadMinRows(limits.min_offsets) if limits.min_offsets else ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the log ends, as last seen, for the query's progress."""
-        return self._reported
+        return self._log_ends
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of an `availableNow` run to what there is now."""
@@ -91,8 +114,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """See `DataSourceStreamReader.partitions`. Each task is a partition of Spark's."""
         start_offsets, end_offsets = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
-        logs = self._reported_logs if end == self._reported else None
-        self._reported_logs = None  # They are of one micro-batch, and old for the next.
+        logs = self._planned_logs if end == self._planned_end else None
+        self._planned_logs = None  # They are of one micro-batch, and old for the next.
         if logs is not None:
             try:
                 return _partitions(self._plan(logs, start_offsets, end_offsets))
@@ -128,7 +151,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _initial_offsets(self) -> StreamOffsets:
         logs = self._open_logs()
-        starts = starting_offsets(logs, latest_offsets(logs, self._options), self._options)
+        latest = latest_offsets(logs, self._options)
+        starts = starting_offsets(logs, latest, self._options, now_ms())
         next_offsets = {name: min(start, logs[name].log_end) for name, start in starts.items()}
         return StreamOffsets.from_logs(next_offsets, logs)
 
@@ -138,14 +162,34 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             StreamOffsets.from_logs(latest_offsets(logs, self._options), logs), logs
         )
 
+    def _limited_end(
+        self, start: StreamOffsets, log_ends: StreamOffsets, logs: Logs
+    ) -> StreamOffsets:
+        """Return where the next micro-batch ends; at its start if it has to wait."""
+        starts = {
+            name: self._start_offset(name, start, log_ends, logs) for name in log_ends.next_offsets
+        }
+        latest = log_ends.next_offsets
+        # A run of `availableNow` would end with the rest unread.
+        if self._available_now is None and self._rate_limiter.should_wait(starts, latest):
+            return start
+        return replace(log_ends, next_offsets=self._rate_limiter.end_offsets(starts, latest, logs))
+
+    def _start_offset(
+        self, name: TopicPartition, start: StreamOffsets, end: StreamOffsets, logs: Logs
+    ) -> int:
+        """Return where a partition goes on: a new one, or one of a new topic, at its log start."""
+        offset = start.next_offsets.get(name)
+        if offset is None or end.is_another_topic(name.topic, start):
+            return logs[name].log_start if name in logs else end.next_offsets[name]
+        return offset
+
     def _plan(
         self, logs: Logs, start_offsets: StreamOffsets, end_offsets: StreamOffsets
     ) -> list[TaskDict]:
         planned = []
         for name, end_offset in end_offsets.next_offsets.items():
-            start_offset = start_offsets.next_offsets.get(name)
-            if start_offset is None or end_offsets.is_another_topic(name.topic, start_offsets):
-                start_offset = logs[name].log_start if name in logs else end_offset
+            start_offset = self._start_offset(name, start_offsets, end_offsets, logs)
             if start_offset < end_offset:
                 topic_id = end_offsets.topic_ids.get(name.topic, "")
                 planned.append(ResolvedRange(name, topic_id, start_offset, end_offset))

@@ -7,6 +7,7 @@ internal topics. A topic or partition that is named and missing is an error that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from klog.connector.options.consumer_strategy import (
     Assign,
@@ -71,12 +72,24 @@ def _check_topic(option: str, topic: str, snapshot: Snapshot) -> None:
     topics = snapshot.topics
     if topic in topics:
         return
-    names = sorted(name for name in topics if topic_exists(name, topics))
-    listed = ", ".join(names[:_MAX_LISTED_TOPICS]) + (
-        ", ..." if len(names) > _MAX_LISTED_TOPICS else ""
+    raise OptionError(
+        f"{option}: {snapshot.missing_topic_reason(topic)}; {describe_topics(snapshot)}"
     )
-    step = f"the topics here are {listed}" if names else snapshot.no_topics_hint
-    raise OptionError(f"{option}: {snapshot.missing_topic_reason(topic)}; {step}")
+
+
+def describe_topics(snapshot: Snapshot) -> str:
+    """Return, for an error, which topics there are, the first ones of many.
+
+    Args:
+        snapshot: A snapshot of the root.
+    """
+    topics = snapshot.topics
+    existing = (name for name in sorted(topics) if topic_exists(name, topics))
+    names = list(islice(existing, _MAX_LISTED_TOPICS + 1))
+    if not names:
+        return snapshot.no_topics_hint
+    listed = names[:_MAX_LISTED_TOPICS] + ["..."] * (len(names) > _MAX_LISTED_TOPICS)
+    return f"the topics here are {', '.join(listed)}"
 
 
 def topic_exists(topic: str, topics: Mapping[str, Sequence[int]]) -> bool:

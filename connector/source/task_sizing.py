@@ -1,8 +1,8 @@
 """How many bytes a task gets.
 
-The rule: about 64 MiB, more if a read would have more than 10,000 tasks, less if the user
-asks for more tasks by `minPartitions`. Neighbouring slices share a task as long as they stay within
-that together; a slice that alone is larger has a task of its own.
+The rule: about 64 MiB, more if a read would have more than 10,000 tasks, less if the user asks for
+more tasks by `minPartitions`, and what `maxBytesPerPartition` says. Neighbouring slices share a
+task as long as they stay within that together; a slice that alone is larger has a task of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from klog.connector.options.read_options import TaskLimits
 from klog.connector.source.slices import Slice
 
 TARGET_BYTES = 64 << 20
@@ -22,17 +23,17 @@ MAX_TASKS = 10_000
 """A driver holds them all: each task of a larger read has more than its share."""
 
 
-def target_bytes(total_bytes: int, range_count: int, min_tasks: int) -> int:
+def target_bytes(total_bytes: int, range_count: int, limits: TaskLimits) -> int:
     """Return how many bytes a task gets.
 
     Args:
         total_bytes: Bytes of the segments that the read may have to look at.
         range_count: Offset ranges of the read, which are tasks of their own anyway.
-        min_tasks: Tasks that the user asks for; 0 for any number.
+        limits: The tasks that the user asks for.
     """
-    target = max(TARGET_BYTES, total_bytes // MAX_TASKS)
-    if min_tasks > range_count:
-        target = max(min(target, -(-total_bytes // min_tasks)), 1)
+    target = limits.max_bytes or max(TARGET_BYTES, total_bytes // MAX_TASKS)
+    if limits.min_tasks > range_count:
+        target = max(min(target, -(-total_bytes // limits.min_tasks)), 1)
     return target
 
 

@@ -245,3 +245,7 @@ class NotRegularFileError(InvalidFileError):
 
 class OptionError(KlogError):
     """An option, a path or a topic name is wrong."""
+
+
+class NoSubscriptionError(OptionError):
+    """A read does not say which topics; who knows the root names them."""

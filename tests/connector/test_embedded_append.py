@@ -113,7 +113,7 @@ def test_transactional_id_and_version_go_together(name: str | None, version: int
         (
             "etl",
             -1,
-            "transaction_version: must be a whole number from 0 to 9223372036854775807, got '-1",
+            "transaction_version: must be a whole number of 64 bits from 0, got '-1",
         ),
         ("etl", 1 << 63, "transaction_version: must be a whole number .*got '9223372036854775808"),
         ("etl", "1", "transaction_version: must be a whole number, got '1'"),

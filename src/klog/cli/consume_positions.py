@@ -3,7 +3,7 @@
 `earliest` and `latest` are the console consumer's; `beginning`, `end`, `-N`, `s@` and `e@` are
 kcat's. There are no records before the log start or after the last record, so a time later than
 every record means the end. Only a plain offset must be in the log. The positions are the limits of
-a read, and `LastOffsets`, which Spark's options do not have.
+a read.
 """
 
 from __future__ import annotations
@@ -11,36 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from klog.connector.limit_offsets import find_limit_offset
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
-    EarliestOffset,
-    LatestOffset,
+    LastOffsets,
     OffsetForTime,
     PartitionLimit,
     SpecificOffset,
 )
 from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError
-
-
-@dataclass(frozen=True, slots=True)
-class LastOffsets:
-    """The last offsets of a partition, as many as `count`."""
-
-    count: int
-
-
-Position: TypeAlias = PartitionLimit | LastOffsets
 
 
 @dataclass(frozen=True, slots=True)
 class PositionArgument:
     """The value of one `-o`: a position, and whether the read ends there."""
 
-    position: Position
+    position: PartitionLimit
     is_end: bool = False
 
 
@@ -48,11 +38,11 @@ class PositionArgument:
 class ConsumeRange:
     """Where the read of each partition starts, and where it ends, exclusive."""
 
-    start: Position = EARLIEST
-    end: Position = LATEST
+    start: PartitionLimit = EARLIEST
+    end: PartitionLimit = LATEST
 
 
-_WORDS: dict[str, Position] = {
+_WORDS: dict[str, PartitionLimit] = {
     "earliest": EARLIEST,
     "beginning": EARLIEST,
     "latest": LATEST,
@@ -89,25 +79,17 @@ def consume_range(arguments: Iterable[PositionArgument]) -> ConsumeRange:
     return ConsumeRange((starts or [EARLIEST])[0], (ends or [LATEST])[0])
 
 
-def offset_at(position: Position, log: PartitionSnapshot, latest: int) -> int:
+def offset_at(position: PartitionLimit, log: PartitionSnapshot, latest: int) -> int:
     """Resolve a position to an offset. `latest` is where the reader's isolation level stops.
 
     Raises `OffsetOutOfRangeError` for an offset that the log does not hold.
     """
-    match position:
-        case EarliestOffset():
-            return log.log_start
-        case LatestOffset():
-            return latest
-        case LastOffsets(count):
-            return max(log.log_start, latest - count)
-        case OffsetForTime(timestamp_ms):
-            offset = log.offset_for_time(timestamp_ms, latest)
-            return latest if offset is None else offset
-        case SpecificOffset(offset):
-            if not log.log_start <= offset <= log.log_end:
-                raise OffsetOutOfRangeError(
-                    f"{log.name}: offset {offset} is out of range; the log has {log.log_start} to "
-                    f"{log.log_end}. Give one --partition, or start at -o beginning"
-                )
-            return offset
+    offset = find_limit_offset(position, log, latest, now_ms())
+    if offset is None:
+        return latest
+    if isinstance(position, SpecificOffset) and not log.log_start <= offset <= log.log_end:
+        raise OffsetOutOfRangeError(
+            f"{log.name}: offset {offset} is out of range; the log has {log.log_start} to "
+            f"{log.log_end}. Give one --partition, or start at -o beginning"
+        )
+    return offset

@@ -94,3 +94,10 @@ def _counting(original: Any, counted: Counter[str]) -> Any:
         return original(self, *args)
 
     return counting
+
+
+def test_largest_time_is_that_of_the_commits(path: Path) -> None:
+    name = TopicPartition("t", 0)
+    log = open_root([str(path)]).snapshot().open([name])[name]
+    assert log.max_timestamp_ms() == START_MS + 1000 * 2999
+    assert log.offset_for_time(START_MS + 1000 * 2999, 3000) == 2999

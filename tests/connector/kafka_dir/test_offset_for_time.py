@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.kafka_dir.offset_for_time import offset_for_time
+from klog.connector.kafka_dir.offset_for_time import max_timestamp_ms, offset_for_time
 from klog.errors import CorruptFileError
 from tests.connector.log_dirs import (
     entries_of,
@@ -107,6 +107,17 @@ def test_an_answer_at_the_bound_is_none(tmp_path: Path, bound: int, offset: int 
 def test_an_empty_partition_has_no_answer(tmp_path: Path) -> None:
     write_log(tmp_path, {0: []})
     assert first_offset(tmp_path, 0) is None
+    assert max_timestamp_ms(open_log(tmp_path)) is None
+
+
+def test_largest_time_of_all_segments(tmp_path: Path) -> None:
+    directory = write(tmp_path, {0: [(0, 1000), (1, 5000)], 2: [(2, 4000)], 3: [(3, 4500)]})
+    assert max_timestamp_ms(open_log(tmp_path)) == 5000
+    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 0): 2})
+    assert max_timestamp_ms(open_log(tmp_path)) == 4500
+    for entry in ([(4000, 3)], [(9000, 3)], []):  # An index may lag or lie.
+        (directory / "00000000000000000003.timeindex").write_bytes(time_index(entry))
+        assert max_timestamp_ms(open_log(tmp_path)) == 4500
 
 
 def test_a_rolled_segments_time_index_may_lack_its_last_entries(tmp_path: Path) -> None:
@@ -157,6 +168,7 @@ def test_any_log_with_true_indexes(tmp_path: Path, seed: int) -> None:
     for timestamp in range(0, 1010, 13):
         plain_search = next((i for i, t in enumerate(times) if t >= timestamp), None)
         assert first_offset(tmp_path, timestamp) == plain_search, (seed, timestamp)
+    assert max_timestamp_ms(open_log(tmp_path)) == max(times)
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ from klog.connector.options.consumer_strategy import Assign, Subscribe, Subscrib
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
+    LastOffsets,
     LimitsByPartition,
+    MaxTimestampOffset,
+    OffsetForAge,
     OffsetForTime,
     PartitionLimit,
     SpecificOffset,
@@ -19,7 +22,12 @@ from klog.connector.options.offset_range_limit import (
 from klog.connector.options.option import Use
 from klog.connector.options.option_table import OPTION_TABLE
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
-from klog.connector.options.read_options import ReadOptions, parse_read_options
+from klog.connector.options.read_options import (
+    ReadOptions,
+    TaskLimits,
+    TriggerLimits,
+    parse_read_options,
+)
 from klog.errors import OptionError
 from klog.logformat.topic_partition import TopicPartition
 
@@ -90,7 +98,42 @@ VALUES = [
     ),
     (T | {"includeHeaders": "TRUE"}, "columns", COLUMNS),
     (T | {"failOnDataLoss": "False"}, "fail_on_data_loss", False),
-    (T | {"minPartitions": "12"}, "min_partitions", 12),
+    (T | {"minPartitions": "12"}, "task_limits", TaskLimits(12)),
+    (
+        T | {"maxRecordsPerPartition": "7", "maxBytesPerPartition": "64m"},
+        "task_limits",
+        TaskLimits(0, 7, 64 << 20),
+    ),
+    (T | {"startingOffsets": "-100"}, "starting", LastOffsets(100)),
+    (T | {"startingOffsets": "NOW-10m"}, "starting", OffsetForAge(600_000)),
+    (T | {"startingTimestamp": "now"}, "starting", OffsetForAge(0)),
+    (T | {"endingTimestamp": "now-2h"}, "ending", OffsetForAge(7_200_000)),
+    (T | {"startingOffsets": "1970-01-01T00:00:01.5Z"}, "starting", OffsetForTime(1500)),
+    (T | {"startingTimestamp": "1970-01-01T02:00:01+02:00"}, "starting", OffsetForTime(1000)),
+    (T | {"startingTimestamp": "1970-01-01T00:00:00.0001Z"}, "starting", OffsetForTime(1)),
+    (T | {"startingTimestamp": "-1"}, "starting", LATEST),
+    (T | {"startingTimestamp": "-2"}, "starting", EARLIEST),
+    (T | {"startingTimestamp": "-3"}, "starting", MaxTimestampOffset()),
+    (T | {"startingTimestamp": "-6"}, "starting", OffsetForTime(-6)),
+    (
+        T | {"startingOffsetsByTimestamp": '{"t":{"0":5,"1":-1}}'},
+        "starting",
+        by_partition(p0=OffsetForTime(5), p1=LATEST),
+    ),
+    (
+        T
+        | {
+            "startingOffsetsByTimestamp": '{"t":{"0":5}}',
+            "startingOffsetsByTimestampStrategy": "Latest",
+        },
+        "starting",
+        by_partition(p0=OffsetForTime(5, latest_if_no_match=True)),
+    ),
+    (
+        T | {"endingOffsetsByTimestamp": '{"t":{"0":5}}'},
+        "ending",
+        by_partition(p0=OffsetForTime(5, latest_if_no_match=True)),
+    ),
     (T | {"columns": "Offset, VALUE"}, "columns", ("value", "offset")),
     (T | {"columns": "headers", "includeHeaders": "true"}, "columns", ("headers",)),
     (T | {"columns": "timestamptype"}, "columns", ("timestampType",)),
@@ -193,6 +236,10 @@ WRONG = [
             ("", ["got ''"]),
             ("newest", ["got 'newest'. Example: {"]),
             ("5", ["'5'"]),
+            ("now-5", ["'now-5'"]),
+            ("2026-11-01", ["it has no time zone, such as Z"]),
+            ("2026-13-01T00:00Z", ["month must be in 1..12"]),
+            ("group:g", ["positions of a group are not supported yet"]),
             ("{", ["not JSON"]),
             ('{"t":5}', ["t has no offsets"]),
             ('{"t":{"0":"3"}}', ["t-0 has '3'"]),
@@ -232,16 +279,37 @@ WRONG = [
             [f"{name}: must be a whole number", f"got '{value}'"],
             id=f"{name} {value!r}",
         )
-        for name in ("startingTimestamp", "endingTimestamp", "minPartitions")
-        for value in ("", "x", "1.5", "now", "2026-01-01")
+        for name in ("minPartitions", "maxRecordsPerPartition")
+        for value in ("", "x", "1.5", "0", "-4")
     ),
     *(
         pytest.param(
-            T | {"minPartitions": value},
-            ["minPartitions: must be a whole number from 1", f"'{value}'"],
-            id=f"minPartitions {value}",
+            T | {name: value},
+            [f"{name}: must be a time in ms since 1970, an age", f"got '{value}'"],
+            id=f"{name} {value!r}",
         )
-        for value in ("0", "-4")
+        for name in ("startingTimestamp", "endingTimestamp")
+        for value in ("", "x", "1.5", "now-1y", "2026-01-01", str(1 << 63))
+    ),
+    *(
+        pytest.param(
+            T | {name: value}, [f"{name}: must be JSON of times", *parts], id=f"{name} {value}"
+        )
+        for name in ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp")
+        for value, parts in [
+            ("5", ["not a JSON object"]),
+            ('{"t":{"0":"5"}}', ["t-0 has '5'"]),
+            ('{"t":{"0":1.5}}', ["t-0 has 1.5"]),
+            ('{"t":[5]}', ["t has no timestamps by partition"]),
+        ]
+    ),
+    *(
+        pytest.param(
+            T | {"maxBytesPerPartition": value},
+            ["maxBytesPerPartition: must be a size from 1 byte", f"'{value}'"],
+            id=f"maxBytesPerPartition {value}",
+        )
+        for value in ("0", "-1", "1.5m", "1x", "9999999999p")
     ),
     *(
         pytest.param(
@@ -294,7 +362,8 @@ def test_error_has_the_form_of_the_glossary() -> None:
     with pytest.raises(OptionError) as caught:
         parse(startingOffsets="first")
     assert str(caught.value) == (
-        'startingOffsets: must be "earliest", "latest" or JSON, got \'first\'. '
+        'startingOffsets: must be "earliest", "latest", JSON, a number of last offsets such as '
+        "-100, an age such as now-10m, or a time such as 2026-11-01T00:00:00Z, got 'first'. "
         'Example: {"orders": {"0": 23}}'
     )
 
@@ -305,7 +374,7 @@ def test_error_shows_the_start_of_a_long_value() -> None:
     assert len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp"])
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
 def test_stream_has_no_end(name: str) -> None:
     check_refused(T | {name: "latest"}, f"{name}: a stream has no end", is_streaming=True)
 
@@ -317,11 +386,68 @@ def test_stream_may_start_at_latest() -> None:
 
 
 def test_timestamp_wins_over_offsets_that_would_be_refused() -> None:
-    # So it does in Spark's connector (docs/migrating.md).
-    options = parse(startingTimestamp="5", startingOffsets="latest")
-    assert options.starting == OffsetForTime(5)
-    options = parse(endingTimestamp="5", endingOffsets="earliest")
+    # So it does in Spark's connector (docs/migrating.md), which does not look at the others.
+    for offsets in ("latest", "nonsense"):
+        with pytest.warns(UserWarning, match="^startingOffsets: ignored, because"):
+            options = parse(startingTimestamp="5", startingOffsets=offsets)
+        assert options.starting == OffsetForTime(5)
+        assert options.starting_option == "startingTimestamp"
+    with pytest.warns(UserWarning, match="^endingOffsets: ignored, because endingTimestamp"):
+        options = parse(endingTimestamp="5", endingOffsets="earliest")
     assert options.ending == OffsetForTime(5, latest_if_no_match=True)
+
+
+def test_time_for_all_partitions_wins_over_times_by_partition() -> None:
+    with pytest.warns(UserWarning, match="ignored") as caught:
+        options = parse(startingTimestamp="5", startingOffsetsByTimestamp="x", startingOffsets="y")
+    assert options.starting == OffsetForTime(5)
+    (warning,) = caught
+    assert str(warning.message) == (
+        "startingOffsetsByTimestamp, startingOffsets: ignored, because startingTimestamp is set"
+    )
+    with pytest.warns(UserWarning, match="^endingOffsets: ignored, because endingOffsetsByTime"):
+        options = parse(endingOffsetsByTimestamp='{"t":{"0":5}}', endingOffsets="y")
+    assert options.ending_option == "endingOffsetsByTimestamp"
+
+
+def test_limits_of_a_trigger() -> None:
+    options = parse_stream(
+        maxOffsetsPerTrigger="0", minOffsetsPerTrigger="0", maxTriggerDelay="90s"
+    )
+    assert options.trigger_limits == TriggerLimits(0, None, 0, 90_000)
+    options = parse_stream(maxBytesPerTrigger="1g", minOffsetsPerTrigger="5")
+    assert options.trigger_limits == TriggerLimits(None, 1 << 30, 5, 900_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (
+            {"maxOffsetsPerTrigger": "-1"},
+            "maxOffsetsPerTrigger: must be a whole number of 64 bits from 0",
+        ),
+        (
+            {"maxOffsetsPerTrigger": "x"},
+            "maxOffsetsPerTrigger: must be a whole number of 64 bits from 0",
+        ),
+        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: must be a size"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay: must be a duration such as"),
+        (
+            {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"},
+            "minOffsetsPerTrigger: must not be above maxOffsetsPerTrigger, got 6 and 5",
+        ),
+    ],
+)
+def test_wrong_limits_of_a_trigger(options: dict[str, str], part: str) -> None:
+    check_refused(T | options, part, is_streaming=True)
+
+
+def test_limits_of_a_trigger_have_no_effect_on_a_batch() -> None:
+    """Spark does not look at their values either."""
+    with pytest.warns(UserWarning, match="Trigger, maxTriggerDelay: ignored") as caught:
+        options = parse(maxOffsetsPerTrigger="x", maxTriggerDelay="y")
+    assert len(caught) == 1
+    assert options == parse()
 
 
 @pytest.mark.parametrize("strategy", ["latest", "LATEST", "error"])

@@ -69,7 +69,10 @@ def test_latest_is_the_default(tmp_path: Path) -> None:
 
 def test_a_start_by_time(tmp_path: Path) -> None:
     write_log(tmp_path, {0: many(10)})
-    assert stream(tmp_path, startingTimestamp="1004").initialOffset() == {"t": {"0": 4}}
+    by_partition = {"startingOffsetsByTimestamp": '{"t":{"0":1004}}'}
+    for options in ({"startingTimestamp": "1004"}, by_partition, {"startingOffsets": "-6"}):
+        reader = KlogStreamReader({"subscribe": "t", "path": str(tmp_path)} | options)
+        assert reader.initialOffset() == {"t": {"0": 4}}
 
 
 def test_20_start_after_the_log_end(tmp_path: Path) -> None:
