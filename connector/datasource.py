@@ -49,10 +49,14 @@ class KlogDataSource(DataSource):
         from klog.connector.catalog_tables import refuse_new_table
         from klog.connector.options.read_options import parse_shared_options
         from klog.connector.source import scan_planner
+        from klog.errors import NoSubscriptionError
 
         options = dict(self.options)
         refuse_new_table(options)
-        shared_options = parse_shared_options(options)
+        try:
+            shared_options = parse_shared_options(options)
+        except NoSubscriptionError:
+            raise scan_planner.no_subscription_error(options) from None
         self._resolved = scan_planner.try_resolve_offsets(options, shared_options)
         return ", ".join(f"{name} {_TYPES[name]}" for name in shared_options.columns)
 

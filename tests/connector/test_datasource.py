@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+import klog
 from klog.connector.datasource import KlogDataSource
 from klog.connector.options.read_columns import COLUMNS
 from klog.connector.options.read_options import parse_read_options
@@ -129,6 +130,7 @@ def test_missing_topic_is_an_error_at_load_before_others(
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:.*ignored, because")
 def test_right_options_are_read(options_of_topic: dict[str, str], options: dict[str, str]) -> None:
     read_as_spark_does(options_of_topic | options, streaming=False)
 
@@ -173,3 +175,32 @@ def test_schema_of_spark_is_the_schema_of_the_rows(tmp_path: Path) -> None:
     assert (
         source.schema().replace("key: string, value: binary", "key:string,value:binary") == expected
     )
+
+
+@pytest.mark.parametrize("is_klog_root", [True, False])
+def test_load_without_a_subscription_names_the_topics(tmp_path: Path, is_klog_root: bool) -> None:
+    if is_klog_root:
+        for topic in ("b", "a", "gone"):
+            klog.open(tmp_path).create_topic(topic)
+        klog.open(tmp_path).delete_topic("gone")
+    else:
+        for name in ("b-0", "a-0", "a-1"):
+            write_log(tmp_path, {0: many(1)}, name)
+    with pytest.raises(OptionError) as caught:
+        KlogDataSource({"path": str(tmp_path)}).schema()
+    assert str(caught.value) == (
+        "subscribe, subscribePattern, assign: must set exactly one, got none; the topics here are "
+        'a, b. Example: .option("subscribePattern", ".*") reads all'
+    )
+
+
+def test_load_of_many_topics_names_the_first(tmp_path: Path) -> None:
+    for number in range(30):
+        write_log(tmp_path, {0: many(1)}, f"t{number:02d}-0")
+    with pytest.raises(OptionError, match=r"t18, t19, \.\.\.\. Example"):
+        KlogDataSource({"path": str(tmp_path)}).schema()
+
+
+def test_load_of_nothing_says_so_before_topics(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="there is no directory"):
+        KlogDataSource({"path": str(tmp_path / "nowhere")}).schema()
