@@ -91,7 +91,7 @@ class OptionMap:
         wrong.
 
         Args:
-            options: Options of which one counts; the first wins.
+            options: The options, in the order of precedence.
         """
         set_options = [option for option in options if option in self] or [options[-1]]
         if len(set_options) > 1:

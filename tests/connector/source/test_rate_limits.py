@@ -129,7 +129,7 @@ def test_new_partition_is_limited_from_its_start(tmp_path: Path) -> None:
     assert reader.latestOffset(start, ReadMaxRows(6)) == {"t": {"0": 10, "1": 6}}
 
 
-def test_log_ends_are_reported_beside_a_limited_batch(tmp_path: Path) -> None:
+def test_log_ends_are_reported_with_a_limited_batch(tmp_path: Path) -> None:
     logs(tmp_path, 10)
     reader = stream(tmp_path, maxOffsetsPerTrigger=6)
     assert reader.latestOffset({"t": {"0": 0}}, ReadMaxRows(6)) == {"t": {"0": 6}}
