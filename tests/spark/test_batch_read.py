@@ -205,7 +205,7 @@ REFUSED_AS_A_BATCH = [
     ),
     ({"endingOffsets": "earliest"}, "endingOffsets: must not be earliest (-2)"),
     ({"endingOffsets": "newest"}, "got 'newest'. Example"),
-    ({"endingTimestamp": "x"}, "endingTimestamp: must be a whole number, got 'x'"),
+    ({"endingTimestamp": "x"}, "endingTimestamp: must be a time in ms since 1970, an age"),
 ]
 
 
