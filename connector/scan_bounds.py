@@ -8,9 +8,10 @@ more. A time is the first offset at or after it, or the end if no record is that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import TypeAlias
 
+from klog.connector.limit_offsets import find_limit_offset
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
@@ -20,14 +21,13 @@ from klog.connector.options.offset_range_limit import (
     SpecificOffset,
 )
 from klog.connector.snapshot import PartitionSnapshot, Snapshot
+from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
 Bound: TypeAlias = int | Mapping[int, int] | datetime | None
 """Where a scan starts or ends, its end exclusive: an offset for every partition, one for each, a
 time, or None for all records."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 def resolve_bounds(
@@ -89,8 +89,7 @@ def _limit(parameter: str, value: object) -> SpecificOffset | OffsetForTime:
             raise OptionError(
                 f"{parameter}: {value} has no time zone. Give it one, such as timezone.utc"
             )
-        # A part of a millisecond counts as a whole one: the first record at or after the time.
-        return OffsetForTime(-((_EPOCH - value) // _MILLISECOND), latest_if_no_match=True)
+        return OffsetForTime.of(value, latest_if_no_match=True)
     if isinstance(value, int) and not isinstance(value, bool):
         return SpecificOffset(value)
     raise OptionError(
@@ -105,16 +104,15 @@ def _offset(
     log: PartitionSnapshot,
     stable_offset: int,
 ) -> SpecificOffset:
-    if isinstance(limit, OffsetForTime):
-        offset = log.offset_for_time(limit.timestamp_ms, stable_offset)
-        return SpecificOffset(stable_offset if offset is None else offset)
-    if log.log_start <= limit.offset <= stable_offset:
-        return limit
+    offset = find_limit_offset(limit, log, stable_offset, now_ms())
+    assert offset is not None, "a time after the last record means the end"
+    if isinstance(limit, OffsetForTime) or log.log_start <= offset <= stable_offset:
+        return SpecificOffset(offset)
     reason = ""
     if stable_offset < log.log_end:
         reason = " (an open transaction holds back the others)"
     raise OffsetOutOfRangeError(
-        f"{log.name}: {parameter} {limit.offset} is out of range; {parameter} can be from "
+        f"{log.name}: {parameter} {offset} is out of range; {parameter} can be from "
         f"{log.log_start} to {stable_offset}{reason}. Give one of those, a dict of offsets by "
         f"partition, or leave {parameter} out"
     )

@@ -18,9 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
 from klog.logformat.topic_partition import TopicPartition
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,16 @@ class OffsetForTime:
 
     timestamp_ms: int
     latest_if_no_match: bool = False
+
+    @classmethod
+    def of(cls, time: datetime, *, latest_if_no_match: bool = False) -> OffsetForTime:
+        """Return the limit of a time; a part of a millisecond counts as a whole one.
+
+        Args:
+            time: The time, with its zone.
+            latest_if_no_match: As the attribute.
+        """
+        return cls(-((_EPOCH - time) // _MILLISECOND), latest_if_no_match)
 
 
 @dataclass(frozen=True, slots=True)

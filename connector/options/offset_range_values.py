@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
@@ -33,17 +33,14 @@ from klog.logformat.topic_partition import TopicPartition
 _WORDS: dict[str, PartitionLimit] = {"earliest": EARLIEST, "latest": LATEST}
 _SPECIAL_OFFSETS: dict[int, PartitionLimit] = {-2: EARLIEST, -1: LATEST}
 """`KafkaOffsetRangeLimit.EARLIEST` and `LATEST`."""
-_NO_OFFSET = OffsetForTime((1 << 63) - 1)
 _SPECIAL_TIMES: dict[int, PartitionLimit] = {
     -1: LATEST,
     -2: EARLIEST,
     -3: MaxTimestampOffset(),
     -4: EARLIEST,  # The earliest local one: all of this log is local.
-    -5: _NO_OFFSET,  # The last tiered one: nothing is tiered.
+    -5: OffsetForTime(MAX_LONG),  # The last tiered one: nothing is tiered.
 }
 """The timestamps of Kafka's `ListOffsetsRequest` that are not times."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MILLISECOND = timedelta(milliseconds=1)
 _COUNT = re.compile(r"-[0-9]{1,18}")
 _AGE = re.compile(r"now(?:-([0-9]{1,12})(ms|s|m|h|d|w))?")
 _UNIT_MS = {
@@ -129,8 +126,7 @@ def _time(text: str) -> PartitionLimit:
     time = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
     if time.tzinfo is None:
         raise ValueError("it has no time zone, such as Z")
-    # A part of a millisecond counts as a whole one: the first record at or after the time.
-    return OffsetForTime(-((_EPOCH - time) // _MILLISECOND))
+    return OffsetForTime.of(time)
 
 
 def _by_partition(

@@ -69,7 +69,10 @@ class RateLimiter:
                 for name in backlogs
                 if name in logs
             }
-            for name, share in _shares(sizes, self._limits.max_bytes).items():
+            shares = _shares(sizes, self._limits.max_bytes)
+            for name, share in shares.items():
+                if sizes[name] <= share:
+                    continue
                 end = offset_after_bytes(logs[name], start[name], latest[name], share)
                 ends[name] = min(ends[name], end)
         return ends
@@ -78,14 +81,14 @@ class RateLimiter:
 def offset_after_bytes(log: PartitionSnapshot, start: int, end: int, size_bytes: int) -> int:
     """Return the offset before which a range has about so many bytes; at least one offset.
 
+    The range has more bytes than that.
+
     Args:
         log: The partition.
         start: The first offset.
         end: The offset after the last one.
         size_bytes: The bytes.
     """
-    if log.bytes_between(start, end) <= size_bytes:
-        return end
     low, high = start, end
     while high - low > 1:
         middle = (low + high) // 2
