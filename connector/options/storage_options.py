@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.connector.options.option_table import FSSPEC, STORAGE_OPTIONS
+from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
 from klog.connector.options.unknown_options import unknown_option
 
 STORAGE_PREFIX = "storage."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from klog.connector.options.option_table import AZURE, GCS, HDFS, S3, STORAGE_OPTIONS
+from klog.connector.options.storage_option_table import AZURE, GCS, HDFS, S3, STORAGE_OPTIONS
 from klog.connector.options.storage_options import FSSPEC_PREFIX, STORAGE_PREFIX, StorageOptions
 from klog.errors import OptionError
 

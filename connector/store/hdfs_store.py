@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from klog.connector.options.option_table import HDFS
+from klog.connector.options.storage_option_table import HDFS
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.client_options import client_options
 from klog.connector.store.hdfs_errors import (

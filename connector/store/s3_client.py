@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from klog.connector.options.option_table import S3
+from klog.connector.options.storage_option_table import S3
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.client_options import client_options
 from klog.connector.store.s3_credentials import find_credentials, from_environment, read_profile

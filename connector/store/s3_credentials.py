@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from klog.connector.options.option_table import S3
+from klog.connector.options.storage_option_table import S3
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.client_options import client_options
 from klog.errors import OptionError

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from klog.connector.options.option_table import STORAGE_OPTIONS
+from klog.connector.options.storage_option_table import STORAGE_OPTIONS
 from klog.connector.options.storage_options import FSSPEC_PREFIX, STORAGE_PREFIX, StorageOptions
 from klog.errors import without_passwords
 

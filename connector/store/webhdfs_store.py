@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from klog.connector.options.option_table import HDFS
+from klog.connector.options.storage_option_table import HDFS
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.client_options import client_options
 from klog.connector.store.hdfs_errors import USER_VARIABLE

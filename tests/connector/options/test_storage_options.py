@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from klog.connector.options.option_table import STORAGE_OPTIONS
+from klog.connector.options.storage_option_table import STORAGE_OPTIONS
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
 from klog.errors import OptionError
 
