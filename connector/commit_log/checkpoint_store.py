@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -118,8 +118,26 @@ def complete_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple
         log: The log of the topic.
     """
     for name, parts in list_checkpoints(log):
-        if all(_is_intact_part(log, part) for part in parts):
+        if _has_parts(log, parts):
             yield name, parts
+
+
+def oldest_complete_checkpoint(log: CommitLog, min_version: int) -> CheckpointName | None:
+    """Return the oldest checkpoint from a version on whose parts are all intact; None without one.
+
+    Args:
+        log: The log of the topic.
+        min_version: The lowest version that it may have.
+    """
+    for name in sorted(name for name in log.checkpoint_names() if name.version >= min_version):
+        parts = read_checkpoint_parts(log, name)
+        if parts is not None and _has_parts(log, parts):
+            return name
+    return None
+
+
+def _has_parts(log: CommitLog, parts: Iterable[Part]) -> bool:
+    return all(_is_intact_part(log, part) for part in parts)
 
 
 def _is_intact_part(log: CommitLog, part: Part) -> bool:

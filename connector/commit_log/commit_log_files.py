@@ -18,6 +18,7 @@ from klog.connector.commit_log import (
 )
 from klog.connector.commit_log.commit import Commit
 from klog.connector.commit_log.commit_log_paths import (
+    MAX_VERSION,
     CheckpointName,
     SidecarName,
     TopicPaths,
@@ -95,15 +96,19 @@ class CommitLogFiles:
         except UnsupportedFormatError as exc:
             raise unreadable_file_error(f"sidecar {path}", exc) from exc
 
-    def newest_checkpoint(self) -> TopicState:
+    def newest_checkpoint(self, max_version: int = MAX_VERSION) -> TopicState:
         """Read the newest complete checkpoint; without one, return a state without commits.
 
         Checkpoints are listed: a hint may be older than the last expired version.
 
+        Args:
+            max_version: The highest version that the checkpoint may have.
+
         Raises:
             UnsupportedFormatError: A checkpoint needs a newer klog, or is not one of its version.
         """
-        for name in sorted(self.checkpoint_names(), reverse=True):
+        names = [name for name in self.checkpoint_names() if name.version <= max_version]
+        for name in sorted(names, reverse=True):
             path = self.paths.checkpoint(name)
             try:
                 data = read_named(self.store, path, name)

@@ -71,7 +71,7 @@ class CommitLogReader(CommitLogFiles):
             return cached
         if not tail[0].is_on_top_of(cached.last_write_id):
             return self.load_cold(cached)  # Of another log, or its commit was lost and replaced.
-        return self._replay_tail(cached, tail) if not _is_repaired(tail) else self.load_cold(cached)
+        return self.replay_tail(cached, tail) if not _is_repaired(tail) else self.load_cold(cached)
 
     def is_listing_due(self, state: TopicState) -> bool:
         """Return whether commits may have been lost unseen for too long; a clock may go back.
@@ -108,7 +108,7 @@ class CommitLogReader(CommitLogFiles):
             commits = commits[1:]
         if _is_repaired(commits):
             return self.load_cold(cached)
-        state = self._replay_tail(cached, commits) if commits else cached
+        state = self.replay_tail(cached, commits) if commits else cached
         if any(name.version > state.version for name in self.checkpoint_names()):
             return self.load_cold(cached)  # The last commits may be lost.
         return replace(state, listed_ms=now_ms)
@@ -144,7 +144,7 @@ class CommitLogReader(CommitLogFiles):
             self._refuse_lost(tail)
             if not tail.commits and last_expired < state.version:
                 self._refuse_alone(state, last_commit)
-            state = self._replay_tail(state, tail.commits) if tail.commits else state
+            state = self.replay_tail(state, tail.commits) if tail.commits else state
             self._refuse_lost_description(state)
             if cached is not None:
                 check_not_replaced(self.paths, cached, state)
@@ -158,7 +158,7 @@ class CommitLogReader(CommitLogFiles):
 
     def _is_another(self, cached: TopicState, state: TopicState, tail: Tail) -> bool:
         """Return whether a log that lacks a cached version is not the cached one."""
-        return is_of_another_log(cached, self._replay_tail(state, tail.commits))
+        return is_of_another_log(cached, self.replay_tail(state, tail.commits))
 
     def _refuse_lost(self, tail: Tail) -> None:
         """Raise `LostCommitError` if the tail ends at a lost commit."""
@@ -228,9 +228,19 @@ class CommitLogReader(CommitLogFiles):
         tail = read_by_number(self.read, state.version + 1)
         if _is_repaired(tail):
             return None
-        return self._replay_tail(state, tail) if tail else state
+        return self.replay_tail(state, tail) if tail else state
 
-    def _replay_tail(self, state: TopicState, tail: list[Commit]) -> TopicState:
+    def replay_tail(self, state: TopicState, tail: list[Commit]) -> TopicState:
+        """Return the state that commits after another state lead to.
+
+        Args:
+            state: The state.
+            tail: The commits after it, at least one.
+
+        Raises:
+            LostCommitError: A commit follows another write than the one below it.
+            KlogError: The commits do not fit the state.
+        """
         try:
             return compacted(replay(state, tail))
         except KlogError as exc:

@@ -64,6 +64,24 @@ def read_listed(
     listed_version = max((version for version in versions if version is not None), default=-1)
     if evidence is None or listed_version > evidence.version:
         evidence = Evidence(listed_version, paths.commit(listed_version))
+    tail = read_up_to(store, read, start, evidence)
+    if tail.lost_version is not None:
+        return tail
+    return Tail(tail.commits + read_by_number(read, start + len(tail.commits)))
+
+
+def read_up_to(store: ReadableStore, read: ReadCommit, start: int, evidence: Evidence) -> Tail:
+    """Read the commits of versions that existed, in parallel.
+
+    Args:
+        store: The store of the log.
+        read: Reads a commit.
+        start: The first version.
+        evidence: The last version, and what shows that it existed.
+
+    Returns:
+        The commits; those after the first one that two reads do not find are left out.
+    """
     commits: list[Commit] = []
     while (next_version := start + len(commits)) <= evidence.version:
         for commit in read_in_order(
@@ -78,4 +96,4 @@ def read_listed(
             if commit_again is None:
                 return Tail(commits, next_version, evidence)
             commits.append(commit_again)
-    return Tail(commits + read_by_number(read, start + len(commits)))
+    return Tail(commits)
