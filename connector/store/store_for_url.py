@@ -1,31 +1,28 @@
 """Which store a path or URL gets. A plain path is local disk.
 
 The rule: a scheme that klog writes to has a store of its own, without fsspec. fsspec opens every
-other scheme, to read. klog registers nothing in fsspec.
+other scheme, to read. klog registers nothing in fsspec. The module of a store is imported when a
+path needs that store: fsspec alone takes a tenth of a second, in each process of Spark's.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-
-import fsspec
+from typing import TYPE_CHECKING
 
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.root_urls import url_scheme
-from klog.connector.store.client_options import fsspec_options, refuse_fsspec_options
-from klog.connector.store.fsspec_store import FsspecStore
-from klog.connector.store.hdfs_store import HdfsStore
 from klog.connector.store.local_store import LocalStore
-from klog.connector.store.memory_store import MemoryStore
-from klog.connector.store.read_only_store import ReadOnlyStore
 from klog.connector.store.readable_store import ReadableStore
-from klog.connector.store.s3_store import S3Store
-from klog.connector.store.secret_redaction import chainable, redact, url_secrets
-from klog.connector.store.webhdfs_store import WebHdfsStore
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import KlogError, OptionError
+
+if TYPE_CHECKING:
+    from klog.connector.store.hdfs_store import HdfsStore
+    from klog.connector.store.s3_store import S3Store
 
 EXTRAS = {
     "s3": "s3", "s3a": "s3", "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure",
@@ -86,6 +83,8 @@ def log_store_for(
     writable = _writable_store(root, storage)
     if writable is not None:
         return writable
+    from klog.connector.store.read_only_store import ReadOnlyStore
+
     store, path = _fsspec_store(root, storage)
     return ReadOnlyStore(store, _refusal(root)), path
 
@@ -131,14 +130,16 @@ def _writable_store(root: str, storage: StorageOptions) -> tuple[WritableStore, 
         path = "/" + rest.strip("/")
         return LocalStore(root=path), path
     if scheme == "memory":
+        from klog.connector.store.memory_store import MemoryStore
+
         return MemoryStore(), "/" + rest.strip("/")
-    if scheme in ("s3", "s3a"):
-        refuse_fsspec_options(storage, scheme)
-        return _s3_store_for(root, storage)
-    if scheme in ("hdfs", "webhdfs"):
-        refuse_fsspec_options(storage, scheme)
-        return _hdfs_store_for(root, storage)
-    return None
+    store_of_scheme = _STORES_OF_SCHEMES.get(scheme)
+    if store_of_scheme is None:
+        return None
+    from klog.connector.store.client_options import refuse_fsspec_options
+
+    refuse_fsspec_options(storage, scheme)
+    return store_of_scheme(root, storage)
 
 
 def _s3_store_for(root: str, storage: StorageOptions) -> tuple[WritableStore, str]:
@@ -167,21 +168,41 @@ def _hdfs_store_for(root: str, storage: StorageOptions) -> tuple[WritableStore, 
     full_path = f"{url}/{path.strip('/')}".rstrip("/")
     if scheme == "hdfs":
         return _cached_hdfs_store(url, storage), full_path
+    from klog.connector.store.webhdfs_store import WebHdfsStore
+
     return WebHdfsStore(url, storage), full_path
+
+
+_STORES_OF_SCHEMES: dict[str, Callable[[str, StorageOptions], tuple[WritableStore, str]]] = {
+    "s3": _s3_store_for,
+    "s3a": _s3_store_for,
+    "hdfs": _hdfs_store_for,
+    "webhdfs": _hdfs_store_for,
+}
 
 
 @lru_cache(maxsize=64)
 def _cached_s3_store(bucket: str, storage: StorageOptions) -> S3Store:
     """Return one store a bucket and process: a task opens a store for each slice that it reads."""
+    from klog.connector.store.s3_store import S3Store
+
     return S3Store(bucket, storage)
 
 
 @lru_cache(maxsize=64)
 def _cached_hdfs_store(url: str, storage: StorageOptions) -> HdfsStore:
+    from klog.connector.store.hdfs_store import HdfsStore
+
     return HdfsStore(url, storage)
 
 
 def _fsspec_store(root: str, storage: StorageOptions) -> tuple[ReadableStore, str]:
+    import fsspec
+
+    from klog.connector.store.client_options import fsspec_options
+    from klog.connector.store.fsspec_store import FsspecStore
+    from klog.connector.store.secret_redaction import chainable, redact, url_secrets
+
     scheme, secrets = url_scheme(root), url_secrets(root)
     try:
         system, path = fsspec.core.url_to_fs(root, **fsspec_options(storage, scheme))
@@ -215,6 +236,8 @@ def _has_user(authority: str) -> bool:
 
 def _is_client_installed(scheme: str) -> bool:
     """Return whether fsspec has the client of a scheme; some schemes come with their clients."""
+    import fsspec
+
     try:
         fsspec.get_filesystem_class(scheme)
     except (ImportError, ValueError):
