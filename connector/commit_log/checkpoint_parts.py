@@ -30,6 +30,7 @@ from klog.connector.commit_log.commit_log_paths import (
     parse_checkpoint_name,
 )
 from klog.connector.commit_log.live_segments import VERSION_COLUMN
+from klog.logformat.arrow_values import from_numpy, to_numpy
 
 PART_ROWS = 50_000
 """A part has about so many segments, 3 MB; a state of up to twice as many has no parts."""
@@ -99,7 +100,7 @@ def plan_parts(
     """
     if len(rows) <= 2 * PART_ROWS:
         return PartPlan()
-    versions: Versions = np.sort(rows[VERSION_COLUMN].to_numpy())
+    versions: Versions = np.sort(to_numpy(rows[VERSION_COLUMN]))
     small = max(1, PART_ROWS // 4)
     kept_parts = tuple(
         part
@@ -138,11 +139,11 @@ def rows_outside_parts(rows: pa.Table, parts: Sequence[Part]) -> pa.Table:
     """
     if not parts:
         return rows
-    versions = rows[VERSION_COLUMN].to_numpy()
+    versions = to_numpy(rows[VERSION_COLUMN])
     is_outside = np.ones(len(rows), np.bool_)
     for part in parts:
         is_outside &= (versions < part.start_version) | (versions >= part.end_version)
-    return rows.filter(pa.array(is_outside))
+    return rows.filter(from_numpy(is_outside))
 
 
 def _count(versions: Versions, part: Part) -> int:

@@ -19,6 +19,7 @@ from klog.connector.commit_log import segment_entries, segment_time_lookup
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.logformat.array_types import Longs
+from klog.logformat.arrow_values import to_numpy
 from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.topic_partition import TopicPartition
 
@@ -60,7 +61,7 @@ class CommittedPartition:
         Args:
             column: The name of the column.
         """
-        numbers: Longs = self.segments[column].to_numpy()
+        numbers: Longs = to_numpy(self.segments[column])
         return numbers
 
     def overlapping(self, start: int, end: int) -> pa.Table:
@@ -78,7 +79,7 @@ class CommittedPartition:
         """See `PartitionSnapshot.bytes_between`."""
         segments = self.overlapping(start_offset, end_offset)
         base, next_offset, size_bytes = (
-            segments[name].to_numpy() for name in ("base_offset", "next_offset", "size_bytes")
+            to_numpy(segments[name]) for name in ("base_offset", "next_offset", "size_bytes")
         )
         counts = np.minimum(next_offset, end_offset) - np.maximum(base, start_offset)
         return int(np.ceil(size_bytes * (counts / (next_offset - base))).sum())

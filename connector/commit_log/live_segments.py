@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.connector.commit_log import segment_entries
+from klog.logformat.arrow_values import from_numpy, texts, to_numpy
 
 VERSION_COLUMN = "version"
 ROW_SCHEMA = segment_entries.SCHEMA.append(pa.field(VERSION_COLUMN, pa.int64(), nullable=False))
@@ -40,7 +41,7 @@ class LiveSegments:
             base: A table in one chunk, sorted by partition and offset.
             recent: Later rows, in any order.
         """
-        self._tables = (ROW_SCHEMA.empty_table() if base is None else base, recent)
+        self._tables = (pa.Table.from_batches([], ROW_SCHEMA) if base is None else base, recent)
         self._sorted: pa.Table | None = None
 
     @classmethod
@@ -100,7 +101,7 @@ class LiveSegments:
         Args:
             files: The paths of the segments to leave out.
         """
-        file_array = pa.array(files, pa.string())
+        file_array = texts(list(files))
         base, recent = self._tables  # Read once: the thread of a checkpoint may replace them.
         remaining = (_without(table, file_array) for table in recent)
         return LiveSegments(
@@ -115,7 +116,7 @@ class LiveSegments:
             after_version: No commit up to this version added one of them, so older rows are
                 skipped.
         """
-        file_array = pa.array(files, pa.string())
+        file_array = texts(list(files))
         live_files: set[str] = set()
         base, recent = self._tables
         for table in (base, *recent):
@@ -124,7 +125,7 @@ class LiveSegments:
                 later = np.flatnonzero(_numbers(table, VERSION_COLUMN) > after_version)
                 if not len(later):
                     continue
-                names = names.take(pa.array(later))
+                names = names.take(from_numpy(later))
             live_files.update(names.filter(pc.is_in(names, value_set=file_array)).to_pylist())
         return live_files
 
@@ -141,7 +142,7 @@ def _sort(rows: pa.Table) -> pa.Table:
     steps = np.diff(partitions)
     if ((steps > 0) | ((steps == 0) & (np.diff(offsets) >= 0))).all():
         return rows.combine_chunks()
-    return rows.take(pa.array(np.lexsort((offsets, partitions)))).combine_chunks()
+    return rows.take(from_numpy(np.lexsort((offsets, partitions)))).combine_chunks()
 
 
 def _insert(base: pa.Table, rows: pa.Table) -> pa.Table:
@@ -150,7 +151,7 @@ def _insert(base: pa.Table, rows: pa.Table) -> pa.Table:
     cuts, starts = np.unique(positions, return_index=True)
     if len(cuts) > _MAX_INSERTIONS:
         order = np.insert(np.arange(len(base)), positions, len(base) + np.arange(len(rows)))
-        return pa.concat_tables([base, rows]).combine_chunks().take(pa.array(order))
+        return pa.concat_tables([base, rows]).combine_chunks().take(from_numpy(order))
     slices, copied = [], 0
     for cut, start, end in zip(cuts, starts, [*starts[1:], len(rows)], strict=True):
         slices += [base.slice(copied, cut - copied), rows.slice(start, end - start)]
@@ -176,5 +177,5 @@ def _insert_positions(base: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
 
 def _numbers(rows: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """Return a column without a copy, unless it has several chunks."""
-    numbers: npt.NDArray[np.int64] = rows[name].to_numpy()
+    numbers: npt.NDArray[np.int64] = to_numpy(rows[name])
     return numbers

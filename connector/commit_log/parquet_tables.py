@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from klog.connector.commit_log.parquet_pages import FileSizes, file_sizes
 from klog.errors import UnsupportedFormatError
+from klog.logformat.arrow_values import to_numpy
 
 MAX_ROWS = 8_000_000
 MAX_BYTES = 2 << 30
@@ -107,7 +108,7 @@ def _repeated(table: pa.Table) -> pa.Table:
             raise ValueError(f"column {field.name} has {field.type}")
         for chunk in table.column(number).chunks:
             lengths = pc.binary_length(chunk.dictionary).fill_null(0).to_numpy().astype(np.int64)
-            size_bytes += int(lengths[chunk.indices.drop_null().to_numpy()].sum())
+            size_bytes += int(lengths[to_numpy(chunk.indices.drop_null())].sum())
             if size_bytes > MAX_BYTES:
                 raise _too_much(len(table), size_bytes)
         texts = table.column(number).cast(pa.string())

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ import pyarrow.compute as pc
 from klog.connector.commit_log.json_fields import is_text, shorten
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.errors import UnsupportedFormatError
+from klog.logformat.arrow_values import number_lists, numbers, texts, to_numpy
 from klog.logformat.broker_files.file_names import MAX_OFFSET, MAX_PARTITION
 
 SCHEMA = pa.schema(
@@ -67,7 +69,6 @@ JSON_NAMES = {
 SegmentEntry = Mapping[str, Any]
 """One row of the table, by column."""
 
-_ROW = pa.struct(list(SCHEMA))
 _MIN_VALUES = {
     "offset_shift": -MAX_OFFSET,
     "min_timestamp_ms": -1,
@@ -98,12 +99,17 @@ def to_table(entries: Iterable[SegmentEntry]) -> pa.Table:
     Args:
         entries: The entries, which may lack the optional columns.
     """
-    # Arrow converts structs in one call, and columns in one call each.
     complete = [
         entry if len(entry) == len(SCHEMA) else {**OPTIONAL_COLUMNS, **entry} for entry in entries
     ]
-    rows = pa.array(complete, _ROW)
-    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)], SCHEMA)
+    columns = [_column(list(map(itemgetter(field.name), complete)), field.type) for field in SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _column(values: list[Any], arrow_type: pa.DataType) -> pa.Array:
+    if arrow_type == pa.string():
+        return texts(values)
+    return number_lists(values) if pa.types.is_list(arrow_type) else numbers(values, arrow_type)
 
 
 def with_optional_columns(segments: pa.Table) -> pa.Table:
@@ -307,7 +313,7 @@ def split_by_files(segments: pa.Table, files: Iterable[str]) -> tuple[pa.Table, 
         segments: A table with the column `file`.
         files: The paths.
     """
-    is_among = pc.is_in(segments["file"], value_set=pa.array(files, pa.string()))
+    is_among = pc.is_in(segments["file"], value_set=texts(list(files)))
     return segments.filter(pc.invert(is_among)), segments.filter(is_among)
 
 
@@ -319,5 +325,5 @@ def rows_of_partition(segments: pa.Table, partition: int) -> pa.Table:
         partition: The partition.
     """
     bounds = np.array([partition, partition + 1], np.int32)  # Another type would copy the column.
-    start, end = np.searchsorted(segments["partition"].to_numpy(), bounds)
+    start, end = np.searchsorted(to_numpy(segments["partition"]), bounds)
     return segments.slice(start, end - start)

@@ -20,6 +20,7 @@ from klog.connector.commit_log.live_segments import ROW_SCHEMA, VERSION_COLUMN, 
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.commit_log.topic_state import REMOVED_SCHEMA, TopicState, last_write_id
 from klog.errors import KlogError
+from klog.logformat.arrow_values import numbers, texts
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
 _MAX_CHUNKS = 64
@@ -273,7 +274,8 @@ class StateReplayer:
         """Apply the added and removed segments to the tables."""
         if self._removals:
             self._segments = self._segments.without([file for file, _, _ in self._removals])
-            columns = [list(column) for column in zip(*self._removals, strict=True)]
+            files, versions, times = zip(*self._removals, strict=True)
+            columns = [texts(files), numbers(versions, pa.int64()), numbers(times, pa.int64())]
             self._removed = pa.concat_tables(
                 [self._removed, pa.table(columns, schema=REMOVED_SCHEMA)]
             )
@@ -281,11 +283,12 @@ class StateReplayer:
                 self._removed = self._removed.combine_chunks()
             self._removals = []
         if self._additions:
-            versions = [self._adding_versions[file] for file in self._additions]
+            adding_versions = [self._adding_versions[file] for file in self._additions]
             added = segment_entries.to_table(self._additions.values())
-            column = pa.array(versions, pa.int64())
             self._segments = self._segments.plus(
-                added.append_column(ROW_SCHEMA.field(VERSION_COLUMN), column)
+                added.append_column(
+                    ROW_SCHEMA.field(VERSION_COLUMN), numbers(adding_versions, pa.int64())
+                )
             )
             self._additions, self._adding_versions = {}, {}
         if self._purges:

@@ -49,7 +49,7 @@ class TopicState:
     log_end: tuple[int, ...] = ()
     cleaned_to: Mapping[int, int] = field(default_factory=dict)
     live: LiveSegments = field(default_factory=LiveSegments)
-    removed: pa.Table = field(default_factory=REMOVED_SCHEMA.empty_table)
+    removed: pa.Table = field(default_factory=lambda: pa.Table.from_batches([], REMOVED_SCHEMA))
     writer_transactions: Mapping[str, WriterTransaction] = field(default_factory=dict)
     writes: Mapping[str, int] = field(default_factory=dict)
     vacuum_version: int = 0

@@ -26,6 +26,7 @@ from klog.connector.source.slices import UNKNOWN
 from klog.connector.source.task_sizing import pack
 from klog.connector.store.parallel_reads import read_in_order
 from klog.logformat.array_types import Longs, Mask
+from klog.logformat.arrow_values import from_numpy, text, to_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def plan_range(
     if index_reads is not None:
         varying |= _narrow(log, segments, bounds, columns, index_reads)
     varying |= {name: values.tolist() for name, values in columns.items()}
-    varying["path"] = _paths(log, segments).take(pa.array(bounds.segment)).to_pylist()
+    varying["path"] = _paths(log, segments).take(from_numpy(bounds.segment)).to_pylist()
     if offset_range.committed_only and not segment_entries.are_format_1(segments):
         varying["aborted"] = _aborted(segments, bounds)
     shared |= {name: value for name, value in _ABSENT.items() if name not in varying}
@@ -91,10 +92,10 @@ _ABSENT: dict[str, Any] = {
 
 def _slice_bounds(segments: pa.Table, offset_range: OffsetRange, target: int) -> _SliceBounds:
     """Cut the segments of a range by the bytes of a task."""
-    base, next_offset = segments["base_offset"].to_numpy(), segments["next_offset"].to_numpy()
+    base, next_offset = to_numpy(segments["base_offset"]), to_numpy(segments["next_offset"])
     start = np.maximum(base, offset_range.start_offset)
     end = np.minimum(next_offset, offset_range.end_offset)
-    sizes = segments["size_bytes"].to_numpy() * ((end - start) / (next_offset - base))
+    sizes = to_numpy(segments["size_bytes"]) * ((end - start) / (next_offset - base))
     counts = np.clip(np.ceil(sizes / target), 1, end - start).astype(np.int64)
     segment = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -109,13 +110,13 @@ def _columns(log: CommittedPartition, segments: pa.Table, bounds: _SliceBounds) 
     """Return the numbers in which slices differ, before any index is read."""
 
     def slice_column(name: str) -> Longs:
-        values: Longs = segments[name].to_numpy()[bounds.segment]
+        values: Longs = to_numpy(segments[name])[bounds.segment]
         return values
 
     shift, size_bytes = slice_column("offset_shift"), slice_column("size_bytes")
     base_offset = slice_column("base_offset") - shift
     # A segment that was compacted or merged may begin after its base offset.
-    is_appended = pc.equal(segments["origin"], "append").to_numpy()[bounds.segment]
+    is_appended = to_numpy(pc.equal(segments["origin"], text("append")))[bounds.segment]
     return {
         "base_offset": base_offset,
         "offset_shift": shift,
@@ -131,7 +132,9 @@ def _columns(log: CommittedPartition, segments: pa.Table, bounds: _SliceBounds) 
 
 
 def _paths(log: CommittedPartition, segments: pa.Table) -> pa.Array:
-    return pc.binary_join_element_wise(f"{log.root.path}/", segments["file"], "").combine_chunks()
+    return pc.binary_join_element_wise(
+        text(f"{log.root.path}/"), segments["file"], text("")
+    ).combine_chunks()
 
 
 def _narrow(
@@ -165,11 +168,11 @@ def _narrow(
 
 def _needs_index(segments: pa.Table, bounds: _SliceBounds) -> Mask:
     """Return which slices are less than their segment, and that is large enough for an index."""
-    size_bytes = segments["size_bytes"].to_numpy()[bounds.segment]
-    is_indexed = segments["index_bytes"].to_numpy()[bounds.segment] > 0
+    size_bytes = to_numpy(segments["size_bytes"])[bounds.segment]
+    is_indexed = to_numpy(segments["index_bytes"])[bounds.segment] > 0
     is_indexed &= size_bytes > index_narrowing.MAX_UNINDEXED_BYTES
-    is_part = bounds.start_offset > segments["base_offset"].to_numpy()[bounds.segment]
-    is_part |= bounds.end_offset < segments["next_offset"].to_numpy()[bounds.segment]
+    is_part = bounds.start_offset > to_numpy(segments["base_offset"])[bounds.segment]
+    is_part |= bounds.end_offset < to_numpy(segments["next_offset"])[bounds.segment]
     mask: Mask = is_indexed & is_part
     return mask
 
@@ -183,7 +186,7 @@ def _narrow_by_indexes(
 ) -> list[int]:
     """Read the indexes of segments; return the start positions of all slices."""
     start_position = np.zeros(len(bounds.segment), np.int64)
-    entries = segments.take(pa.array(numbers)).to_pylist()
+    entries = segments.take(from_numpy(numbers)).to_pylist()
 
     def read(entry: dict[str, Any]) -> Any:
         return read_segment_index(

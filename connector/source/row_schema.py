@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pyarrow as pa
 
+from klog.logformat.arrow_values import from_numpy
 from klog.logformat.batches.record_columns import RecordColumns
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 
@@ -71,14 +72,14 @@ def to_record_batch(
         if name == "topic":
             arrays.append(_repeated(topic, count))
         elif name == "partition":
-            arrays.append(pa.array(np.full(count, partition, np.int32)))
+            arrays.append(from_numpy(np.full(count, partition, np.int32)))
         elif name == "offset":
-            arrays.append(pa.array(columns.offset))
+            arrays.append(from_numpy(columns.offset))
         elif name == "timestamp":
             arrays.append(_timestamps(columns))
         elif name == "timestampType":
             assert columns.timestamp_type is not None
-            arrays.append(pa.array(columns.timestamp_type.astype(np.int32)))
+            arrays.append(from_numpy(columns.timestamp_type.astype(np.int32)))
         else:
             arrays.append(getattr(columns, name))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -87,7 +88,7 @@ def to_record_batch(
 def _timestamps(columns: RecordColumns) -> pa.Array:
     assert columns.timestamp_ms is not None
     timestamp_ms = np.clip(columns.timestamp_ms, -MAX_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
-    return pa.array(timestamp_ms * 1000).view(pa.timestamp("us", "UTC"))
+    return from_numpy(timestamp_ms * 1000).view(pa.timestamp("us", "UTC"))
 
 
 def _repeated(text: str, count: int) -> pa.Array:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from klog.logformat.array_types import Longs, UnsignedInts
+from klog.logformat.arrow_values import from_numpy
 from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
 from klog.logformat.compiled.kernel_types import LegacyKernels
 
@@ -83,7 +84,7 @@ def _join_ranges(data: bytes | bytearray, starts: Longs, ends: Longs) -> memoryv
     elements = pa.Array.from_buffers(
         pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     )
-    ranges = elements.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
+    ranges = elements.take(from_numpy(np.arange(0, len(bounds), 2, dtype=np.int32)))
     return memoryview(ranges.buffers()[2])[: int((ends - starts).sum())]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from klog.logformat.array_types import Longs, Mask
+from klog.logformat.arrow_values import from_numpy
 from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
 from klog.logformat.compiled.kernel_types import LegacyKernels
 
@@ -31,7 +32,7 @@ def gather_fields(
     """
     count = len(starts)
     if not count:
-        return pa.array([], pa.binary())
+        return pa.nulls(0, pa.binary())
     bounds = np.empty(2 * count, np.int32)
     bounds[0::2] = starts
     bounds[1::2] = ends
@@ -42,7 +43,7 @@ def gather_fields(
         return elements
     rows = np.arange(0, 2 * count, 2, dtype=np.int32)
     mask = is_null if is_null.any() else None
-    return elements.take(pa.array(rows, mask=mask))
+    return elements.take(from_numpy(rows, mask))
 
 
 def gather_fields_compiled(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Longs, Mask
+from klog.logformat.arrow_values import from_numpy
 from klog.logformat.batches.arrow_columns import (
     Column,
     binary_array,
@@ -89,8 +90,8 @@ def _list_array(
     fields = pa.Array.from_buffers(
         pa.binary(), 4 * total, [None, pa.py_buffer(interleaved), pa.py_buffer(data)]
     )
-    keys = fields.take(pa.array(np.arange(0, 4 * total, 4, dtype=np.int32)))
-    values = fields.take(pa.array(np.arange(2, 4 * total, 4, dtype=np.int32), mask=is_null))
+    keys = fields.take(from_numpy(np.arange(0, 4 * total, 4, dtype=np.int32)))
+    values = fields.take(from_numpy(np.arange(2, 4 * total, 4, dtype=np.int32), is_null))
     try:
         keys = keys.cast(pa.string())
     except pa.ArrowInvalid as exc:
@@ -99,7 +100,7 @@ def _list_array(
     headers = pa.StructArray.from_arrays([keys, values], fields=list(HEADER_TYPE))
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return pa.ListArray.from_arrays(
-        pa.array(offsets), headers, type=HEADERS_TYPE, mask=pa.array(counts == 0)
+        from_numpy(offsets), headers, type=HEADERS_TYPE, mask=from_numpy(counts == 0)
     )
 
 
