@@ -28,6 +28,7 @@ _TYPES = {
 _DECODED = {
     "key": "key",
     "value": "value",
+    "offset": "offset",
     "timestamp": "timestamp_ms",
     "timestampType": "timestamp_type",
     "headers": "headers",

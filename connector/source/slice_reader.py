@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -21,8 +21,10 @@ from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOp
 from klog.connector.source.data_loss import BATCH_REMEDY, raise_or_warn
 from klog.connector.source.row_schema import arrow_schema, decoded_columns, to_record_batch
 from klog.connector.source.slice_contract import expand_task
+from klog.connector.source.slice_counting import count_slice
 from klog.connector.source.slice_decoding import decode_slice
 from klog.connector.source.slices import Slice, SliceChangedError
+from klog.connector.store.readable_store import ReadableStore
 from klog.connector.store.store_for_url import store_for
 from klog.errors import CorruptRecordError, without_passwords
 from klog.logformat.batches.record_columns import RecordColumns
@@ -31,6 +33,10 @@ _log = logging.getLogger(__name__)
 
 Replan: TypeAlias = Callable[[Slice], tuple[int, list[Slice]]]
 """Plans the offsets of a slice again from what its root holds now: (log start, slices)."""
+
+T = TypeVar("T")
+SliceRead: TypeAlias = Callable[[ReadableStore, Slice], Iterator[tuple[T, int]]]
+"""Yields what is read of a slice in parts, each with the offset after it."""
 
 MAX_ROWS = 1 << 20
 """Rows of one Arrow batch: as many topic names stay within Arrow's 32-bit offsets."""
@@ -69,13 +75,29 @@ class SliceReader:
         """
         schema = arrow_schema(self.columns)
         column_names = decoded_columns(self.columns)
+
+        def decode(store: ReadableStore, slice_: Slice) -> Iterator[tuple[RecordColumns, int]]:
+            return decode_slice(store, slice_, column_names)
+
         for slice_ in expand_task(task):
-            for columns in self._read_slice(slice_, column_names):
+            for columns in self._read_slice(slice_, decode):
                 for row in range(0, len(columns.offset), MAX_ROWS):
                     rows = columns.slice(row, row + MAX_ROWS)
                     yield to_record_batch(slice_.topic, slice_.partition, rows, schema)
 
-    def _read_slice(self, slice_: Slice, column_names: set[str]) -> Iterator[RecordColumns]:
+    def count(self, slice_: Slice) -> int:
+        """Return how many records `read` would return of a slice, by the headers of its batches.
+
+        Args:
+            slice_: The slice.
+
+        Raises:
+            CorruptFileError: As `read`, if a header is damaged.
+            DataLossError: As `read`.
+        """
+        return sum(self._read_slice(slice_, count_slice))
+
+    def _read_slice(self, slice_: Slice, read: SliceRead[T]) -> Iterator[T]:
         """Read a slice; if its file has changed, read on from a new plan."""
         pending, tries = [slice_], 0
         while pending:
@@ -83,8 +105,8 @@ class SliceReader:
             next_offset = current.start_offset
             store, _ = store_for(current.root, self.storage)
             try:
-                for columns, reached in decode_slice(store, current, column_names):
-                    yield columns
+                for part, reached in read(store, current):
+                    yield part
                     next_offset, tries = reached, 0
                 del pending[0]
             except (SliceChangedError, FileNotFoundError, CorruptRecordError) as exc:

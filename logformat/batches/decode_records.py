@@ -118,6 +118,24 @@ def decode_parts(
             first_offset = int(group.next_offsets.max(initial=first_offset))
 
 
+def check_record_counts(batches: v2.Batches) -> None:
+    """Refuse a batch of more records than memory is allocated for.
+
+    Args:
+        batches: Any batches.
+
+    Raises:
+        CorruptRecordError: A header counts more than `MAX_BATCH_RECORDS`.
+    """
+    counts = batches.headers["count"]
+    if (counts > MAX_BATCH_RECORDS).any():
+        first = int(np.argmax(counts > MAX_BATCH_RECORDS))
+        raise CorruptRecordError(
+            f"a batch of {counts[first]} records is refused, the limit is {MAX_BATCH_RECORDS}",
+            int(batches.starts[first]),
+        )
+
+
 def _message_columns(
     messages: LegacyMessages,
     columns: Collection[str],
@@ -160,13 +178,8 @@ def _record_parts(
     batches = batches if has_records.all() else batches.where(has_records)
     for part, sections in record_sections(data, batches, part_bytes):
         buffer = np.frombuffer(sections.data, np.uint8)
+        check_record_counts(part)
         counts = part.headers["count"].astype(np.int64)
-        if (counts > MAX_BATCH_RECORDS).any():
-            first = int(np.argmax(counts > MAX_BATCH_RECORDS))
-            raise CorruptRecordError(
-                f"a batch of {counts[first]} records is refused, the limit is {MAX_BATCH_RECORDS}",
-                int(part.starts[first]),
-            )
         starts, ends, batch_of = record_bounds(buffer, sections, counts)
         if selected is not None:
             mask = selected[record : record + len(starts)]
