@@ -26,9 +26,16 @@ from klog.connector.commit_log.topic_admin import (
 )
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.embedded_append import AppendResult, append
+from klog.connector.embedded_lookups import (
+    committed_only,
+    counts_of,
+    offsets_of,
+    read_options_of,
+)
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
-from klog.connector.options.consumer_strategy import Subscribe
+from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
+from klog.connector.options.option_table import READ_COMMITTED
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.options.storage_options import (
@@ -37,7 +44,7 @@ from klog.connector.options.storage_options import (
     parse_storage_options,
 )
 from klog.connector.root_urls import absolute_root
-from klog.connector.scan_bounds import Bound, resolve_bounds
+from klog.connector.scan_bounds import Bound
 from klog.connector.sink.task_writer import InputRows
 from klog.connector.snapshot import Root, Snapshot
 from klog.connector.source import scan_planner
@@ -228,16 +235,9 @@ class Log:
             )
 
         def plan() -> tuple[ReadOptions, list[TaskDict]]:
-            snapshot = self._snapshot()
-            if topic not in snapshot.topics:
-                raise self._missing_topic(topic)
-            starting, ending = resolve_bounds(snapshot, topic, start, end)
-            options = ReadOptions(
-                Subscribe((topic,)),
-                starting=starting,
-                ending=ending,
-                storage=self._storage,
-                columns=names,
+            snapshot = self._snapshot_with(topic)
+            options = read_options_of(
+                snapshot, topic, start, end, storage=self._storage, columns=names
             )
             return options, scan_planner.plan_snapshot(snapshot, options)
 
@@ -250,6 +250,58 @@ class Log:
 
         return pa.RecordBatchReader.from_batches(arrow_schema(names), batches())
 
+    def offsets(self, topic: str, at: OffsetSpec = "latest") -> dict[int, int | None]:
+        """Return an offset of each partition, as kafka-get-offsets does.
+
+        Args:
+            topic: The name of the topic.
+            at: `earliest` for the log start, `latest` for the log end, `max-timestamp` for the
+                first record with the largest timestamp, or a time for the first record at or after
+                it: a datetime with its zone, ms since 1970, or a text as in `startingTimestamp`.
+
+        Returns:
+            By partition its offset; None if it has no such record.
+
+        Raises:
+            OptionError: There is no such topic, or `at` is something else.
+        """
+        limit = parse_offset_spec("at", at)
+        return retry_stale_listing(lambda: offsets_of(self._snapshot_with(topic), topic, limit))
+
+    def count(
+        self,
+        topic: str,
+        start: Bound = None,
+        end: Bound = None,
+        isolation_level: str = READ_COMMITTED,
+    ) -> dict[int, int]:
+        """Return how many records of each partition a reader gets, mostly without reading them.
+
+        Commits say it, or the headers of batches. Records that a compaction removed do not count,
+        nor do transaction markers and, for read_committed, records of aborted and open
+        transactions.
+
+        Args:
+            topic: The name of the topic.
+            start: Where to start, as for `scan`.
+            end: Where to end, as for `scan`.
+            isolation_level: `read_committed` or `read_uncommitted`.
+
+        Raises:
+            OptionError: There is no such topic, or an argument is wrong.
+            OffsetOutOfRangeError: A bound is not within the log.
+        """
+        is_committed_only = committed_only(isolation_level)
+
+        def count() -> dict[int, int]:
+            snapshot = self._snapshot_with(topic)
+            options = read_options_of(
+                snapshot, topic, start, end, storage=self._storage, committed_only=is_committed_only
+            )
+            return counts_of(self._path, snapshot, topic, options)
+
+        return retry_stale_listing(count)
+
     def _snapshot(self) -> Snapshot:
         """Return a snapshot of the root, which starts from the states of earlier ones.
 
@@ -261,6 +313,13 @@ class Log:
         snapshot = root.snapshot()
         if root.is_klog_root or snapshot.topics:
             self._read_root = root
+        return snapshot
+
+    def _snapshot_with(self, topic: str) -> Snapshot:
+        """Return a snapshot that has a topic; `OptionError` if there is no such topic."""
+        snapshot = self._snapshot()
+        if topic not in snapshot.topics:
+            raise self._missing_topic(topic)
         return snapshot
 
     def _missing_topic(self, topic: str) -> OptionError:

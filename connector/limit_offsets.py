@@ -6,6 +6,8 @@ The rule: one place resolves all kinds of limits, for Spark's options, `klog.ope
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from klog.connector.options.offset_range_limit import (
     EarliestOffset,
     LastOffsets,
@@ -15,7 +17,8 @@ from klog.connector.options.offset_range_limit import (
     PartitionLimit,
     SpecificOffset,
 )
-from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.snapshot import PartitionSnapshot, Snapshot
+from klog.logformat.topic_partition import TopicPartition
 
 
 def find_limit_offset(
@@ -51,3 +54,25 @@ def find_limit_offset(
             timestamp_ms = limit.timestamp_ms
     offset = None if timestamp_ms is None else log.offset_for_time(timestamp_ms, latest)
     return latest if offset is None and limit.latest_if_no_match else offset
+
+
+def list_offsets(
+    snapshot: Snapshot, names: Iterable[TopicPartition], limit: PartitionLimit, now_ms: int
+) -> dict[TopicPartition, int | None]:
+    """Return the offset that a limit means in each partition, as kafka-get-offsets does.
+
+    Open transactions hold nothing back: the latest offset is the log end.
+
+    Args:
+        snapshot: The root.
+        names: The partitions.
+        limit: The limit.
+        now_ms: The time from which an age counts, in ms since the epoch.
+
+    Returns:
+        By partition its offset; None if it has no record at or after a time.
+    """
+    return {
+        name: find_limit_offset(limit, log, log.log_end, now_ms)
+        for name, log in snapshot.open(names).items()
+    }

@@ -20,6 +20,7 @@ from klog.connector.options.offset_range_limit import (
     PartitionLimit,
     SpecificOffset,
 )
+from klog.connector.options.offset_spec import limit_of_datetime
 from klog.connector.snapshot import PartitionSnapshot, Snapshot
 from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError, OptionError
@@ -85,11 +86,7 @@ def _limits(
 
 def _limit(parameter: str, value: object) -> SpecificOffset | OffsetForTime:
     if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise OptionError(
-                f"{parameter}: {value} has no time zone. Give it one, such as timezone.utc"
-            )
-        return OffsetForTime.of(value, latest_if_no_match=True)
+        return limit_of_datetime(parameter, value, latest_if_no_match=True)
     if isinstance(value, int) and not isinstance(value, bool):
         return SpecificOffset(value)
     raise OptionError(

@@ -21,6 +21,7 @@ from klog.connector.source.data_loss import BATCH_REMEDY, find_loss, stream_reme
 from klog.connector.source.offset_ranges import OffsetRange, ResolvedRange, batch_ranges
 from klog.connector.source.planner_cache import PLANNER_CACHE, Logs
 from klog.connector.source.read_plan import plan
+from klog.connector.source.record_counter import count_records
 from klog.connector.source.slice_contract import TaskDict, expand_task
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
@@ -101,6 +102,22 @@ def plan_snapshot(snapshot: Snapshot, options: ReadOptions) -> list[TaskDict]:
         The tasks.
     """
     return plan(_ranges(snapshot, options), options.task_limits)
+
+
+def count_snapshot(
+    snapshot: Snapshot, options: ReadOptions, reader: SliceReader
+) -> Mapping[TopicPartition, int]:
+    """Count the records that a read of what a snapshot has would return.
+
+    Args:
+        snapshot: A snapshot of the root.
+        options: The options of the read.
+        reader: What `make_reader` returns for them.
+
+    Returns:
+        The number of records of each partition that has offsets to read.
+    """
+    return count_records(_ranges(snapshot, options), reader)
 
 
 def plan_load(

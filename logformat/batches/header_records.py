@@ -28,10 +28,10 @@ _BLOCK_RECORDS = 1 << 18
 
 
 def are_headers_enough(batches: v2.Batches, columns: Collection[str]) -> Mask:
-    """Return of which batches the header says the columns of all records.
+    """Return the batches whose header says the columns of all their records.
 
     Args:
-        batches: Any batches; one without records is enough, too.
+        batches: Any batches. The header of one without records is enough, too.
         columns: Names of `RecordColumns`. Without `offset` the offsets do not matter.
     """
     headers = batches.headers
