@@ -1,15 +1,14 @@
 """Spark's stream reader: how far the next micro-batch reads, and the tasks that read it.
 
 The rule: a micro-batch looks at the log once, when Spark asks for the latest offset. A partition
-that appears while the stream runs is read from its start. The stream never goes back: an offset
-that the log does not reach any more is data loss, unless a broker holds the directory, whose high
-watermark may go back for a while.
+that appears while the stream runs is read from its start. If there is nothing new, the latest
+offset is the very start, so that Spark runs no micro-batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -27,11 +26,13 @@ from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.snapshot import Root
 from klog.connector.source import scan_planner
-from klog.connector.source.data_loss import raise_or_warn, stream_remedy
+from klog.connector.source.first_batch import has_fixed_start, report_unknown_start
 from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets, starting_offsets
 from klog.connector.source.planner_cache import Logs
+from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
 from klog.connector.source.slice_contract import TaskDict
+from klog.connector.source.stream_log_ends import LogEnds, log_start
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.system_clock import now_ms
@@ -39,18 +40,6 @@ from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True, slots=True)
-class _LatestOffsets:
-    """Where the logs end, and the partitions that were opened to see it."""
-
-    offsets: StreamOffsets
-    logs: Logs
-
-    def may_go_back(self, name: TopicPartition) -> bool:
-        """Return whether a broker holds the partition's directory."""
-        return name in self.logs and self.logs[name].is_locked_by_broker
 
 
 class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -63,8 +52,9 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader = scan_planner.make_reader(self._directories, self._options)
         self._root: Root | None = None
         self._rate_limiter = RateLimiter(self._options.trigger_limits, now_ms)
-        self._available_now: _LatestOffsets | None = None
-        self._log_ends: dict[str, Any] | None = None
+        self._initial: dict[str, Any] | None = None
+        self._available_now: LogEnds | None = None
+        self._report: dict[str, Any] | None = None
         self._planned_end: dict[str, Any] | None = None
         self._planned_logs: Logs | None = None
 
@@ -73,24 +63,33 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.__dict__ | {
             "_root": None,
             "_rate_limiter": None,
+            "_initial": None,
             "_available_now": None,
+            "_report": None,
             "_planned_logs": None,
         }
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a new query starts: `startingOffsets`."""
-        return retry_stale_listing(self._initial_offsets).to_json()
+        """Return where a new query starts: `startingOffsets`, with one answer for one run."""
+        if self._initial is None:
+            self._initial = retry_stale_listing(self._initial_offsets).to_json()
+        return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """See `DataSourceStreamReader.latestOffset`."""
         latest = self._available_now or retry_stale_listing(self._latest_offsets)
         start_offsets = StreamOffsets.from_json(start)
-        log_ends = self._after(start_offsets, latest)
-        self._log_ends = log_ends.to_json()
-        if isinstance(limit, ReadAllAvailable):
-            self._planned_end = self._log_ends
+        log_ends = latest.after(start_offsets, fail_on_data_loss=self._options.fail_on_data_loss)
+        end = log_ends
+        if not isinstance(limit, ReadAllAvailable):
+            end = self._limited_end(start_offsets, log_ends, latest.logs)
+        self._report = log_ends.to_json() | {
+            METRICS: lag_metrics(end.next_offsets, log_ends.next_offsets, latest.logs)
+        }
+        if start == self._initial and not has_fixed_start(self._options.starting):
+            self._planned_end = self._with_start(start_offsets, end, latest.logs).to_json()
         else:
-            self._planned_end = self._limited_end(start_offsets, log_ends, latest.logs).to_json()
+            self._planned_end = start if end.has_same_end(start_offsets) else end.to_json()
         self._planned_logs = latest.logs
         return self._planned_end
 
@@ -104,8 +103,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMinRows(limits.min_offsets) if limits.min_offsets else ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the log ends, as last seen, for the query's progress."""
-        return self._log_ends
+        """Return the log ends as last seen and the lag of the stream, for its progress."""
+        return self._report
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of an `availableNow` run to what there is now."""
@@ -114,6 +113,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """See `DataSourceStreamReader.partitions`. Each task is a partition of Spark's."""
         start_offsets, end_offsets = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
+        self._check_first_batch(start, end, end_offsets)
         logs = self._planned_logs if end == self._planned_end else None
         self._planned_logs = None  # They are of one micro-batch, and old for the next.
         if logs is not None:
@@ -156,11 +156,24 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         next_offsets = {name: min(start, logs[name].log_end) for name, start in starts.items()}
         return StreamOffsets.from_logs(next_offsets, logs)
 
-    def _latest_offsets(self) -> _LatestOffsets:
+    def _latest_offsets(self) -> LogEnds:
         logs = self._open_logs()
-        return _LatestOffsets(
-            StreamOffsets.from_logs(latest_offsets(logs, self._options), logs), logs
-        )
+        return LogEnds(StreamOffsets.from_logs(latest_offsets(logs, self._options), logs), logs)
+
+    def _with_start(self, start: StreamOffsets, end: StreamOffsets, logs: Logs) -> StreamOffsets:
+        """Return the end of the first micro-batch, with where it starts."""
+        starts = {name: self._start_offset(name, start, end, logs) for name in end.next_offsets}
+        return replace(end, batch_start=starts)
+
+    def _check_first_batch(
+        self, start: dict[str, Any], end: dict[str, Any], end_offsets: StreamOffsets
+    ) -> None:
+        """Report a first micro-batch that runs again without a start of its own."""
+        is_again = start == self._initial and end != self._planned_end
+        if is_again and not end_offsets.batch_start and not has_fixed_start(self._options.starting):
+            report_unknown_start(
+                self._options.starting_option, fail_on_data_loss=self._options.fail_on_data_loss
+            )
 
     def _limited_end(
         self, start: StreamOffsets, log_ends: StreamOffsets, logs: Logs
@@ -179,9 +192,11 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, name: TopicPartition, start: StreamOffsets, end: StreamOffsets, logs: Logs
     ) -> int:
         """Return where a partition goes on: a new one, or one of a new topic, at its log start."""
+        if name in end.batch_start:
+            return end.batch_start[name]
         offset = start.next_offsets.get(name)
         if offset is None or end.is_another_topic(name.topic, start):
-            return logs[name].log_start if name in logs else end.next_offsets[name]
+            return log_start(name, logs.get(name), end)
         return offset
 
     def _plan(
@@ -194,41 +209,6 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 topic_id = end_offsets.topic_ids.get(name.topic, "")
                 planned.append(ResolvedRange(name, topic_id, start_offset, end_offset))
         return scan_planner.plan_logs(logs, planned, self._options)
-
-    def _after(self, start: StreamOffsets, latest: _LatestOffsets) -> StreamOffsets:
-        """Return where the logs end; report what is gone of what the stream has counted on."""
-        created_again = {
-            topic for topic in start.topic_ids if latest.offsets.is_another_topic(topic, start)
-        }
-        for topic in created_again:
-            self._report_loss(
-                f"{topic}: the topic was deleted and created again (its id has changed)",
-                "the new topic, from its start",
-            )
-        ends = dict(latest.offsets.next_offsets)
-        for name, offset in start.next_offsets.items():
-            if name.topic in created_again:
-                continue
-            if name not in ends:
-                self._report_loss(
-                    f"{name}: the partition was deleted while the stream was at {offset}",
-                    "the other partitions",
-                )
-            elif ends[name] < offset and not latest.may_go_back(name):
-                self._report_loss(
-                    f"{name}: the log ends at {ends[name]}, the stream was at {offset}",
-                    f"offset {offset}, which leaves out what is written before it",
-                )
-            ends[name] = max(ends.get(name, 0), offset)
-        return StreamOffsets(ends, {**start.topic_ids, **latest.offsets.topic_ids})
-
-    def _report_loss(self, message: str, remainder: str) -> None:
-        raise_or_warn(
-            message,
-            stream_remedy(remainder),
-            remainder,
-            fail_on_data_loss=self._options.fail_on_data_loss,
-        )
 
 
 def _partitions(tasks: Iterable[TaskDict]) -> list[InputPartition]:

@@ -26,10 +26,14 @@ def register(spark: SparkSession) -> None:
     formats. The process that plans a stream looks for modules on `PYTHONPATH` only (seen on PySpark
     4.2.0), so this adds the zip to `PYTHONPATH` for the workers that the session starts.
 
+    It also adds a listener that logs the lag of each stream of the session (logger
+    `klog.progress`, docs/reading.md).
+
     Args:
         spark: The session. Its later reads and writes know `format("klog")`.
     """
     from klog.connector.datasource import KlogDataSource
+    from klog.connector.progress_listener import add_progress_listener
 
     archive = Path(__file__).parent.parent
     if archive.is_file():
@@ -37,6 +41,7 @@ def register(spark: SparkSession) -> None:
         modules_path = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{archive}:{modules_path}" if modules_path else str(archive)
     spark.dataSource.register(KlogDataSource)
+    add_progress_listener(spark)
 
 
 def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it is klog.open

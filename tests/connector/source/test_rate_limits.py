@@ -133,7 +133,7 @@ def test_log_ends_are_reported_with_a_limited_batch(tmp_path: Path) -> None:
     logs(tmp_path, 10)
     reader = stream(tmp_path, maxOffsetsPerTrigger=6)
     assert reader.latestOffset({"t": {"0": 0}}, ReadMaxRows(6)) == {"t": {"0": 6}}
-    assert reader.reportLatestOffset() == {"t": {"0": 10}}
+    assert (reader.reportLatestOffset() or {})["t"] == {"0": 10}
 
 
 @pytest.mark.parametrize(

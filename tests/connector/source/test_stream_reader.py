@@ -153,7 +153,7 @@ def test_a_new_partition_is_read_from_its_start(tmp_path: Path) -> None:
     write_log(tmp_path, {0: many(4)}, "t-1")
     set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 1): 2})
     end = latest(reader, start)
-    assert end == {"t": {"0": 3, "1": 4}}
+    assert end == {"#start": {"t": {"0": 3, "1": 2}}, "t": {"0": 3, "1": 4}}
     read = rows(reader, start, end)
     assert [(row["partition"], row["offset"]) for row in read] == [(1, 2), (1, 3)]
 
@@ -165,7 +165,7 @@ def test_a_new_topic_of_a_pattern_is_read_from_its_start(tmp_path: Path) -> None
     write_log(tmp_path, {0: many(2)}, "u-0")
     write_log(tmp_path, {0: many(2)}, "v-0")
     end = latest(reader, start)
-    assert end == {"t": {"0": 3}, "u": {"0": 2}}
+    assert end == {"#start": {"t": {"0": 3}, "u": {"0": 0}}, "t": {"0": 3}, "u": {"0": 2}}
     assert [(r["topic"], r["offset"]) for r in rows(reader, start, end)] == [("u", 0), ("u", 1)]
 
 
@@ -303,7 +303,7 @@ def test_progress_reports_what_was_last_seen(tmp_path: Path) -> None:
     reader = stream(tmp_path)
     end = latest(reader, {"t": {"0": 0}})
     (directory / "00000000000000000000.log").write_bytes(b"".join(many(8)))
-    assert reader.reportLatestOffset() == end
+    assert (reader.reportLatestOffset() or {})["t"] == end["t"]
     assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
 
 

@@ -1,0 +1,57 @@
+"""Where the first micro-batch of a stream starts, also if it runs again after a restart.
+
+The rule: the checkpoint has only where a micro-batch ends. Where the first one starts, Spark asks
+the source again, at each run. `startingOffsets` such as `latest` have another answer then, so the
+end of the first micro-batch keeps where its partitions started (`StreamOffsets.batch_start`). If it
+does not, as that of an older klog or of Spark's Kafka source, which has a file of its own for it
+(`sources/0/0`), then such a start is data loss: it could skip records in silence.
+"""
+
+from __future__ import annotations
+
+from klog.connector.options.offset_range_limit import (
+    EarliestOffset,
+    LimitsByPartition,
+    OffsetForTime,
+    OffsetRangeLimit,
+    SpecificOffset,
+)
+from klog.connector.source.data_loss import raise_or_warn
+
+_REMEDY = (
+    "`klog checkpoint copy` makes a checkpoint that has it if the query was one of "
+    'format("kafka"); else set startingOffsets to JSON of the offsets at which the query started'
+)
+
+
+def has_fixed_start(limit: OffsetRangeLimit) -> bool:
+    """Return whether a start is at the same offsets whenever a query asks.
+
+    Args:
+        limit: Where the query starts.
+    """
+    limits = limit.limits.values() if isinstance(limit, LimitsByPartition) else (limit,)
+    return all(
+        isinstance(start, EarliestOffset | SpecificOffset)
+        or (isinstance(start, OffsetForTime) and not start.latest_if_no_match)
+        for start in limits
+    )
+
+
+def report_unknown_start(option: str, *, fail_on_data_loss: bool) -> None:
+    """Report that the first micro-batch runs again, and nothing says where it started.
+
+    Args:
+        option: The option that says where a new query starts.
+        fail_on_data_loss: Whether it is an error, else a warning.
+
+    Raises:
+        DataLossError: `fail_on_data_loss` is true.
+    """
+    raise_or_warn(
+        f"the first micro-batch was not finished, its checkpoint does not say where it started, "
+        f"and {option} has another answer now",
+        _REMEDY,
+        f"what {option} says now",
+        fail_on_data_loss=fail_on_data_loss,
+    )

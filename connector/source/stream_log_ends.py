@@ -1,0 +1,109 @@
+"""Where the logs of a stream end, compared with where the stream is: what is gone is data loss.
+
+The rule: a stream never goes back. The log that a stream has read to is still there if the bytes
+are, whatever the high watermark or the last stable offset: both may be below what another reader
+of the same checkpoint has read. A topic with another id is a new one, which is read from its start.
+So is one whose log ends before the stream, if the checkpoint has no id to compare, as that of
+Spark's Kafka source: the log of the same topic would have to be cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.source.data_loss import raise_or_warn, stream_remedy
+from klog.connector.source.planner_cache import Logs
+from klog.connector.source.stream_offsets import StreamOffsets
+from klog.logformat.topic_partition import TopicPartition
+
+_NEW_TOPIC = "the new topic, from its start"
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where the logs end, and the partitions that were opened to see it."""
+
+    offsets: StreamOffsets
+    logs: Logs
+
+    def after(self, start: StreamOffsets, *, fail_on_data_loss: bool) -> StreamOffsets:
+        """Return how far the stream can read, at least to where it is.
+
+        Args:
+            start: Where the stream is.
+            fail_on_data_loss: Whether records that are gone are an error, else a warning.
+
+        Returns:
+            The offsets; `batch_start` has the partitions of topics that were created again and
+            that the ids do not show.
+
+        Raises:
+            DataLossError: `fail_on_data_loss` is true, and something is gone of what the stream
+                has counted on.
+        """
+        ends = dict(self.offsets.next_offsets)
+        unnamed = self._created_again_without_id(start)
+        for topic in sorted(topic for topic in start.topic_ids if self._has_other_id(topic, start)):
+            message = f"{topic}: the topic was deleted and created again (its id has changed)"
+            _report(message, _NEW_TOPIC, fail_on_data_loss)
+        for topic, description in unnamed.items():
+            _report(description, f"topic {topic}, from its start", fail_on_data_loss)
+        for name, offset in start.next_offsets.items():
+            if name.topic in unnamed or self._has_other_id(name.topic, start):
+                continue
+            if name not in ends:
+                _report(
+                    f"{name}: the partition was deleted while the stream was at {offset}",
+                    "the other partitions",
+                    fail_on_data_loss,
+                )
+            elif self._is_cut(name, offset):
+                _report(
+                    f"{name}: the log ends at {ends[name]}, the stream was at {offset}",
+                    f"offset {offset}, which leaves out what is written before it",
+                    fail_on_data_loss,
+                )
+            ends[name] = max(ends.get(name, 0), offset)
+        batch_start = {
+            name: log.log_start for name, log in self.logs.items() if name.topic in unnamed
+        }
+        ids = {**start.topic_ids, **self.offsets.topic_ids}
+        return StreamOffsets(ends, ids, batch_start)
+
+    def _has_other_id(self, topic: str, start: StreamOffsets) -> bool:
+        return self.offsets.is_another_topic(topic, start)
+
+    def _created_again_without_id(self, start: StreamOffsets) -> dict[str, str]:
+        """Return the topics that the stream knew without their ids and whose logs end earlier."""
+        topics: dict[str, str] = {}
+        for name, offset in start.next_offsets.items():
+            has_only_new_id = name.topic in self.offsets.topic_ids.keys() - start.topic_ids.keys()
+            if has_only_new_id and self._is_cut(name, offset):
+                topics.setdefault(
+                    name.topic,
+                    f"{name}: the log ends at {self.offsets.next_offsets[name]}, the stream was at "
+                    f"{offset}: the topic was deleted and created again, or its log was cut (the "
+                    "checkpoint has no topic id that would tell)",
+                )
+        return topics
+
+    def _is_cut(self, name: TopicPartition, offset: int) -> bool:
+        """Return whether a log has lost bytes below an offset; False for one that is gone."""
+        log = self.logs.get(name)
+        return log is not None and max(log.log_end, log.readable_end) < offset
+
+
+def log_start(name: TopicPartition, log: PartitionSnapshot | None, end: StreamOffsets) -> int:
+    """Return where a partition that is new to a stream starts: its end if it is gone.
+
+    Args:
+        name: The partition.
+        log: The partition, open; None if it is gone.
+        end: Where the micro-batch ends.
+    """
+    return log.log_start if log is not None else end.next_offsets[name]
+
+
+def _report(message: str, remainder: str, fail_on_data_loss: bool) -> None:
+    raise_or_warn(message, stream_remedy(remainder), remainder, fail_on_data_loss=fail_on_data_loss)
