@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+
+from klog.connector.spark_errors import FailedStreamReader, sentence_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -12,18 +14,6 @@ if TYPE_CHECKING:
     from klog.connector.sink.spark_writers import KlogBatchWriter, KlogStreamWriter
     from klog.connector.source.batch_reader import KlogBatchReader
     from klog.connector.source.offset_ranges import ResolvedRange
-    from klog.connector.source.stream_reader import KlogStreamReader
-
-_TYPES = {
-    "key": "binary",
-    "value": "binary",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "timestampType": "int",
-    "headers": "array<struct<key: string, value: binary>>",
-}
 
 
 class KlogDataSource(DataSource):
@@ -39,6 +29,7 @@ class KlogDataSource(DataSource):
         """Return the name that `format` takes."""
         return "klog"
 
+    @sentence_first()
     def schema(self) -> str:
         """Check the options, resolve the offsets, and return the columns.
 
@@ -46,36 +37,43 @@ class KlogDataSource(DataSource):
         the offsets of a DataFrame are resolved. Spark does not say here whether a batch or a stream
         is loaded. An option that is wrong for only one of them is an error of its reader.
         """
-        from klog.connector.catalog_tables import refuse_new_table
+        from klog.connector.catalog_tables import is_new_table, new_table_columns
         from klog.connector.options.read_options import parse_shared_options
         from klog.connector.source import scan_planner
+        from klog.connector.source.read_schema import schema_text
         from klog.errors import NoSubscriptionError
 
         options = dict(self.options)
-        refuse_new_table(options)
+        if is_new_table(options):
+            return schema_text(new_table_columns(options))
         try:
             shared_options = parse_shared_options(options)
         except NoSubscriptionError:
             raise scan_planner.no_subscription_error(options) from None
         self._resolved = scan_planner.try_resolve_offsets(options, shared_options)
-        return ", ".join(f"{name} {_TYPES[name]}" for name in shared_options.columns)
+        return schema_text(shared_options.columns)
 
+    @sentence_first()
     def reader(self, schema: StructType) -> KlogBatchReader:
         """See `DataSource.reader`."""
         from klog.connector.catalog_tables import refuse_table_read
         from klog.connector.source.batch_reader import KlogBatchReader
 
-        refuse_table_read(self.options)
-        return KlogBatchReader(dict(self.options), self._resolved)
+        refuse_table_read(self.options, schema)
+        return KlogBatchReader(dict(self.options), self._resolved, schema)
 
-    def streamReader(self, schema: StructType) -> KlogStreamReader:
-        """See `DataSource.streamReader`."""
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """See `DataSource.streamReader`. An error is raised by the reader's methods."""
         from klog.connector.catalog_tables import refuse_table_read
         from klog.connector.source.stream_reader import KlogStreamReader
 
-        refuse_table_read(self.options)
-        return KlogStreamReader(dict(self.options))
+        try:
+            refuse_table_read(self.options, schema)
+            return KlogStreamReader(dict(self.options), schema)
+        except Exception as exc:  # noqa: BLE001 - Spark would hide any error that is raised here.
+            return FailedStreamReader(exc)
 
+    @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> KlogBatchWriter:
         """See `DataSource.writer`."""
         from klog.connector.catalog_tables import refuse_table_write
@@ -84,6 +82,7 @@ class KlogDataSource(DataSource):
         refuse_table_write(self.options)
         return KlogBatchWriter(dict(self.options), schema, overwrite)
 
+    @sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> KlogStreamWriter:
         """See `DataSource.streamWriter`."""
         from klog.connector.catalog_tables import refuse_table_write

@@ -156,7 +156,7 @@ def _parse_shared(options: Mapping[str, str], values: OptionMap) -> ReadOptions:
             values.get(table.MAX_BYTES_PER_PARTITION),
         ),
         storage=parse_storage_options(options),
-        columns=_columns(values),
+        columns=selected_columns(values),
     )
 
 
@@ -186,7 +186,15 @@ def _trigger_limits(values: OptionMap) -> TriggerLimits:
     return limits
 
 
-def _columns(values: OptionMap) -> tuple[str, ...]:
+def selected_columns(values: OptionMap) -> tuple[str, ...]:
+    """Return the columns that a read has.
+
+    Args:
+        values: The options of the read.
+
+    Raises:
+        OptionError: `columns` is wrong, or has headers without `includeHeaders`.
+    """
     columns = COLUMNS if values[table.INCLUDE_HEADERS] else DEFAULT_COLUMNS
     names = values.get(table.COLUMNS)
     if names is None:

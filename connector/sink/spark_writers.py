@@ -40,6 +40,7 @@ from klog.connector.sink.write_contract import (
     plan_to_dict,
 )
 from klog.connector.sink.write_plan import WritePlan
+from klog.connector.spark_errors import sentence_first
 from klog.errors import KlogError, OptionError
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class KlogBatchWriter(DataSourceArrowWriter):
         _check_schema(schema, self._options)
         self._plan = plan_to_dict(write_plan.load_write_plan(self._options))
 
+    @sentence_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
         """See `DataSourceArrowWriter.write`."""
         context = _task_context()
@@ -97,6 +99,7 @@ class KlogBatchWriter(DataSourceArrowWriter):
             )
         return _write_task(plan, writer, context, iterator)
 
+    @sentence_first()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """See `DataSourceArrowWriter.commit`."""
         write_commit.commit(self._options, _task_messages(messages))
@@ -131,6 +134,7 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         if _COMMIT_RUNNER not in sys.modules:
             self._plan = plan_to_dict(write_plan.load_write_plan(self._options, is_streaming=True))
 
+    @sentence_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
         """See `DataSourceStreamArrowWriter.write`."""
         assert self._plan is not None
@@ -147,6 +151,7 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
         writer = Writer(name, int(batch_id), query_id, _run_id(context, plan))
         return _write_task(plan, writer, context, iterator)
 
+    @sentence_first()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """See `DataSourceStreamArrowWriter.commit`."""
         task_messages = _task_messages(messages)

@@ -31,23 +31,26 @@ from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets, s
 from klog.connector.source.planner_cache import Logs
 from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
+from klog.connector.source.read_schema import with_schema
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_log_ends import LogEnds, log_start
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.spark_errors import sentence_first
 from klog.connector.system_clock import now_ms
 from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 
 class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream over a root; long-lived in the driver, where it remembers where logs end."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        """Check the options, as Spark gives them; nothing is read yet."""
-        self._options = parse_read_options(options, is_streaming=True)
+    def __init__(self, options: Mapping[str, str], schema: StructType | None = None) -> None:
+        """Check the options and the schema, as Spark gives them; nothing is read yet."""
+        self._options = with_schema(parse_read_options(options, is_streaming=True), schema)
         self._directories = scan_planner.log_directories(options)
         self._reader = scan_planner.make_reader(self._directories, self._options)
         self._root: Root | None = None
@@ -69,12 +72,14 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "_planned_logs": None,
         }
 
+    @sentence_first()
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query starts: `startingOffsets`, with one answer for one run."""
         if self._initial is None:
             self._initial = retry_stale_listing(self._initial_offsets).to_json()
         return self._initial
 
+    @sentence_first()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """See `DataSourceStreamReader.latestOffset`."""
         latest = self._available_now or retry_stale_listing(self._latest_offsets)
@@ -106,10 +111,12 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the log ends as last seen and the lag of the stream, for its progress."""
         return self._report
 
+    @sentence_first()
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of an `availableNow` run to what there is now."""
         self._available_now = retry_stale_listing(self._latest_offsets)
 
+    @sentence_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """See `DataSourceStreamReader.partitions`. Each task is a partition of Spark's."""
         start_offsets, end_offsets = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
@@ -132,7 +139,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See `DataSourceStreamReader.read`."""
-        return self._reader.read(partition.value or [])
+        with sentence_first():
+            yield from self._reader.read(partition.value or [])
 
     def commit(self, end: dict[str, Any]) -> None:
         """See `DataSourceStreamReader.commit`. The checkpoint has the offsets: it does nothing."""

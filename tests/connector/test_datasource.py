@@ -13,8 +13,9 @@ from pyspark.sql.types import StructType
 
 import klog
 from klog.connector.datasource import KlogDataSource
-from klog.connector.options.read_columns import COLUMNS
+from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
 from klog.connector.options.read_options import parse_read_options
+from klog.connector.source.read_schema import schema_text
 from klog.connector.source.row_schema import arrow_schema
 from klog.errors import OptionError
 from tests.connector.log_dirs import many, write_log
@@ -57,7 +58,7 @@ def read_as_spark_does(options: dict[str, str], *, streaming: bool) -> None:
     source = KlogDataSource(options)
     source.schema()
     if streaming:
-        source.streamReader(StructType([]))
+        source.streamReader(StructType([])).initialOffset()
     else:
         source.reader(StructType([]))
 
@@ -148,22 +149,24 @@ CREATES_A_TABLE = [
 
 
 @pytest.mark.parametrize("added", CREATES_A_TABLE, ids=str)
-def test_a_catalog_table_is_refused_as_it_is_created(
-    options_of_topic: dict[str, str], added: dict[str, str]
-) -> None:
+def test_a_catalog_table_is_created_with_the_columns_of_its_options(added: dict[str, str]) -> None:
     """What Spark 4.2.0 and 4.3.0 add to the options of a table, as seen there."""
-    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
-        KlogDataSource(options_of_topic | {"provider": "klog", "owner": "ann"} | added).schema()
+    options = {"provider": "klog", "owner": "ann"} | added
+    assert KlogDataSource(options).schema() == schema_text(DEFAULT_COLUMNS)
+    assert KlogDataSource(options | {"includeHeaders": "true"}).schema() == schema_text(COLUMNS)
+    assert KlogDataSource(options | {"COLUMNS": "value"}).schema() == "value binary"
 
 
-def test_a_catalog_table_is_refused_as_it_is_used() -> None:
-    """A table with columns of its own is created without klog, and used without its options."""
-    source, columns = KlogDataSource({}), StructType([])
-    for read in (source.reader, source.streamReader):
-        with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
-            read(columns)
+def test_a_catalog_table_is_refused_without_options() -> None:
+    source = KlogDataSource({})
+    columns, text = StructType().add("value", "binary"), StructType().add("value", "string")
+    for schema, step in ((columns, "SELECT"), (text, r"got string\): DROP TABLE t")):
+        with pytest.raises(OptionError, match=step):
+            source.reader(schema)
+        with pytest.raises(OptionError, match=step):
+            source.streamReader(schema).initialOffset()
     for write in (source.writer, source.streamWriter):
-        with pytest.raises(OptionError, match=r"df\.write\.format"):
+        with pytest.raises(OptionError, match="INSERT INTO t WITH"):
             write(columns, False)
 
 
@@ -172,9 +175,7 @@ def test_schema_of_spark_is_the_schema_of_the_rows(tmp_path: Path) -> None:
     source = KlogDataSource({"path": str(tmp_path), "subscribe": "t", "includeHeaders": "true"})
     fields = from_arrow_schema(arrow_schema(COLUMNS)).fields
     expected = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
-    assert (
-        source.schema().replace("key: string, value: binary", "key:string,value:binary") == expected
-    )
+    assert source.schema() == expected
 
 
 @pytest.mark.parametrize("is_klog_root", [True, False])

@@ -1,0 +1,116 @@
+"""docs/troubleshooting.md and docs/sql.md are true: Spark says the headings, statements run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import klog
+from tests.support.project import PROJECT
+
+pytestmark = pytest.mark.spark
+
+PAGE = (PROJECT / "docs" / "troubleshooting.md").read_text()
+SQL_PAGE = (PROJECT / "docs" / "sql.md").read_text()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    log = klog.open(tmp_path / "root")
+    log.create_topic("orders")
+    log.append("orders", pa.table({"value": ["x"]}))
+    return str(tmp_path / "root")
+
+
+def load(spark: SparkSession, root: str) -> DataFrame:
+    return spark.read.format("klog").option("subscribe", "orders").load(root)
+
+
+def save(mode: str) -> Callable[[SparkSession, str], object]:
+    return lambda spark, root: (
+        load(spark, root).write.format("klog").mode(mode).option("topic", "orders").save(root)
+    )
+
+
+def stream(spark: SparkSession, root: str) -> DataFrame:
+    reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
+    return reader.option("subscribe", "orders").load(root)
+
+
+def update(spark: SparkSession, root: str) -> None:
+    counts = stream(spark, root).groupBy("topic").count().selectExpr("topic AS value")
+    writer = counts.writeStream.format("klog").option("topic", "orders").outputMode("update")
+    writer.option("checkpointLocation", f"{root}-update").start(root).awaitTermination(60)
+
+
+PROVOKED: dict[str, Callable[[SparkSession, str], object]] = {
+    'The data source "klog" cannot be written in the "ErrorIfExists" mode': save("error"),
+    'The data source "klog" cannot be written in the "Ignore" mode': save("ignore"),
+    "klog does not support Update mode": update,
+    "This output mode is not supported for streaming aggregations without watermark": (
+        lambda spark, root: (
+            stream(spark, root)
+            .groupBy("topic")
+            .count()
+            .writeStream.format("klog")
+            .option("checkpointLocation", f"{root}-append")
+            .start(root)
+        )
+    ),
+    "checkpointLocation must be specified": lambda spark, root: (
+        stream(spark, root).writeStream.format("klog").option("topic", "orders").start(root)
+    ),
+    "Data source klog does not support continuous processing": lambda spark, root: (
+        stream(spark, root)
+        .writeStream.format("noop")
+        .trigger(continuous="1 second")
+        .option("checkpointLocation", f"{root}-continuous")
+        .start()
+    ),
+    "Unsupported data source type for direct query on files: klog": lambda spark, root: spark.sql(
+        f"SELECT * FROM klog.`{root}`"
+    ),
+    "There is a 'path' or 'paths' option set and load() is called with path parameters": (
+        lambda spark, root: spark.read.format("klog").option("path", root).load(root)
+    ),
+    "Failed to find the data source: klog": lambda spark, root: spark.read.format(
+        "klog-that-is-not-there"
+    ).load(root),
+}
+
+
+def test_each_heading_has_a_case() -> None:
+    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == list(PROVOKED)
+
+
+@pytest.mark.parametrize(("heading", "provoke"), PROVOKED.items(), ids=PROVOKED)
+def test_heading_is_what_spark_says(
+    spark: SparkSession, root: str, heading: str, provoke: Callable[[SparkSession, str], object]
+) -> None:
+    with pytest.raises((PySparkException, Py4JJavaError)) as caught:
+        provoke(spark, root)
+    message = " ".join(str(caught.value).split())
+    assert heading in message
+    assert "klog.errors" not in message
+
+
+def test_statements_of_the_sql_page_run(spark: SparkSession, root: str) -> None:
+    blocks = re.findall(r"^```sql\n(.*?)^```$", SQL_PAGE, re.DOTALL | re.MULTILINE)
+    statements = [text.strip() for block in blocks for text in block.split(";") if text.strip()]
+    assert len(statements) > 5
+    try:
+        for statement in statements:
+            spark.sql(statement.replace("/data/klog", root)).collect()
+        assert spark.table("orders").count() == 1
+        assert [row.value for row in spark.table("fresh_orders").collect()] == [b"x", b"A"]
+    finally:
+        spark.sql("DROP VIEW IF EXISTS fresh_orders")
+        spark.sql("DROP TABLE IF EXISTS logs")
+        spark.catalog.dropTempView("orders")
