@@ -86,11 +86,12 @@ def read_all(log_directory: str) -> dict[str, float]:
     from klog.connector.kafka_dir.raw_root import RawRoot
     from klog.connector.options.read_options import parse_read_options
     from klog.connector.source import scan_planner
+    from klog.connector.source.task_reader import make_reader
 
     imported = peak_mib()
     options = parse_read_options({"subscribePattern": ".*", "startingOffsets": "earliest"})
     root = RawRoot([log_directory])
-    reader = scan_planner.make_reader([log_directory], options)
+    reader = make_reader([log_directory], options)
     tasks = scan_planner.plan_snapshot(root.snapshot(), options)
     records = sum(batch.num_rows for task in tasks for batch in reader.read(task))
     return {

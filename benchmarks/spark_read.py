@@ -32,6 +32,7 @@ from benchmarks.timing import Times, Work, interleaved
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from tools.java_home import java_home
 
 KLOG, PARQUET, CEILING, FIXED = "klog", "Parquet", "ceiling", "fixed"
@@ -117,7 +118,7 @@ def task_shapes(log_directory: str) -> list[list[int]]:
     """List, for each of klog's tasks, how many rows each of its batches has."""
     options = parse_read_options({"subscribe": TOPIC, "startingOffsets": "earliest"})
     root = RawRoot([log_directory])
-    reader = scan_planner.make_reader([log_directory], options)
+    reader = make_reader([log_directory], options)
     tasks = scan_planner.plan_snapshot(root.snapshot(), options)
     return [[batch.num_rows for batch in reader.read(task)] for task in tasks]
 

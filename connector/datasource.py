@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from klog.connector.sink.spark_writers import KlogBatchWriter, KlogStreamWriter
     from klog.connector.source.batch_reader import KlogBatchReader
-    from klog.connector.source.offset_ranges import ResolvedRange
+    from klog.connector.source.load_plan import LoadPlan
 
 
 class KlogDataSource(DataSource):
@@ -22,12 +22,17 @@ class KlogDataSource(DataSource):
     def __init__(self, options: Any) -> None:
         """Keep the options; Spark creates one data source for each `load()`."""
         super().__init__(options)
-        self._resolved: list[ResolvedRange] | None = None
+        self._load_plan: LoadPlan | None = None
+        self._has_reader = False
 
     @classmethod
     def name(cls) -> str:
         """Return the name that `format` takes."""
         return "klog"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the source as planners need it; as Spark sends it to each task, without a plan."""
+        return self.__dict__ | ({"_load_plan": None} if self._has_reader else {})
 
     @sentence_first()
     def schema(self) -> str:
@@ -50,7 +55,7 @@ class KlogDataSource(DataSource):
             shared_options = parse_shared_options(options)
         except NoSubscriptionError:
             raise scan_planner.no_subscription_error(options) from None
-        self._resolved = scan_planner.try_resolve_offsets(options, shared_options)
+        self._load_plan = scan_planner.try_resolve_offsets(options, shared_options)
         return schema_text(shared_options.columns)
 
     @sentence_first()
@@ -60,7 +65,8 @@ class KlogDataSource(DataSource):
         from klog.connector.source.batch_reader import KlogBatchReader
 
         refuse_table_read(self.options, schema)
-        return KlogBatchReader(dict(self.options), self._resolved, schema)
+        self._has_reader = True
+        return KlogBatchReader(dict(self.options), self._load_plan, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`. An error is raised by the reader's methods."""

@@ -51,6 +51,7 @@ from klog.connector.source import scan_planner
 from klog.connector.source.row_schema import arrow_schema
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.subscription import topic_exists
+from klog.connector.source.task_reader import make_reader
 from klog.errors import OptionError
 
 
@@ -242,7 +243,7 @@ class Log:
             return options, scan_planner.plan_snapshot(snapshot, options)
 
         options, tasks = retry_stale_listing(plan)
-        reader = scan_planner.make_reader([self._path], options)
+        reader = make_reader([self._path], options)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for task in tasks:

@@ -16,6 +16,7 @@ from klog.connector.options.read_options import ReadOptions
 from klog.connector.scan_bounds import Bound, resolve_bounds
 from klog.connector.snapshot import Snapshot
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.connector.system_clock import now_ms
 from klog.logformat.topic_partition import TopicPartition
 
@@ -75,7 +76,7 @@ def counts_of(path: str, snapshot: Snapshot, topic: str, options: ReadOptions) -
         topic: The topic.
         options: The options of the read.
     """
-    reader = scan_planner.make_reader([path], options)
+    reader = make_reader([path], options)
     counts = scan_planner.count_snapshot(snapshot, options, reader)
     return {
         number: counts.get(TopicPartition(topic, number), 0) for number in snapshot.topics[topic]

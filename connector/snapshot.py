@@ -8,7 +8,7 @@ neither kind of root knows what a slice is. A task goes by `isCommitted` of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from klog.logformat.topic_partition import TopicPartition
 
@@ -71,6 +71,10 @@ class PartitionSnapshot(Protocol):
 
     def max_timestamp_ms(self) -> int | None:
         """Return the largest timestamp of a record, in ms since the epoch; None without records."""
+
+
+Logs: TypeAlias = Mapping[TopicPartition, PartitionSnapshot]
+"""The partitions that were opened for a read."""
 
 
 class Snapshot(Protocol):

@@ -7,6 +7,7 @@ absolute, and `memory:`, which one process has, is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from klog.connector.options.option_table import READ_PATH, READ_PATHS, WRITE_PATH
 from klog.connector.root_urls import absolute_root
@@ -35,6 +36,18 @@ def read_paths(options: Mapping[str, str], is_directory: Callable[[str], bool]) 
     if not paths:
         raise OptionError("path: give the log directory to load(), as in .load('/var/lib/kafka')")
     return [_absolute(path) for path in paths]
+
+
+def log_directories(options: Mapping[str, str]) -> list[str]:
+    """Return the roots that `load()` names.
+
+    Args:
+        options: All options as Spark hands them over.
+
+    Raises:
+        OptionError: As `read_paths`.
+    """
+    return read_paths(options, lambda path: Path(path).is_dir())
 
 
 def write_path(options: Mapping[str, str]) -> str:

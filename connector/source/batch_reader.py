@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.source import scan_planner
-from klog.connector.source.offset_ranges import ResolvedRange
+from klog.connector.options.spark_paths import log_directories
+from klog.connector.source.load_plan import LoadPlan
 from klog.connector.source.read_schema import with_schema
+from klog.connector.source.task_reader import TaskReader, make_reader
 from klog.connector.spark_errors import sentence_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from klog.connector.source.slice_reader import SliceReader
 
 
 class KlogBatchReader(DataSourceReader):
@@ -28,28 +31,35 @@ class KlogBatchReader(DataSourceReader):
     def __init__(
         self,
         options: Mapping[str, str],
-        resolved: list[ResolvedRange] | None,
+        load_plan: LoadPlan | None,
         schema: StructType | None = None,
     ) -> None:
         """Check the options and the schema; nothing is read yet.
 
         Args:
             options: The options as Spark gives them.
-            resolved: What `load()` resolved; None if it could not.
+            load_plan: What `load()` resolved; None if it could not.
             schema: The columns to read; None for what the options say.
         """
         self._options = with_schema(parse_read_options(options), schema)
-        self._directories = scan_planner.log_directories(options)
-        self._resolved = resolved
-        self._reader = scan_planner.make_reader(self._directories, self._options)
+        self._directories = log_directories(options)
+        self._load_plan = load_plan
+        self._reader = TaskReader(make_reader(self._directories, self._options))
+
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[SliceReader]]:
+        """Return what Spark sends to tasks: nothing that plans."""
+        return TaskReader, (self._reader.slice_reader,)
 
     @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Plan the read: a partition of Spark's for each task."""
-        tasks = scan_planner.plan_load(self._directories, self._resolved, self._options)
+        tasks = self._load_plan.recent_tasks() if self._load_plan else None
+        if tasks is None:
+            from klog.connector.source import scan_planner
+
+            tasks = scan_planner.plan_load(self._directories, self._load_plan, self._options)
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """See `DataSourceReader.read`. Spark passes an empty partition if the plan has no task."""
-        with sentence_first():
-            yield from self._reader.read(partition.value or [])
+        """See `DataSourceReader.read`."""
+        return self._reader.read(partition)

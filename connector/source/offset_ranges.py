@@ -21,6 +21,7 @@ from klog.connector.options.offset_range_limit import (
 )
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError, OptionError
 from klog.logformat.topic_partition import TopicPartition
@@ -70,23 +71,6 @@ def split_by_count(ranges: Iterable[OffsetRange], max_offsets: int) -> list[Offs
             for start, end in pairwise(bounds)
         ]
     return parts
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedRange:
-    """Offsets of one partition: what is kept of a `load()`.
-
-    Attributes:
-        name: The partition.
-        topic_id: The id of its topic when the offsets were resolved, empty if it has none.
-        start_offset: The first offset.
-        end_offset: The offset after the last one.
-    """
-
-    name: TopicPartition
-    topic_id: str
-    start_offset: int
-    end_offset: int
 
 
 def batch_ranges(

@@ -5,41 +5,27 @@ Spark's sources, the command line and `klog.open` call this.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
 from itertools import chain, count
-from pathlib import Path
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import ReadOptions, parse_read_options
-from klog.connector.options.spark_paths import read_paths
+from klog.connector.options.spark_paths import log_directories
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
-from klog.connector.snapshot import PartitionSnapshot, Root, Snapshot
-from klog.connector.source.data_loss import BATCH_REMEDY, find_loss, stream_remedy
-from klog.connector.source.offset_ranges import OffsetRange, ResolvedRange, batch_ranges
-from klog.connector.source.planner_cache import PLANNER_CACHE, Logs
+from klog.connector.snapshot import Logs, PartitionSnapshot, Root, Snapshot
+from klog.connector.source.data_loss import find_loss
+from klog.connector.source.load_plan import MAX_BYTES, MAX_SLICES, LoadPlan, ResolvedRange
+from klog.connector.source.offset_ranges import OffsetRange, batch_ranges
 from klog.connector.source.read_plan import plan
 from klog.connector.source.record_counter import count_records
-from klog.connector.source.slice_contract import TaskDict, expand_task
+from klog.connector.source.slice_contract import TaskDict, expand_task, slice_count
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
 from klog.connector.source.subscription import describe_topics, subscribed_partitions
 from klog.errors import KlogError, OptionError
 from klog.logformat.topic_partition import TopicPartition
-
-
-def log_directories(options: Mapping[str, str]) -> list[str]:
-    """Return the roots that `load()` names.
-
-    Args:
-        options: The options as Spark hands them over.
-
-    Raises:
-        OptionError: As `read_paths`.
-    """
-    return read_paths(options, lambda path: Path(path).is_dir())
 
 
 def no_subscription_error(options: Mapping[str, str]) -> OptionError:
@@ -58,19 +44,16 @@ def no_subscription_error(options: Mapping[str, str]) -> OptionError:
     )
 
 
-def try_resolve_offsets(
-    options: Mapping[str, str], shared_options: ReadOptions
-) -> list[ResolvedRange] | None:
-    """Resolve the offsets at `load()`, when a batch and a stream look the same.
-
-    What was read for it stays in the planner's cache.
+def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions) -> LoadPlan | None:
+    """Resolve the offsets at `load()`, when a batch and a stream look the same; plan a small read.
 
     Args:
         options: The options as Spark gives them.
         shared_options: Those that mean the same for a batch and a stream, parsed.
 
     Returns:
-        The ranges, or None if they are wrong for a batch: its reader says so, in its own words.
+        The plan, or None if the offsets are wrong for a batch: its reader says so, in its own
+        words.
 
     Raises:
         OptionError: If something is wrong for both: no such directory, no such topic.
@@ -86,9 +69,19 @@ def try_resolve_offsets(
     except (KlogError, OSError):
         return None
     resolved = [offset_range.resolved() for offset_range in ranges]
-    logs = {offset_range.log.name: offset_range.log for offset_range in ranges}
-    PLANNER_CACHE.put(_cache_key(directories, resolved, shared_options), logs)
-    return resolved
+    return LoadPlan(resolved, _small_plan(ranges, read_options), time.monotonic())
+
+
+def _small_plan(ranges: Sequence[OffsetRange], options: ReadOptions) -> list[TaskDict] | None:
+    """Return the tasks of a small read; None if it is large, or its planner has to say an error."""
+    sizes = (r.log.bytes_between(r.start_offset, r.end_offset) for r in ranges)
+    if sum(sizes) > MAX_BYTES:
+        return None
+    try:
+        tasks = plan(list(ranges), options.task_limits)
+    except (KlogError, OSError):
+        return None
+    return tasks if sum(map(slice_count, tasks)) <= MAX_SLICES else None
 
 
 def plan_snapshot(snapshot: Snapshot, options: ReadOptions) -> list[TaskDict]:
@@ -121,26 +114,22 @@ def count_snapshot(
 
 
 def plan_load(
-    directories: Sequence[str], resolved: list[ResolvedRange] | None, options: ReadOptions
+    directories: Sequence[str], load_plan: LoadPlan | None, options: ReadOptions
 ) -> list[TaskDict]:
-    """Plan what `load()` resolved: the first time from what it read, if that is still here.
+    """Plan what `load()` resolved, from what the log has now.
 
     Args:
         directories: The roots of the read.
-        resolved: The ranges; None if `load()` did not resolve them.
+        load_plan: What `load()` resolved; None if it could not.
         options: The options of the read.
 
     Raises:
         DataLossError: As `plan_tasks` does.
     """
-    if resolved is None:
-        root = open_root(directories, options.storage)
+    root = open_root(directories, options.storage)
+    if load_plan is None:
         return retry_stale_listing(lambda: plan_snapshot(root.snapshot(), options))
-    logs = PLANNER_CACHE.take(_cache_key(directories, resolved, options))
-    if logs is not None:
-        with suppress(FileNotFoundError):
-            return plan_logs(logs, resolved, options)
-    return plan_tasks(open_root(directories, options.storage), resolved, options)
+    return plan_tasks(root, load_plan.ranges, options)
 
 
 def plan_tasks(
@@ -191,46 +180,31 @@ def plan_logs(
     return plan([r for r in ranges if r is not None], options.task_limits)
 
 
-def make_reader(directories: Sequence[str], options: ReadOptions) -> SliceReader:
-    """Return the reader that tasks use.
+def plan_slice_again(
+    directories: Sequence[str], storage: StorageOptions, slice_: Slice
+) -> tuple[int, list[Slice]]:
+    """Return the log start now, and slices for the offsets of a slice that are left.
 
     Args:
         directories: The roots of the read.
-        options: The options of the read.
+        storage: The options of their stores.
+        slice_: A slice whose file has changed.
     """
-    return SliceReader(
-        options.columns,
-        Replanner(tuple(directories), options.storage),
-        options.fail_on_data_loss,
-        options.storage,
-        stream_remedy("what is left") if options.is_streaming else BATCH_REMEDY,
-    )
+    root = open_root(directories, storage)
+    name = TopicPartition(slice_.topic, slice_.partition)
 
+    def plan_now() -> tuple[int, list[Slice]]:
+        snapshot = root.snapshot()
+        log = snapshot.open([name])[name] if name in snapshot else None
+        if log is None or log.topic_id != slice_.topic_id:
+            return slice_.end_offset, []
+        start, end = max(slice_.start_offset, log.log_start), slice_.end_offset
+        if start >= end:
+            return log.log_start, []
+        tasks = plan([OffsetRange(log, start, end, slice_.committed_only)], use_indexes=False)
+        return log.log_start, [again for task in tasks for again in expand_task(task)]
 
-@dataclass(frozen=True, slots=True)
-class Replanner:
-    """Plans a slice again in the task that finds its file changed; pickles with its reader."""
-
-    directories: tuple[str, ...]
-    storage: StorageOptions
-
-    def __call__(self, slice_: Slice) -> tuple[int, list[Slice]]:
-        """Return the log start now, and slices for the offsets that are left."""
-        root = open_root(self.directories, self.storage)
-        name = TopicPartition(slice_.topic, slice_.partition)
-
-        def plan_now() -> tuple[int, list[Slice]]:
-            snapshot = root.snapshot()
-            log = snapshot.open([name])[name] if name in snapshot else None
-            if log is None or log.topic_id != slice_.topic_id:
-                return slice_.end_offset, []
-            start, end = max(slice_.start_offset, log.log_start), slice_.end_offset
-            if start >= end:
-                return log.log_start, []
-            tasks = plan([OffsetRange(log, start, end, slice_.committed_only)], use_indexes=False)
-            return log.log_start, [again for task in tasks for again in expand_task(task)]
-
-        return retry_stale_listing(plan_now)
+    return retry_stale_listing(plan_now)
 
 
 def _ranges(snapshot: Snapshot, options: ReadOptions) -> list[OffsetRange]:
@@ -255,9 +229,3 @@ def _still_there(
         return None
     start, end = max(start, log.log_start), min(end, log.readable_end)
     return OffsetRange(log, start, end, options.committed_only) if start < end else None
-
-
-def _cache_key(
-    directories: Sequence[str], resolved: Sequence[ResolvedRange], options: ReadOptions
-) -> Hashable:
-    return tuple(directories), options.storage, tuple(resolved)

@@ -117,6 +117,16 @@ def run_to_dict(shared: Mapping[str, Any], varying: Mapping[str, Sequence[Any]])
     return cast("SliceRunDict", {"format": FORMAT, **values, EACH: each})
 
 
+def slice_count(task: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many slices a task of this klog has.
+
+    Args:
+        task: The task.
+    """
+    columns = (next(iter(values.get(EACH, {"": [None]}).values())) for values in task)
+    return sum(map(len, columns))
+
+
 def expand_task(task: Iterable[Mapping[str, Any]]) -> Iterator[Slice]:
     """Return the slices of a task in order, those of its runs one by one.
 

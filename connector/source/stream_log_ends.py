@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.snapshot import Logs, PartitionSnapshot
 from klog.connector.source.data_loss import raise_or_warn, stream_remedy
-from klog.connector.source.planner_cache import Logs
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.logformat.topic_partition import TopicPartition
 

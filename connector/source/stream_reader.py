@@ -24,11 +24,12 @@ from pyspark.sql.streaming.datasource import (
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.snapshot import Root
+from klog.connector.options.spark_paths import log_directories
+from klog.connector.snapshot import Logs, Root
 from klog.connector.source import scan_planner
 from klog.connector.source.first_batch import has_fixed_start, report_unknown_start
-from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets, starting_offsets
-from klog.connector.source.planner_cache import Logs
+from klog.connector.source.load_plan import ResolvedRange
+from klog.connector.source.offset_ranges import latest_offsets, starting_offsets
 from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
 from klog.connector.source.read_schema import with_schema
@@ -36,6 +37,7 @@ from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_log_ends import LogEnds, log_start
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.source.task_reader import TaskReader, make_reader
 from klog.connector.spark_errors import sentence_first
 from klog.connector.system_clock import now_ms
 from klog.logformat.topic_partition import TopicPartition
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from klog.connector.source.slice_reader import SliceReader
+
 
 class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream over a root; long-lived in the driver, where it remembers where logs end."""
@@ -51,8 +55,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType | None = None) -> None:
         """Check the options and the schema, as Spark gives them; nothing is read yet."""
         self._options = with_schema(parse_read_options(options, is_streaming=True), schema)
-        self._directories = scan_planner.log_directories(options)
-        self._reader = scan_planner.make_reader(self._directories, self._options)
+        self._directories = log_directories(options)
+        self._reader = TaskReader(make_reader(self._directories, self._options))
         self._root: Root | None = None
         self._rate_limiter = RateLimiter(self._options.trigger_limits, now_ms)
         self._initial: dict[str, Any] | None = None
@@ -61,16 +65,9 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned_end: dict[str, Any] | None = None
         self._planned_logs: Logs | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what tasks need: nothing of what the driver remembers of the logs."""
-        return self.__dict__ | {
-            "_root": None,
-            "_rate_limiter": None,
-            "_initial": None,
-            "_available_now": None,
-            "_report": None,
-            "_planned_logs": None,
-        }
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[SliceReader]]:
+        """Return what Spark sends to tasks: nothing of what the driver remembers of the logs."""
+        return TaskReader, (self._reader.slice_reader,)
 
     @sentence_first()
     def initialOffset(self) -> dict[str, Any]:
@@ -139,8 +136,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See `DataSourceStreamReader.read`."""
-        with sentence_first():
-            yield from self._reader.read(partition.value or [])
+        return self._reader.read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """See `DataSourceStreamReader.commit`. The checkpoint has the offsets: it does nothing."""

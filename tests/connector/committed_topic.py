@@ -18,6 +18,7 @@ from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 
 SMALL = {
     "segment.bytes": "20000",
@@ -72,7 +73,7 @@ def read(path: Path, **options: str) -> list[dict[str, Any]]:
     parsed = parse_read_options({"subscribe": "t", **options})
     root = open_root([str(path)])
     tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
-    reader = scan_planner.make_reader([str(path)], parsed)
+    reader = make_reader([str(path)], parsed)
     return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 
 

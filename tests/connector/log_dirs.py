@@ -15,6 +15,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.slice_contract import TaskDict
+from klog.connector.source.task_reader import make_reader
 from klog.connector.store.local_store import LocalStore
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.topic_partition import TopicPartition
@@ -89,7 +90,7 @@ def read_tasks(
     directories: Sequence[str], tasks: Sequence[TaskDict], **options: str
 ) -> list[dict[str, Any]]:
     """Read planned tasks: rows as dicts."""
-    reader = scan_planner.make_reader(list(directories), parse_read_options(_options(options)))
+    reader = make_reader(list(directories), parse_read_options(_options(options)))
     rows: list[dict[str, Any]] = []
     for task in tasks:
         for batch in reader.read(task):

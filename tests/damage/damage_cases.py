@@ -17,6 +17,7 @@ from pathlib import Path
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.errors import CorruptFileError
 from tests.corpus import scene
 from tests.corpus.damage import Spot, copy
@@ -91,7 +92,7 @@ def read(directory: Path, level: str, roots: list[Path] | None = None, **options
     }
     parsed = parse_read_options(read_options)
     root = RawRoot(paths)
-    reader = scan_planner.make_reader(paths, parsed)
+    reader = make_reader(paths, parsed)
     tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     return [
         offset

@@ -11,6 +11,7 @@ from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.row_schema import MAX_TIMESTAMP_MS
+from klog.connector.source.task_reader import make_reader
 from tests.corpus import LONGEST_VALUE_KEPT_BYTES, Digest, Record
 
 LEVELS = ("read_uncommitted", "read_committed")
@@ -30,7 +31,7 @@ def read_partition(
     root = open_root(directories)
     records = []
     for task in scan_planner.plan_snapshot(root.snapshot(), options):
-        for batch in scan_planner.make_reader(directories, options).read(task):
+        for batch in make_reader(directories, options).read(task):
             batch.validate(full=True)
             times = batch.column("timestamp").cast("int64").to_pylist()
             position = batch.schema.get_field_index("timestamp")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import Root
-from klog.connector.source.offset_ranges import ResolvedRange, batch_ranges
+from klog.connector.source.load_plan import ResolvedRange
+from klog.connector.source.offset_ranges import batch_ranges
 from klog.connector.source.subscription import subscribed_partitions
 
 

@@ -21,8 +21,10 @@ from klog.connector.options.option_table import READ_COMMITTED, READ_UNCOMMITTED
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import Root
 from klog.connector.source import scan_planner
-from klog.connector.source.offset_ranges import ResolvedRange, latest_offsets
+from klog.connector.source.load_plan import ResolvedRange
+from klog.connector.source.offset_ranges import latest_offsets
 from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.source.task_reader import make_reader
 from klog.jobs.shared.argument_values import name_and_value
 from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
@@ -135,7 +137,7 @@ def _batches(
         columns=columns,
     )
     resolved = retry_stale_listing(lambda: _resolve(root, options, offsets))
-    reader = scan_planner.make_reader(paths, options)
+    reader = make_reader(paths, options)
     for task in scan_planner.plan_tasks(root, resolved, options):
         yield from reader.read(task)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.source.scan_planner import log_directories
+from klog.connector.options.spark_paths import log_directories
 from klog.errors import KlogError, OptionError
 
 

@@ -14,6 +14,7 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.slice_contract import TaskDict
+from klog.connector.source.task_reader import make_reader
 from klog.errors import DataLossError
 from tests.corpus import scene
 from tests.corpus.damage import copy
@@ -37,7 +38,7 @@ def plan(directory: Path, **more: str) -> list[TaskDict]:
 
 
 def read(directory: Path, tasks: list[TaskDict], **more: str) -> list[int]:
-    reader = scan_planner.make_reader([str(directory.parent)], options(**more))
+    reader = make_reader([str(directory.parent)], options(**more))
     return [
         offset
         for task in tasks

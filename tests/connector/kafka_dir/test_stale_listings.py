@@ -20,7 +20,7 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.kafka_dir.stale_listings import MAX_STALE_LISTINGS, retry_stale_listing
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
-from klog.connector.source.offset_ranges import ResolvedRange
+from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.connector.store.local_store import LocalFile, LocalStore

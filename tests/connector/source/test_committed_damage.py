@@ -23,6 +23,7 @@ from klog.connector.commit_log.segment_entries import rows_of_partition
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import index_narrowing, scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.errors import CorruptFileError, DataLossError, KlogError
 from klog.logformat.indexes.offset_index import ENTRY
 from tests.connector.committed_topic import (
@@ -225,7 +226,7 @@ def test_a_plan_outlives_a_merge(path: Path) -> None:
     root = open_root([str(path)])
     tasks = scan_planner.plan_snapshot(root.snapshot(), parsed)
     merged(path)
-    reader = scan_planner.make_reader([str(path)], parsed)
+    reader = make_reader([str(path)], parsed)
     rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
     assert values(rows) == list(range(3000))
 
@@ -240,9 +241,9 @@ def test_what_was_deleted_under_a_plan_is_data_loss(path: Path) -> None:
     commit(path, commit_builders.delete_records(state.topic_id, {0: start}), "delete-records")
     (path / first["file"]).unlink()
     with pytest.raises(DataLossError, match=f"offsets 0 to {second['base_offset'] - 1} were"):
-        list(scan_planner.make_reader([str(path)], parsed).read(tasks[0]))
+        list(make_reader([str(path)], parsed).read(tasks[0]))
     lenient = parse_read_options({"subscribe": "t", "failOnDataLoss": "false"})
-    reader = scan_planner.make_reader([str(path)], lenient)
+    reader = make_reader([str(path)], lenient)
     rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
     # The plan is as of its load: what its files still have of the second segment, it gives.
     assert [row["offset"] for row in rows] == list(range(second["base_offset"], 3000))

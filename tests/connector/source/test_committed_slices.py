@@ -15,7 +15,7 @@ import klog
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import index_narrowing, scan_planner, task_sizing
-from klog.connector.source.offset_ranges import ResolvedRange
+from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.slice_batches import as_in_file
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slices import Slice

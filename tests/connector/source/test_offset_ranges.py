@@ -10,7 +10,7 @@ import pytest
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.source.offset_ranges import ResolvedRange
+from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.subscription import subscribed_partitions
 from klog.errors import KlogError, OffsetOutOfRangeError, OptionError
 from klog.logformat.topic_partition import TopicPartition

@@ -19,6 +19,7 @@ from klog.connector.commit_log.commit_builders import delete_records
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import index_narrowing, scan_planner, slice_counting
+from klog.connector.source.task_reader import make_reader
 from klog.errors import CorruptFileError, OffsetOutOfRangeError, OptionError
 from klog.jobs import adopt, merge
 from klog.logformat.batches.decode_records import decode_parts
@@ -60,7 +61,7 @@ def consumed(name: str, level: str) -> dict[tuple[str, int], list[int]]:
 def count(paths: Sequence[Path], **options: str) -> int:
     parsed = parse_read_options({"assign": '{"t": [0]}', **options})
     directories = [str(path) for path in paths]
-    reader = scan_planner.make_reader(directories, parsed)
+    reader = make_reader(directories, parsed)
     counts = scan_planner.count_snapshot(open_root(directories).snapshot(), parsed, reader)
     return sum(counts.values())
 

@@ -1,14 +1,14 @@
 """A query looks at the log once, and one offset costs at most three reads after that.
 
-The rule (design: what crosses the wire is counted): `load()` looks at the log; the plan reads at
-most 16 indexes; a task lists nothing.
+The rule (design: what crosses the wire is counted): `load()` looks at the log, and plans a small
+read with at most 16 indexes; the plan of a large one looks again; a task lists nothing.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 import klog
 from klog.connector.datasource import KlogDataSource
 from klog.connector.open_root import open_root
-from klog.connector.source import index_narrowing, task_sizing
-from klog.connector.source.planner_cache import MAX_AGE_SECONDS, MAX_READS, PlannerCache
+from klog.connector.source import index_narrowing, scan_planner, task_sizing
+from klog.connector.source.load_plan import MAX_AGE_SECONDS, LoadPlan
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.logformat.topic_partition import TopicPartition
@@ -51,12 +51,9 @@ def raw_root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache(monkeypatch: pytest.MonkeyPatch) -> PlannerCache:
-    """Let every read of a part of a segment use its index, in a process that has read nothing."""
+def indexed_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every read of a part of a segment use its index."""
     monkeypatch.setattr(index_narrowing, "MAX_UNINDEXED_BYTES", 0)
-    cache = PlannerCache()
-    monkeypatch.setattr("klog.connector.source.scan_planner.PLANNER_CACHE", cache)
-    return cache
 
 
 @dataclass
@@ -101,10 +98,10 @@ def one_offset(offset: int) -> dict[str, str]:
 def test_one_offset_of_a_klog_root(klog_root: Path, requests: Counter[str]) -> None:
     costs = run_query(options_of(klog_root, **one_offset(2345)), requests)
     assert [row["offset"] for row in costs.rows] == [2345]
-    # format.json, topic.json, four commits and the next one, which is not there. Checkpoints,
-    # commits and the last expired version are listed.
-    assert costs.load == {"read": 7, "list": 3}
-    assert costs.plan == {"read": 1}, "the index"
+    # format.json, topic.json, four commits and the next one, which is not there, and the index.
+    # Checkpoints, commits and the last expired version are listed.
+    assert costs.load == {"read": 8, "list": 3}
+    assert not costs.plan
     assert costs.read == {"open": 1, "range": 1}, "the data"
 
 
@@ -112,7 +109,12 @@ def test_one_offset_of_a_raw_root(raw_root: Path, requests: Counter[str]) -> Non
     costs = run_query(options_of(raw_root, **one_offset(1234)), requests)
     assert [row["offset"] for row in costs.rows] == [1234]
     assert costs.load["list"] == 3
-    assert costs.plan == {"open": 1, "read": 1, "range": 1}, "the index, and headers to confirm it"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan_planner, "MAX_BYTES", -1)
+        look = run_query(options_of(raw_root, **one_offset(1234)), requests).load
+    index = costs.load - look
+    assert index == {"open": 1, "read": 1, "range": 1}, "the index, and headers to confirm it"
+    assert not costs.plan
     assert costs.read == {"read": 1, "open": 1, "range": 1}, "partition.metadata and the data"
 
 
@@ -128,8 +130,11 @@ def test_a_plan_reads_sixteen_indexes_and_tasks_the_others(
         count = 4000
     monkeypatch.setattr(task_sizing, "TARGET_BYTES", 2000)
     costs = run_query(options_of(root), requests)
-    assert costs.plan["read"] == 16
-    assert costs.plan["list"] == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan_planner, "MAX_BYTES", -1)
+        look = run_query(options_of(root), requests).load
+    assert costs.load["read"] - look["read"] == 16
+    assert not costs.plan
     assert [row["offset"] for row in costs.rows] == list(range(count))
     source = KlogDataSource(options_of(root))
     source.schema()
@@ -147,31 +152,52 @@ def test_a_plan_reads_sixteen_indexes_and_tasks_the_others(
     assert max(slice_.size_bytes for slice_ in slices if not slice_.index_path) < 6000
 
 
+@pytest.mark.parametrize(("limit", "value"), [("MAX_BYTES", 100), ("MAX_SLICES", 13)])
 @pytest.mark.parametrize("kind", ["klog", "raw"])
-def test_a_plan_in_another_process_looks_again(
-    kind: str, request: pytest.FixtureRequest, requests: Counter[str]
+def test_the_plan_of_a_large_read_looks_again(
+    kind: str, limit: str, value: int, request: pytest.FixtureRequest, requests: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(scan_planner, limit, value)
+    costs = run_query(options_of(request.getfixturevalue(f"{kind}_root")), requests)
+    assert costs.plan["list"] > 0
+    assert len(costs.rows) in (2000, 3000)
+
+
+def test_a_minute_after_its_load_a_plan_looks_again(
+    klog_root: Path, requests: Counter[str]
 ) -> None:
-    options = options_of(request.getfixturevalue(f"{kind}_root"))
-    source = KlogDataSource(options)
-    source.schema()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("klog.connector.source.scan_planner.PLANNER_CACHE", PlannerCache())
-        requests.clear()
-        assert source.reader(StructType([])).partitions()
-        assert requests["list"] > 0
-    requests.clear()
-    assert source.reader(StructType([])).partitions()
-    assert requests["list"] == 0
-
-
-def test_a_second_action_looks_again(klog_root: Path, requests: Counter[str]) -> None:
     source = KlogDataSource(options_of(klog_root))
     source.schema()
     requests.clear()
-    assert source.reader(StructType([])).partitions()
-    assert requests["list"] == 0
-    assert source.reader(StructType([])).partitions()
+    tasks = [partition.value for partition in source.reader(StructType([])).partitions()]
+    assert not requests
+    plan = source._load_plan
+    assert plan is not None
+    source._load_plan = replace(plan, made_seconds=plan.made_seconds - MAX_AGE_SECONDS)
+    again = [partition.value for partition in source.reader(StructType([])).partitions()]
     assert requests["list"] > 0
+    assert again == tasks
+
+
+def test_a_plan_of_another_boot_of_the_machine_is_old() -> None:
+    plan = LoadPlan([], [], 100.0)
+    ages = (-0.1, 0.0, MAX_AGE_SECONDS, MAX_AGE_SECONDS + 0.1)
+    recent = [plan.recent_tasks(lambda age=age: 100.0 + age) for age in ages]  # type: ignore[misc]
+    assert recent == [None, [], [], None]
+
+
+def test_spark_sends_the_plan_to_planners_and_not_to_tasks(klog_root: Path) -> None:
+    """Spark pickles the data source and its reader into the function of every task."""
+    source = KlogDataSource(options_of(klog_root))
+    source.schema()
+    source = pickle.loads(pickle.dumps(source))
+    reader = source.reader(StructType([]))
+    path = b"t-0/0000"
+    assert path in pickle.dumps(reader.partitions())
+    for sent in (source, reader):
+        assert path not in pickle.dumps(sent)
+        assert len(pickle.dumps(sent)) < 1000
 
 
 def test_a_load_shows_its_moment_and_a_new_load_what_came_since(klog_root: Path) -> None:
@@ -189,20 +215,6 @@ def test_a_load_shows_its_moment_and_a_new_load_what_came_since(klog_root: Path)
             for row in batch.to_pylist()
         ]
         assert values(rows) == list(range(count))
-
-
-def test_the_cache_forgets_old_reads_and_all_but_a_few() -> None:
-    seconds = 100.0
-    cache = PlannerCache(lambda: seconds)
-    for number in range(MAX_READS + 1):
-        cache.put(number, {})
-    seconds += MAX_AGE_SECONDS
-    assert cache.take(0) is None
-    assert cache.take(1) == {}
-    seconds += 0.1
-    assert cache.take(2) is None
-    seconds = 0.0
-    assert cache.take(3) is None, "it was dropped"
 
 
 def test_a_micro_batch_looks_once(raw_root: Path, requests: Counter[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from klog.connector import segment_chunks as segment_module
 from klog.connector.options.read_options import parse_read_options
-from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.errors import CorruptFileError, DataLossError
 from tests.connector.log_dirs import (
     many,
@@ -191,7 +191,7 @@ def test_times_that_spark_cannot_hold_become_its_first_or_last(tmp_path: Path) -
     log = [batch([Record(i, time)], max_timestamp=time) for i, time in enumerate(times)]
     write_log(tmp_path, {0: log})
     directories = [str(tmp_path)]
-    reader = scan_planner.make_reader(directories, parse_read_options({"subscribe": "t"}))
+    reader = make_reader(directories, parse_read_options({"subscribe": "t"}))
     timestamps: list[int] = []
     for task in plan_tasks(directories):
         for rows in reader.read(task):

@@ -16,6 +16,7 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.options.storage_options import parse_storage_options
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.errors import OptionError
 from tests.connector.store.store_roots import StoreRoot, store_root_at
 from tests.corpus import scene
@@ -43,7 +44,7 @@ def rows_of(url: str, storage: Mapping[str, str]) -> list[tuple[str, ...]]:
     raw_root = RawRoot([url], options.storage)
     rows = []
     for task in scan_planner.plan_snapshot(raw_root.snapshot(), options):
-        for batch in scan_planner.make_reader([url], options).read(task):
+        for batch in make_reader([url], options).read(task):
             rows += [tuple(map(str, row.values())) for row in batch.to_pylist()]
     return rows
 
@@ -95,7 +96,7 @@ def test_slices_and_readers_have_no_secret(s3_server: S3Server) -> None:
     copy_scene(root)
     options = parse_read_options({"subscribe": TOPICS, **storage_texts(root)})
     assert SECRET_ACCESS_KEY in dict(options.storage.values).values()
-    reader = scan_planner.make_reader([root.url], options)
+    reader = make_reader([root.url], options)
     for value in (options, reader, pickle.loads(pickle.dumps(reader))):
         assert SECRET_ACCESS_KEY not in repr(value)
     raw_root = RawRoot([root.url], root.storage)

@@ -24,6 +24,7 @@ from klog.connector.commit_log.root_discovery import find_or_create_root, find_r
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.connector.store.read_only_store import ReadOnlyStore
 from klog.connector.store.store_for_url import store_for
 from klog.errors import KlogError, OptionError
@@ -174,7 +175,7 @@ def test_broker_log_is_read_without_sizes_in_the_listing(place: str) -> None:
         options = parse_read_options({"subscribe": TOPICS, "includeHeaders": "true"})
         root, result = RawRoot([url]), []
         for task in scan_planner.plan_snapshot(root.snapshot(), options):
-            for batch in scan_planner.make_reader([url], options).read(task):
+            for batch in make_reader([url], options).read(task):
                 result += [tuple(map(str, row.values())) for row in batch.to_pylist()]
         return result
 

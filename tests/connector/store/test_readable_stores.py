@@ -13,7 +13,9 @@ import pytest
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
+from klog.connector.options.spark_paths import log_directories
 from klog.connector.source import scan_planner
+from klog.connector.source.task_reader import make_reader
 from klog.connector.store.fsspec_store import FsspecStore
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import ReadableStore
@@ -279,7 +281,7 @@ def rows_of(url: str) -> list[tuple[Any, ...]]:
     root = RawRoot([url])
     rows = []
     for task in scan_planner.plan_snapshot(root.snapshot(), options):
-        for batch in scan_planner.make_reader([url], options).read(task):
+        for batch in make_reader([url], options).read(task):
             rows += [tuple(map(str, row.values())) for row in batch.to_pylist()]
     return rows
 
@@ -304,4 +306,4 @@ def test_broker_log_is_the_same_on_every_store(tmp_path: Path) -> None:
 
 def test_memory_is_refused_in_spark() -> None:
     with pytest.raises(OptionError, match="memory://x lives in one process"):
-        scan_planner.log_directories({"path": "memory://x"})
+        log_directories({"path": "memory://x"})

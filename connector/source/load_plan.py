@@ -1,0 +1,69 @@
+"""What `load()` has found, as it travels to the process that asks for the tasks.
+
+The rule: a query looks at the log once. Spark asks for the schema at `load()` in one Python process
+and for the tasks in another one (seen on PySpark 4.2.0), so nothing that the first process has
+opened is there for the second. The data source that Spark pickles in between has the offset ranges,
+and the tasks if the read is small. Within a minute these are the tasks of the read. Later, and if
+the read is large, the planner looks at the log again, and so sees what was deleted meanwhile. A
+task that does not find the file of a slice looks again too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from klog.logformat.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from klog.connector.source.slice_contract import TaskDict
+
+MAX_AGE_SECONDS = 60.0
+"""A broker keeps the files that it deletes for as long (`file.delete.delay.ms`)."""
+MAX_BYTES = 256 << 20
+"""A larger read is not planned at `load()`, which a stream calls too, and for nothing."""
+MAX_SLICES = 10_000
+"""A plan of more slices, a megabyte, does not travel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRange:
+    """Offsets of one partition: what is kept of a `load()`.
+
+    Attributes:
+        name: The partition.
+        topic_id: The id of its topic when the offsets were resolved, empty if it has none.
+        start_offset: The first offset.
+        end_offset: The offset after the last one.
+    """
+
+    name: TopicPartition
+    topic_id: str
+    start_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """A read as `load()` has resolved it.
+
+    Attributes:
+        ranges: The offsets of each partition.
+        tasks: The tasks that read them; None if there are many.
+        made_seconds: When they were planned, by the clock.
+    """
+
+    ranges: Sequence[ResolvedRange]
+    tasks: list[TaskDict] | None
+    made_seconds: float
+
+    def recent_tasks(self, clock: Callable[[], float] = time.monotonic) -> list[TaskDict] | None:
+        """Return the tasks if they are known and not old.
+
+        Args:
+            clock: Returns seconds: the clock of this machine, which its processes share.
+        """
+        age_seconds = clock() - self.made_seconds
+        return self.tasks if 0 <= age_seconds <= MAX_AGE_SECONDS else None
