@@ -36,7 +36,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
 from klog.connector.options.option_table import READ_COMMITTED
-from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
+from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS, known_columns
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.options.storage_options import (
     STORAGE_PREFIX,
@@ -173,9 +173,10 @@ class Log:
 
         Args:
             topic: The name of the topic.
-            rows: A table, a record batch, or record batches one after another. Columns are `value`
+            rows: A table, a record batch, record batches one after another, or any object with
+                Arrow's C stream interface, such as a frame of polars or pandas. Columns are `value`
                 (string or binary; null is a tombstone) and optionally `key`, `headers`,
-                `partition` and `timestamp`.
+                `partition` and `timestamp`, in any case.
             transactional_id: The writer's name. With it, a version at or below the last committed
                 one writes nothing.
             transaction_version: The number of the writer's batch.
@@ -225,15 +226,12 @@ class Log:
                 time.
             OffsetOutOfRangeError: A bound is not within the log.
         """
-        names = tuple(DEFAULT_COLUMNS if columns is None else columns)
-        if isinstance(columns, str):
-            names = (columns,)
-        unknown = [name for name in names if name not in COLUMNS]
-        if unknown:
-            raise OptionError(
-                f"columns: there is no column {', '.join(unknown)}. Choose from "
-                f"{', '.join(COLUMNS)}"
-            )
+        if columns is None:
+            columns = DEFAULT_COLUMNS
+        try:
+            names = known_columns([columns] if isinstance(columns, str) else columns)
+        except ValueError as exc:
+            raise OptionError(f"columns: {exc}. Choose from {', '.join(COLUMNS)}") from None
 
         def plan() -> tuple[ReadOptions, list[TaskDict]]:
             snapshot = self._snapshot_with(topic)

@@ -39,7 +39,7 @@ class AppendResult:
         is_new: Whether this call has committed.
     """
 
-    state: TopicState
+    state: TopicState = field(repr=False)
     version: int
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     is_new: bool = True

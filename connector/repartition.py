@@ -15,7 +15,7 @@ from pyspark.sql import functions
 from pyspark.sql.pandas.functions import arrow_udf
 
 from klog.connector.embedded import open_log
-from klog.connector.sink.write_columns import as_bytes
+from klog.connector.sink.write_columns import as_bytes, known_name
 from klog.errors import OptionError
 from klog.logformat.partitioner import key_partitions
 
@@ -44,7 +44,7 @@ def repartition(
         OptionError: There is no such topic, or neither column.
     """
     partitions = len(open_log(root, storage).describe(topic).partitions)
-    columns = df.columns
+    columns = [known_name(name) for name in df.columns]
     if "key" not in columns and "partition" not in columns:
         raise OptionError(
             "klog.repartition: there is neither a column key nor a column partition. Add one, or "

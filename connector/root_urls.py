@@ -2,7 +2,7 @@
 
 The rule: a URL has a scheme with `://`, or begins with `file:` or `memory:`. Everything else is a
 path, which may have a colon, and is made absolute where a user gives it: other processes work in
-other directories.
+other directories. `~` at its start is the user's home directory.
 """
 
 from __future__ import annotations
@@ -27,4 +27,15 @@ def absolute_root(root: str) -> str:
     Args:
         root: The path or URL.
     """
-    return root if url_scheme(root) else str(Path(root).absolute())
+    return root if url_scheme(root) else str(Path(expand_home(root)).absolute())
+
+
+def expand_home(path: str) -> str:
+    """Return a path with the home directory in place of a `~` at its start.
+
+    `~name` is not the home of another user: it may be a directory of this name.
+
+    Args:
+        path: The path or URL.
+    """
+    return str(Path(path).expanduser()) if path == "~" or path.startswith("~/") else path

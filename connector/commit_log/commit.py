@@ -34,6 +34,7 @@ from typing import Any
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.commit_log_paths import SidecarName
 from klog.connector.commit_log.format_versions import ADOPT_FORMAT, MAX_FORMAT, MIN_FORMAT
+from klog.text_output import time_text
 
 REPAIR = "repair"
 
@@ -110,7 +111,7 @@ class Actions:
         return MIN_FORMAT if is_plain else ADOPT_FORMAT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Commit:
     """A numbered entry of a topic's log."""
 
@@ -128,6 +129,18 @@ class Commit:
     """Of the commit that it was put on top of; None if its writer did not say."""
     size_bytes: int = field(default=0, compare=False)
     """Of its files on the store, as far as known."""
+
+    def __repr__(self) -> str:
+        """Return one line: what a person asks of a commit, not the segments that it names."""
+        added, removed = self.actions.add, self.actions.remove
+        counts = {
+            "records": sum(segment["record_count"] for segment in added),
+            "segments added": len(added),
+            "segments removed": len(removed),
+        }
+        parts = [f"{count} {name}" for name, count in counts.items() if count]
+        head = f"version {self.version}, {self.operation} at {time_text(self.timestamp_ms)}"
+        return f"<Commit {', '.join([head, *parts])}, by {self.engine}>"
 
     def is_on_top_of(self, write_id: str) -> bool:
         """Return whether the commit may have been put on top of this write; klog 0.1 does not say.

@@ -8,7 +8,7 @@ from typing import Any
 
 from klog.connector.options.consumer_strategy import Assign, Subscribe, SubscribePattern
 from klog.connector.options.option import ValueParser
-from klog.connector.options.read_columns import COLUMNS
+from klog.connector.options.read_columns import COLUMNS, known_columns
 from klog.logformat.broker_files.file_names import is_topic
 from klog.logformat.topic_config import parse_topic_config
 from klog.logformat.topic_partition import TopicPartition
@@ -175,12 +175,8 @@ def _partitions(text: str) -> Assign:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    by_lower = {column.lower(): column for column in COLUMNS}
-    names = [name.strip().lower() for name in text.split(",")]
-    for name in names:
-        if name not in by_lower:
-            raise ValueError(f"there is no column {name!r}")
-    return tuple(column for lower, column in by_lower.items() if lower in names)
+    names = known_columns(name.strip() for name in text.split(","))
+    return tuple(column for column in COLUMNS if column in names)
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from klog.connector.options.option_table import READ_PATH, READ_PATHS, WRITE_PATH
-from klog.connector.root_urls import absolute_root
+from klog.connector.root_urls import absolute_root, expand_home
 from klog.errors import OptionError
 
 
@@ -29,7 +29,7 @@ def read_paths(options: Mapping[str, str], is_directory: Callable[[str], bool]) 
     path = by_lower.get(READ_PATH.name, "")
     if by_lower.get(READ_PATHS.name):
         paths = READ_PATHS.parse(by_lower[READ_PATHS.name])
-    elif "," in path and not is_directory(path):
+    elif "," in path and not is_directory(expand_home(path)):
         paths = [part.strip() for part in path.split(",") if part.strip()]
     else:
         paths = [path] if path else []

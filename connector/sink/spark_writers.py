@@ -30,7 +30,7 @@ from klog.connector.commit_log.append_commit import Writer
 from klog.connector.options.write_options import WriteOptions, parse_write_options
 from klog.connector.sink import task_writer, write_commit, write_plan
 from klog.connector.sink.task_writer import TaskCommitMessage
-from klog.connector.sink.write_columns import check_columns
+from klog.connector.sink.write_columns import check_columns, known_name
 from klog.connector.sink.write_contract import (
     CommitMessageDict,
     WritePlanDict,
@@ -213,7 +213,7 @@ def _check_schema(schema: StructType, options: WriteOptions) -> None:
     """Raise `OptionError` for columns that a write does not take, before a task starts."""
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     check_columns(arrow_schema)
-    if options.topic is None and "topic" not in arrow_schema.names:
+    if options.topic is None and "topic" not in map(known_name, arrow_schema.names):
         raise OptionError(
             "topic: name the topic with this option, or give each row its own in a column topic"
         )

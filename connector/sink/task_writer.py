@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from klog.connector.sink.batch_spool import BatchSpool, OpenFile
 from klog.connector.sink.dead_letters import DeadLetters
 from klog.connector.sink.row_checks import RejectedRowsError, Rejecter
 from klog.connector.sink.topic_writer import TopicWriter
-from klog.connector.sink.write_columns import check_columns, decode_dictionary
+from klog.connector.sink.write_columns import check_columns, decode_dictionary, with_known_names
 from klog.connector.sink.write_plan import TaskAttempt, TopicPlan, WritePlan, load_topic_plan
 from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.store.writable_store import WritableStore
@@ -33,11 +33,22 @@ from klog.errors import KlogError, OptionError
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.arrow_columns import Column
 
-InputRows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+
+class ArrowStream(Protocol):
+    """What speaks Arrow's C stream interface: frames of pandas and polars, results of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a capsule with the stream."""
+
+
+InputRows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch] | ArrowStream
 LoadTopicPlan: TypeAlias = Callable[[WritePlan, str], TopicPlan]
 """Plans the write to a topic. Raises `OptionError` if the topic cannot be written."""
 
-_ROW_TYPES = "give a pyarrow Table, a RecordBatch, or RecordBatches one after another"
+_ROW_TYPES = (
+    "give a pyarrow Table, a RecordBatch, RecordBatches one after another, or an object with "
+    "Arrow's C stream interface, such as a frame of polars or of pandas 2.2"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,7 @@ def stage_task(
     task_writer = _TaskWriter(plan, task, store, root, spool, dead_letters, load_plan)
     try:
         row_count = 0
-        for batch in _batches(rows):
+        for batch in map(with_known_names, _batches(rows)):
             task_writer.add(batch, np.arange(row_count, row_count + len(batch)))
             row_count += len(batch)
         topics = task_writer.finish()
@@ -134,6 +145,8 @@ def stage_task(
 def _batches(rows: InputRows) -> Iterable[pa.RecordBatch]:
     if isinstance(rows, pa.RecordBatch):
         return [rows]
+    if hasattr(rows, "__arrow_c_stream__") and not isinstance(rows, pa.Table):
+        rows = pa.RecordBatchReader.from_stream(rows)
     # A table or a reader without rows has no batch whose columns would be checked.
     schema = getattr(rows, "schema", None)
     if isinstance(schema, pa.Schema):

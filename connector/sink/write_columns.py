@@ -7,12 +7,14 @@
     partition  integer; if null, the partitioner decides
     timestamp  timestamp of any unit and zone; null is the time of staging, without a zone is UTC
 
-The rule: `offset` and `timestampType` are ignored, so that rows read by klog or by Spark's Kafka
-connector can be written again. Any other column is an error that names the nearest known column.
+The rule: names match in any case, as Spark's do. `offset` and `timestampType` are ignored, so that
+rows read by klog or by Spark's Kafka connector can be written again. So is the index that pandas
+adds to a filtered frame. Any other column is an error that names the nearest known column.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -25,6 +27,7 @@ from klog.logformat.batches.arrow_columns import element_bounds
 from klog.logformat.batches.record_headers import HEADER_TYPE, HEADERS_TYPE, is_headers_type
 
 IGNORED_COLUMNS = ("offset", "timestampType")
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 _BYTES_TYPES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_binary,
@@ -43,6 +46,25 @@ _OUT_OF_RANGE = np.iinfo(np.int64).min
 """Stands for a time that does not fit into milliseconds; the check of rows rejects it."""
 
 
+def known_name(column: str) -> str:
+    """Return the name of a column in the case that klog uses; an unknown one unchanged.
+
+    Args:
+        column: The name in any case.
+    """
+    return _BY_LOWER.get(column.lower(), column)
+
+
+def with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows whose columns have the case that klog uses.
+
+    Args:
+        batch: The rows.
+    """
+    names = [known_name(name) for name in batch.schema.names]
+    return batch if names == batch.schema.names else batch.rename_columns(names)
+
+
 def check_columns(schema: pa.Schema) -> None:
     """Check the names and types of the columns of a write.
 
@@ -53,20 +75,21 @@ def check_columns(schema: pa.Schema) -> None:
         OptionError: A column is unknown, of another type, missing or there twice; the message names
             it.
     """
-    for name in schema.names:
-        if schema.names.count(name) > 1:
+    names = [known_name(name) for name in schema.names]
+    for name, field in zip(names, schema, strict=True):
+        if names.count(name) > 1:
             raise OptionError(f"column {name} is there more than once; rename or drop one")
-        if name in IGNORED_COLUMNS:
+        if name in IGNORED_COLUMNS or _PANDAS_INDEX.fullmatch(name):
             continue
         if name not in _COLUMNS:
             nearest = nearest_name(name, _COLUMNS, cutoff=0.5)
             hint = f"did you mean {nearest}?" if nearest else f"a write takes {', '.join(_COLUMNS)}"
             raise OptionError(f"column {name}: a write has no such column; {hint}")
         expected, has_type = _COLUMNS[name]
-        column_type = schema.field(name).type
+        column_type = field.type
         if not pa.types.is_null(column_type) and not has_type(_value_type(column_type)):
             raise OptionError(f"column {name} is {column_type}; cast it to {expected}")
-    if "value" not in schema.names:
+    if "value" not in names:
         raise OptionError("there is no column value; rename the column to write to value")
 
 
@@ -80,6 +103,7 @@ def as_bytes(column: pa.Array) -> pa.Array:
     """
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return column
+    column = decode_dictionary(column)
     is_small = pa.types.is_string(column.type) or pa.types.is_null(column.type)
     return column.cast(pa.binary() if is_small else pa.large_binary())
 
@@ -149,7 +173,12 @@ def decode_dictionary(column: pa.Array) -> pa.Array:
     """
     if not pa.types.is_dictionary(column.type):
         return column
-    return column.dictionary.take(column.indices)
+    values = column.dictionary
+    if pa.types.is_string_view(values.type):  # Arrow takes none of them by their places.
+        values = values.cast(pa.large_string())
+    elif pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())
+    return values.take(column.indices)
 
 
 def _value_type(column_type: pa.DataType) -> pa.DataType:
@@ -185,3 +214,4 @@ _COLUMNS: dict[str, tuple[str, Callable[[pa.DataType], bool]]] = {
     "timestamp": ("timestamp", pa.types.is_timestamp),
 }
 """By column its type as errors name it, and the check of its Arrow type."""
+_BY_LOWER = {name.lower(): name for name in (*_COLUMNS, *IGNORED_COLUMNS)}

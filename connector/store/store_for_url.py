@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
-from klog.connector.root_urls import url_scheme
+from klog.connector.root_urls import absolute_root, url_scheme
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import ReadableStore
 from klog.connector.store.writable_store import WritableStore
@@ -124,7 +123,7 @@ def _writable_store(root: str, storage: StorageOptions) -> tuple[WritableStore, 
     check_path(root)
     rest = root.removeprefix(f"{scheme}:")
     if not scheme:
-        path = str(Path(root).absolute())
+        path = absolute_root(root)
         return LocalStore(root=path), path
     if scheme == "file":
         path = "/" + rest.strip("/")

@@ -231,7 +231,7 @@ def test_scan_returns_the_named_columns(log: Log) -> None:
     rows = log.scan("t", columns=["headers", "offset"]).read_all()
     assert rows.to_pylist() == [{"headers": [{"key": "h", "value": b"1"}], "offset": 0}]
     with pytest.raises(
-        OptionError, match=r"columns: there is no column vlaue\. Choose from key, value"
+        OptionError, match=r"columns: there is no column 'vlaue'\. Choose from key, value"
     ):
         log.scan("t", columns=["vlaue"])
 
