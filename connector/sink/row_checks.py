@@ -41,6 +41,7 @@ class RowRules:
         min_timestamp_ms: The earliest timestamp, included; None if there is no bound.
         max_timestamp_ms: The latest timestamp, included; None if there is no bound.
         task: The task in error messages; empty if the write has only one.
+        is_new: Whether the write creates the topic.
     """
 
     topic: str
@@ -50,6 +51,7 @@ class RowRules:
     min_timestamp_ms: int | None = None
     max_timestamp_ms: int | None = None
     task: str = ""
+    is_new: bool = False
 
     def place(self, row: int) -> str:
         """Return how error messages name a row.
@@ -133,9 +135,19 @@ def check_partitions(column: pa.Array, rules: RowRules) -> pa.Array | None:
     numbers = partitions.fill_null(0).to_numpy()
     reject(
         (numbers < 0) | (numbers >= rules.partitions),
-        lambda row: f"there is no partition {numbers[row]}, only 0 to {rules.partitions - 1}",
+        lambda row: f"there is no partition {numbers[row]}, {_bounds_text(numbers[row], rules)}",
     )
     return partitions
+
+
+def _bounds_text(partition: int, rules: RowRules) -> str:
+    """Return which partitions there are, and the next step if rows bring those of another topic."""
+    if not rules.is_new or partition < 0:
+        return f"only 0 to {rules.partitions - 1}"
+    return (
+        f"because the topic does not exist yet and gets {rules.partitions}. Set numPartitions to "
+        "the number that the rows need, or drop the column partition"
+    )
 
 
 def check_timestamps(timestamps: Longs, rules: RowRules) -> None:

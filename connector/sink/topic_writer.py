@@ -269,4 +269,5 @@ def _row_rules(plan: TopicPlan, task: TaskAttempt) -> RowRules:
         needs_key=settings.is_compacted,
         min_timestamp_ms=None if before_max_ms is None else now_ms - before_max_ms,
         max_timestamp_ms=None if after_max_ms is None else now_ms + after_max_ms,
+        is_new=not plan.topic_id,
     )

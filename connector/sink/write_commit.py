@@ -27,6 +27,7 @@ from klog.connector.commit_log.topic_admin import refuse_collision
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink.task_writer import TaskCommitMessage
 from klog.connector.sink.topic_state_cache import TOPIC_STATES, CachedTopic
+from klog.connector.sink.write_plan import check_partition_count
 from klog.errors import CommitConflictError, KlogError, OptionError, with_context
 
 MAX_FILES_PER_PARTITION = 4
@@ -52,6 +53,10 @@ def commit(options: WriteOptions, messages: Sequence[TaskCommitMessage]) -> None
     writer, write_id = messages[0].writer, messages[0].write_id
     by_topic = _staged_by_topic(options, messages)
     _refuse_collisions(by_topic)
+    for topic, parts in by_topic.items():  # Tasks do not know the option.
+        for part in parts:
+            if part.topic_id and part.partitions is not None:
+                check_partition_count(options, topic, part.partitions)
     committed: list[str] = []
     for topic in sorted(by_topic, key=lambda topic: (topic != options.dead_letter_topic, topic)):
         try:

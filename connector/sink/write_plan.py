@@ -281,7 +281,28 @@ def _check_and_plan(plan: WritePlan, topic: str, cached: CachedTopic) -> TopicPl
         segment_options = {} if is_set else {"max.message.bytes": str(MAX_BATCH_BYTES)}
     if not state.topic_id:
         refuse_collision(cached.root, topic)
+    else:
+        check_partition_count(options, topic, state.partitions)
     return plan_topic(topic, state, segment_options, plan.new_partitions)
+
+
+def check_partition_count(options: WriteOptions, topic: str, partitions: int) -> None:
+    """Check that the option `numPartitions`, if it is set, is the number that a topic has.
+
+    Args:
+        options: The options of the write.
+        topic: The name of the topic, which exists.
+        partitions: The number of its partitions.
+
+    Raises:
+        OptionError: The option has another number, and the topic is not the one for dead letters.
+    """
+    if options.num_partitions in (None, partitions) or topic == options.dead_letter_topic:
+        return
+    raise OptionError(
+        f"numPartitions: topic {topic} has {partitions} partitions, got {options.num_partitions}. "
+        f"Set {partitions} or leave it out; klog topics alter --partitions raises the number"
+    )
 
 
 def _leader_epochs(state: TopicState) -> tuple[int, ...]:

@@ -139,7 +139,7 @@ def test_wrong_write_is_refused_before_a_task_starts(
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("'a' value, cast(id + 1 as int) partition", "only 0 to 0"),
+        ("'a' value, cast(id + 1 as int) partition", "the topic does not exist yet and gets 1"),
         ("'a' value, -1 partition", "there is no partition -1, only 0 to 0"),
         ("'a' value, cast(null as string) topic", "its topic is null"),
         ("'a' value, 'a b' topic", "'a b' is not a topic name"),
