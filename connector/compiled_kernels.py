@@ -20,15 +20,16 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from zipimport import zipimporter
 
 import numpy as np
 
-from klog.logformat.batches.encode_compiled import supports_compiled
 from klog.logformat.batches.record_batch import WRAPPER_COUNT, Batches
-from klog.logformat.batches.records_to_write import Records
 from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels, LegacyKernels
+
+if TYPE_CHECKING:
+    from klog.logformat.batches.records_to_write import Records
 
 Kernels = TypeVar("Kernels")
 
@@ -171,6 +172,8 @@ def get_encode_kernels(records: Records) -> EncodeKernels | None:
     Returns:
         None if the kernels do not support the records, are not worth it yet, or there are none.
     """
+    from klog.logformat.batches.encode_compiled import supports_compiled
+
     return ENCODING.get(len(records)) if supports_compiled(records) else None
 
 

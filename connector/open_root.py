@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from klog.connector.commit_log.committed_snapshot import CommittedRoot
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
-from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.snapshot import Root
 from klog.errors import OptionError
@@ -38,6 +37,9 @@ def open_root(paths: Sequence[str], storage: StorageOptions = NO_STORAGE_OPTIONS
                 "paths are the log directories of one broker"
             )
         return CommittedRoot(klog_root)
+    # What knows a broker's directories is not needed for a klog root.
+    from klog.connector.kafka_dir.raw_root import RawRoot
+
     return RawRoot(paths, storage)
 
 

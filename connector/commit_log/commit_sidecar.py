@@ -16,7 +16,6 @@ from typing import Any
 import google_crc32c
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from klog.connector.commit_log import commit_json, parquet_tables, segment_entries
 from klog.connector.commit_log.commit import Actions, Commit
@@ -70,14 +69,7 @@ def encode_sidecar(commit: Commit) -> Sidecar:
     metadata = json.dumps(
         {"format": actions.format, "since": FIRST_VERSION[actions.format]}
     ).encode()
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        rows.replace_schema_metadata({_KEY: metadata}),
-        sink,
-        compression="zstd",
-        use_dictionary=_TEXTS,
-    )
-    data = sink.getvalue().to_pybytes()
+    data = parquet_tables.encode_table(rows.replace_schema_metadata({_KEY: metadata}), _TEXTS)
     if len(data) > MAX_TABLE_BYTES:
         raise _too_large(commit, f"a sidecar of {len(data)} bytes", f"{MAX_TABLE_BYTES}")
     write = sha256(commit.write_id.encode()).hexdigest()[:16]

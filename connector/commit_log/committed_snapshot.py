@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.commit_log import segment_entries, segment_time_lookup
+from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.logformat.array_types import Longs
@@ -95,6 +95,8 @@ class CommittedPartition:
             timestamp_ms: The time, in ms since the epoch.
             end_offset: Records at or above this offset do not count.
         """
+        from klog.connector.commit_log import segment_time_lookup  # It decodes batches.
+
         may_have = self.numbers("max_timestamp_ms") >= timestamp_ms
         may_have &= self.numbers("next_offset") > self.log_start
         for number in np.flatnonzero(may_have).tolist():
@@ -131,6 +133,19 @@ class CommittedRoot:
     def is_klog_root(self) -> bool:
         """Return True."""
         return True
+
+    @property
+    def loaded_segments(self) -> int:
+        """Return how many segments the states have that it keeps."""
+        return sum(len(state.live) for state in self._states.values())
+
+    def is_same_root(self, other: CommittedRoot) -> bool:
+        """Return whether another root is this one, by what its `format.json` says.
+
+        Args:
+            other: A root at the same path, opened later.
+        """
+        return self.root.description == other.root.description
 
     def snapshot(self) -> CommittedSnapshot:
         """Return a snapshot: each topic as of when a caller first asks for it."""

@@ -8,14 +8,19 @@ Whatever a file's bytes are, the result is a table or an error.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from klog.connector.commit_log.parquet_pages import FileSizes, file_sizes
 from klog.errors import UnsupportedFormatError
 from klog.logformat.arrow_values import to_numpy
+
+if TYPE_CHECKING:
+    from pyarrow import parquet as pq
 
 MAX_ROWS = 8_000_000
 MAX_BYTES = 2 << 30
@@ -55,11 +60,25 @@ def decode_table(data: bytes) -> pa.Table:
     file = _open(data)
     try:
         if sizes.repeated_bytes > MAX_BYTES:
-            texts = _texts(file.schema_arrow)
-            file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+            file = _open(data, _texts(file.schema_arrow))
         return _repeated(file.read(use_threads=False))
     except (pa.ArrowException, OSError, ValueError, IndexError) as exc:
         raise UnsupportedFormatError(f"its rows cannot be read: {exc}") from exc
+
+
+def encode_table(table: pa.Table, dictionaries: Sequence[str]) -> bytes:
+    """Return a table as a file.
+
+    Args:
+        table: The table, with the metadata of the file in its schema.
+        dictionaries: The columns whose values are written as a dictionary.
+    """
+    from pyarrow import parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", use_dictionary=list(dictionaries))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _checked_sizes(data: bytes) -> FileSizes:
@@ -74,9 +93,12 @@ def _checked_sizes(data: bytes) -> FileSizes:
     return sizes
 
 
-def _open(data: bytes) -> pq.ParquetFile:
+def _open(data: bytes, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+    # A reader of a topic without checkpoints needs no Parquet.
+    from pyarrow import parquet as pq
+
     try:
-        return pq.ParquetFile(pa.BufferReader(data))
+        return pq.ParquetFile(pa.BufferReader(data), read_dictionary=dictionaries)
     except (pa.ArrowException, OSError, ValueError) as exc:
         # A footer above a limit of Thrift's is an OSError, a wrong column name a ValueError.
         raise UnsupportedFormatError(f"it is not a Parquet file: {exc}") from exc

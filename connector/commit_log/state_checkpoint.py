@@ -20,7 +20,6 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from klog.connector.commit_log import (
     checkpoint_parts,
@@ -115,9 +114,7 @@ def encode_checkpoint(
     if state.holes:
         metadata["holes"] = [hole_to_json(hole) for hole in state.holes]
     rows = rows.select(_SCHEMA.names).replace_schema_metadata({_KEY: json.dumps(metadata).encode()})
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
-    data = sink.getvalue().to_pybytes()
+    data = parquet_tables.encode_table(rows, _TEXTS)
     return CheckpointName(state.version, len(data), google_crc32c.value(data)), data
 
 
@@ -144,10 +141,7 @@ def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
     """
     file_format = _format(rows)
     metadata = json.dumps({"format": file_format, "since": FIRST_VERSION[file_format]}).encode()
-    sink = pa.BufferOutputStream()
-    rows = rows.replace_schema_metadata({_KEY: metadata})
-    pq.write_table(rows, sink, compression="zstd", use_dictionary=_TEXTS)
-    data = sink.getvalue().to_pybytes()
+    data = parquet_tables.encode_table(rows.replace_schema_metadata({_KEY: metadata}), _TEXTS)
     return CheckpointName(version, len(data), google_crc32c.value(data)), data
 
 

@@ -2,7 +2,7 @@
 
 The rule: neither the repr of these values, nor of what holds or pickles them, shows one. Whether an
 option fits the scheme of a URL is seen when a store is made, as roots on two stores may share the
-options of a job.
+options of a job. A task has options that were parsed, so the table is imported for parsing alone.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
-from klog.connector.options.unknown_options import unknown_option
-
 STORAGE_PREFIX = "storage."
-FSSPEC_PREFIX = FSSPEC.name.removeprefix(STORAGE_PREFIX).removesuffix("<name>")
+FSSPEC_PREFIX = "fsspec."
 """After `storage.`: an option that goes to the file system of fsspec unchanged."""
 
 
@@ -46,6 +43,9 @@ def parse_storage_options(options: Mapping[str, str]) -> StorageOptions:
     Raises:
         OptionError: A storage option is unknown or has no value. The message shows no value.
     """
+    from klog.connector.options.storage_option_table import STORAGE_OPTIONS
+    from klog.connector.options.unknown_options import unknown_option
+
     rows = {option.name: option for option in STORAGE_OPTIONS}
     values: dict[str, str] = {}
     for key, text in ((key.lower(), str(text)) for key, text in options.items()):

@@ -20,6 +20,7 @@ from klog.connector.source.load_plan import MAX_BYTES, MAX_SLICES, LoadPlan, Res
 from klog.connector.source.offset_ranges import OffsetRange, batch_ranges
 from klog.connector.source.read_plan import plan
 from klog.connector.source.record_counter import count_records
+from klog.connector.source.root_cache import ROOTS
 from klog.connector.source.slice_contract import TaskDict, expand_task, slice_count
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
@@ -59,7 +60,7 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
         OptionError: If something is wrong for both: no such directory, no such topic.
     """
     directories = log_directories(options)
-    root = open_root(directories, shared_options.storage)
+    root = ROOTS.open(directories, shared_options.storage)
     snapshot = root.snapshot()
     subscribed_partitions(shared_options.consumer_strategy, snapshot)
     snapshots = chain([snapshot], (root.snapshot() for _ in count()))
@@ -126,7 +127,7 @@ def plan_load(
     Raises:
         DataLossError: As `plan_tasks` does.
     """
-    root = open_root(directories, options.storage)
+    root = ROOTS.open(directories, options.storage)
     if load_plan is None:
         return retry_stale_listing(lambda: plan_snapshot(root.snapshot(), options))
     return plan_tasks(root, load_plan.ranges, options)

@@ -5,6 +5,8 @@ slice is planned again, by offset, from what the root holds now, and reading goe
 stopped. Damage in a broker's file is an error only if a new plan has the same file: an inode number
 may belong to another file by now. Records that no file holds any more are data loss: an error, or a
 warning with `failOnDataLoss=false`.
+
+What decodes is imported by the first read: planners make readers, which they send to tasks.
 """
 
 from __future__ import annotations
@@ -12,22 +14,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from klog.connector.back_off import back_off
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.source.data_loss import BATCH_REMEDY, raise_or_warn
-from klog.connector.source.row_schema import arrow_schema, decoded_columns, to_record_batch
 from klog.connector.source.slice_contract import expand_task
-from klog.connector.source.slice_counting import count_slice
-from klog.connector.source.slice_decoding import decode_slice
 from klog.connector.source.slices import Slice, SliceChangedError
-from klog.connector.store.readable_store import ReadableStore
-from klog.connector.store.store_for_url import store_for
 from klog.errors import CorruptRecordError, without_passwords
-from klog.logformat.batches.record_columns import RecordColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from klog.connector.store.readable_store import ReadableStore
+    from klog.logformat.batches.record_columns import RecordColumns
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ Replan: TypeAlias = Callable[[Slice], tuple[int, list[Slice]]]
 """Plans the offsets of a slice again from what its root holds now: (log start, slices)."""
 
 T = TypeVar("T")
-SliceRead: TypeAlias = Callable[[ReadableStore, Slice], Iterator[tuple[T, int]]]
+SliceRead: TypeAlias = "Callable[[ReadableStore, Slice], Iterator[tuple[T, int]]]"
 """Yields what is read of a slice in parts, each with the offset after it."""
 
 MAX_ROWS = 1 << 20
@@ -73,6 +73,13 @@ class SliceReader:
             DataLossError: If records have gone.
             UnsupportedFormatError: If the task is of a format that this klog does not read.
         """
+        from klog.connector.source.row_schema import (
+            arrow_schema,
+            decoded_columns,
+            to_record_batch,
+        )
+        from klog.connector.source.slice_decoding import decode_slice
+
         schema = arrow_schema(self.columns)
         column_names = decoded_columns(self.columns)
 
@@ -95,10 +102,14 @@ class SliceReader:
             CorruptFileError: As `read`, if a header is damaged.
             DataLossError: As `read`.
         """
+        from klog.connector.source.slice_counting import count_slice
+
         return sum(self._read_slice(slice_, count_slice))
 
     def _read_slice(self, slice_: Slice, read: SliceRead[T]) -> Iterator[T]:
         """Read a slice; if its file has changed, read on from a new plan."""
+        from klog.connector.store.store_for_url import store_for
+
         pending, tries = [slice_], 0
         while pending:
             current = pending[0]

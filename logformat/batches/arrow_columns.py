@@ -1,7 +1,8 @@
 """Arrow columns for writers: lengths to numpy, bytes from numpy, and errors that name a row.
 
 The rule: no byte of a key or value passes through numpy. Arrow returns lengths, numpy writes what
-stands between the fields, and Arrow joins both, element by element, into one buffer.
+stands between the fields, and Arrow joins both, element by element, into one buffer. Arrow's
+functions are imported when records are written: a reader has no need of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from klog.logformat.array_types import Bytes, Longs, Mask, SignedBytes, UnsignedLongs
 from klog.logformat.batches.varint import encode_varints, varint_sizes
@@ -25,6 +25,8 @@ def byte_lengths(column: Column) -> Longs:
     Args:
         column: Binary or string.
     """
+    import pyarrow.compute as pc
+
     lengths = pc.binary_length(column)
     if lengths.null_count:
         lengths = lengths.fill_null(-1)
@@ -82,6 +84,8 @@ def join_columns(columns: Sequence[pa.Array]) -> Bytes:
     Args:
         columns: Binary columns of the same length.
     """
+    import pyarrow.compute as pc
+
     # Not a constant: Arrow imports pandas for it, which costs processes that never write 0.5 s.
     separator = pa.scalar(b"", pa.binary())
     rows = pc.binary_join_element_wise(

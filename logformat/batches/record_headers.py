@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Longs, Mask
@@ -178,6 +177,8 @@ def _chunk_sizes(headers: pa.ListArray, first_row: int) -> Longs:
 
 def _keys_and_values(headers: pa.ListArray) -> tuple[Longs, pa.StringArray, pa.BinaryArray]:
     """Return the number of headers of each record, and the keys and values of all of them."""
+    import pyarrow.compute as pc  # Only writers need it.
+
     counts = pc.list_value_length(headers).fill_null(0).to_numpy().astype(np.int64)
     bounds = headers.offsets.to_numpy()
     first, count = (int(bounds[0]), int(bounds[-1] - bounds[0])) if len(headers) else (0, 0)

@@ -21,6 +21,7 @@ from klog.connector.datasource import KlogDataSource
 from klog.connector.open_root import open_root
 from klog.connector.source import index_narrowing, scan_planner, task_sizing
 from klog.connector.source.load_plan import MAX_AGE_SECONDS, LoadPlan
+from klog.connector.source.root_cache import RootCache
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.logformat.topic_partition import TopicPartition
@@ -67,12 +68,22 @@ class Costs:
 
 
 def run_query(options: dict[str, str], requests: Counter[str]) -> Costs:
-    """Load, plan and read as Spark does: each step has a pickled copy of what the last one made."""
+    """Load, plan and read as Spark does: each step has a pickled copy of what the last one made.
+
+    Each has a process of its own, which has read nothing before.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan_planner, "ROOTS", RootCache())
+        return _run_query(options, requests, patch)
+
+
+def _run_query(options: dict[str, str], requests: Counter[str], patch: pytest.MonkeyPatch) -> Costs:
     requests.clear()
     source = KlogDataSource(options)
     source.schema()
     load = +requests
     requests.clear()
+    patch.setattr(scan_planner, "ROOTS", RootCache())
     reader = pickle.loads(pickle.dumps(source)).reader(StructType([]))
     partitions = list(reader.partitions())
     plan = +requests

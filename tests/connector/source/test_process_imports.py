@@ -1,0 +1,116 @@
+"""What the Python processes of a read import: no more than they need, by module and never by time.
+
+The rule: Spark runs `schema()`, `partitions()` and `read()` each in a process of its own, and a
+query waits for all three. What is named here is heavy, or is the work of another of these
+processes; klog imports it inside of the function that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import klog
+from tests.connector.log_dirs import many, write_log
+
+HEAVY = {
+    "pandas", "fsspec", "asyncio", "numba", "ssl", "http.client", "obstore", "hdfs_native",
+    "pyarrow.parquet", "pyarrow.dataset", "pyarrow.fs", "requests", "aiohttp",
+}  # fmt: skip
+DECODING = {"klog.logformat.batches.decode_records", "klog.connector.source.slice_decoding"}
+PLANNING = {
+    "klog.connector.source.scan_planner", "klog.connector.source.read_plan",
+    "klog.connector.commit_log.klog_root", "klog.connector.kafka_dir.raw_root",
+}  # fmt: skip
+OPTIONS = {"klog.connector.options.option_table", "klog.connector.options.storage_option_table"}
+WRITING = {"klog.connector.sink", "klog.logformat.batches.encode_compiled"}
+
+STEPS = {
+    "load": """
+import pyspark.sql.worker.create_data_source
+before = set(sys.modules)
+from klog.connector.datasource import KlogDataSource
+source = KlogDataSource({"path": root, "subscribe": "t", "startingOffsets": "earliest"})
+source.schema()
+write("source", source)
+""",
+    "plan": """
+import pyspark.sql.worker.plan_data_source_read
+from pyspark.sql.types import StructType
+before = set(sys.modules)
+reader = read("source").reader(StructType([]))
+write("reader", reader)
+write("partitions", reader.partitions())
+""",
+    "task": """
+import pyspark.worker
+import pyspark.sql.worker.plan_data_source_read
+before = set(sys.modules)
+reader = read("reader")
+rows = sum(batch.num_rows for task in read("partitions") for batch in reader.read(task))
+assert rows == 100, rows
+""",
+}
+"""What PySpark's own process has imported, and what it then asks of klog."""
+
+PRELUDE = """
+import json, pickle, sys
+from pathlib import Path
+
+root, folder = sys.argv[1], Path(sys.argv[2])
+
+def write(name, value):
+    from pyspark import cloudpickle
+    (folder / name).write_bytes(cloudpickle.dumps(value))
+
+def read(name):
+    return pickle.loads((folder / name).read_bytes())
+"""
+
+
+@dataclass(frozen=True)
+class Root:
+    """A root with a topic of 100 records."""
+
+    path: Path
+    kind: str
+
+
+@pytest.fixture(scope="module", params=["none", "lz4", "raw"])
+def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Root:
+    path = tmp_path_factory.mktemp("root")
+    if request.param == "raw":
+        write_log(path, {0: many(100)})
+        return Root(path, "raw")
+    log = klog.open(path)
+    log.create_topic("t", config={"compression.type": request.param})
+    log.append("t", pa.table({"value": [str(number) for number in range(100)]}))
+    return Root(path, "klog")
+
+
+def test_each_process_imports_what_it_needs(root: Root, tmp_path: Path) -> None:
+    imported = {step: run_step(step, root.path, tmp_path) for step in STEPS}
+    for step, modules in imported.items():
+        assert not modules & (HEAVY | WRITING), step
+    assert "klog.connector.source.scan_planner" in imported["load"]
+    assert not imported["plan"] & (DECODING | PLANNING)
+    assert imported["task"] >= DECODING
+    assert not imported["task"] & (PLANNING | OPTIONS)
+    if root.kind == "klog":
+        assert "klog.connector.kafka_dir.raw_root" not in imported["load"]
+    else:
+        assert "klog.connector.kafka_dir.raw_root" in imported["load"]
+
+
+def run_step(step: str, root: Path, folder: Path) -> set[str]:
+    """Run a step in a process of its own; return the modules that klog made it import."""
+    code = f"{PRELUDE}{STEPS[step]}\nprint(json.dumps(sorted(set(sys.modules) - before)))"
+    command = [sys.executable, "-c", code, str(root), str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return set(json.loads(done.stdout))

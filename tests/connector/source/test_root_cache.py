@@ -1,0 +1,84 @@
+"""A process that has read a topic continues from its state; another root at the path is another."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructType
+
+import klog
+from klog.connector.datasource import KlogDataSource
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.source import root_cache
+from klog.connector.source.root_cache import RootCache
+from tests.connector.committed_topic import make_root, table
+from tests.connector.log_dirs import many, write_log
+
+
+def offsets(path: Path) -> list[int]:
+    """Load and read as Spark does, in one process."""
+    source = KlogDataSource({"subscribe": "t", "path": str(path), "columns": "offset"})
+    source.schema()
+    reader = source.reader(StructType([]))
+    return [
+        offset
+        for partition in reader.partitions()
+        for batch in reader.read(partition)
+        for offset in batch["offset"].to_pylist()
+    ]
+
+
+def test_a_second_load_costs_two_reads_and_a_listing(
+    tmp_path: Path, requests: Counter[str]
+) -> None:
+    root = make_root(tmp_path)
+    options = {"subscribe": "t", "path": str(root)}
+    KlogDataSource(options).schema()
+    requests.clear()
+    KlogDataSource(options).schema()
+    assert requests == {"read": 2, "list": 1}, "format.json, the next commit, the last expired one"
+
+
+def test_what_was_committed_meanwhile_is_read(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    assert offsets(root) == list(range(3000))
+    klog.open(root).append("t", table(3000, 10))
+    assert offsets(root) == list(range(3010))
+
+
+def test_another_root_at_the_same_path_is_read_from_its_own_commits(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root")
+    assert len(offsets(root)) == 3000
+    shutil.rmtree(root)
+    log = klog.open(root)
+    log.create_topic("t")
+    log.append("t", table(0, 7))
+    assert offsets(root) == list(range(7))
+    shutil.rmtree(root)
+    write_log(root, {0: many(5)})
+    assert offsets(root) == list(range(5)), "a broker's directory by now"
+
+
+def test_few_roots_are_kept_each_with_its_storage_options(tmp_path: Path) -> None:
+    cache = RootCache()
+    path = [str(make_root(tmp_path))]
+    other = StorageOptions((("fsspec.a", "b"),))
+    first = cache.open(path, NO_STORAGE_OPTIONS)
+    assert cache.open(path, NO_STORAGE_OPTIONS) is first
+    assert cache.open(path, other) is not first
+    for number in range(root_cache.MAX_ROOTS - 1):
+        cache.open(path, StorageOptions((("fsspec.a", str(number)),)))
+    assert cache.open(path, NO_STORAGE_OPTIONS) is not first, "it left the cache"
+
+
+def test_large_states_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = RootCache()
+    path = [str(make_root(tmp_path))]
+    root = cache.open(path, NO_STORAGE_OPTIONS)
+    assert list(root.snapshot().topics["t"]) == [0]
+    assert cache.open(path, NO_STORAGE_OPTIONS) is root
+    monkeypatch.setattr(root_cache, "MAX_SEGMENTS", 13)
+    assert cache.open(path, NO_STORAGE_OPTIONS) is not root
