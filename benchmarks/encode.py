@@ -23,7 +23,8 @@ from benchmarks.records import KEY_BYTES, Bytes, records
 from benchmarks.timing import Times, Work, interleaved
 from klog.connector.compiled_kernels import load_encode_kernels
 from klog.logformat.batches.arrow_columns import binary_array
-from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES, BatchAttributes
+from klog.logformat.batches.batch_attributes import BatchAttributes
+from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES
 from klog.logformat.batches.encode_batches import batch_size_bytes, encode_batches
 from klog.logformat.batches.record_batch import (
     HEADER_BYTES,

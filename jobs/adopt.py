@@ -14,7 +14,6 @@ if __name__ == "__main__":
 
     start("adopt")
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -31,11 +30,9 @@ from klog.jobs.adopting.adopt_topics import (
     find_candidates,
     refuse_unfinished_cleanings,
 )
-from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
 from klog.jobs.shared.broker_logs.broker_topics import check_no_broker_runs
 from klog.jobs.shared.broker_logs.meta_properties import read_cluster_id
-from klog.jobs.shared.job_command import Command
 from klog.logformat.topic_config import normalize_topic_config
 
 if TYPE_CHECKING:
@@ -110,27 +107,3 @@ def run(
     seconds = time.monotonic() - started
     note = _NOTHING_TO_DO if is_done else _ADOPTED
     return AdoptReport(root, dry_run, "Adopt", (*adopted, *candidates.left), note, seconds)
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> AdoptReport:
-    return run(
-        spark,
-        args.root,
-        args.topic,
-        config=dict(args.config),
-        open_transactions=args.open_transactions,
-        dry_run=args.dry_run,
-    )
-
-
-COMMAND = Command(
-    "adopt",
-    "turn a broker's log directory into a klog root, in place",
-    """\
-Stop the broker first. klog copies and changes no file of the broker: everything that it adds is in
-_klog/ until a topic is written to. A broker does not start there again until _klog/ is moved away.
-docs/adopt.md says more.""",
-    add_adopt_options,
-    _run,
-    root_help="a broker's log directory",
-)

@@ -16,7 +16,6 @@ if __name__ == "__main__":
 
     start("compact")
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -28,9 +27,8 @@ from klog.errors import OptionError
 from klog.jobs.compacting.compact_report import CompactedPartition, CompactReport
 from klog.jobs.compacting.compact_topic import TopicCompaction
 from klog.jobs.compacting.partitions_to_clean import plan_cleanings
-from klog.jobs.shared.job_command import Command
 from klog.jobs.shared.job_failures import FailedTopic
-from klog.jobs.shared.marking.mark_records import MAP_BYTES
+from klog.jobs.shared.task_memory import MAP_BYTES
 from klog.jobs.shared.topic_selection import select_topics
 from klog.logformat.cleaning.offset_map import MIN_MAP_BYTES
 from klog.logformat.topic_config import parse_topic_config
@@ -95,43 +93,3 @@ def run(
             )
     seconds = time.monotonic() - started
     return CompactReport(klog_root.location, dry_run, tuple(partitions), seconds, tuple(failed))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--min-dirty-ratio",
-        type=float,
-        metavar="R",
-        help="replaces the topic's min.cleanable.dirty.ratio",
-    )
-    parser.add_argument(
-        "--map-bytes",
-        type=int,
-        default=MAP_BYTES,
-        metavar="N",
-        help="bytes of memory for the map of keys in each task; default: %(default)s",
-    )
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> CompactReport:
-    return run(
-        spark,
-        args.root,
-        args.topic,
-        min_dirty_ratio=args.min_dirty_ratio,
-        map_bytes=args.map_bytes,
-        dry_run=args.dry_run,
-    )
-
-
-COMMAND = Command(
-    "compact",
-    "keep each key's last record, as a broker's log cleaner does",
-    """\
-For topics whose cleanup.policy has compact. A partition is cleaned if more than
-min.cleanable.dirty.ratio of its bytes are new since the last cleaning, or if a record has waited
-for max.compaction.lag.ms; --min-dirty-ratio 0 cleans every dirty partition. docs/jobs.md says
-more.""",
-    _add_options,
-    _run,
-)

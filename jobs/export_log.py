@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
     start("export_log")
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,15 +29,12 @@ from klog.errors import KlogError, OptionError
 from klog.jobs.exporting.export_directory import open_export_directory
 from klog.jobs.exporting.export_report import ExportedPartition, ExportLogReport
 from klog.jobs.exporting.export_tasks import export_tasks, root_to_export, stage_and_publish
-from klog.jobs.shared.job_command import Command
+from klog.jobs.exporting.open_transactions import END
 from klog.logformat.broker_files.metadata_files import is_topic_id
 from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-END = "end"
-"""The value of `open_transactions` that writes their markers after the log."""
 
 
 def run(
@@ -130,38 +126,3 @@ def _check_topic_id(root: KlogRoot, topic: str, topic_id: str) -> None:
         f"characters of URL-safe base64. Its log in {root.log(topic).paths.directory} is damaged: "
         "restore it from a copy, or copy the records to a new topic and export that one"
     )
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", required=True, metavar="DIR", help="a broker's log directory")
-    parser.add_argument(
-        "--open-transactions",
-        choices=(END,),
-        help="write markers for transactions that have none; default: refuse a log that has one",
-    )
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> ExportLogReport:
-    return run(
-        spark,
-        args.root,
-        args.topic,
-        args.to,
-        open_transactions=args.open_transactions,
-        dry_run=args.dry_run,
-    )
-
-
-COMMAND = Command(
-    "export-log",
-    "write topics as directories that a Kafka broker mounts",
-    """\
-Each partition becomes a directory <topic>-<partition>/ with Kafka's own files: segments named by
-their first offset, indexes, leader epochs, producers, the topic's id. Offsets are those that
-readers of the topic see. docs/export.md says how a broker mounts them.
-
-The directory must be local. An existing partition is not overwritten. A damaged segment ends the
-export, and nothing of it stays in the directory.""",
-    _add_options,
-    _run,
-)

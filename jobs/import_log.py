@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
     start("import_log")
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,10 +22,8 @@ from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.errors import OptionError, without_passwords
 from klog.jobs.importing.import_topics import LogImport
-from klog.jobs.shared.broker_logs.adopt_options import add_adopt_options
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
 from klog.jobs.shared.broker_logs.broker_topics import find_broker_topics
-from klog.jobs.shared.job_command import Command
 from klog.logformat.topic_config import normalize_topic_config
 
 if TYPE_CHECKING:
@@ -82,39 +79,3 @@ def run(
     partitions = tuple(job.preview(topics) if dry_run else job.import_topics(spark, topics))
     note = without_passwords(f"from {', '.join(directories)}")
     return AdoptReport(root, dry_run, "Import", partitions, note, time.monotonic() - started)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--from",
-        dest="source",
-        action="append",
-        required=True,
-        metavar="DIR",
-        help="a broker's log directory, on any store; repeat it for all directories of a broker",
-    )
-    add_adopt_options(parser)
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> AdoptReport:
-    return run(
-        spark,
-        args.root,
-        args.topic,
-        source=args.source,
-        config=dict(args.config),
-        open_transactions=args.open_transactions,
-        dry_run=args.dry_run,
-    )
-
-
-COMMAND = Command(
-    "import-log",
-    "copy a broker's log directory into a klog root, from any store to any",
-    """\
-Bytes are copied; offsets, timestamps, headers, producers and transactions stay. The root is created
-if it does not exist. Partitions that were imported before are not copied again. docs/adopt.md says
-more.""",
-    _add_options,
-    _run,
-)

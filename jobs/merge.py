@@ -11,7 +11,6 @@ if __name__ == "__main__":
 
     start("merge")
 
-import argparse
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOp
 from klog.jobs.merging.merge_report import MergedPartition, MergeReport
 from klog.jobs.merging.merge_topic import TopicMerge
 from klog.jobs.merging.segments_to_merge import plan_merges
-from klog.jobs.shared.job_command import Command, no_options
 from klog.jobs.shared.job_failures import FailedTopic
 from klog.jobs.shared.topic_selection import select_topics
 from klog.logformat.topic_config import parse_topic_config
@@ -66,18 +64,3 @@ def run(
             partitions += TopicMerge(klog_root, log, config, storage).merge(spark, state, plans)
     seconds = time.monotonic() - started
     return MergeReport(klog_root.location, dry_run, tuple(partitions), seconds, tuple(failed))
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> MergeReport:
-    return run(spark, args.root, args.topic, dry_run=args.dry_run)
-
-
-COMMAND = Command(
-    "merge",
-    "join many small segments into few large ones",
-    """\
-Bytes are copied; offsets, checksums and producers stay. If a stream commits every second, run a
-merge every few minutes, so that its partitions have few segments. docs/jobs.md says more.""",
-    no_options,
-    _run,
-)

@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
     start("repair")
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,11 +24,10 @@ from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOp
 from klog.connector.root_files import FORMAT_FILE
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import OptionError
-from klog.jobs.repairing.repair_choices import NEW_ID, RepairChoices
+from klog.jobs.repairing.repair_choices import RepairChoices
 from klog.jobs.repairing.repair_report import RepairReport
 from klog.jobs.repairing.repair_topic import repair_topic
 from klog.jobs.shared.broker_logs.meta_properties import read_cluster_id
-from klog.jobs.shared.job_command import Command, add_config_option, is_executed
 from klog.jobs.shared.topic_selection import select_topic_names
 
 if TYPE_CHECKING:
@@ -105,81 +103,3 @@ def _find_root(root: str, cluster_id: str, storage: StorageOptions) -> RootToRep
             "the option out"
         )
     return to_repair
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--execute", action="store_true", help="write the files; default: only show them"
-    )
-    parser.add_argument(
-        "--use",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="add this segment; repeatable, in the order of the log",
-    )
-    parser.add_argument(
-        "--declare-holes",
-        action="store_true",
-        help="add no other segment; the remaining missing offsets become holes",
-    )
-    parser.add_argument(
-        "--discard-lost",
-        action="store_true",
-        help="if the last commits are lost too, continue without them, permanently",
-    )
-    parser.add_argument(
-        "--topic-id",
-        default="",
-        metavar="ID",
-        help=f"the id of a topic whose first commit is lost; {NEW_ID}: generate one",
-    )
-    parser.add_argument(
-        "--partitions",
-        type=int,
-        default=0,
-        metavar="N",
-        help="the number of partitions that a lost commit set",
-    )
-    add_config_option(
-        parser, "a config of a topic whose first commit is lost; by default nothing expires"
-    )
-    parser.add_argument(
-        "--cluster-id",
-        default="",
-        metavar="ID",
-        help="the cluster id of a root whose format.json is lost",
-    )
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> RepairReport:
-    return run(
-        spark,
-        args.root,
-        args.topic,
-        use=args.use,
-        declare_holes=args.declare_holes,
-        discard_lost=args.discard_lost,
-        topic_id=args.topic_id,
-        partitions=args.partitions,
-        config=dict(args.config),
-        cluster_id=args.cluster_id,
-        dry_run=not is_executed(args),
-    )
-
-
-COMMAND = Command(
-    "repair",
-    "replace lost commits; a dry run by default",
-    """\
-If you have a copy of the lost files, restore them from it. If not, repair writes:
-  Boundary     a new last expired version, if a complete checkpoint contains the lost commits
-  Commit       otherwise a commit for each lost one: it adds segments that have exactly the missing
-               offsets, or declares these offsets a hole
-  Fence        a commit on top of the log, so that running writers load the topic again
-  Put          a lost topic.json or format.json
-It never overwrites, renumbers or deletes. Stop all writers of the topic first. Exit code 1: a dry
-run found something lost, or a topic cannot be repaired. docs/jobs.md says more.""",
-    _add_options,
-    _run,
-)

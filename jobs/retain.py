@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
     start("retain")
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,7 +29,6 @@ from klog.connector.system_clock import now_ms
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.retaining.expired_segments import deleted_below, plan_retention
 from klog.jobs.retaining.retain_report import RetainedPartition, RetainReport
-from klog.jobs.shared.job_command import Command, no_options
 from klog.jobs.shared.job_failures import FailedTopic, Failure
 from klog.jobs.shared.topic_selection import select_topics
 from klog.logformat.topic_config import parse_topic_config
@@ -126,18 +124,3 @@ def _is_deleted(log: CommitLog, state: TopicState) -> bool:
         return log.load(state).topic_id != state.topic_id
     except (KlogError, OSError):
         return False
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> RetainReport:
-    return run(spark, args.root, args.topic, dry_run=args.dry_run)
-
-
-COMMAND = Command(
-    "retain",
-    "expire old segments, by retention.ms and retention.bytes",
-    """\
-For topics whose cleanup.policy has delete. A commit raises the log start. `klog vacuum` deletes the
-files after its grace period. docs/jobs.md says more.""",
-    no_options,
-    _run,
-)

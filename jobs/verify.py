@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
     start("verify")
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.errors import OptionError
-from klog.jobs.shared.job_command import Command
 from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.verifying.verify_report import VerifyReport
 from klog.jobs.verifying.verify_topic import verify_topic
@@ -67,24 +65,3 @@ def run(
     for name in names:
         report = verify_topic(spark, report, klog_root, storage, name, is_named=named is not None)
     return replace(report, seconds=timer() - started)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fast", action="store_true", help="read headers only, no records")
-
-
-def _run(spark: SparkSession | None, args: argparse.Namespace) -> VerifyReport:
-    return run(spark, args.root, args.topic, fast=args.fast, dry_run=args.dry_run)
-
-
-COMMAND = Command(
-    "verify",
-    "compare a root's files with its commit logs",
-    """\
-Each finding is a line with its place, its kind and what to do; the last line counts them. No
-finding ends the run, and nothing is written. docs/verify.md describes the kinds. A broker's
-directory has no commit log: `klog dump` checks its segments and indexes.""",
-    _add_options,
-    _run,
-    dry_run_help="the same as without it: verify only reads",
-)

@@ -32,6 +32,7 @@ JOBS = [
     path.stem for path in (PROJECT / "jobs").glob("*.py") if "start(" in path.read_text()
     and path.stem != "script_start"
 ]  # fmt: skip
+REQUIRED = {"export_log": ["--to", "x"], "import_log": ["--from", "x"]}
 LOADED_BY_ALL = ["numpy", "pyarrow", "klog.errors", "klog.connector.commit_log.klog_root"]
 
 
@@ -48,7 +49,7 @@ def interrupted_at(module: str, command: list[str], tmp_path: Path) -> tuple[int
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("module", ["klog.cli.command_line", "klog.jobs.verify", *LOADED_BY_ALL])
+@pytest.mark.parametrize("module", ["klog.cli.command_line", "klog.cli.topics", *LOADED_BY_ALL])
 @pytest.mark.parametrize("command", [KLOG, MODULE], ids=["klog", "python -m klog.cli"])
 def test_the_command(command: list[str], module: str, tmp_path: Path) -> None:
     result = interrupted_at(module, [*command, "topics", "list", "--root", "/nowhere"], tmp_path)
@@ -60,7 +61,7 @@ def test_the_command(command: list[str], module: str, tmp_path: Path) -> None:
     [(job, "pyarrow") for job in JOBS] + [("merge", module) for module in LOADED_BY_ALL],
 )
 def test_a_job(job: str, module: str, tmp_path: Path) -> None:
-    command = [sys.executable, f"jobs/{job}.py", "--root", "/nowhere"]
+    command = [sys.executable, f"jobs/{job}.py", *REQUIRED.get(job, []), "--root", "/nowhere"]
     assert interrupted_at(module, command, tmp_path) == (130, b"", b"")
 
 

@@ -29,9 +29,8 @@ from klog.connector.commit_log.commit_log_paths import (
     parse_sidecar_name,
 )
 from klog.connector.commit_log.file_size_limits import read_named
+from klog.connector.commit_log.vacuum_times import LOG_RETENTION_MS
 from klog.connector.store.writable_store import PutResult
-
-LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
 
 def list_expired_versions(log: CommitLog) -> list[int]:

@@ -21,9 +21,8 @@ from klog.connector.commit_log.segment_path import parse_segment_path, segment_o
 from klog.connector.commit_log.snapshot_leases import min_leased_version, read_leases
 from klog.connector.commit_log.temporary_files import find_links, find_temporary_files, list_folders
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.commit_log.vacuum_times import READER_GRACE_MS
 from klog.connector.store.readable_store import DirectoryEntry
-
-READER_GRACE_MS = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from klog.connector.commit_log.commit_history import version_at_time
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
-from klog.connector.commit_log.orphan_files import READER_GRACE_MS, OrphanFiles, find_orphan_files
+from klog.connector.commit_log.orphan_files import OrphanFiles, find_orphan_files
 from klog.connector.commit_log.snapshot_leases import delete_expired_leases
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.commit_log.vacuum_times import READER_GRACE_MS
 from klog.errors import LostCommitError
 
 

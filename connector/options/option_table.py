@@ -13,8 +13,7 @@ from klog.connector.options import option_values as values
 from klog.connector.options.option import Mode, Option, Use
 from klog.connector.options.option_values import MAX_LONG
 from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
-from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES
-from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
+from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.codecs.codec_names import CODEC_LEVELS, CODEC_NAMES
 from klog.logformat.topic_partition import MAX_PARTITIONS

@@ -15,8 +15,7 @@ from klog.connector.options import option_table as table
 from klog.connector.options.write_options import segment_option_map
 from klog.connector.roll_limits import roll_limits
 from klog.connector.sink.compression import DEFAULT_CODEC, choose_compression
-from klog.logformat.batches.batch_attributes import DEFAULT_BATCH_BYTES
-from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
+from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
 from klog.logformat.indexes.index_building import INDEX_INTERVAL_BYTES
 from klog.logformat.segments.segment_rolling import RollLimits
 from klog.logformat.topic_config import TopicConfig, parse_topic_config

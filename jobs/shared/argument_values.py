@@ -1,4 +1,4 @@
-"""What the options of every verb and job script have in common: `NAME=VALUE`, and one value each.
+"""What the options of every verb and job script have in common: `NAME=VALUE`, durations, one value.
 
 The rule: an option that takes one value is refused when it is repeated, as Kafka's tools do. The
 values before the last would be ignored without a word.
@@ -7,8 +7,11 @@ values before the last would be ignored without a word.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>ms|s|m|h|d)")
 _SET_OPTIONS = "set options"
 """In a namespace: the options that the command line has set so far."""
 
@@ -57,3 +60,20 @@ def name_and_value(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value
+
+
+def duration_ms(text: str) -> int:
+    """Parse a duration such as `24h`, `90m`, `30s`, `500ms` or `7d`.
+
+    Args:
+        text: A number and a unit: `ms`, `s`, `m`, `h` or `d`.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is not a duration.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration; examples: 24h, 90m, 30s, 500ms, 7d"
+        )
+    return int(match["number"]) * _UNITS_MS[match["unit"]]

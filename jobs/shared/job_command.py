@@ -1,8 +1,8 @@
 """Jobs as commands: `spark-submit jobs/<name>.py`, and a verb of `klog` with the same options.
 
-The rule: a job's options stand once, in the `COMMAND` of its module. On Spark it runs as a Spark
-job; as a verb it runs in the command's own process. A user's mistake is one line on standard error,
-never a traceback.
+The rule: a job's options stand once, in its `COMMAND` (`jobs/commands`). On Spark it runs as a
+Spark job; as a verb it runs in the command's own process. A user's mistake is one line on standard
+error, never a traceback.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
 from klog.errors import KlogError, without_passwords
-from klog.interrupts import INTERRUPTED
-from klog.jobs.shared.argument_values import name_and_value, refuse_repeats
+from klog.interrupts import INTERRUPTED, ending_at_once
+from klog.jobs.shared.argument_values import refuse_repeats
+from klog.jobs.shared.common_options import add_root_option, add_topics_option, set_root
 from klog.jobs.shared.exit_codes import REFUSED
 from klog.text_output import printable, write_json, write_lines
 
@@ -37,19 +38,22 @@ class Report(Protocol):
         """Return the report for machines, in camelCase."""
 
 
+RunJob: TypeAlias = "Callable[[SparkSession | None, argparse.Namespace], Report]"
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A job's verb, help, own options, and the function that runs it.
+    """A job's verb, help, own options, and the function that loads the job.
 
-    `run` gets the parsed arguments; each job's have `root`, `topic` (a list of names, or None) and
-    `dry_run`.
+    The loaded job gets the parsed arguments; each job's have `root`, `topic` (a list of names, or
+    None) and `dry_run`.
     """
 
     verb: str
     help: str
     epilog: str
     add_options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[SparkSession | None, argparse.Namespace], Report]
+    load: Callable[[], RunJob]
     dry_run_help: str = "only show what would be done; write nothing"
     root_help: str = "a klog root"
 
@@ -69,32 +73,10 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         parser: The parser of the command.
         command: The job.
     """
-    parser.add_argument(
-        "--topic",
-        action="append",
-        metavar="T",
-        help="a topic's full name, repeatable; default: every topic",
-    )
+    add_topics_option(parser, "topics' full names, repeatable or with commas; default: every topic")
     command.add_options(parser)
     parser.add_argument("--dry-run", action="store_true", help=command.dry_run_help)
     parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
-def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add `--config NAME=VALUE`, repeatable; its value is a list of pairs.
-
-    Args:
-        parser: The parser of the command.
-        help_text: The help of the option.
-    """
-    parser.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help=help_text,
-    )
 
 
 def is_executed(args: argparse.Namespace) -> bool:
@@ -151,14 +133,17 @@ def _main(command: Command, arguments: Sequence[str] | None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     refuse_repeats(parser)
-    parser.add_argument("--root", required=True, metavar="R", help=command.root_help)
+    add_root_option(parser, command.root_help, repeatable=False)
     add_options(parser, command)
     args = parser.parse_args(arguments)
-    from pyspark.sql import SparkSession
+    set_root(args, parser, repeatable=False)
+    with ending_at_once():
+        from pyspark.sql import SparkSession
 
+        run_job = command.load()
     spark = SparkSession.builder.appName(f"klog {command.verb}").getOrCreate()
     try:
-        return write_report(command.run(spark, args), sys.stdout.buffer, as_json=args.json)
+        return write_report(run_job(spark, args), sys.stdout.buffer, as_json=args.json)
     except argparse.ArgumentError as exc:
         parser.error(str(exc))
     except (KlogError, OSError) as exc:

@@ -20,6 +20,6 @@ def start(name: str) -> NoReturn:
         name: The name of the module.
     """
     with ending_at_once():
-        command = import_module("klog.jobs.shared.job_command")
-        job = import_module(f"klog.jobs.{name}")
-    sys.exit(command.main(job.COMMAND))
+        job_command = import_module("klog.jobs.shared.job_command")
+        command = import_module(f"klog.jobs.commands.{name}_command").COMMAND
+    sys.exit(job_command.main(command))

@@ -10,10 +10,8 @@ from klog.connector.commit_log.orphan_files import OrphanFiles
 from klog.connector.commit_log.segment_path import segment_of_file
 from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
+from klog.jobs.vacuuming.file_kind_names import TEMPORARY
 from klog.text_output import labelled
-
-TEMPORARY = "leftover"  # codespell:ignore leftover
-"""The kind of temporary files in a report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CorruptRecordError, KlogError, UnsupportedFormatError
 from klog.jobs.shared.entry_rows import EntryRows
-from klog.jobs.shared.marking.mark_records import MAP_BYTES, MarkTask, mark_key_range
+from klog.jobs.shared.marking.mark_records import MarkTask, mark_key_range
 from klog.jobs.shared.segment_walk import walk_segment
+from klog.jobs.shared.task_memory import MAP_BYTES
 from klog.jobs.verifying.findings import Finding
 from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2

@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from klog.logformat.batches import record_batch as v2
-from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
+from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
 from klog.logformat.batches.record_batch import UNSET
 from klog.logformat.batches.sequence_numbers import MAX_SEQUENCE
 from klog.logformat.codecs.codec_names import NONE, check_level
 
-DEFAULT_BATCH_BYTES = 512 << 10
-"""A batch is the unit of random access; larger ones compress better and decode faster."""
 MAX_LONG = (1 << 63) - 1
 _MAX_PRODUCER_EPOCH = (1 << 15) - 1
 

@@ -6,6 +6,8 @@ for it. The format allows more (docs/format.md, 17).
 
 from __future__ import annotations
 
+DEFAULT_BATCH_BYTES = 512 << 10
+"""A batch is the unit of random access; larger ones compress better and decode faster."""
 MAX_BATCH_BYTES = 128 << 20
 """Bytes that one batch may have, compressed or decompressed: a broker's default batch is 1 MiB
 compressed. The limit protects memory, not the format."""

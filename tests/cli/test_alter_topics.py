@@ -48,7 +48,7 @@ def test_what_is_wrong_makes_no_root(on_root: Root, arguments: list[str], words:
     [
         (["create", "--topic", "x", "--config", "retention.ms"], "is not NAME=VALUE"),
         (["create", "--topic", "x", "--partitions", "many"], "invalid int value"),
-        (["create", "--partitions", "1"], "required: --topic"),
+        (["create", "--partitions", "1"], "required: -t/--topic"),
         (["alter", "--topic", "x"], "required: --partitions"),
         (["delete", "--topic", "x", "--if-exist"], "did you mean --if-exists?"),
     ],

@@ -191,7 +191,7 @@ USAGE = [
     (["--topic", "x", "--isolation-level", "serializable"], "invalid choice"),
     (["--topic", "x", "--isolation-levl", "read_committed"], "did you mean --isolation-level?"),
     (["--topic", "x", "--part", "0"], "did you mean --partition?"),
-    ([], "required: --topic"),
+    ([], "required: -t/--topic"),
 ]
 
 

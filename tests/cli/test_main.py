@@ -49,7 +49,7 @@ def test_refusals(klog: Klog, arguments: list[str], message: str) -> None:
 USAGE = [
     ([], "required: VERB"),
     (["topics"], "required: ACTION"),
-    (["topics", "create", "--root", RECORDS], "required: --topic"),
+    (["topics", "create", "--root", RECORDS], "required: -t/--topic"),
     (["mirror"], "invalid choice: 'mirror'"),
     (["topics", "list"], "required: --root"),
     (["topics", "list", "--root", RECORDS, "--exclude"], "did you mean --exclude-internal?"),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from klog.cli.command_line import command_line
+from klog.jobs.commands.verify_command import COMMAND as VERIFY
 from klog.jobs.shared import job_command
 from klog.jobs.shared.argument_values import StoreOnce
-from klog.jobs.verify import COMMAND as VERIFY
 from tests.support.klog_command import Klog
+from tests.support.verb_parsers import VERBS
 
 VALUES = (
     "1",
@@ -35,18 +34,6 @@ OTHERS = {
 """What a verb needs besides its required options."""
 
 
-def _verbs(
-    parser: argparse.ArgumentParser, name: str = ""
-) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    verbs = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    for action in verbs:
-        for verb, verb_parser in action.choices.items():
-            yield from _verbs(verb_parser, f"{name} {verb}".strip())
-    if not verbs:
-        yield name, parser
-
-
-VERBS = dict(_verbs(command_line()))
 SINGLE_VALUES = [
     (verb, action.option_strings[-1])
     for verb, parser in VERBS.items()

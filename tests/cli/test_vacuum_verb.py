@@ -11,7 +11,7 @@ from klog.connector.commit_log import checkpoint_writer, commit_builders
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.store.temporary_names import temporary_path
 from klog.jobs import vacuum
-from klog.jobs.vacuum import duration_ms
+from klog.jobs.shared.argument_values import duration_ms
 from tests.connector.commit_log.memory_logs import DAY_MS
 from tests.faults.full_disk import limited
 from tests.support.command_root import Root

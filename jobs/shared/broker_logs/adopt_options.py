@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from klog.errors import OptionError
-from klog.jobs.shared.job_command import add_config_option
+from klog.jobs.shared.common_options import add_config_option
 
 OPEN_TRANSACTIONS = ("abort", "commit")
 """The outcomes that a user may choose for transactions without a marker."""

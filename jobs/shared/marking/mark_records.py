@@ -36,9 +36,6 @@ from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.cleaning.retained_records import KeyScan, OffsetMapFactory
 from klog.logformat.compiled.kernel_types import CleaningKernels
 
-MAP_BYTES = 128 << 20
-"""The memory of a task's map of keys: a broker's `log.cleaner.dedupe.buffer.size`."""
-
 
 @dataclass(frozen=True, slots=True)
 class MarkTask:

@@ -7,7 +7,7 @@ only after it has checked the new topic.
 from __future__ import annotations
 
 import argparse
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.klog_root import KlogRoot
@@ -15,47 +15,8 @@ from klog.connector.commit_log.root_discovery import find_or_create_root, find_r
 from klog.connector.commit_log.topic_admin import TopicAdmin, check_new_topic
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import without_passwords
-from klog.jobs.shared.job_command import add_config_option
 from klog.text_output import write_json, write_lines
 from klog.tools.root_arguments import root_with_log, single_directory
-
-
-def add_actions(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `create`, `alter` and `delete` to the actions of `klog topics`."""
-    create = _action(
-        actions, common, "create", "create a topic, and the klog root if it does not exist"
-    )
-    create.set_defaults(run=create_topic, parser=create)
-    create.add_argument(
-        "--partitions",
-        type=int,
-        metavar="N",
-        help="the number of partitions; default: the root's num.partitions, which is 1 in a new "
-        "root",
-    )
-    add_config_option(create, "a config of the topic, as in kafka-topics; repeatable")
-    create.add_argument(
-        "--if-not-exists",
-        action="store_true",
-        help="succeed without a change if the topic exists",
-    )
-    alter = _action(actions, common, "alter", "add partitions to a topic")
-    alter.set_defaults(run=alter_topic, parser=alter)
-    alter.add_argument(
-        "--partitions",
-        type=int,
-        required=True,
-        metavar="N",
-        help="the new number of partitions; new records of a key may go to another partition",
-    )
-    delete = _action(actions, common, "delete", "delete a topic; `klog vacuum` frees its space")
-    delete.set_defaults(run=delete_topic, parser=delete)
-    for action in (alter, delete):
-        action.add_argument(
-            "--if-exists",
-            action="store_true",
-            help="succeed without a change if the topic does not exist",
-        )
 
 
 def create_topic(args: argparse.Namespace, out: BinaryIO) -> int:
@@ -94,18 +55,6 @@ def delete_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     state = TopicAdmin(root).delete(args.topic)
     message = f"Deleted topic {args.topic}. `klog vacuum` frees its space after a day or more."
     return _print_state(args, out, state, [message])
-
-
-def _action(
-    actions: argparse._SubParsersAction[Any],
-    common: argparse.ArgumentParser,
-    name: str,
-    help_text: str,
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=help_text)
-    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    return parser
 
 
 def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:

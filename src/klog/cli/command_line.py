@@ -10,18 +10,28 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
 from klog import __version__
-from klog.cli import configs, consume, delete_records, history, job_verbs, produce, topics
+from klog.cli import (
+    configs_options,
+    consume_options,
+    delete_records_options,
+    history_options,
+    job_verbs,
+    produce_options,
+    topics_options,
+)
 from klog.errors import KlogError, nearest_name, without_passwords
+from klog.interrupts import ending_at_once
 from klog.jobs.shared.argument_values import refuse_repeats
+from klog.jobs.shared.common_options import Run, set_root
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.text_output import printable
-from klog.tools import dump, verifiable_consumer, verifiable_producer
-from klog.tools.root_arguments import root_parser
+from klog.tools import dump_options, verifiable_consumer_options, verifiable_producer_options
+from klog.tools.root_option import root_parser
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -89,16 +99,16 @@ def command_line() -> Parser:
         "a klog root or a broker's log directory; for several log.dirs of one broker, repeat it or "
         "separate them with commas"
     )
-    topics.add_verbs(verbs, with_klog_root, with_any_root)
-    configs.add_verb(verbs, with_klog_root)
-    consume.add_verb(verbs, with_any_root)
-    produce.add_verb(verbs, with_klog_root)
-    history.add_verb(verbs, with_klog_root)
-    delete_records.add_verb(verbs, with_klog_root)
+    topics_options.add_verbs(verbs, with_klog_root, with_any_root)
+    configs_options.add_verb(verbs, with_klog_root)
+    consume_options.add_verb(verbs, with_any_root)
+    produce_options.add_verb(verbs, with_klog_root)
+    history_options.add_verb(verbs, with_klog_root)
+    delete_records_options.add_verb(verbs, with_klog_root)
     job_verbs.add_verbs(verbs)
-    verifiable_producer.add_verb(verbs, with_klog_root)
-    verifiable_consumer.add_verb(verbs, with_any_root)
-    dump.add_verb(verbs)
+    verifiable_producer_options.add_verb(verbs, with_klog_root)
+    verifiable_consumer_options.add_verb(verbs, with_any_root)
+    dump_options.add_verb(verbs)
     return parser
 
 
@@ -107,15 +117,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         verb: Parser = args.parser
         verb.refuse(unknown[0])
+    if "root" in args:
+        set_root(args, args.parser, repeatable=True)
     return args
 
 
 def _run(args: argparse.Namespace) -> int:
     """Run the verb; its output reaches stdout before an error is printed."""
     out = sys.stdout.buffer
+    with ending_at_once():
+        load: Callable[[], Run] = args.load
+        run_verb = load()
     try:
-        code: int = args.run(args, out)
-        return code
+        return run_verb(args, out)
     finally:
         out.flush()
 

@@ -12,7 +12,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from klog.connector.commit_log.commit_builders import delete_records
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
@@ -28,38 +28,9 @@ from klog.tools.stdin_reader import read_input
 
 LOG_END = -1
 _MAX_FILE_BYTES = 16 << 20
-_HELP = """\
-Readers no longer see the records before the offset, even in the middle of a batch. `klog vacuum`
-later deletes the segments that are entirely before it. The file has the format of
-kafka-delete-records:
-
-  {"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}"""
 
 Starts = dict[str, dict[int, int]]
 """The first offset to keep, by topic and partition."""
-
-
-def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `delete-records` to a command line."""
-    parser = verbs.add_parser(
-        "delete-records",
-        parents=[common],
-        help="delete the records before an offset",
-        epilog=_HELP,
-    )
-    parser.set_defaults(run=delete, parser=parser)
-    parser.add_argument("--offset-json-file", type=Path, metavar="F", help="partitions and offsets")
-    parser.add_argument(
-        "--topic", metavar="T", help="the topic's full name; needs --partition and --offset"
-    )
-    parser.add_argument("--partition", type=int, metavar="N", help="the partition")
-    parser.add_argument(
-        "--offset", type=int, metavar="O", help="the first offset to keep; -1 for the log end"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show the new log starts; write nothing"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def delete(args: argparse.Namespace, out: BinaryIO) -> int:

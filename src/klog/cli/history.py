@@ -18,35 +18,6 @@ from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.text_output import configs_text, labelled, time_text, write_json, write_lines
 from klog.tools.root_arguments import root_with_log
 
-_HELP = """\
-Prints one line per commit, newest first, with the fields that apply:
-  Version, Time, Operation   its number, its time and the kind of change
-  TopicId, PartitionCount    the id of a new topic; the new number of partitions
-  Configs                    the changed configs; `unset` means back to the default
-  Added, Removed             segments that were added or removed, with their records and bytes
-  Partitions                 the partitions whose segments changed
-  LogStart                   new log start offsets, by partition
-  LogEnd                     log end offsets of partitions whose segments end before them
-  CleanedTo                  the offsets up to which partitions are compacted
-  Horizon                    the vacuum version: a write that began before it can no longer commit
-  Writer, Batch              the transactional id and the number of its batch
-  By                         the klog version, the user and the machine
-
-`klog vacuum` deletes the files of removed segments later."""
-
-
-def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `history` to a command line."""
-    parser = verbs.add_parser(
-        "history", parents=[common], help="who changed a topic, when and how", epilog=_HELP
-    )
-    parser.set_defaults(run=history, parser=parser)
-    parser.add_argument(
-        "--topic", required=True, metavar="T", help="the full name, even of a deleted topic"
-    )
-    parser.add_argument("--limit", type=_count, metavar="N", help="print only the newest N commits")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
-
 
 def history(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print commits while it reads them."""
@@ -177,9 +148,3 @@ def _by_partition(offsets: Mapping[int, int]) -> str | None:
 
 def _text_keys(offsets: Mapping[int, int]) -> dict[str, int] | None:
     return {str(partition): offset for partition, offset in sorted(offsets.items())} or None
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
-    return int(text)

@@ -5,20 +5,31 @@ from __future__ import annotations
 import argparse
 from typing import Any, BinaryIO
 
-from klog.jobs import adopt, compact, export_log, import_log, merge, repair, retain, vacuum, verify
+from klog.jobs.commands import (
+    adopt_command,
+    compact_command,
+    export_log_command,
+    import_log_command,
+    merge_command,
+    repair_command,
+    retain_command,
+    vacuum_command,
+    verify_command,
+)
+from klog.jobs.shared.common_options import Run
 from klog.jobs.shared.job_command import Command, add_options, write_report
-from klog.tools.root_arguments import root_parser, single_directory
+from klog.tools.root_option import root_parser
 
 COMMANDS: tuple[Command, ...] = (
-    compact.COMMAND,
-    merge.COMMAND,
-    retain.COMMAND,
-    vacuum.COMMAND,
-    verify.COMMAND,
-    repair.COMMAND,
-    export_log.COMMAND,
-    adopt.COMMAND,
-    import_log.COMMAND,
+    compact_command.COMMAND,
+    merge_command.COMMAND,
+    retain_command.COMMAND,
+    vacuum_command.COMMAND,
+    verify_command.COMMAND,
+    repair_command.COMMAND,
+    export_log_command.COMMAND,
+    adopt_command.COMMAND,
+    import_log_command.COMMAND,
 )
 
 
@@ -33,8 +44,19 @@ def add_verbs(verbs: argparse._SubParsersAction[Any]) -> None:
         )
         add_options(parser, command)
 
-        def run(args: argparse.Namespace, out: BinaryIO, command: Command = command) -> int:
-            args.root = single_directory(args.root)
-            return write_report(command.run(None, args), out, as_json=args.json)
+        def load(command: Command = command) -> Run:
+            return _load(command)
 
-        parser.set_defaults(run=run, parser=parser)
+        parser.set_defaults(load=load, parser=parser)
+
+
+def _load(command: Command) -> Run:
+    from klog.tools.root_arguments import single_directory
+
+    run_job = command.load()
+
+    def run(args: argparse.Namespace, out: BinaryIO) -> int:
+        args.root = single_directory(args.root)
+        return write_report(run_job(None, args), out, as_json=args.json)
+
+    return run

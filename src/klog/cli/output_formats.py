@@ -15,12 +15,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from klog.connector.options.read_columns import COLUMNS
 from klog.text_output import json_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Texts: TypeAlias = list[bytes]
 KCAT_NULL = b"NULL"
@@ -175,7 +176,7 @@ def _headers(between: bytes, separator: bytes, null: bytes, none: bytes) -> Part
 
 
 def _milliseconds(batch: pa.RecordBatch) -> list[int]:
-    return [us // 1000 for us in batch.column("timestamp").cast(pa.int64()).to_pylist()]
+    return [us // 1000 for us in batch.column("timestamp").cast("int64").to_pylist()]
 
 
 def _console_timestamps(batch: pa.RecordBatch) -> Texts:

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from klog.cli.line_reader import LineFormat, Lines, read_lines
-from klog.cli.produce_options import HELP, add_options, line_format_from_args, write_options
+from klog.cli.produce_settings import line_format_from_args, write_options
 from klog.connector.embedded import Log, open_log
 from klog.connector.embedded_append import AppendResult
 from klog.errors import KlogError, OptionError, with_context
@@ -38,15 +38,6 @@ MAX_COMMIT_BYTES = 1 << 30
 """The input of one commit."""
 TERMINATED = 128 + signal.SIGTERM
 _ROW = re.compile(r"(?P<topic>[^:]+): row (?P<row>[0-9]+): ")
-
-
-def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `produce` to a command line."""
-    parser = verbs.add_parser(
-        "produce", parents=[common], help="write lines to a topic as records", epilog=HELP
-    )
-    parser.set_defaults(run=produce, parser=parser)
-    add_options(parser)
 
 
 def produce(args: argparse.Namespace, out: BinaryIO) -> int:

@@ -6,30 +6,23 @@ The rule: an option wins over a property, and a property over a file of properti
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from typing import Any
 
-from klog.cli.line_reader import LineFormat, parse_line_format
-from klog.connector.options.option_table import BATCH_SIZE, BUFFER_MEMORY, COMPRESSION_TYPE
-from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
-from klog.errors import CorruptRecordError, OptionError
+from klog.connector.options.option_table import BATCH_SIZE, BUFFER_MEMORY
 from klog.jobs.shared.argument_values import name_and_value
-from klog.logformat.broker_files.java_properties import decode_properties
+from klog.jobs.shared.common_options import Run, add_topic_option
 from klog.tools.kafka_options import (
     add_client_options,
-    client_options,
-    warn_of_client_options,
-    without_client_configs,
 )
-from klog.tools.stdin_reader import read_input
 
-_READER = "org.apache.kafka.tools.LineMessageReader"
-_LINGER_MS = 1000
+READER = "org.apache.kafka.tools.LineMessageReader"
+LINGER_MS = 1000
 _CLIENT_OPTIONS = (
     "--bootstrap-server", "--broker-list", "--request-required-acks", "--request-timeout-ms",
     "--message-send-max-retries", "--retry-backoff-ms", "--metadata-expiry-ms", "--max-block-ms",
     "--socket-buffer-size",
 )  # fmt: skip
-HELP = """\
+_HELP = """\
 Each line is the value of a record. With the properties below it has headers and a key, too.
 
 --reader-property NAME=VALUE, --property, as in kafka-console-producer; repeatable:
@@ -49,7 +42,22 @@ Lines are committed once a second, a file at its end. With --transactional-id th
 commit, and a second run with the same version writes nothing."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `produce` to a command line."""
+    parser = verbs.add_parser(
+        "produce", parents=[common], help="write lines to a topic as records", epilog=_HELP
+    )
+    parser.set_defaults(load=_load, parser=parser)
+    _add_options(parser)
+
+
+def _load() -> Run:
+    from klog.cli.produce import produce
+
+    return produce
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `produce`, including those without effect."""
     _add_record_options(parser)
     _add_commit_options(parser)
@@ -59,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_record_options(parser: argparse.ArgumentParser) -> None:
     """Add where lines come from, and where their records go."""
-    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
+    add_topic_option(parser)
     parser.add_argument(
         "-l", "--file", metavar="FILE", help="read lines from this file instead of stdin"
     )
@@ -84,9 +92,9 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
     """Add how much a batch and a commit may have, when it is made, and by which writer."""
     parser.add_argument(
         "--timeout",
-        type=_milliseconds,
+        type=milliseconds,
         metavar="MS",
-        help=f"how long a line may wait for its commit; default: {_LINGER_MS}",
+        help=f"how long a line may wait for its commit; default: {LINGER_MS}",
     )
     parser.add_argument(
         "--batch-size",
@@ -129,50 +137,7 @@ def _add_property_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             *config, metavar="FILE", help=f"read {kind} properties from a Java properties file"
         )
-    parser.add_argument("--line-reader", default=_READER, help=argparse.SUPPRESS)
-
-
-def line_format_from_args(args: argparse.Namespace) -> LineFormat:
-    """Return the format of a line. Raises `OptionError`."""
-    if args.line_reader.rpartition(".")[2] != _READER.rpartition(".")[2]:
-        raise OptionError(f"--line-reader: must be {_READER}, got {args.line_reader}")
-    return parse_line_format({**_file(args.reader_config), **dict(args.reader_property)})
-
-
-def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
-    """Return the write's options, and how long a line may wait, in ms; warn of ignored options."""
-    configs = {**_file(args.command_config), **dict(args.command_property)}
-    configs, ignored = without_client_configs(configs)
-    warn_of_client_options([*ignored, *client_options(args)])
-    if "transactional.id" in configs:
-        raise OptionError(
-            "transactional.id: not a property here. Give --transactional-id and "
-            "--transaction-version"
-        )
-    linger = configs.pop("linger.ms", None)
-    try:
-        linger_ms = _LINGER_MS if linger is None else _milliseconds(linger)
-    except argparse.ArgumentTypeError as exc:
-        raise OptionError(f"linger.ms: {exc}") from exc
-    for name, value in (
-        (COMPRESSION_TYPE.name, args.compression_codec),
-        (BATCH_SIZE.name, args.batch_size),
-        (BUFFER_MEMORY.name, args.max_memory_bytes),
-    ):
-        if value is not None:
-            configs[name] = value
-    return configs, linger_ms if args.timeout is None else args.timeout
-
-
-def _file(path: str | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    try:
-        return decode_properties(read_input(Path(path), MAX_SMALL_FILE_BYTES))
-    except CorruptRecordError as exc:
-        raise OptionError(
-            f"{path}: not a properties file: {exc}. Write it as lines of NAME=VALUE"
-        ) from exc
+    parser.add_argument("--line-reader", default=READER, help=argparse.SUPPRESS)
 
 
 def _property(text: str) -> tuple[str, str]:
@@ -186,7 +151,8 @@ def _partition(text: str) -> int:
     return int(text)
 
 
-def _milliseconds(text: str) -> int:
+def milliseconds(text: str) -> int:
+    """Parse a number of milliseconds. Raises `argparse.ArgumentTypeError`."""
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"must be a number of milliseconds, got {text!r}")
     return int(text)

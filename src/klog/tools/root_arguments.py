@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 
 from klog.connector.commit_log.klog_root import KlogRoot
@@ -10,13 +9,6 @@ from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.spark_paths import log_directories
 from klog.errors import KlogError, OptionError
-
-
-def root_parser(help_text: str) -> argparse.ArgumentParser:
-    """Return a parser with `--root` only, as a parent of the parsers of verbs."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--root", action="append", required=True, metavar="R", help=help_text)
-    return parser
 
 
 def directories(roots: Iterable[str]) -> list[str]:

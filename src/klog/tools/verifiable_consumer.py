@@ -8,67 +8,20 @@ command line, and its events show how far it came.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from klog.connector import system_clock
 from klog.connector.embedded import Log, open_log
 from klog.tools.json_events import Events
-from klog.tools.kafka_options import (
-    add_client_options,
-    client_options,
-    warn_of_client_options,
-)
+from klog.tools.kafka_options import client_options, warn_of_client_options
 from klog.tools.root_arguments import single_directory
 from klog.tools.stdin_reader import Ending
 
 COLUMNS = ("key", "value", "partition", "offset")
 _POLL_SECONDS = 0.1
-_START = re.compile(r"([0-9]{1,9}):([0-9]{1,19})")
-_CLIENT_OPTIONS = (
-    "--bootstrap-server", "--broker-list", "--group-id", "--group-protocol",
-    "--group-remote-assignor", "--group-instance-id", "--session-timeout", "--assignment-strategy",
-)  # fmt: skip
-_HELP = """\
-Prints one JSON object per line, as kafka-verifiable-consumer does: startup_complete;
-records_consumed (count, and for each partition count, minOffset, maxOffset) for each read of the
-topic; with --verbose, before it, record_data (key, value, topic, partition, offset) for each
-record; shutdown_complete.
-
-There is no group: partitions are not assigned to members, and positions are not stored."""
-
-
-def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `verifiable-consumer` to a command line."""
-    parser = verbs.add_parser(
-        "verifiable-consumer",
-        parents=[common],
-        help="follow a topic and print what is read",
-        epilog=_HELP,
-    )
-    parser.set_defaults(run=verifiable_consumer, parser=parser)
-    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
-    parser.add_argument(
-        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
-    )
-    parser.add_argument("--verbose", action="store_true", help="print each record")
-    start = parser.add_mutually_exclusive_group()
-    start.add_argument(
-        "--reset-policy",
-        choices=("earliest", "latest"),
-        default="earliest",
-        help="where to start; default: %(default)s",
-    )
-    start.add_argument(
-        "--start",
-        type=_start,
-        metavar="P:OFFSET,...",
-        help="where to start, by partition; other partitions start at their beginning",
-    )
-    add_client_options(parser, _CLIENT_OPTIONS, flags=["--enable-autocommit"])
 
 
 def verifiable_consumer(args: argparse.Namespace, out: BinaryIO) -> int:
@@ -136,13 +89,3 @@ def _texts(column: pa.Array) -> list[str | None]:
     return [
         None if data is None else data.decode("utf-8", "replace") for data in column.to_pylist()
     ]
-
-
-def _start(text: str) -> dict[int, int]:
-    offsets: dict[int, int] = {}
-    for item in text.split(","):
-        matched = _START.fullmatch(item.strip())
-        if matched is None:
-            raise argparse.ArgumentTypeError(f"{item!r} is not PARTITION:OFFSET")
-        offsets[int(matched[1])] = int(matched[2])
-    return offsets

@@ -13,7 +13,7 @@ import argparse
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import pyarrow as pa
 
@@ -26,84 +26,23 @@ from klog.logformat.partitioner import key_partitions
 from klog.text_output import printable
 from klog.tools.json_events import Events
 from klog.tools.kafka_options import (
-    add_client_options,
     client_options,
     warn_of_client_options,
 )
 from klog.tools.root_arguments import root_with_log
 from klog.tools.stdin_reader import Ending
+from klog.tools.verifiable_producer_options import BATCH_MESSAGES
 
 MAX_TRIES = 10
 _MAX_WAIT_SECONDS = 5.0
 _MAX_SLEEP_SECONDS = 3600.0
 _RETRYABLE = (CommitConflictError, CommitStateUnknownError, OSError)
 """After these a batch may be in the log or not; a retry under the same version settles it."""
-_BATCH_MESSAGES = 100
 _BATCHES_A_SECOND = 10
 """With `--throughput`: a commit acknowledges its messages, so commits come at this rate."""
-_CLIENT_OPTIONS = ("--bootstrap-server", "--acks")
-_HELP = """\
-Prints one JSON object per line, as kafka-verifiable-producer does: startup_complete, a
-producer_send_success (key, value, topic, partition, offset) or producer_send_error for each record,
-shutdown_complete, tool_data.
-
-The numbers continue after the last one of the transactional id in the topic. So start a killed
-producer again with the same arguments; --max-messages counts the messages of all its runs."""
 
 Spans: TypeAlias = Mapping[int, tuple[int, int]]
 """First and next offset by partition."""
-
-
-def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `verifiable-producer` to a command line."""
-    parser = verbs.add_parser(
-        "verifiable-producer",
-        parents=[common],
-        help="write increasing numbers and print which are acknowledged",
-        epilog=_HELP,
-    )
-    parser.set_defaults(run=verifiable_producer, parser=parser)
-    parser.add_argument("--topic", required=True, metavar="T", help="the topic's full name")
-    parser.add_argument(
-        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
-    )
-    parser.add_argument(
-        "--throughput",
-        type=_throughput,
-        default=-1,
-        metavar="N",
-        help="at most N messages a second, such as 0.5; 0 sends one commit and waits for a signal; "
-        "negative is unlimited",
-    )
-    parser.add_argument(
-        "--value-prefix",
-        type=int,
-        metavar="P",
-        help="values are P.0, P.1, ... instead of 0, 1, ...",
-    )
-    parser.add_argument(
-        "--repeating-keys", type=_positive, metavar="N", help="keys are 0 to N - 1, repeated"
-    )
-    parser.add_argument(
-        "--message-create-time",
-        type=_time,
-        default=-1,
-        metavar="MS",
-        help="the time of the first record; others add the time since the start",
-    )
-    parser.add_argument(
-        "--transactional-id",
-        metavar="ID",
-        help="the transactional id; default: verifiable-producer, with -P appended for a prefix P",
-    )
-    parser.add_argument(
-        "--batch-messages",
-        type=_positive,
-        metavar="N",
-        help=f"messages in a commit, the same in all runs of a producer: {_BATCH_MESSAGES}, or "
-        "with --throughput those of a tenth of a second, if fewer",
-    )
-    add_client_options(parser, _CLIENT_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,33 +231,5 @@ class _Producer:
 def _batch_messages(throughput: float) -> int:
     """Return how many messages a commit has at a throughput; a negative one is unlimited."""
     if throughput < 0:
-        return _BATCH_MESSAGES
-    return max(1, min(_BATCH_MESSAGES, int(throughput / _BATCHES_A_SECOND)))
-
-
-def _throughput(text: str) -> float:
-    """Parse messages a second; an integer stays one, because it is printed unchanged."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of messages a second")
-    return number
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 999999999")
-    return int(text)
-
-
-def _time(text: str) -> int:
-    """Parse milliseconds since the epoch, or -1."""
-    if text != "-1" and not (text.isascii() and text.isdecimal() and len(text) <= 15):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time in milliseconds since 1970")
-    return int(text)
+        return BATCH_MESSAGES
+    return max(1, min(BATCH_MESSAGES, int(throughput / _BATCHES_A_SECOND)))

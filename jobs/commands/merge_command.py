@@ -1,0 +1,31 @@
+"""The command `merge`: its options, and the job that they run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from klog.jobs.shared.job_command import Command, Report, RunJob, no_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _load() -> RunJob:
+    from klog.jobs.merge import run
+
+    def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
+        return run(spark, args.root, args.topic, dry_run=args.dry_run)
+
+    return run_job
+
+
+COMMAND = Command(
+    "merge",
+    "join many small segments into few large ones",
+    """\
+Bytes are copied; offsets, checksums and producers stay. If a stream commits every second, run a
+merge every few minutes, so that its partitions have few segments. docs/jobs.md says more.""",
+    no_options,
+    _load,
+)

@@ -1,0 +1,111 @@
+"""Options that several verbs and job scripts have: `--root`, `--topic`, `--config`.
+
+The rule: an option that several commands have is declared here, with the same meaning for all of
+them. The environment variable `KLOG_ROOT` takes the place of `--root`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import BinaryIO, TypeAlias
+
+from klog.jobs.shared.argument_values import name_and_value
+
+KLOG_ROOT = "KLOG_ROOT"
+"""The environment variable for a root; an empty value counts as unset."""
+
+Run: TypeAlias = Callable[[argparse.Namespace, BinaryIO], int]
+"""What a verb does with its arguments; the file gets its output. Returns the exit code."""
+
+
+def add_root_option(parser: argparse.ArgumentParser, help_text: str, *, repeatable: bool) -> None:
+    """Add `--root`; `set_root` gives it a value if it is missing on the command line.
+
+    Args:
+        parser: The parser of the command.
+        help_text: What the root is.
+        repeatable: Whether the value is a list, so that the option may be repeated.
+    """
+    parser.add_argument(
+        "--root",
+        action="append" if repeatable else "store",
+        metavar="R",
+        help=f"{help_text}; default: ${KLOG_ROOT}",
+    )
+
+
+def set_root(
+    args: argparse.Namespace, parser: argparse.ArgumentParser, *, repeatable: bool
+) -> None:
+    """Set `root` from the environment if `--root` was not given.
+
+    Args:
+        args: The parsed arguments.
+        parser: The parser of the command, which ends the process if there is no root.
+        repeatable: Whether the value is a list.
+    """
+    if args.root is None:
+        root = os.environ.get(KLOG_ROOT)
+        if not root:
+            parser.error(f"the following arguments are required: --root (or set {KLOG_ROOT})")
+        args.root = [root] if repeatable else root
+
+
+def add_topic_option(
+    parser: argparse.ArgumentParser, help_text: str = "the topic's full name"
+) -> None:
+    """Add a required `--topic` that takes one name.
+
+    Args:
+        parser: The parser of the command.
+        help_text: The help of the option.
+    """
+    parser.add_argument("-t", "--topic", required=True, metavar="T", help=help_text)
+
+
+def add_topics_option(
+    parser: argparse.ArgumentParser, help_text: str, *, required: bool = False
+) -> None:
+    """Add a `--topic` that takes several names, repeated or with commas between them.
+
+    Args:
+        parser: The parser of the command.
+        help_text: Whose names they are; the help adds how to give several.
+        required: Whether the command needs a name.
+    """
+    parser.add_argument(
+        "-t",
+        "--topic",
+        action="extend",
+        type=_names,
+        required=required,
+        metavar="T,...",
+        help=help_text,
+    )
+
+
+def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add `--config NAME=VALUE`, repeatable; its value is a list of pairs.
+
+    Args:
+        parser: The parser of the command.
+        help_text: The help of the option.
+    """
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help=help_text,
+    )
+
+
+def _names(text: str) -> list[str]:
+    """Split names at commas, which no topic's name has."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names with commas between them, got {text!r}")
+    return names

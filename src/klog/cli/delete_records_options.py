@@ -1,0 +1,45 @@
+"""The options of `klog delete-records`, those of kafka-delete-records."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from klog.jobs.shared.common_options import Run
+
+_HELP = """\
+Readers no longer see the records before the offset, even in the middle of a batch. `klog vacuum`
+later deletes the segments that are entirely before it. The file has the format of
+kafka-delete-records:
+
+  {"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}"""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `delete-records` to a command line."""
+    parser = verbs.add_parser(
+        "delete-records",
+        parents=[common],
+        help="delete the records before an offset",
+        epilog=_HELP,
+    )
+    parser.set_defaults(load=_load, parser=parser)
+    parser.add_argument("--offset-json-file", type=Path, metavar="F", help="partitions and offsets")
+    parser.add_argument(
+        "-t", "--topic", metavar="T", help="the topic's full name; needs --partition and --offset"
+    )
+    parser.add_argument("--partition", type=int, metavar="N", help="the partition")
+    parser.add_argument(
+        "--offset", type=int, metavar="O", help="the first offset to keep; -1 for the log end"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show the new log starts; write nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def _load() -> Run:
+    from klog.cli.delete_records import delete
+
+    return delete

@@ -1,0 +1,49 @@
+"""The options of `klog history`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from klog.jobs.shared.common_options import Run
+
+_HELP = """\
+Prints one line per commit, newest first, with the fields that apply:
+  Version, Time, Operation   its number, its time and the kind of change
+  TopicId, PartitionCount    the id of a new topic; the new number of partitions
+  Configs                    the changed configs; `unset` means back to the default
+  Added, Removed             segments that were added or removed, with their records and bytes
+  Partitions                 the partitions whose segments changed
+  LogStart                   new log start offsets, by partition
+  LogEnd                     log end offsets of partitions whose segments end before them
+  CleanedTo                  the offsets up to which partitions are compacted
+  Horizon                    the vacuum version: a write that began before it can no longer commit
+  Writer, Batch              the transactional id and the number of its batch
+  By                         the klog version, the user and the machine
+
+`klog vacuum` deletes the files of removed segments later."""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `history` to a command line."""
+    parser = verbs.add_parser(
+        "history", parents=[common], help="who changed a topic, when and how", epilog=_HELP
+    )
+    parser.set_defaults(load=_load, parser=parser)
+    parser.add_argument(
+        "-t", "--topic", required=True, metavar="T", help="the full name, even of a deleted topic"
+    )
+    parser.add_argument("--limit", type=_count, metavar="N", help="print only the newest N commits")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+
+
+def _load() -> Run:
+    from klog.cli.history import history
+
+    return history
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return int(text)

@@ -1,0 +1,140 @@
+"""The options of `klog topics`, those of kafka-topics."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from klog.jobs.shared.common_options import Run, add_config_option, add_topic_option
+
+_COLUMNS = """\
+For each partition:
+  LogStartOffset     the first offset in the log
+  LogEndOffset       the offset after the last record; the high watermark while a broker runs
+  LastStableOffset   where read_committed stops: the first open transaction, else LogEndOffset
+  Segments, Bytes    the number of .log files with records, and their readable bytes
+In a klog root, Configs are those that are set; `klog configs --all` shows the defaults too."""
+
+
+def add_verbs(
+    verbs: argparse._SubParsersAction[Any],
+    with_klog_root: argparse.ArgumentParser,
+    with_any_root: argparse.ArgumentParser,
+) -> None:
+    """Add `topics` to a command line: actions that change a klog root, and those that only read."""
+    topics = verbs.add_parser("topics", help="list, describe, create, alter or delete topics")
+    actions = topics.add_subparsers(required=True, metavar="ACTION")
+    _add_changes(actions, with_klog_root)
+    listing = actions.add_parser(
+        "list", parents=[with_any_root], help="list the names of the topics"
+    )
+    listing.set_defaults(load=_load_list, parser=listing)
+    describing = actions.add_parser(
+        "describe",
+        parents=[with_any_root],
+        help="show partitions, offsets, segments and bytes of each topic",
+        epilog=_COLUMNS,
+    )
+    describing.set_defaults(load=_load_describe, parser=describing)
+    for action in (listing, describing):
+        action.add_argument(
+            "-t",
+            "--topic",
+            type=_pattern,
+            metavar="REGEX",
+            help="only topics whose full name matches; separate several patterns with commas",
+        )
+        action.add_argument(
+            "--exclude-internal", action="store_true", help="leave out Kafka's internal topics"
+        )
+        action.add_argument("--json", action="store_true", help="one JSON array")
+
+
+def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `create`, `alter` and `delete` to the actions of `klog topics`."""
+    create = _action(
+        actions, common, "create", "create a topic, and the klog root if it does not exist"
+    )
+    create.set_defaults(load=_load_create, parser=create)
+    create.add_argument(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="the number of partitions; default: the root's num.partitions, which is 1 in a new "
+        "root",
+    )
+    add_config_option(create, "a config of the topic, as in kafka-topics; repeatable")
+    create.add_argument(
+        "--if-not-exists",
+        action="store_true",
+        help="succeed without a change if the topic exists",
+    )
+    alter = _action(actions, common, "alter", "add partitions to a topic")
+    alter.set_defaults(load=_load_alter, parser=alter)
+    alter.add_argument(
+        "--partitions",
+        type=int,
+        required=True,
+        metavar="N",
+        help="the new number of partitions; new records of a key may go to another partition",
+    )
+    delete = _action(actions, common, "delete", "delete a topic; `klog vacuum` frees its space")
+    delete.set_defaults(load=_load_delete, parser=delete)
+    for action in (alter, delete):
+        action.add_argument(
+            "--if-exists",
+            action="store_true",
+            help="succeed without a change if the topic does not exist",
+        )
+
+
+def _action(
+    actions: argparse._SubParsersAction[Any],
+    common: argparse.ArgumentParser,
+    name: str,
+    help_text: str,
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=help_text)
+    add_topic_option(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    return parser
+
+
+def _load_create() -> Run:
+    from klog.cli.alter_topics import create_topic
+
+    return create_topic
+
+
+def _load_alter() -> Run:
+    from klog.cli.alter_topics import alter_topic
+
+    return alter_topic
+
+
+def _load_delete() -> Run:
+    from klog.cli.alter_topics import delete_topic
+
+    return delete_topic
+
+
+def _load_list() -> Run:
+    from klog.cli.topics import list_topics
+
+    return list_topics
+
+
+def _load_describe() -> Run:
+    from klog.cli.topics import describe_topics
+
+    return describe_topics
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text.strip().replace(",", "|"))
+    except re.error as exc:
+        raise argparse.ArgumentTypeError(
+            f"must be a regular expression, got {text!r}: {exc}"
+        ) from exc

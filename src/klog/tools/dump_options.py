@@ -1,0 +1,116 @@
+"""The options of `klog dump`, those of kafka-dump-log."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from klog.jobs.shared.common_options import Run
+
+_REFUSED = {
+    "--key-decoder-class": "names a Java class; --print-data-log shows keys as text, or --json",
+    "--value-decoder-class": "names a Java class; --print-data-log shows values as text, or --json",
+    "--cluster-metadata-decoder": "is not supported; --print-data-log --json shows the bytes",
+    "--remote-log-metadata-decoder": "is not supported; --print-data-log --json shows the bytes",
+}
+GROUP, TRANSACTION = "group", "transaction"
+"""The decoders of internal topics' records."""
+_HELP = """\
+A file's kind follows from its name: .log (and .checkpoint of the controllers), .index, .timeindex,
+.txnindex, .snapshot, leader-epoch-checkpoint, the *-offset-checkpoint files, partition.metadata,
+meta.properties, .kafka_cleanshutdown. A path may be a URL of any scheme that fsspec knows.
+
+The dump checks the CRC of each batch, an index against the log in the same directory, and a
+.txnindex against the markers of its log. It reports what is wrong on stderr after the last file,
+with exit code 1. Gaps between offsets are reported too but are not wrong: compaction leaves them.
+
+--json: one object per line, findings among them; bytes that are not UTF-8 are {"base64": ...}"""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
+    """Add `dump` to a command line."""
+    parser = verbs.add_parser("dump", help="print a log's files and check them", epilog=_HELP)
+    parser.set_defaults(load=_load, parser=parser)
+    parser.add_argument(
+        "--files",
+        required=True,
+        type=_files,
+        metavar="F,...",
+        help="the files, separated by commas",
+    )
+    parser.add_argument("--deep-iteration", action="store_true", help="print each record")
+    parser.add_argument(
+        "--print-data-log", action="store_true", help="print keys and values too (deep)"
+    )
+    parser.add_argument(
+        "--skip-record-metadata",
+        action="store_true",
+        help="print only the key and value of a record",
+    )
+    decoders = parser.add_mutually_exclusive_group()
+    decoders.add_argument(
+        "--offsets-decoder",
+        action="store_const",
+        const=GROUP,
+        dest="decoder",
+        help="decode records of __consumer_offsets",
+    )
+    decoders.add_argument(
+        "--transaction-log-decoder",
+        action="store_const",
+        const=TRANSACTION,
+        dest="decoder",
+        help="decode records of __transaction_state",
+    )
+    parser.add_argument(
+        "--max-bytes", type=_size, metavar="N", help="read at most the first N bytes of a log"
+    )
+    parser.add_argument(
+        "--max-message-size",
+        type=_size,
+        metavar="N",
+        help="report larger batches that an index points at",
+    )
+    parser.add_argument(
+        "--verify-index-only", action="store_true", help="check indexes, print no entries"
+    )
+    parser.add_argument(
+        "--index-sanity-check",
+        action="store_true",
+        help="check indexes only as a broker does at its start",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    for name in _REFUSED:
+        parser.add_argument(name, nargs="?", action=_Refused, help=argparse.SUPPRESS)
+
+
+def _load() -> Run:
+    from klog.tools.dump import dump
+
+    return dump
+
+
+class _Refused(argparse.Action):
+    """An option of kafka-dump-log that klog does not have: the error names what to use instead."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        parser.error(f"{option_string} {_REFUSED[str(option_string)]}")
+
+
+def _files(text: str) -> list[str]:
+    files = [path.strip() for path in text.split(",") if path.strip()]
+    if not files:
+        raise argparse.ArgumentTypeError("no file, give at least one")
+    return files
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
+    return int(text)

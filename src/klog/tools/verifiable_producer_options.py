@@ -1,0 +1,106 @@
+"""The options of `klog verifiable-producer`, those of kafka-verifiable-producer."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from klog.jobs.shared.common_options import Run, add_topic_option
+from klog.tools.kafka_options import add_client_options
+
+BATCH_MESSAGES = 100
+_CLIENT_OPTIONS = ("--bootstrap-server", "--acks")
+_HELP = """\
+Prints one JSON object per line, as kafka-verifiable-producer does: startup_complete, a
+producer_send_success (key, value, topic, partition, offset) or producer_send_error for each record,
+shutdown_complete, tool_data.
+
+The numbers continue after the last one of the transactional id in the topic. So start a killed
+producer again with the same arguments; --max-messages counts the messages of all its runs."""
+
+
+def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
+    """Add `verifiable-producer` to a command line."""
+    parser = verbs.add_parser(
+        "verifiable-producer",
+        parents=[common],
+        help="write increasing numbers and print which are acknowledged",
+        epilog=_HELP,
+    )
+    parser.set_defaults(load=_load, parser=parser)
+    add_topic_option(parser)
+    parser.add_argument(
+        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
+    )
+    parser.add_argument(
+        "--throughput",
+        type=_throughput,
+        default=-1,
+        metavar="N",
+        help="at most N messages a second, such as 0.5; 0 sends one commit and waits for a signal; "
+        "negative is unlimited",
+    )
+    parser.add_argument(
+        "--value-prefix",
+        type=int,
+        metavar="P",
+        help="values are P.0, P.1, ... instead of 0, 1, ...",
+    )
+    parser.add_argument(
+        "--repeating-keys", type=_positive, metavar="N", help="keys are 0 to N - 1, repeated"
+    )
+    parser.add_argument(
+        "--message-create-time",
+        type=_time,
+        default=-1,
+        metavar="MS",
+        help="the time of the first record; others add the time since the start",
+    )
+    parser.add_argument(
+        "--transactional-id",
+        metavar="ID",
+        help="the transactional id; default: verifiable-producer, with -P appended for a prefix P",
+    )
+    parser.add_argument(
+        "--batch-messages",
+        type=_positive,
+        metavar="N",
+        help=f"messages in a commit, the same in all runs of a producer: {BATCH_MESSAGES}, or "
+        "with --throughput those of a tenth of a second, if fewer",
+    )
+    add_client_options(parser, _CLIENT_OPTIONS)
+
+
+def _load() -> Run:
+    from klog.tools.verifiable_producer import verifiable_producer
+
+    return verifiable_producer
+
+
+def _throughput(text: str) -> float:
+    """Parse messages a second; an integer stays one, because it is printed unchanged."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of messages a second")
+    return number
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 999999999")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    """Parse milliseconds since the epoch, or -1."""
+    if text != "-1" and not (text.isascii() and text.isdecimal() and len(text) <= 15):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in milliseconds since 1970")
+    return int(text)
