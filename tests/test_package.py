@@ -6,6 +6,7 @@ has the locked versions, so uv links them from its cache.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -179,6 +180,24 @@ def test_the_installed_wheel_reads_a_topic_unregistered(
     output = run(python, "-m", "tests.support.smoke", env=spark_environment(python))
     assert f"klog is {tmp_path}" in output
     assert NEXT_PYSPARK in output
+    output = run(python, "-m", "tests.support.sql_table", env=spark_environment(python))
+    assert NEXT_PYSPARK in output
+    _run_a_job_of_the_wheel(python, tmp_path)
+
+
+def _run_a_job_of_the_wheel(python: Path, home: Path) -> None:
+    """Compact a topic by spark-submit and by `python -m`, with nothing but the wheel."""
+    env, root = spark_environment(python) | {"PYTHONPATH": ""}, home / "root"
+    command = python.with_name("klog")
+    config = ("--config", "cleanup.policy=compact")
+    run(command, "topics", "create", "--root", root, "--topic", "t", *config, cwd=home, env=env)
+    path = run(command, "jobs", "--path", "compact", cwd=home, env=env).strip()
+    assert path.startswith(str(home))
+    submit = python.with_name("spark-submit")
+    programs: list[list[str | Path]] = [[submit, path], [python, "-m", "klog.jobs.compact"]]
+    for program in programs:
+        output = run(*program, "--root", root, "--json", cwd=home, env=env)
+        assert json.loads(output.splitlines()[-1])["root"] == str(root)
 
 
 def test_the_zip_reads_a_topic(pyfiles: Path, locked: Path, tmp_path: Path) -> None:

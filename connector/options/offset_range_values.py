@@ -81,7 +81,7 @@ def _offset_range_limit(text: str) -> OffsetRangeLimit:
     if text.startswith("{"):
         return _by_partition(text, "offsets", _offset)
     if text.lower().startswith("group:"):
-        raise ValueError("positions of a group are not supported yet")
+        raise ValueError("positions of a group are not supported yet; give its offsets as JSON")
     word = _WORDS.get(text.lower())
     if word is not None:
         return word

@@ -87,6 +87,7 @@ class Option(Generic[T]):
         wrong_mode_reason: Why the other one refuses it, and what to do.
         kafka_name: The spelling with `kafka.` that means the same, if any.
         is_supported: False for an option that klog refuses because a later version brings it.
+        next_step: What to do instead of such an option.
         is_secret: Whether Spark's plans, errors and logs must not show its value.
         client_names: What each store's client calls a storage option.
     """
@@ -101,6 +102,7 @@ class Option(Generic[T]):
     wrong_mode_reason: str = ""
     kafka_name: str = ""
     is_supported: bool = True
+    next_step: str = ""
     is_secret: bool = False
     client_names: Mapping[str, str] = field(default_factory=dict)
 

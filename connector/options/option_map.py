@@ -39,9 +39,10 @@ _NO_EFFECT = {
 REFUSED_KEYS = {
     "kafka.partitioner.class": "klog does not run Java partitioners. Use the option partitioner "
     f"({', '.join(PARTITIONERS)}) or a column partition",
-    "kafka.key.serializer": "klog writes keys unchanged. Leave it out",
-    "kafka.value.serializer": "klog writes values unchanged. Leave it out",
-    "kafka.interceptor.classes": "klog does not run interceptors. Leave it out",
+    "kafka.key.serializer": "klog writes keys unchanged. Serialize them first; leave it out",
+    "kafka.value.serializer": "klog writes values unchanged. Serialize them first; leave it out",
+    "kafka.interceptor.classes": "klog does not run interceptors. Change the rows first; leave it "
+    "out",
     "kafka.transactional.id": "klog has its own option. Use transactionalId, and for a batch write "
     "transactionVersion",
 }
@@ -152,9 +153,8 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
         elif _CLIENT_KEYS[use].fullmatch(key):
             without_effect.append(key)
         else:
-            names = [option.name for option in rows.values()]
             supported = [option.name for option in rows.values() if option.is_supported]
-            raise unknown_option(key, use.value, names, dict.fromkeys(supported))
+            raise unknown_option(key, use.value, dict.fromkeys(supported))
     if without_effect:
         warnings.warn(
             f"{_NO_EFFECT[use]}: {', '.join(sorted(without_effect))} have no effect", stacklevel=3
@@ -164,7 +164,7 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
 
 def _set(texts: dict[str, str], option: Option[Any], text: str) -> None:
     if not option.is_supported:
-        raise OptionError(f"{option.name}: not supported yet. Leave it out")
+        raise OptionError(f"{option.name}: not supported yet. {option.next_step}")
     first = texts.setdefault(option.name, text)
     if first != text:
         raise OptionError(

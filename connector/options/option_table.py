@@ -309,17 +309,20 @@ SEGMENT_OPTIONS: tuple[Option[Any], ...] = (
 
 # What a later version brings: refused by name.
 
+_CHECKPOINT = "A stream keeps its positions in its checkpoint: leave it out"
+_UP_TO = "Use endingTimestamp or endingOffsets to read what was there at a time"
 
-def _planned(name: str, help: str) -> Option[Any]:  # noqa: A002
-    return Option(name, Use.READ, values.TEXT, help, is_supported=False)
+
+def _planned(name: str, help: str, next_step: str) -> Option[Any]:  # noqa: A002
+    return Option(name, Use.READ, values.TEXT, help, is_supported=False, next_step=next_step)
 
 
 PLANNED_OPTIONS: tuple[Option[Any], ...] = (
-    _planned("groupId", "The consumer group that the positions are committed to."),
-    _planned("groupRoot", "The root that keeps the group."),
-    _planned("asOfVersion", "Reads one topic as of a commit."),
-    _planned("asOfTimestamp", "Reads one topic as of a time."),
-    _planned("engine", "What decodes: Python or the JVM."),
+    _planned("groupId", "The consumer group that the positions are committed to.", _CHECKPOINT),
+    _planned("groupRoot", "The root that keeps the group.", _CHECKPOINT),
+    _planned("asOfVersion", "Reads one topic as of a commit.", _UP_TO),
+    _planned("asOfTimestamp", "Reads one topic as of a time.", _UP_TO),
+    _planned("engine", "What decodes: Python or the JVM.", "Leave it out: Python decodes"),
 )
 
 OPTION_TABLE: tuple[Option[Any], ...] = (

@@ -7,16 +7,13 @@ from collections.abc import Iterable
 from klog.errors import OptionError, nearest_name
 
 
-def unknown_option(
-    name: str, kind: str, names: Iterable[str], listed: Iterable[str] = (), prefix: str = ""
-) -> OptionError:
+def unknown_option(name: str, kind: str, names: Iterable[str], prefix: str = "") -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
         name: The option as it was written, without the prefix.
         kind: What it was an option of, such as "read".
-        names: The names that may be meant.
-        listed: The names to list if none is near; all of `names` if this is empty.
+        names: The names that may be meant, all of options that work.
         prefix: What all names begin with. It says nothing about how near they are.
     """
     by_lower = {option.lower(): option for option in names}
@@ -24,5 +21,5 @@ def unknown_option(
     if nearest:
         step = f"Did you mean {prefix}{by_lower[nearest]}?"
     else:
-        step = f"Use one of {', '.join(prefix + option for option in listed or by_lower.values())}"
+        step = f"Use one of {', '.join(prefix + option for option in by_lower.values())}"
     return OptionError(f"{prefix}{name}: unknown {kind} option. {step}")

@@ -260,7 +260,7 @@ def _make_client(url: str) -> Client:
         from hdfs_native import Client
     except ImportError as exc:
         raise OptionError(
-            "path: hdfs:// needs a client that is not installed. Run pip install 'klog[hdfs]'"
+            "path: hdfs:// needs a client that is not installed. Run pip install hdfs-native"
         ) from exc
     try:
         return Client(url if url != "hdfs://" else None, _CONFIG)

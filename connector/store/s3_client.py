@@ -51,7 +51,7 @@ def make_s3_client(bucket: str, storage: StorageOptions, retry_policy: RetryPoli
         from obstore.store import S3Store as Client
     except ImportError as exc:
         raise OptionError(
-            "path: s3:// needs a client that is not installed. Run pip install 'klog[s3]'"
+            "path: s3:// needs a client that is not installed. Run pip install obstore"
         ) from exc
     options = client_options(storage, S3)
     profile = read_profile(options)

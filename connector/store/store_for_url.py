@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from klog.connector.store.hdfs_store import HdfsStore
     from klog.connector.store.s3_store import S3Store
 
-EXTRAS = {
-    "s3": "s3", "s3a": "s3", "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure",
-    "gs": "gcs", "gcs": "gcs", "hdfs": "hdfs", "webhdfs": "hdfs", "http": "http", "https": "http",
+CLIENTS = {
+    "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs", "adl": "adlfs", "gs": "gcsfs",
+    "gcs": "gcsfs", "http": "aiohttp", "https": "aiohttp",
 }  # fmt: skip
-"""Scheme: the extra of `pip install klog[...]` that has its client."""
+"""Scheme that fsspec opens: the package of its client.
+
+An error names the package and not klog's extra, so that it helps with a zip of klog, too.
+"""
 WRITABLE = ("a local path", "file:", "memory:", "s3://", "hdfs://", "webhdfs://")
 
 
@@ -214,10 +217,10 @@ def _fsspec_store(root: str, storage: StorageOptions) -> tuple[ReadableStore, st
         ) from chainable(exc, storage, secrets)
     # A file system is made by code that may raise anything.
     except Exception as exc:
-        if scheme in EXTRAS and not _is_client_installed(scheme):
+        if scheme in CLIENTS and not _is_client_installed(scheme):
             raise OptionError(
                 f"path: {scheme}:// needs a client that is not installed. Run "
-                f"pip install 'klog[{EXTRAS[scheme]}]'"
+                f"pip install {CLIENTS[scheme]}"
             ) from exc
         message = redact(f"{type(exc).__name__}: {exc}", storage, secrets)
         raise OptionError(

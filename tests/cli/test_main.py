@@ -74,7 +74,7 @@ def test_help_lists_the_verbs(klog: Klog) -> None:
     assert verbs == [
         *("topics", "configs", "consume", "produce", "history", "delete-records"),
         *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
-        *("adopt", "import-log"),
+        *("adopt", "import-log", "jobs"),
         *("verifiable-producer", "verifiable-consumer", "dump"),
     ]
     assert klog("--version").out.decode() == f"klog {__version__}\n"

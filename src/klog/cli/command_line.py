@@ -20,6 +20,7 @@ from klog.cli import (
     consume_options,
     delete_records_options,
     history_options,
+    job_files,
     job_verbs,
     produce_options,
     topics_options,
@@ -106,6 +107,7 @@ def command_line() -> Parser:
     history_options.add_verb(verbs, with_klog_root)
     delete_records_options.add_verb(verbs, with_klog_root)
     job_verbs.add_verbs(verbs)
+    job_files.add_verb(verbs)
     verifiable_producer_options.add_verb(verbs, with_klog_root)
     verifiable_consumer_options.add_verb(verbs, with_any_root)
     dump_options.add_verb(verbs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -182,7 +183,16 @@ def test_unknown_option_like_no_other_lists_all() -> None:
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_planned_option_is_refused_by_name(name: str) -> None:
-    check_refused(T | {name: "1"}, f"{name}: not supported yet. Leave it out")
+    (option,) = [row for row in OPTION_TABLE if row.name == name]
+    check_refused(T | {name: "1"}, f"{name}: not supported yet. {option.next_step}")
+    assert option.next_step
+
+
+@pytest.mark.parametrize("name", [name[:-1] for name in PLANNED])
+def test_hint_names_no_option_that_is_refused(name: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_read_options(T | {name: "1"})
+    assert not set(PLANNED) & set(re.findall(r"\w+", str(caught.value)))
 
 
 def test_options_of_a_client_are_one_warning() -> None:
