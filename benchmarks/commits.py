@@ -43,6 +43,7 @@ from klog.connector.commit_log.commit_log_paths import commit_name
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.connector.commit_log.format_description import FormatDescription
 from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.segment_table import SegmentTable
 from klog.connector.commit_log.topic_state import MAX_REMEMBERED_WRITES, TopicState
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.source.offset_ranges import OffsetRange
@@ -279,12 +280,12 @@ def load_and_plan(root: str) -> dict[str, float]:
 def plan_all(root: str, state: TopicState) -> list[TaskDict]:
     """Plan a read of every segment, as the source does once it has the state."""
     root_to_read = KlogRoot(root, *writable_store_for(root), "benchmark", 1, FormatDescription(""))
-    segments = state.segments.combine_chunks()
+    table = SegmentTable(state.segments)
     ranges = []
     for partition, (start, end) in enumerate(zip(state.log_start, state.log_end, strict=True)):
         name = TopicPartition(TOPIC, partition)
-        rows = segment_entries.rows_of_partition(segments, partition)
-        log = CommittedPartition(name, TOPIC_ID, root_to_read, start, end, rows)
+        rows = table.rows_of_partition(partition)
+        log = CommittedPartition(name, TOPIC_ID, root_to_read, start, end, table, rows)
         ranges.append(OffsetRange(log, start, end, committed_only=True))
     return plan(ranges)
 

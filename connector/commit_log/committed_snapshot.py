@@ -15,25 +15,40 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.segment_table import SegmentTable
 from klog.connector.commit_log.topic_state import TopicState
 from klog.logformat.array_types import Longs
-from klog.logformat.arrow_values import to_numpy
 from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedPartition:
-    """A partition of a klog root; `segments` has `segment_entries.SCHEMA`, in order of offset."""
+    """A partition of a klog root.
+
+    Attributes:
+        name: Topic and number.
+        topic_id: The id of the topic.
+        root: The root.
+        log_start: The log start offset.
+        log_end: The log end offset.
+        table: The segments of the topic.
+        rows: Those of the partition, in order of offset.
+    """
 
     name: TopicPartition
     topic_id: str
     root: KlogRoot
     log_start: int
     log_end: int
-    segments: pa.Table
+    table: SegmentTable
+    rows: range
+
+    @property
+    def segments(self) -> pa.Table:
+        """Return its segments, a table of `segment_entries.SCHEMA` in order of offset."""
+        return self.table.table.slice(self.rows.start, len(self.rows))
 
     @property
     def is_locked_by_broker(self) -> bool:
@@ -53,7 +68,7 @@ class CommittedPartition:
     @property
     def segment_count(self) -> int:
         """Return the number of its segments."""
-        return int(self.segments.num_rows)
+        return len(self.rows)
 
     def numbers(self, column: str) -> Longs:
         """Return a column of the segments.
@@ -61,8 +76,18 @@ class CommittedPartition:
         Args:
             column: The name of the column.
         """
-        numbers: Longs = to_numpy(self.segments[column])
-        return numbers
+        return self.table.numbers(column)[self.rows.start : self.rows.stop]
+
+    def overlapping_rows(self, start: int, end: int) -> range:
+        """Return the rows of the table with the segments that have offsets of a range.
+
+        Args:
+            start: The first offset.
+            end: The offset after the last one.
+        """
+        first = int(self.numbers("next_offset").searchsorted(start, "right"))
+        after = int(self.numbers("base_offset").searchsorted(end, "left"))
+        return self.rows[first : max(after, first)]
 
     def overlapping(self, start: int, end: int) -> pa.Table:
         """Return the segments that have offsets of a range.
@@ -71,15 +96,15 @@ class CommittedPartition:
             start: The first offset.
             end: The offset after the last one.
         """
-        first_row = int(np.searchsorted(self.numbers("next_offset"), start, "right"))
-        end_row = int(np.searchsorted(self.numbers("base_offset"), end, "left"))
-        return self.segments.slice(first_row, max(end_row - first_row, 0))
+        rows = self.overlapping_rows(start, end)
+        return self.table.table.slice(rows.start, len(rows))
 
     def bytes_between(self, start_offset: int, end_offset: int) -> int:
         """See `PartitionSnapshot.bytes_between`."""
-        segments = self.overlapping(start_offset, end_offset)
+        rows = self.overlapping_rows(start_offset, end_offset)
         base, next_offset, size_bytes = (
-            to_numpy(segments[name]) for name in ("base_offset", "next_offset", "size_bytes")
+            self.table.numbers(name)[rows.start : rows.stop]
+            for name in ("base_offset", "next_offset", "size_bytes")
         )
         counts = np.minimum(next_offset, end_offset) - np.maximum(base, start_offset)
         return int(np.ceil(size_bytes * (counts / (next_offset - base))).sum())
@@ -100,15 +125,30 @@ class CommittedPartition:
         may_have = self.numbers("max_timestamp_ms") >= timestamp_ms
         may_have &= self.numbers("next_offset") > self.log_start
         for number in np.flatnonzero(may_have).tolist():
-            entry = self.segments.slice(number, 1).to_pylist()[0]
-            if entry["base_offset"] >= end_offset:
+            row = self.rows[number]
+            base_offset = int(self.table.numbers("base_offset")[row])
+            if base_offset >= end_offset:
                 return None
+            if self._begins_at_or_after(row, timestamp_ms):
+                return base_offset
+            entry = self.table.table.slice(row, 1).to_pylist()[0]
             offset = segment_time_lookup.offset_for_time(
                 self.root, entry, timestamp_ms, self.log_start
             )
             if offset is not None:
                 return offset if offset < end_offset else None
         return None
+
+    def _begins_at_or_after(self, row: int, timestamp_ms: int) -> bool:
+        """Return whether the commits say that a segment's first offset is the first of a time.
+
+        No record of it is earlier then, and its first record is at its base offset.
+        """
+        return bool(
+            self.table.is_appended[row]
+            and self.table.numbers("min_timestamp_ms")[row] >= timestamp_ms
+            and self.table.numbers("base_offset")[row] >= self.log_start
+        )
 
     def max_timestamp_ms(self) -> int | None:
         """Return the largest timestamp of a segment, as the commits say it; None without one."""
@@ -174,7 +214,7 @@ class CommittedSnapshot:
         """
         self._root = root
         self._loaded: dict[str, TopicState] = {}
-        self._segments: dict[str, pa.Table] = {}
+        self._segments: dict[str, SegmentTable] = {}
         self.topics: Mapping[str, Sequence[int]] = _Topics(self, root.root.topic_names)
 
     @property
@@ -215,15 +255,17 @@ class CommittedSnapshot:
             if name not in self:
                 raise FileNotFoundError(f"partition {name} has gone")
             state = self.state(name.topic)
-            if name.topic not in self._segments:
-                self._segments[name.topic] = state.segments.combine_chunks()
+            table = self._segments.get(name.topic)
+            if table is None:
+                table = self._segments[name.topic] = SegmentTable(state.segments)
             opened[name] = CommittedPartition(
                 name,
                 state.topic_id,
                 self._root.root,
                 state.log_start[name.partition],
                 state.log_end[name.partition],
-                segment_entries.rows_of_partition(self._segments[name.topic], name.partition),
+                table,
+                table.rows_of_partition(name.partition),
             )
         return opened
 

@@ -7,7 +7,9 @@ one by one: a task's slices are one run of columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,48 +41,92 @@ class _SliceBounds:
     size_bytes: Longs
 
 
-def plan_range(
-    offset_range: OffsetRange,
-    log: CommittedPartition,
-    target: int,
-    index_reads: IndexReads | None,
+def plan_ranges(
+    ranges: Sequence[CommittedRange], target: int, index_reads: IndexReads | None
 ) -> list[TaskDict]:
-    """Plan a range of offsets.
+    """Plan ranges of offsets of one topic, all at once.
 
     Args:
-        offset_range: The range.
-        log: Its partition.
+        ranges: The ranges, which have one table of segments and one isolation level.
         target: About how many bytes a task gets.
         index_reads: How many indexes may be read; None if no index is to be believed.
     """
-    segments = log.overlapping(offset_range.start_offset, offset_range.end_offset)
-    bounds = _slice_bounds(segments, offset_range, target)
-    shared: dict[str, Any] = {
-        "topic": log.name.topic,
-        "partition": log.name.partition,
-        "topic_id": log.topic_id,
-        "root": log.root.location,
-        "is_committed": True,
-        "identity": "",
-        "stamp": "",
-        "committed_only": offset_range.committed_only,
-        "markers_end_offset": UNKNOWN,
-    }
-    columns = _columns(log, segments, bounds)
+    log, committed_only = ranges[0].log, ranges[0].offset_range.committed_only
+    rows = [wanted.rows for wanted in ranges]
+    segments = _take(log.table.table, rows)
+    range_of_segment = np.repeat(np.arange(len(rows)), [len(segment_rows) for segment_rows in rows])
+    start_offsets = np.array([wanted.offset_range.start_offset for wanted in ranges], np.int64)
+    end_offsets = np.array([wanted.offset_range.end_offset for wanted in ranges], np.int64)
+    bounds = _slice_bounds(
+        segments, start_offsets[range_of_segment], end_offsets[range_of_segment], target
+    )
+    columns = _columns(segments, bounds)
     varying: dict[str, list[Any]] = {}
     if index_reads is not None:
         varying |= _narrow(log, segments, bounds, columns, index_reads)
     varying |= {name: values.tolist() for name, values in columns.items()}
     varying["path"] = _paths(log, segments).take(from_numpy(bounds.segment)).to_pylist()
-    if offset_range.committed_only and not segment_entries.are_format_1(segments):
+    if committed_only and not segment_entries.are_format_1(segments):
         varying["aborted"] = _aborted(segments, bounds)
+    shared: dict[str, Any] = {
+        "topic": log.name.topic,
+        "topic_id": log.topic_id,
+        "root": log.root.location,
+        "is_committed": True,
+        "identity": "",
+        "stamp": "",
+        "committed_only": committed_only,
+        "markers_end_offset": UNKNOWN,
+    }
     shared |= {name: value for name, value in _ABSENT.items() if name not in varying}
+    range_of_slice = range_of_segment[bounds.segment]
+    first_slices = np.searchsorted(range_of_slice, np.arange(len(ranges) + 1)).tolist()
     return [
-        [run_to_dict(shared, {name: values[first:end] for name, values in varying.items()})]
-        for first, end in pack(bounds.size_bytes, target)
+        [
+            run_to_dict(
+                {**shared, "partition": wanted.log.name.partition},
+                {name: values[first + start : first + end] for name, values in varying.items()},
+            )
+        ]
+        for wanted, (first, after) in zip(ranges, pairwise(first_slices), strict=True)
+        for start, end in pack(bounds.size_bytes[first:after], target)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedRange:
+    """A range of offsets, its partition, and the rows of the segments that have its offsets."""
+
+    offset_range: OffsetRange
+    log: CommittedPartition
+    rows: range
+
+    @classmethod
+    def of(cls, offset_range: OffsetRange, log: CommittedPartition) -> CommittedRange:
+        """Look up the rows of a range.
+
+        Args:
+            offset_range: The range.
+            log: Its partition.
+        """
+        rows = log.overlapping_rows(offset_range.start_offset, offset_range.end_offset)
+        return cls(offset_range, log, rows)
+
+
+def _take(table: pa.Table, rows: Sequence[range]) -> pa.Table:
+    """Return rows of a table; those of one range, or of neighbouring ones, are not copied."""
+    first, end = rows[0].start, rows[-1].stop
+    if sum(map(len, rows)) == end - first:
+        return table.slice(first, end - first)
+    numbers = np.concatenate([np.arange(part.start, part.stop) for part in rows])
+    return table.select(_COLUMNS).take(from_numpy(numbers))
+
+
+_COLUMNS = [
+    "file", "base_offset", "next_offset", "offset_shift", "size_bytes", "index_bytes", "crc32c",
+    "origin", "torn_bytes", "aborted",
+]  # fmt: skip
+"""The columns of segments that a plan needs."""
 _ABSENT: dict[str, Any] = {
     "start_position": 0,
     "index_path": "",
@@ -90,11 +136,13 @@ _ABSENT: dict[str, Any] = {
 """What most slices have: their tasks say it once."""
 
 
-def _slice_bounds(segments: pa.Table, offset_range: OffsetRange, target: int) -> _SliceBounds:
-    """Cut the segments of a range by the bytes of a task."""
+def _slice_bounds(
+    segments: pa.Table, start_offsets: Longs, end_offsets: Longs, target: int
+) -> _SliceBounds:
+    """Cut segments, between the offsets that are wanted of each, by the bytes of a task."""
     base, next_offset = to_numpy(segments["base_offset"]), to_numpy(segments["next_offset"])
-    start = np.maximum(base, offset_range.start_offset)
-    end = np.minimum(next_offset, offset_range.end_offset)
+    start = np.maximum(base, start_offsets)
+    end = np.minimum(next_offset, end_offsets)
     sizes = to_numpy(segments["size_bytes"]) * ((end - start) / (next_offset - base))
     counts = np.clip(np.ceil(sizes / target), 1, end - start).astype(np.int64)
     segment = np.repeat(np.arange(len(counts)), counts)
@@ -106,7 +154,7 @@ def _slice_bounds(segments: pa.Table, offset_range: OffsetRange, target: int) ->
     return _SliceBounds(segment, first, last, (sizes / counts)[segment].astype(np.int64))
 
 
-def _columns(log: CommittedPartition, segments: pa.Table, bounds: _SliceBounds) -> dict[str, Longs]:
+def _columns(segments: pa.Table, bounds: _SliceBounds) -> dict[str, Longs]:
     """Return the numbers in which slices differ, before any index is read."""
 
     def slice_column(name: str) -> Longs:

@@ -6,10 +6,14 @@ chooses. The reads of indexes are shared by all ranges of a plan.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from itertools import groupby
+
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.options.read_options import NO_TASK_LIMITS, TaskLimits
-from klog.connector.source import committed_slices, raw_slices
+from klog.connector.source import raw_slices
+from klog.connector.source.committed_slices import CommittedRange, plan_ranges
 from klog.connector.source.index_narrowing import IndexReads
 from klog.connector.source.offset_ranges import OffsetRange, split_by_count
 from klog.connector.source.slice_contract import TaskDict, expand_task, to_dict
@@ -37,8 +41,8 @@ def plan(
     index_reads = IndexReads()
     tasks = [
         task
-        for offset_range in ranges
-        for task in _plan_range(offset_range, target, index_reads, use_indexes=use_indexes)
+        for _, group in groupby(ranges, _planned_together)
+        for task in _plan_group(list(group), target, index_reads, use_indexes=use_indexes)
     ]
     if len(tasks) < limits.min_tasks:
         slices = [slice_ for task in tasks for slice_ in expand_task(task)]
@@ -46,14 +50,28 @@ def plan(
     return tasks
 
 
-def _plan_range(
-    offset_range: OffsetRange, target: int, index_reads: IndexReads, *, use_indexes: bool
-) -> list[TaskDict]:
-    """Plan a range of either kind of root."""
+def _planned_together(offset_range: OffsetRange) -> Hashable:
+    """Return what neighbouring ranges have in common that are planned at once: their topic."""
     log = offset_range.log
     if isinstance(log, CommittedPartition):
-        return committed_slices.plan_range(
-            offset_range, log, target, index_reads if use_indexes else None
-        )
-    assert isinstance(log, RawPartition)
-    return raw_slices.plan_range(offset_range, log, target, index_reads)
+        return id(log.table), offset_range.committed_only
+    return log.name
+
+
+def _plan_group(
+    ranges: Sequence[OffsetRange], target: int, index_reads: IndexReads, *, use_indexes: bool
+) -> list[TaskDict]:
+    """Plan ranges of a topic of a klog root, or of a partition of a broker's directory."""
+    committed = [
+        CommittedRange.of(offset_range, offset_range.log)
+        for offset_range in ranges
+        if isinstance(offset_range.log, CommittedPartition)
+    ]
+    if committed:
+        return plan_ranges(committed, target, index_reads if use_indexes else None)
+    return [
+        task
+        for offset_range in ranges
+        if isinstance(offset_range.log, RawPartition)
+        for task in raw_slices.plan_range(offset_range, offset_range.log, target, index_reads)
+    ]

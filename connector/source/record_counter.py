@@ -22,6 +22,7 @@ from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.store.parallel_reads import read_in_order
 from klog.connector.store.store_for_url import store_for
+from klog.logformat.arrow_values import to_numpy
 from klog.logformat.topic_partition import TopicPartition
 
 
@@ -66,12 +67,12 @@ def _count_by_commits(offset_range: OffsetRange) -> tuple[int, list[OffsetRange]
         return 0, [offset_range]
     segments = log.overlapping(start, end)
     base, next_offset, counts = (
-        segments[name].to_numpy() for name in ("base_offset", "next_offset", "record_count")
+        to_numpy(segments[name]) for name in ("base_offset", "next_offset", "record_count")
     )
     first, after = np.maximum(base, start), np.minimum(next_offset, end)
     is_whole = (first == base) & (after == next_offset)
     if not offset_range.committed_only:
-        is_whole &= pc.list_value_length(segments["aborted"]).to_numpy() == 0
+        is_whole &= to_numpy(pc.list_value_length(segments["aborted"])) == 0
     is_dense = counts == next_offset - base
     known = np.where(is_dense, after - first, np.where(is_whole, counts, 0))
     rest = np.flatnonzero(~(is_dense | is_whole))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from klog.connector.commit_log.committed_snapshot import CommittedPartition, CommittedSnapshot
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
+from klog.connector.commit_log.segment_table import SegmentTable
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.roll_limits import roll_limits
 from klog.errors import OptionError
@@ -92,8 +93,15 @@ def export_partition(task: ExportTask) -> StagedPartition:
         task: The task.
     """
     root = root_to_export(task.root, task.storage)
+    table = SegmentTable(task.segments.table)
     partition = CommittedPartition(
-        task.name, task.topic_id, root, task.log_start, task.log_end, task.segments.table
+        task.name,
+        task.topic_id,
+        root,
+        task.log_start,
+        task.log_end,
+        table,
+        range(len(task.segments)),
     )
     return stage_partition(partition, task.target, task.limits, task.now_ms, end_open=task.end_open)
 

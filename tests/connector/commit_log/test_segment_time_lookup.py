@@ -56,10 +56,19 @@ def test_indexes_that_are_missing_cost_no_record(path: Path, suffix: str) -> Non
     assert [first_offset(path, second) for second in SEARCHED] == list(SEARCHED)
 
 
+def test_commits_know_the_first_record_of_a_segment(path: Path, requests: Counter[str]) -> None:
+    for file in path.glob("t-0/*.log"):
+        file.unlink()
+    assert first_offset(path, 0) == 0
+    assert first_offset(path, -5) == 0
+    assert first_offset(path, 1000) == 1000
+    assert requests["open"] == 0
+
+
 def test_a_missing_segment_is_named(path: Path) -> None:
     file = sorted(path.glob("t-0/*.log"))[3]
     file.unlink()
-    second = int(file.name[:20])
+    second = int(file.name[:20]) + 1
     with pytest.raises(CorruptFileError, match=f"{file.name}.*the file is missing"):
         first_offset(path, second)
 
