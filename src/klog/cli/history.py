@@ -7,13 +7,17 @@ says so.
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
-from klog.connector.commit_log.commit import Actions, Amount, Commit
-from klog.connector.commit_log.segment_path import parse_segment_path
+from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit_summary import (
+    added_amount,
+    changed_partitions,
+    commit_fields,
+    removed_amount,
+)
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.text_output import configs_text, labelled, time_text, write_json, write_lines
 from klog.tools.root_arguments import root_with_log
@@ -46,9 +50,9 @@ def _fields(commit: Commit) -> dict[str, object]:
         "TopicId": creation.topic_id if creation else None,
         "PartitionCount": creation.partitions if creation else actions.partitions,
         "Configs": configs_text(actions.config),
-        "Added": _amount_text(len(actions.add), _added(actions)) if actions.add else None,
-        "Removed": _removed_text(actions),
-        "Partitions": _ranges_text(_partitions(actions)),
+        "Added": _amount_text(added_amount(actions)),
+        "Removed": _amount_text(removed_amount(actions)),
+        "Partitions": _ranges_text(changed_partitions(actions)),
         "LogStart": _by_partition(actions.log_start),
         "LogEnd": _by_partition(actions.explicit_log_end),
         "CleanedTo": _by_partition(actions.cleaned_to),
@@ -60,72 +64,16 @@ def _fields(commit: Commit) -> dict[str, object]:
 
 
 def _object(commit: Commit) -> dict[str, Any]:
-    """Return a commit as a JSON object, with totals instead of lists of segments."""
-    actions, creation, writer = (
-        commit.actions,
-        commit.actions.create_topic,
-        commit.actions.writer_transaction,
-    )
-    result: dict[str, Any] = {
-        "version": commit.version,
-        "timestampMs": commit.timestamp_ms,
-        "operation": commit.operation,
-        "engine": commit.engine,
-        "writeId": commit.write_id,
-        "topicId": creation.topic_id if creation else None,
-        "partitionCount": creation.partitions if creation else actions.partitions,
-        "configs": dict(actions.config) or None,
-        "added": _amount(len(actions.add), _added(actions)) if actions.add else None,
-        "removed": _amount(len(actions.remove) or None, actions.removed)
-        if actions.remove or actions.removed
-        else None,
-        "partitions": _partitions(actions) or None,
-        "logStart": _text_keys(actions.log_start),
-        "logEnd": _text_keys(actions.explicit_log_end),
-        "cleanedTo": _text_keys(actions.cleaned_to),
-        "horizon": actions.vacuum_version,
-        "transactionalId": writer.name if writer else None,
-        "batchId": writer.batch_id if writer else None,
-        "queryId": writer.query_id if writer else None,
-        "runId": writer.run_id if writer else None,
-    }
-    return {name: value for name, value in result.items() if value is not None}
+    """Return a commit as a JSON object, with the fields that apply."""
+    return {name: value for name, value in commit_fields(commit).items() if value is not None}
 
 
-def _added(actions: Actions) -> Amount:
-    return Amount(
-        sum(entry["record_count"] for entry in actions.add),
-        sum(entry["size_bytes"] for entry in actions.add),
-    )
-
-
-def _amount(segments: int | None, amount: Amount | None) -> dict[str, int]:
-    result = {} if segments is None else {"segments": segments}
-    return (
-        result
-        if amount is None
-        else {**result, "records": amount.records, "bytes": amount.size_bytes}
-    )
-
-
-def _amount_text(segments: int | None, amount: Amount | None) -> str:
-    numbers = _amount(segments, amount).items()
-    return ", ".join(f"{number:,} {name if number != 1 else name[:-1]}" for name, number in numbers)
-
-
-def _removed_text(actions: Actions) -> str | None:
-    if not (actions.remove or actions.removed):
+def _amount_text(amount: Mapping[str, int] | None) -> str | None:
+    if amount is None:
         return None
-    # A deleted topic's commit does not list its segments.
-    return _amount_text(len(actions.remove) or None, actions.removed)
-
-
-def _partitions(actions: Actions) -> list[int]:
-    """Return the partitions whose segments changed."""
-    removed = Counter(
-        path.partition for name in actions.remove if (path := parse_segment_path(name))
+    return ", ".join(
+        f"{number:,} {name if number != 1 else name[:-1]}" for name, number in amount.items()
     )
-    return sorted({entry["partition"] for entry in actions.add} | removed.keys())
 
 
 def _ranges_text(partitions: Iterable[int]) -> str | None:
@@ -144,7 +92,3 @@ def _by_partition(offsets: Mapping[int, int]) -> str | None:
     return (
         ",".join(f"{partition}={offset}" for partition, offset in sorted(offsets.items())) or None
     )
-
-
-def _text_keys(offsets: Mapping[int, int]) -> dict[str, int] | None:
-    return {str(partition): offset for partition, offset in sorted(offsets.items())} or None

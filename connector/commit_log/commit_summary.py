@@ -1,0 +1,92 @@
+"""What a commit did, for people and for SQL: totals in place of lists of segments.
+
+The rule: `klog history --json` and the table function `klog_history` show these fields, under these
+names. A field that a commit says nothing about is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from klog.connector.commit_log.commit import Actions, Amount, Commit
+from klog.connector.commit_log.segment_path import parse_segment_path
+
+
+def commit_fields(commit: Commit) -> dict[str, Any]:
+    """Return the fields of a commit by name.
+
+    Args:
+        commit: The commit.
+    """
+    actions, creation, writer = (
+        commit.actions,
+        commit.actions.create_topic,
+        commit.actions.writer_transaction,
+    )
+    return {
+        "version": commit.version,
+        "timestampMs": commit.timestamp_ms,
+        "operation": commit.operation,
+        "engine": commit.engine,
+        "writeId": commit.write_id,
+        "topicId": creation.topic_id if creation else None,
+        "partitionCount": creation.partitions if creation else actions.partitions,
+        "configs": dict(actions.config) or None,
+        "added": added_amount(actions),
+        "removed": removed_amount(actions),
+        "partitions": changed_partitions(actions) or None,
+        "logStart": _sorted(actions.log_start),
+        "logEnd": _sorted(actions.explicit_log_end),
+        "cleanedTo": _sorted(actions.cleaned_to),
+        "horizon": actions.vacuum_version,
+        "transactionalId": writer.name if writer else None,
+        "batchId": writer.batch_id if writer else None,
+        "queryId": writer.query_id if writer else None,
+        "runId": writer.run_id if writer else None,
+    }
+
+
+def added_amount(actions: Actions) -> dict[str, int] | None:
+    """Return the segments, records and bytes that a commit added; None without any.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    if not actions.add:
+        return None
+    records = sum(entry["record_count"] for entry in actions.add)
+    size_bytes = sum(entry["size_bytes"] for entry in actions.add)
+    return _amount(len(actions.add), Amount(records, size_bytes))
+
+
+def removed_amount(actions: Actions) -> dict[str, int] | None:
+    """Return the segments, records and bytes that a commit removed; None without any.
+
+    Args:
+        actions: The actions of the commit. That of a deleted topic does not list its segments.
+    """
+    if not (actions.remove or actions.removed):
+        return None
+    return _amount(len(actions.remove) or None, actions.removed)
+
+
+def changed_partitions(actions: Actions) -> list[int]:
+    """Return the partitions whose segments changed.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    removed = {path.partition for name in actions.remove if (path := parse_segment_path(name))}
+    return sorted({entry["partition"] for entry in actions.add} | removed)
+
+
+def _amount(segments: int | None, amount: Amount | None) -> dict[str, int]:
+    result = {} if segments is None else {"segments": segments}
+    if amount is not None:
+        result |= {"records": amount.records, "bytes": amount.size_bytes}
+    return result
+
+
+def _sorted(offsets: Mapping[int, int]) -> dict[int, int] | None:
+    return dict(sorted(offsets.items())) or None
