@@ -35,14 +35,11 @@ from klog.connector.embedded_lookups import (
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
+from klog.connector.options.option import option_texts
 from klog.connector.options.option_table import READ_COMMITTED
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS, known_columns
 from klog.connector.options.read_options import ReadOptions
-from klog.connector.options.storage_options import (
-    STORAGE_PREFIX,
-    StorageOptions,
-    parse_storage_options,
-)
+from klog.connector.options.storage_options import StorageOptions, storage_of_keywords
 from klog.connector.root_urls import absolute_root
 from klog.connector.scan_bounds import Bound
 from klog.connector.sink.task_writer import InputRows
@@ -99,7 +96,7 @@ class Log:
             OptionError: The topic exists, a name or a config is invalid, or klog cannot write to
                 the root.
         """
-        config = _texts(config)
+        config = option_texts(config)
         check_new_topic(topic, partitions, config)  # Before a root is made for it.
         root = find_or_create_root(self._path, random_uuid(), self._storage)
         self._read_root = None
@@ -119,7 +116,7 @@ class Log:
         Raises:
             OptionError: There is no such topic, or a config is invalid.
         """
-        self._topics().alter_config(topic, _texts(change), unset)
+        self._topics().alter_config(topic, option_texts(change), unset)
         return self.describe(topic)
 
     def add_partitions(self, topic: str, partitions: int) -> TopicDescription:
@@ -195,7 +192,13 @@ class Log:
         state = root.load_to_commit(log, self._states.get(topic))
         commit_info = CommitInfo(random_uuid(), "append", this_engine())
         result = append(
-            log, state, rows, commit_info, _texts(options), transactional_id, transaction_version
+            log,
+            state,
+            rows,
+            commit_info,
+            option_texts(options),
+            transactional_id,
+            transaction_version,
         )
         state = result.state
         self._states[topic] = CHECKPOINTER.offer(log, state) if result.is_new else state
@@ -354,8 +357,7 @@ def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
     Raises:
         OptionError: The path is not one, or a storage option is unknown.
     """
-    storage_options = {f"{STORAGE_PREFIX}{name}": text for name, text in _texts(storage).items()}
-    return Log(_absolute(root), parse_storage_options(storage_options))
+    return Log(_absolute(root), storage_of_keywords(storage))
 
 
 def _absolute(root: str | PathLike[str]) -> str:
@@ -367,11 +369,3 @@ def _absolute(root: str | PathLike[str]) -> str:
     if not isinstance(path, str) or not path:
         raise OptionError(f"root: must be a path or a URL, such as s3://bucket/path, got {root!r}")
     return absolute_root(path)
-
-
-def _texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Return options as texts: 1000 as "1000", True as "true"."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in options.items()
-    }

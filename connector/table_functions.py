@@ -13,7 +13,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import (
+    NO_STORAGE_OPTIONS,
+    StorageOptions,
+    storage_of_keywords,
+)
+from klog.connector.spark_errors import sentence_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +36,7 @@ class TableFunction:
     storage: ClassVar[StorageOptions] = NO_STORAGE_OPTIONS
 
     def _directories(self, root: str) -> list[str]:
-        from klog.connector.source.scan_planner import log_directories
+        from klog.connector.options.spark_paths import log_directories
 
         return log_directories({"path": root})
 
@@ -61,7 +66,8 @@ class KlogTopics(TableFunction):
         """
         from klog.connector.topic_rows import topic_rows
 
-        yield from topic_rows(self._snapshot(root))
+        with sentence_first():
+            yield from topic_rows(self._snapshot(root))
 
 
 class KlogOffsets(TableFunction):
@@ -88,7 +94,8 @@ class KlogOffsets(TableFunction):
         """
         from klog.connector.topic_rows import offset_rows
 
-        yield from offset_rows(lambda: self._snapshot(root), topic, at)
+        with sentence_first():
+            yield from offset_rows(lambda: self._snapshot(root), topic, at)
 
 
 class KlogCount(TableFunction):
@@ -118,7 +125,8 @@ class KlogCount(TableFunction):
         options = {
             "startingOffsets": start, "endingOffsets": end, "isolationLevel": isolation_level
         }  # fmt: skip
-        yield from count_rows(self._directories(root), self.storage, topic, options)
+        with sentence_first():
+            yield from count_rows(self._directories(root), self.storage, topic, options)
 
 
 class KlogHistory(TableFunction):
@@ -155,10 +163,10 @@ class KlogHistory(TableFunction):
         """
         from klog.connector.topic_rows import history_rows
 
-        (path,) = self._directories(root)
-        for fields in history_rows(path, self.storage, topic):
-            version, timestamp_ms, *others = fields.values()
-            yield version, _EPOCH + timedelta(milliseconds=timestamp_ms), *others
+        with sentence_first():
+            for fields in history_rows(self._directories(root), self.storage, topic):
+                version, timestamp_ms, *others = fields.values()
+                yield version, _EPOCH + timedelta(milliseconds=timestamp_ms), *others
 
 
 _FUNCTIONS: Mapping[str, type[TableFunction]] = {
@@ -169,19 +177,23 @@ _FUNCTIONS: Mapping[str, type[TableFunction]] = {
 }
 
 
-def register_table_functions(spark: SparkSession, storage: StorageOptions) -> None:
+def register_table_functions(spark: SparkSession, storage: Mapping[str, str]) -> None:
     """Register the table functions with a session.
 
     Args:
         spark: The session.
-        storage: The options of the stores. They travel in the pickled functions, which neither
-            plans nor logs show.
+        storage: The `storage.*` options of the roots, without that prefix. They travel in the
+            pickled functions, which neither plans nor logs show.
+
+    Raises:
+        OptionError: A storage option is unknown.
     """
     from pyspark.sql.functions import udtf
 
+    storage_options = storage_of_keywords(storage)
     for name, function in _FUNCTIONS.items():
         # A class that no module has is pickled by value; its base is imported by the worker.
-        with_storage = type(function.__name__, (function,), {"storage": storage})
+        with_storage = type(function.__name__, (function,), {"storage": storage_options})
         to_function: Any = udtf(returnType=_schema(function.COLUMNS), useArrow=False)
         spark.udtf.register(name, to_function(with_storage))
 

@@ -15,7 +15,7 @@ from klog.connector.commit_log.committed_snapshot import CommittedSnapshot
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.limit_offsets import find_limit_offset
-from klog.connector.open_root import open_klog_root, open_root
+from klog.connector.open_root import not_a_klog_root, open_klog_root, open_root
 from klog.connector.options.consumer_strategy import Subscribe
 from klog.connector.options.offset_spec import parse_offset_spec
 from klog.connector.options.read_options import parse_read_options
@@ -23,6 +23,7 @@ from klog.connector.options.storage_options import StorageOptions
 from klog.connector.snapshot import Snapshot
 from klog.connector.source import scan_planner
 from klog.connector.source.subscription import describe_topics
+from klog.connector.source.task_reader import make_reader
 from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
@@ -107,7 +108,7 @@ def count_rows(
         storage=storage,
     )
     root = open_root(directories, storage)
-    reader = scan_planner.make_reader(directories, read_options)
+    reader = make_reader(directories, read_options)
 
     def count() -> list[Row]:
         snapshot = root.snapshot()
@@ -118,18 +119,22 @@ def count_rows(
     return retry_stale_listing(count)
 
 
-def history_rows(root: str, storage: StorageOptions, topic: str) -> Iterator[dict[str, Any]]:
+def history_rows(
+    directories: Sequence[str], storage: StorageOptions, topic: str
+) -> Iterator[dict[str, Any]]:
     """Yield the fields of a topic's commits, newest first.
 
     Args:
-        root: The path or URL of the klog root.
+        directories: The klog root, alone.
         storage: Options of its store.
         topic: The topic.
 
     Raises:
         OptionError: It is not a klog root, or the topic never existed.
     """
-    commits = TopicAdmin(open_klog_root(root, storage)).history(topic)
+    if len(directories) > 1:
+        raise not_a_klog_root(", ".join(directories))
+    commits = TopicAdmin(open_klog_root(directories[0], storage)).history(topic)
     return map(commit_fields, commits)
 
 

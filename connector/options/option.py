@@ -118,6 +118,18 @@ class Option(Generic[T]):
         return self.parser.value(self.name, text, is_shown=self.use is not Use.STORAGE)
 
 
+def option_texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Return options as texts: 1000 as "1000", True as "true".
+
+    Args:
+        options: The options, as a Python caller gives them.
+    """
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
+
+
 def _shown(text: str) -> str:
     shown = repr(text)
     return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."

@@ -34,6 +34,21 @@ NO_STORAGE_OPTIONS = StorageOptions()
 """Clients find all that they need in the environment."""
 
 
+def storage_of_keywords(storage: Mapping[str, object]) -> StorageOptions:
+    """Return the storage options that a Python caller gives as keywords, without `storage.`.
+
+    Args:
+        storage: The keywords.
+
+    Raises:
+        OptionError: As `parse_storage_options`.
+    """
+    from klog.connector.options.option import option_texts
+
+    texts = option_texts(storage)
+    return parse_storage_options({f"{STORAGE_PREFIX}{name}": text for name, text in texts.items()})
+
+
 def parse_storage_options(options: Mapping[str, str]) -> StorageOptions:
     """Return the storage options among all options of a read or write.
 

@@ -19,21 +19,28 @@ __all__ = ["__version__", "open", "register", "repartition"]
 __version__ = VERSION
 
 
-def register(spark: SparkSession) -> None:
-    """Register the format `klog` with a session; optional if klog is installed.
+def register(spark: SparkSession, **storage: str) -> None:
+    """Register the format `klog` and klog's table functions with a session.
 
-    It is needed if klog comes as a zip (`--py-files`), because Spark does not search a zip for
-    formats. The process that plans a stream looks for modules on `PYTHONPATH` only (seen on PySpark
-    4.2.0), so this adds the zip to `PYTHONPATH` for the workers that the session starts.
+    The format needs it only if klog comes as a zip (`--py-files`), because Spark does not search a
+    zip for formats. The process that plans a stream looks for modules on `PYTHONPATH` only (seen on
+    PySpark 4.2.0), so this adds the zip to `PYTHONPATH` for the workers that the session starts.
 
     It also adds a listener that logs the lag of each stream of the session (logger
     `klog.progress`, docs/reading.md).
 
     Args:
-        spark: The session. Its later reads and writes know `format("klog")`.
+        spark: The session. Its later reads and writes know `format("klog")`, and its SQL knows
+            `klog_topics`, `klog_offsets`, `klog_count` and `klog_history` (docs/sql.md).
+        **storage: The `storage.*` options without their prefix, as for `open`, for the table
+            functions. No query needs to have them.
+
+    Raises:
+        klog.errors.OptionError: klog does not know a storage option.
     """
     from klog.connector.datasource import KlogDataSource
     from klog.connector.progress_listener import add_progress_listener
+    from klog.connector.table_functions import register_table_functions
 
     archive = Path(__file__).parent.parent
     if archive.is_file():
@@ -41,6 +48,7 @@ def register(spark: SparkSession) -> None:
         modules_path = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{archive}:{modules_path}" if modules_path else str(archive)
     spark.dataSource.register(KlogDataSource)
+    register_table_functions(spark, storage)
     add_progress_listener(spark)
 
 
