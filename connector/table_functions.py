@@ -165,8 +165,8 @@ class KlogHistory(TableFunction):
 
         with sentence_first():
             for fields in history_rows(self._directories(root), self.storage, topic):
-                version, timestamp_ms, *others = fields.values()
-                yield version, _EPOCH + timedelta(milliseconds=timestamp_ms), *others
+                version, timestamp_ms, *values = fields.values()
+                yield version, _EPOCH + timedelta(milliseconds=timestamp_ms), *values
 
 
 _FUNCTIONS: Mapping[str, type[TableFunction]] = {

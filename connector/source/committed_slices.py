@@ -52,11 +52,11 @@ def plan_ranges(
         index_reads: How many indexes may be read; None if no index is to be believed.
     """
     log, committed_only = ranges[0].log, ranges[0].offset_range.committed_only
-    rows = [wanted.rows for wanted in ranges]
+    rows = [part.rows for part in ranges]
     segments = _take(log.table.table, rows)
     range_of_segment = np.repeat(np.arange(len(rows)), [len(segment_rows) for segment_rows in rows])
-    start_offsets = np.array([wanted.offset_range.start_offset for wanted in ranges], np.int64)
-    end_offsets = np.array([wanted.offset_range.end_offset for wanted in ranges], np.int64)
+    start_offsets = np.array([part.offset_range.start_offset for part in ranges], np.int64)
+    end_offsets = np.array([part.offset_range.end_offset for part in ranges], np.int64)
     bounds = _slice_bounds(
         segments, start_offsets[range_of_segment], end_offsets[range_of_segment], target
     )
@@ -84,11 +84,11 @@ def plan_ranges(
     return [
         [
             run_to_dict(
-                {**shared, "partition": wanted.log.name.partition},
+                {**shared, "partition": part.log.name.partition},
                 {name: values[first + start : first + end] for name, values in varying.items()},
             )
         ]
-        for wanted, (first, after) in zip(ranges, pairwise(first_slices), strict=True)
+        for part, (first, after) in zip(ranges, pairwise(first_slices), strict=True)
         for start, end in pack(bounds.size_bytes[first:after], target)
     ]
 
