@@ -72,7 +72,16 @@ def test_help_lists_the_verbs(klog: Klog) -> None:
     verb_lines = result.out.decode().split("VERB\n")[-1].split("\n\n")[0]
     verbs = re.findall(r"^    (\S+)", verb_lines, re.MULTILINE)
     assert verbs == [
-        *("topics", "configs", "consume", "produce", "history", "delete-records"),
+        *(
+            "topics",
+            "configs",
+            "consume",
+            "offsets",
+            "count",
+            "produce",
+            "history",
+            "delete-records",
+        ),
         *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
         *("adopt", "import-log", "jobs"),
         *("verifiable-producer", "verifiable-consumer", "dump"),

@@ -18,10 +18,12 @@ from klog import __version__
 from klog.cli import (
     configs_options,
     consume_options,
+    count_options,
     delete_records_options,
     history_options,
     job_files,
     job_verbs,
+    offsets_options,
     produce_options,
     topics_options,
 )
@@ -103,6 +105,8 @@ def command_line() -> Parser:
     topics_options.add_verbs(verbs, with_klog_root, with_any_root)
     configs_options.add_verb(verbs, with_klog_root)
     consume_options.add_verb(verbs, with_any_root)
+    offsets_options.add_verb(verbs, with_any_root)
+    count_options.add_verb(verbs, with_any_root)
     produce_options.add_verb(verbs, with_klog_root)
     history_options.add_verb(verbs, with_klog_root)
     delete_records_options.add_verb(verbs, with_klog_root)
