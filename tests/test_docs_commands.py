@@ -126,7 +126,7 @@ def test_options_exist(page: Path) -> None:
     [
         ("configs alter", ["klog configs alter"]),
         ("topics make --topic t", ["klog topics make"]),
-        ("offsets", ["klog offsets"]),
+        ("groups", ["klog groups"]),
         ("vacuum --excute", ["klog vacuum --excute"]),
         ("configs --topic t --config a=b", []),
         ("topics create --topic t", []),

@@ -26,7 +26,7 @@ VALUES = (
     "consume",
 )
 """Each option takes one of them, or one of its choices."""
-WITH_SEVERAL_ROOTS = {"topics list", "topics describe", "consume"}
+WITH_SEVERAL_ROOTS = {"topics list", "topics describe", "consume", "offsets", "count"}
 
 OTHERS = {
     "delete-records": ["--topic", "x", "--partition", "0", "--offset", "0"],
