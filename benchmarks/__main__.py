@@ -7,6 +7,7 @@ python -m benchmarks --only write      # nor this: it starts a broker
 python -m benchmarks --only compact    # nor this: it starts a broker and writes 5 GB
 python -m benchmarks --only compact-many    # nor this: a broker, and 44 partitions a round
 python -m benchmarks --only size-check      # nor this: it gives few rows of RESULTS.md
+python -m benchmarks --only less            # nor this: counts, some columns, a wide topic
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from benchmarks import (
     machine,
     memory,
     peers,
+    reading_less,
     report,
     size_check,
     spark_read,
@@ -41,7 +43,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
-    "memory", "write", "compact", "compact-many", "upkeep", "size-check",
+    "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -109,6 +111,10 @@ compaction with as many keys for ten times the records, in a fresh process.""",
 What a Parquet file of the log holds is bounded by its footer and the headers of its pages before it
 is read: one process, files in memory, the same bytes with that check and without it, in turns. A
 load gives the state or the commit, a table is what of it Arrow reads.""",
+    "less": """\
+One process, one core, files in the page cache: how fast records are counted by the headers of their
+batches, what columns cost against all of them (CPU time, in turns), and the plan of a read of a
+klog root with many partitions, from nothing.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -132,6 +138,7 @@ class Run:
     stores: bool
     micro_batches: int
     checked_segments: int
+    partitions: int
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -179,6 +186,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
         commits=commits.TINY if options.tiny else commits.Sizes(),
         stores=options.stores,
         micro_batches=5 if options.tiny else MICRO_BATCHES,
+        partitions=reading_less.TINY_PARTITIONS if options.tiny else reading_less.PARTITIONS,
         checked_segments=size_check.TINY_SEGMENTS if options.tiny else size_check.SEGMENTS,
     )
     return options, run
@@ -236,6 +244,7 @@ _RUN: dict[str, Any] = {
     "compact-many": lambda run: compact_many.run(run.records // MANY_SHARE, run.rounds),
     "upkeep": lambda run: upkeep.run(COMPACTED_SHARE * run.records, run.rounds),
     "size-check": lambda run: size_check.run(run.checked_segments, run.rounds),
+    "less": lambda run: reading_less.run(run.records, run.partitions, run.rounds),
 }
 _TABLE: dict[str, Any] = {
     "decode": report.decode_table,
@@ -249,6 +258,7 @@ _TABLE: dict[str, Any] = {
     "compact-many": report.figures_table,
     "upkeep": report.figures_table,
     "size-check": report.figures_table,
+    "less": report.figures_table,
 }
 
 if __name__ == "__main__":

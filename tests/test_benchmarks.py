@@ -28,6 +28,7 @@ from benchmarks import (
     machine,
     memory,
     peers,
+    reading_less,
     report,
     size_check,
     spark_read,
@@ -323,6 +324,17 @@ def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> No
         assert size_check.read_unchecked(file.data).num_rows == 200
         with pytest.raises(UnsupportedFormatError, match="it has 200 rows"):
             file.load()
+
+
+def test_reading_less_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    main(["--tiny", "--only", "less", "--records", "400"])
+    output = capsys.readouterr().out
+    assert "| count, GB of log a second | 400 records of 100 B, zstd, batches of 16 KiB" in output
+    assert "| columns partition, offset / all columns | 400 records" in output
+    assert "| plan, s: CPU time | 100 partitions" in output
+    shape = Shape("zstd", SMALL_BATCHES, 100, 400)
+    write_log_directory(tmp_path, shape, shape_records(shape))
+    assert reading_less.count(tmp_path) == reading_less.scan(tmp_path, "offset") == 400
 
 
 @pytest.mark.spark
