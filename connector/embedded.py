@@ -24,6 +24,7 @@ from klog.connector.commit_log.topic_admin import (
     TopicDescription,
     check_new_topic,
 )
+from klog.connector.commit_log.topic_restore import RestoreReport, restore_topic
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.embedded_append import AppendResult, append
 from klog.connector.embedded_lookups import (
@@ -156,6 +157,24 @@ class Log:
         if limit is not None and limit < 0:
             raise OptionError(f"limit: must be a number from 0, got {limit}. Leave it out for all")
         return list(islice(self._topics().history(topic), limit))
+
+    def restore(self, topic: str, version: int, *, dry_run: bool = False) -> RestoreReport:
+        """Set a topic back to an earlier version, in one commit; log ends stay (docs/restore.md).
+
+        Args:
+            topic: The name of the topic.
+            version: The version, as `history` has it.
+            dry_run: Only plan; write nothing.
+
+        Returns:
+            What changed, or would change.
+
+        Raises:
+            OptionError: There is no such topic or version, or the version has expired.
+            CommitConflictError: The topic was created again since, or vacuum has deleted a file of
+                the version, which the message names.
+        """
+        return restore_topic(self._klog_root(), topic, version, dry_run=dry_run)
 
     def append(
         self,

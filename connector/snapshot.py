@@ -33,6 +33,31 @@ class PartitionSnapshot(Protocol):
         """Return the log end offset, or the high watermark while a broker runs."""
 
     @property
+    def last_restore(self) -> int | None:
+        """Return the version of the commit that restored the topic last.
+
+        It is 0 if none has, and None if commits do not say what is there.
+        """
+
+    def first_changed_offset(self, seen_restore: int) -> int | None:
+        """Return the offset from which a restore has changed what a reader has seen.
+
+        Args:
+            seen_restore: What `last_restore` was for the reader.
+
+        Returns:
+            The offset; None if all that the reader may have seen is there.
+        """
+
+    def first_hole(self, start_offset: int, end_offset: int) -> int | None:
+        """Return the first offset of a range that a commit says no record has, and no segment.
+
+        Args:
+            start_offset: The first offset.
+            end_offset: The offset after the last one.
+        """
+
+    @property
     def is_locked_by_broker(self) -> bool:
         """Return whether a broker runs on it: then `log_end` may go back for a while."""
 

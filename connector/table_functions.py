@@ -148,6 +148,7 @@ class KlogHistory(TableFunction):
         "logEnd": "offsets",
         "cleanedTo": "offsets",
         "horizon": "bigint",
+        "restoredVersion": "bigint",
         "transactionalId": "string",
         "batchId": "bigint",
         "queryId": "string",

@@ -95,7 +95,7 @@ def _commit(
 ) -> list[RetainedPartition]:
     """Commit a plan and return what this commit deleted; nothing if the topic was deleted."""
     log_starts = {partition.partition: partition.log_start for partition in plan}
-    delete_records = commit_builders.delete_records(state.topic_id, log_starts)
+    delete_records = commit_builders.delete_records(state.topic_id, log_starts, state.version)
     deleted: list[RetainedPartition] = []
 
     def build(state: TopicState) -> Actions | None:

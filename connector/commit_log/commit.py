@@ -12,7 +12,7 @@ actions, each under its own name and left out if there is none:
     operation   append, create-topic, ...: an unknown one is refused
     engine      the program, its version and the user that wrote it: for people
     add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setLogEnd,
-    setCleanedTo, setHorizon, setProducer, forget, addHoles, post
+    setCleanedTo, setHorizon, setProducer, forget, addHoles, restore, post
     sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
                 they are so many that a commit would be larger than 1 MiB (`commit_sidecar.py`)
 
@@ -22,7 +22,9 @@ it, so that an older klog refuses only what it would misread. Format 2 is what `
 broker's log: `setLogEnd`, if no segment reaches the log's end, and in an entry `tornBytes` and
 `aborted` (`segment_entries.py`). Format 3 is what `repair` needs: the operation, and `addHoles`, a
 list of `partition`, `baseOffset` and `nextOffset`: offsets that have no records and never get any.
-Its segments are in the order of partitions and offsets.
+Its segments are in the order of partitions and offsets. Format 4 is what `restore` needs: the
+operation, and `restore`, which says what becomes that of an earlier version (`Restore`). The
+segments that a restore adds are removed ones, which are live again.
 """
 
 from __future__ import annotations
@@ -33,10 +35,16 @@ from typing import Any
 
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.commit_log_paths import SidecarName
-from klog.connector.commit_log.format_versions import ADOPT_FORMAT, MAX_FORMAT, MIN_FORMAT
+from klog.connector.commit_log.format_versions import (
+    ADOPT_FORMAT,
+    MIN_FORMAT,
+    REPAIR_FORMAT,
+    RESTORE_FORMAT,
+)
 from klog.text_output import time_text
 
 REPAIR = "repair"
+RESTORE = "restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,26 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """What becomes that of an earlier version, besides the segments. Log ends do not.
+
+    Attributes:
+        version: The version that is restored.
+        log_start: The log starts that change, by partition. They may become lower.
+        log_end: The log ends as of `version` of the partitions that end later now: from there to
+            the log end is a hole.
+        cleaned_to: The offsets that the log cleaner has reached, where they change.
+        holes: All holes of the topic.
+    """
+
+    version: int
+    log_start: Mapping[int, int] = field(default_factory=dict)
+    log_end: Mapping[int, int] = field(default_factory=dict)
+    cleaned_to: Mapping[int, int] = field(default_factory=dict)
+    holes: tuple[Hole, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Actions:
     """The changes of a commit. Offsets and versions are those of the log; ends are exclusive."""
 
@@ -101,12 +129,15 @@ class Actions:
     explicit_log_end: Mapping[int, int] = field(default_factory=dict)
     """The log end of each partition whose segments do not reach it."""
     holes: tuple[Hole, ...] = ()
+    restore: Restore | None = None
 
     @property
     def format(self) -> int:
         """Return the lowest format that can say these actions."""
+        if self.restore is not None:
+            return RESTORE_FORMAT
         if self.holes:
-            return MAX_FORMAT
+            return REPAIR_FORMAT
         is_plain = not self.explicit_log_end and all(map(segment_entries.is_format_1, self.add))
         return MIN_FORMAT if is_plain else ADOPT_FORMAT
 

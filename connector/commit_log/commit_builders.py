@@ -108,12 +108,16 @@ def add_partitions(topic_id: str, partitions: int) -> CommitBuilder:
     return build
 
 
-def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder:
+def delete_records(
+    topic_id: str, log_start: Mapping[int, int], base_version: int | None = None
+) -> CommitBuilder:
     """Return the builder of a commit that raises log starts and removes the segments before them.
 
     Args:
         topic_id: The id of the topic.
         log_start: The new log start by partition. An offset after the log end means the log end.
+        base_version: The version of the log that the offsets were chosen by: after a restore since
+            then they are refused. None if they hold for any.
 
     Returns:
         The builder. It makes no commit if each log start is that high already.
@@ -121,6 +125,8 @@ def delete_records(topic_id: str, log_start: Mapping[int, int]) -> CommitBuilder
 
     def build(state: TopicState) -> Actions | None:
         commit_checks.check_same_topic(state, topic_id)
+        if base_version is not None:
+            commit_checks.check_not_restored(state, base_version)
         starts = {}
         for partition, offset in log_start.items():
             if partition >= state.partitions:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.connector.commit_log.commit import Amount
+from klog.connector.commit_log.past_restores import last_restore
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import CommitConflictError, LostCommitError
 
@@ -57,6 +58,26 @@ def check_base_version(state: TopicState, base_version: int) -> None:
             f"this write began at version {base_version}, and vacuum has deleted what was not "
             f"committed before version {state.vacuum_version}: write again, in less time than "
             "vacuum's grace"
+        )
+
+
+def check_not_restored(state: TopicState, base_version: int) -> None:
+    """Refuse work that was planned on records that a restore has changed since.
+
+    A compaction may have dropped records for later ones that are gone now, and a retention may
+    have counted bytes that are.
+
+    Args:
+        state: The state that the commit is to land on.
+        base_version: The version of the log that the work was planned on.
+
+    Raises:
+        CommitConflictError: A commit after that version has restored an earlier one.
+    """
+    if (restore := last_restore(state.restores)) > base_version:
+        raise CommitConflictError(
+            f"commit {restore} has restored an earlier version since this began at version "
+            f"{base_version}; run it again on what is there now"
         )
 
 

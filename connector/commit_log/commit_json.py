@@ -7,17 +7,16 @@ The rule: `decode_commit` keeps unknown fields, and refuses an unknown operation
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.commit import (
     REPAIR,
+    RESTORE,
     Actions,
     Amount,
     Commit,
-    Hole,
     Topic,
     WriterTransaction,
 )
@@ -25,7 +24,7 @@ from klog.connector.commit_log.commit_log_paths import MAX_VERSION, SidecarName,
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
 from klog.connector.commit_log.format_versions import (
     FIRST_VERSION,
-    MAX_FORMAT,
+    REPAIR_FORMAT,
     check_format,
 )
 from klog.connector.commit_log.json_fields import (
@@ -36,14 +35,20 @@ from klog.connector.commit_log.json_fields import (
     parse_partition,
     shorten,
 )
+from klog.connector.commit_log.restore_json import (
+    by_text,
+    hole_from_json,
+    hole_to_json,
+    restore_from_json,
+    restore_to_json,
+)
 from klog.errors import NewerFormatError, UnsupportedFormatError
-from klog.logformat.broker_files.file_names import MAX_PARTITION
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
 OPERATIONS = frozenset(
     {
         "append", "create-topic", "delete-topic", "alter-config", "add-partitions", "compact",
-        "merge", "retain", "delete-records", "vacuum", "adopt", REPAIR,
+        "merge", "retain", "delete-records", "vacuum", "adopt", REPAIR, RESTORE,
     }
 )  # fmt: skip
 
@@ -58,7 +63,9 @@ def encode_commit(commit: Commit) -> bytes:
         UnsupportedFormatError: A text of the commit cannot be encoded.
     """
     actions = commit.actions
-    file_format = MAX_FORMAT if commit.operation == REPAIR else actions.format
+    file_format = actions.format
+    if commit.operation == REPAIR:
+        file_format = max(file_format, REPAIR_FORMAT)
     if commit.sidecar is not None:
         actions = replace(actions, add=(), remove=(), purge=())
     fields: dict[str, Any] = {
@@ -78,6 +85,8 @@ def encode_commit(commit: Commit) -> bytes:
         fields["deleteTopic"] = {}
     if actions.writer_transaction is not None:
         fields["setProducer"] = _transaction_to_json(actions.writer_transaction)
+    if actions.restore is not None:
+        fields["restore"] = restore_to_json(actions.restore)
     if commit.sidecar is not None:
         fields["sidecar"] = str(commit.sidecar)
     optional: dict[str, Any] = {
@@ -86,9 +95,9 @@ def encode_commit(commit: Commit) -> bytes:
             ("setPartitions", actions.partitions),
             ("setHorizon", actions.vacuum_version),
             ("setConfig", dict(actions.config) or None),
-            ("setLogStart", _by_text(actions.log_start)),
-            ("setLogEnd", _by_text(actions.explicit_log_end)),
-            ("setCleanedTo", _by_text(actions.cleaned_to)),
+            ("setLogStart", by_text(actions.log_start)),
+            ("setLogEnd", by_text(actions.explicit_log_end)),
+            ("setCleanedTo", by_text(actions.cleaned_to)),
             ("add", [segment_entries.entry_to_json(entry) for entry in actions.add] or None),
             ("remove", list(actions.remove) or None),
             ("removed", _amount_to_json(actions.removed)),
@@ -96,7 +105,7 @@ def encode_commit(commit: Commit) -> bytes:
             ("addHoles", [hole_to_json(hole) for hole in actions.holes] or None),
             (
                 "post",
-                {k: {"logEnd": v} for k, v in (_by_text(actions.asserted_log_end) or {}).items()}
+                {k: {"logEnd": v} for k, v in (by_text(actions.asserted_log_end) or {}).items()}
                 or None,
             ),
         )
@@ -153,6 +162,8 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
             f"this klog does not know operation {shorten(operation)}; read the topic with a "
             "newer one"
         )
+    if (operation == RESTORE) != ("restore" in fields):
+        raise UnsupportedFormatError(f"its operation is {operation}, which does not fit `restore`")
     commit = Commit(
         version=version,
         write_id=head.text("writeId"),
@@ -182,6 +193,7 @@ def _actions(head: Fields, topic: str) -> Actions:
     ends = head.object("post") or {}
     transaction = head.object("setProducer")
     removed = head.object("removed")
+    restore = head.object("restore")
     return Actions(
         add=tuple(segment_entries.entry_from_json(entry, topic) for entry in head.objects("add")),
         remove=tuple(check_segment_file(name, topic) for name in head.texts("remove")),
@@ -202,46 +214,12 @@ def _actions(head: Fields, topic: str) -> Actions:
         else _transaction_from_json(Fields(transaction)),
         purge=tuple(check_segment_file(name, topic) for name in head.texts("forget")),
         holes=tuple(map(hole_from_json, head.objects("addHoles"))),
+        restore=None if restore is None else restore_from_json(Fields(restore)),
         asserted_log_end={
             parse_partition("post", key): Fields(check_type("post", value, dict)).number("logEnd")
             for key, value in ends.items()
         },
     )
-
-
-def hole_to_json(hole: Hole) -> dict[str, int]:
-    """Return the fields of a hole in a commit.
-
-    Args:
-        hole: The hole.
-    """
-    return {
-        "partition": hole.partition,
-        "baseOffset": hole.base_offset,
-        "nextOffset": hole.next_offset,
-    }
-
-
-def hole_from_json(fields: Mapping[str, Any]) -> Hole:
-    """Parse a hole, whose fields may be anything.
-
-    Args:
-        fields: The JSON object.
-
-    Raises:
-        UnsupportedFormatError: A field is not what it must be.
-    """
-    hole_fields = Fields(fields)
-    hole = Hole(
-        hole_fields.number("partition", MAX_PARTITION),
-        hole_fields.number("baseOffset"),
-        hole_fields.number("nextOffset"),
-    )
-    if hole.next_offset <= hole.base_offset:
-        raise UnsupportedFormatError(
-            f"a hole of partition {hole.partition} is from {hole.base_offset} to {hole.next_offset}"
-        )
-    return hole
 
 
 def _sidecar(head: Fields, version: int) -> SidecarName | None:
@@ -281,7 +259,3 @@ def _amount_to_json(amount: Amount | None) -> dict[str, int] | None:
 
 def _amount_from_json(fields: Fields) -> Amount:
     return Amount(fields.number("records"), fields.number("bytes"))
-
-
-def _by_text(numbers: Mapping[int, int]) -> dict[str, int] | None:
-    return {str(partition): number for partition, number in numbers.items()} or None

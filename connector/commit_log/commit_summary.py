@@ -40,6 +40,7 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         "logEnd": _sorted(actions.explicit_log_end),
         "cleanedTo": _sorted(actions.cleaned_to),
         "horizon": actions.vacuum_version,
+        "restoredVersion": actions.restore.version if actions.restore else None,
         "transactionalId": writer.name if writer else None,
         "batchId": writer.batch_id if writer else None,
         "queryId": writer.query_id if writer else None,

@@ -15,7 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from klog.connector.commit_log.commit import Hole
 from klog.connector.commit_log.klog_root import KlogRoot
+from klog.connector.commit_log.past_restores import (
+    PastRestore,
+    first_changed_offset,
+    last_restore,
+)
 from klog.connector.commit_log.segment_table import SegmentTable
 from klog.connector.commit_log.topic_state import TopicState
 from klog.logformat.array_types import Longs
@@ -35,6 +41,8 @@ class CommittedPartition:
         log_end: The log end offset.
         table: The segments of the topic.
         rows: Those of the partition, in order of offset.
+        holes: The holes of the topic.
+        restores: The restores of the topic.
     """
 
     name: TopicPartition
@@ -44,11 +52,33 @@ class CommittedPartition:
     log_end: int
     table: SegmentTable
     rows: range
+    holes: tuple[Hole, ...] = ()
+    restores: tuple[PastRestore, ...] = ()
 
     @property
     def segments(self) -> pa.Table:
         """Return its segments, a table of `segment_entries.SCHEMA` in order of offset."""
         return self.table.table.slice(self.rows.start, len(self.rows))
+
+    @property
+    def last_restore(self) -> int:
+        """Return the version of the commit that restored the topic last; 0 if none has."""
+        return last_restore(self.restores)
+
+    def first_changed_offset(self, seen_restore: int) -> int | None:
+        """See `PartitionSnapshot.first_changed_offset`."""
+        return first_changed_offset(self.restores, seen_restore, self.name.partition)
+
+    def first_hole(self, start_offset: int, end_offset: int) -> int | None:
+        """See `PartitionSnapshot.first_hole`."""
+        for hole in self.holes:
+            if hole.partition != self.name.partition:
+                continue
+            start, end = max(hole.base_offset, start_offset), min(hole.next_offset, end_offset)
+            # A merged segment may have swallowed the hole.
+            if start < end and not self.overlapping(start, end).num_rows:
+                return start
+        return None
 
     @property
     def is_locked_by_broker(self) -> bool:
@@ -266,6 +296,8 @@ class CommittedSnapshot:
                 state.log_end[name.partition],
                 table,
                 table.rows_of_partition(name.partition),
+                state.holes,
+                state.restores,
             )
         return opened
 

@@ -15,9 +15,13 @@ from klog.errors import NewerFormatError, UnsupportedFormatError
 MIN_FORMAT = 1
 ADOPT_FORMAT = 2
 """Adds what `klog adopt` needs of a broker's log."""
-MAX_FORMAT = 3
-"""Adds what `klog repair` needs. It is the highest format that this klog reads."""
-FIRST_VERSION = {1: "0.1.0", 2: "0.1.0", 3: "0.2.0"}
+REPAIR_FORMAT = 3
+"""Adds what `klog repair` needs."""
+RESTORE_FORMAT = 4
+"""Adds what `klog restore` needs."""
+MAX_FORMAT = RESTORE_FORMAT
+"""The highest format that this klog reads."""
+FIRST_VERSION = {1: "0.1.0", 2: "0.1.0", 3: "0.2.0", 4: "0.3.0"}
 """The first klog that reads each format."""
 
 

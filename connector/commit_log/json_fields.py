@@ -121,6 +121,18 @@ class Fields:
             for partition, value in values.items()
         }
 
+    def pairs(self, name: str, max_key: int) -> dict[int, int]:
+        """Read a list of pairs of integers from 0 as a mapping; a missing one is empty.
+
+        Args:
+            name: The name of the field.
+            max_key: The highest first number of a pair.
+        """
+        pairs = [check_type(name, pair, list) for pair in self.values(name)]
+        if any(len(pair) != 2 for pair in pairs):
+            raise UnsupportedFormatError(f"{name} has a pair of other than two numbers")
+        return {check_number(name, key, max_key): check_number(name, value) for key, value in pairs}
+
     def objects(self, name: str) -> list[dict[str, Any]]:
         """Read a list of objects; a missing one is empty.
 

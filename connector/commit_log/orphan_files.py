@@ -1,9 +1,10 @@
 """The files of a topic that may be deleted, and the order in which vacuum deletes them.
 
 The rule (docs/commit-protocol.md, Vacuum): a segment that a commit removed may be deleted if the
-removal is older than the readers' grace and no snapshot lease needs the segment. A file that no
-commit names may be deleted if its base version is below the vacuum version, which a commit has
-raised first: a writer that began before it can no longer commit. Clocks decide when, never what.
+removal is older than the readers' grace, no snapshot lease needs the segment, and the commit is at
+or below the vacuum version, which a commit has raised first: a restore no longer brings the segment
+back. A file that no commit names may be deleted if its base version is below the vacuum version: a
+writer that began before it can no longer commit. Clocks decide when, never what.
 
 Files that the commits on the store allow to delete are deleted before vacuum puts its own commit,
 which needs space that a full disk may not have. A link stays, and so do files that are reached
@@ -15,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
+import pyarrow.compute as pc
+
+from klog.connector.commit_log.commit_history import version_at_time
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.lost_commit_traces import list_partition_directories, traces_above
 from klog.connector.commit_log.segment_path import parse_segment_path, segment_of_file
@@ -86,6 +90,9 @@ class OrphanFileScan:
     files: OrphanFiles
     state: TopicState
     segments: frozenset[str]
+    waiting_indexes: OrphanFiles
+    """The indexes of the segments that may be deleted once the vacuum version is raised: on a full
+    disk they make room for the commit that raises it."""
 
 
 def find_orphan_files(
@@ -115,7 +122,8 @@ def find_orphan_files(
     state = log.load()
     vacuum_version = state.vacuum_version if vacuum_version is None else vacuum_version
     not_live = by_segment.keys() - set(state.segments["file"].to_pylist())
-    removed = _removed_segments(not_live, state, removed_before_ms, min_leased)
+    aged = _aged_removals(not_live, state, removed_before_ms, min_leased)
+    removed = tuple(sorted(file for file, version in aged.items() if version <= vacuum_version))
     uncommitted = _uncommitted_segments(not_live, state, vacuum_version)
     versions = [(lease.entry.name, lease.version) for lease in leases]
     traces = traces_above(state.version, log.paths, directories, folders, versions)
@@ -136,22 +144,52 @@ def find_orphan_files(
         removed, uncommitted, tuple(sorted(temporary_files)), traces=traces, linked=linked
     )
     files = {file: entry.size_bytes for file, entry in entries.items() if not entry.link}
-    return OrphanFileScan(orphans.only(files), state, frozenset(by_segment))
+    waiting = _indexes(by_segment, aged.keys() - set(removed))
+    return OrphanFileScan(orphans.only(files), state, frozenset(by_segment), waiting)
 
 
-def _removed_segments(
+def next_vacuum_version(log: CommitLog, state: TopicState, grace_ms: int) -> int:
+    """Return the vacuum version that a vacuum commits: the last one that is older than the grace.
+
+    Args:
+        log: The log of the topic.
+        state: The state of the topic.
+        grace_ms: How long a removed segment stays for readers.
+    """
+    limit_ms = log.clock() - grace_ms
+    aged = state.removed.filter(pc.less_equal(state.removed["timestamp_ms"], limit_ms))
+    # The time of a removal is known when the commit itself has expired.
+    removal = pc.max(aged["version"]).as_py() or 0
+    return max(version_at_time(log, state, limit_ms), removal, state.vacuum_version)
+
+
+def _aged_removals(
     files: Set[str], state: TopicState, removed_before_ms: int, min_leased: int | None
-) -> tuple[str, ...]:
-    """Return the removed segments whose grace is over, and that no snapshot lease is older than."""
-    return tuple(
-        sorted(
-            row["file"]
-            for row in state.removed.to_pylist()
-            if row["file"] in files
-            and row["timestamp_ms"] <= removed_before_ms
-            and (min_leased is None or min_leased >= row["version"])
-        )
-    )
+) -> dict[str, int]:
+    """Return the removed segments whose grace is over and that no snapshot lease is older than.
+
+    Each has the version of the commit that removed it.
+    """
+    return {
+        row["file"]: row["version"]
+        for row in state.removed.to_pylist()
+        if row["file"] in files
+        and row["timestamp_ms"] <= removed_before_ms
+        and (min_leased is None or min_leased >= row["version"])
+    }
+
+
+def _indexes(
+    by_segment: Mapping[str, Mapping[str, DirectoryEntry]], segments: Set[str]
+) -> OrphanFiles:
+    """Return the indexes of segments, without the segments' logs."""
+    files = {
+        file: entry.size_bytes
+        for segment in segments
+        for file, entry in by_segment[segment].items()
+        if file != segment and not entry.link
+    }
+    return OrphanFiles(tuple(segments), ()).only(files)
 
 
 def _uncommitted_segments(

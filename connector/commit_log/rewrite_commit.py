@@ -1,7 +1,8 @@
 """The commit that replaces segments by others (compaction, merge).
 
-The rule: it lands only if every input is still live, and its outputs overlap neither each other nor
-a segment that is not replaced.
+The rule: it lands only if every input is still live, its outputs overlap neither each other nor a
+segment that is not replaced, and no restore came after it was planned: the inputs may be live then
+without the records that made others obsolete.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def replace_segments(
     def build(state: TopicState) -> Actions:
         commit_checks.check_same_topic(state, topic_id)
         commit_checks.check_base_version(state, base_version)
+        commit_checks.check_not_restored(state, base_version)
         _, input_rows = segment_entries.split_by_files(state.segments, inputs)
         if len(input_rows) != len(inputs):
             raise CommitConflictError(

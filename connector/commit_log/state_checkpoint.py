@@ -29,18 +29,24 @@ from klog.connector.commit_log import (
 )
 from klog.connector.commit_log.checkpoint_parts import Part
 from klog.connector.commit_log.commit import WriterTransaction
-from klog.connector.commit_log.commit_json import hole_from_json, hole_to_json
 from klog.connector.commit_log.commit_log_paths import MAX_VERSION, CheckpointName
 from klog.connector.commit_log.format_versions import (
     ADOPT_FORMAT,
     FIRST_VERSION,
-    MAX_FORMAT,
     MIN_FORMAT,
+    REPAIR_FORMAT,
+    RESTORE_FORMAT,
     check_format,
 )
-from klog.connector.commit_log.json_fields import Fields, check_number, check_text, check_type
+from klog.connector.commit_log.json_fields import Fields, check_text, check_type
 from klog.connector.commit_log.live_segments import ROW_SCHEMA, VERSION_COLUMN, LiveSegments
 from klog.connector.commit_log.parquet_tables import DAMAGE
+from klog.connector.commit_log.restore_json import (
+    hole_from_json,
+    hole_to_json,
+    past_restore_from_json,
+    past_restore_to_json,
+)
 from klog.connector.commit_log.topic_state import REMOVED_SCHEMA, TopicState
 from klog.errors import KlogError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import MAX_PARTITION
@@ -96,7 +102,7 @@ def encode_checkpoint(
     )
     rows = pa.concat_tables(nullable, promote_options="default")
     pause()
-    file_format = MAX_FORMAT if state.holes else _format(state.live.rows())
+    file_format = _state_format(state)
     metadata: dict[str, Any] = {
         "version": state.version,
         "timestamp_ms": state.timestamp_ms,
@@ -113,6 +119,8 @@ def encode_checkpoint(
     }
     if state.holes:
         metadata["holes"] = [hole_to_json(hole) for hole in state.holes]
+    if state.restores:
+        metadata["restores"] = [past_restore_to_json(restore) for restore in state.restores]
     rows = rows.select(_SCHEMA.names).replace_schema_metadata({_KEY: json.dumps(metadata).encode()})
     data = parquet_tables.encode_table(rows, _TEXTS)
     return CheckpointName(state.version, len(data), google_crc32c.value(data)), data
@@ -143,6 +151,12 @@ def encode_part(rows: pa.Table, version: int) -> tuple[CheckpointName, bytes]:
     metadata = json.dumps({"format": file_format, "since": FIRST_VERSION[file_format]}).encode()
     data = parquet_tables.encode_table(rows.replace_schema_metadata({_KEY: metadata}), _TEXTS)
     return CheckpointName(version, len(data), google_crc32c.value(data)), data
+
+
+def _state_format(state: TopicState) -> int:
+    if state.restores:
+        return RESTORE_FORMAT
+    return REPAIR_FORMAT if state.holes else _format(state.live.rows())
 
 
 def _format(rows: pa.Table) -> int:
@@ -236,7 +250,6 @@ def _head(schema: pa.Schema) -> _Head:
     if any(before.end_version > after.start_version for before, after in pairwise(parts)):
         raise ValueError("two of its parts have the same versions")
     config = fields.object("config") or {}
-    pairs = [check_type("cleaned_to", pair, list) for pair in fields.values("cleaned_to")]
     state = TopicState(
         version=fields.number("version", MAX_VERSION),
         timestamp_ms=fields.number("timestamp_ms"),
@@ -250,12 +263,7 @@ def _head(schema: pa.Schema) -> _Head:
                 for name, value in config.items()
             }
         ),
-        cleaned_to=MappingProxyType(
-            {
-                check_number("cleaned_to", k, MAX_PARTITION): check_number("cleaned_to", v)
-                for k, v in pairs
-            }
-        ),
+        cleaned_to=MappingProxyType(fields.pairs("cleaned_to", MAX_PARTITION)),
         writer_transactions=MappingProxyType(
             {
                 writer.name: writer
@@ -263,6 +271,9 @@ def _head(schema: pa.Schema) -> _Head:
             }
         ),
         holes=tuple(map(hole_from_json, fields.objects("holes"))),
+        restores=tuple(
+            past_restore_from_json(Fields(restore)) for restore in fields.objects("restores")
+        ),
     )
     return _Head(state, parts)
 

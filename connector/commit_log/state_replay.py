@@ -15,8 +15,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from klog.connector.commit_log import segment_entries, topic_state
-from klog.connector.commit_log.commit import Actions, Commit, Hole
+from klog.connector.commit_log.commit import Actions, Commit, Hole, Restore
 from klog.connector.commit_log.live_segments import ROW_SCHEMA, VERSION_COLUMN, LiveSegments
+from klog.connector.commit_log.past_restores import PastRestore, with_restore
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.commit_log.topic_state import REMOVED_SCHEMA, TopicState, last_write_id
 from klog.errors import KlogError
@@ -78,7 +79,7 @@ class StateReplayer:
         self._removals: list[tuple[str, int, int]] = []
         self._purges: set[str] = set()
         self._segments, self._removed = state.live, state.removed
-        self._holes = list(state.holes)
+        self._holes, self._restores = list(state.holes), state.restores
         self._live = _files_in_commits(state.live, commits)
 
     def apply(self, commit: Commit) -> None:
@@ -100,15 +101,11 @@ class StateReplayer:
         self._set_topic(actions)
         self._set_config(actions.config)
         self._remove(actions.remove)
-        holes = sorted(actions.holes, reverse=True)
-        for entry in actions.add:
-            start = (entry["partition"], entry["base_offset"])
-            while holes and (holes[-1].partition, holes[-1].base_offset) < start:
-                self._add_hole(holes.pop())
-            self._add(entry)
-            self._adding_versions[entry["file"]] = commit.version
-        for hole in reversed(holes):
-            self._add_hole(hole)
+        if actions.restore is None:
+            self._add_all(actions)
+        else:
+            self._restore(actions, actions.restore)
+        self._adding_versions.update((entry["file"], commit.version) for entry in actions.add)
         for partition, end in actions.explicit_log_end.items():
             self._log_end[partition] = max(self._end(partition), end)
         self._set_offsets(actions.log_start, actions.cleaned_to)
@@ -140,6 +137,7 @@ class StateReplayer:
             writes=MappingProxyType(self._writes),
             vacuum_version=self._vacuum_version,
             holes=tuple(self._holes),
+            restores=self._restores,
             checkpoint=self._checkpoint,
             tail_bytes=self._tail_bytes,
             listed_ms=self._listed_ms,
@@ -179,6 +177,7 @@ class StateReplayer:
         self._topic_id, self._config = "", {}
         self._log_start, self._log_end = [], []
         self._cleaned_to, self._transactions, self._holes = {}, {}, []
+        self._restores = ()
 
     def _grow(self, partitions: int) -> None:
         more = partitions - len(self._log_end)
@@ -204,27 +203,64 @@ class StateReplayer:
             self._additions.pop(file, None)
             self._removals.append((file, self._version, self._timestamp_ms))
 
+    def _add_all(self, actions: Actions) -> None:
+        """Add segments and holes, in order of partition and offset."""
+        holes = sorted(actions.holes, reverse=True)
+        for entry in actions.add:
+            start = (entry["partition"], entry["base_offset"])
+            while holes and (holes[-1].partition, holes[-1].base_offset) < start:
+                self._add_hole(holes.pop())
+            self._add(entry)
+        for hole in reversed(holes):
+            self._add_hole(hole)
+
     def _add(self, entry: segment_entries.SegmentEntry) -> None:
-        partition, base_offset, next_offset = (
-            entry["partition"],
-            entry["base_offset"],
-            entry["next_offset"],
-        )
-        if entry["file"] in self._live:
-            raise ValueError(f"{entry['file']} is added twice")
-        if _base_version(entry["file"]) >= self._version:
-            raise ValueError(f"{entry['file']} is younger than the commit that adds it")
+        partition, base_offset = entry["partition"], entry["base_offset"]
         end = self._end(partition)
         if entry["origin"] in ("append", "adopt"):
             if base_offset < end or (base_offset > end and entry["origin"] == "append"):
                 raise ValueError(
                     f"{entry['file']} begins at {base_offset}, partition ends at {end}"
                 )
-            self._log_end[partition] = next_offset
-        elif next_offset > end:
-            raise ValueError(f"{entry['file']} ends at {next_offset}, partition ends at {end}")
-        self._live.add(entry["file"])
-        self._additions[entry["file"]] = entry
+            self._log_end[partition] = entry["next_offset"]
+        self._make_live(entry)
+
+    def _make_live(self, entry: segment_entries.SegmentEntry) -> None:
+        file, next_offset = entry["file"], entry["next_offset"]
+        if file in self._live:
+            raise ValueError(f"{file} is added twice")
+        if _base_version(file) >= self._version:
+            raise ValueError(f"{file} is younger than the commit that adds it")
+        if next_offset > (end := self._end(entry["partition"])):
+            raise ValueError(f"{file} ends at {next_offset}, partition ends at {end}")
+        self._live.add(file)
+        self._additions[file] = entry
+
+    def _restore(self, actions: Actions, restore: Restore) -> None:
+        """Make removed segments live again, and set bounds and holes back."""
+        self._update_tables()
+        files = {entry["file"] for entry in actions.add}
+        self._removed, restored = segment_entries.split_by_files(self._removed, files)
+        if missing := files - set(restored["file"].to_pylist()):
+            raise ValueError(f"{min(missing)} is restored, and no removed segment")
+        for entry in actions.add:
+            self._make_live(entry)
+        ends = [*restore.log_end.items(), *restore.log_start.items(), *restore.cleaned_to.items()]
+        ends += [(hole.partition, hole.next_offset) for hole in restore.holes]
+        for partition, offset in ends:
+            if offset > self._end(partition):
+                raise ValueError(
+                    f"offset {offset} of partition {partition}, which ends at "
+                    f"{self._end(partition)}, is restored"
+                )
+        if restore.version >= self._version:
+            raise ValueError(f"it restores version {restore.version}")
+        for partition, offset in restore.log_start.items():
+            self._log_start[partition] = offset
+        self._cleaned_to.update(restore.cleaned_to)
+        self._holes = list(restore.holes)
+        past = PastRestore(self._version, restore.version, restore.log_end)
+        self._restores = with_restore(self._restores, past)
 
     def _add_hole(self, hole: Hole) -> None:
         end = self._end(hole.partition)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from klog.connector.commit_log.commit import Hole, WriterTransaction
 from klog.connector.commit_log.commit_log_paths import CheckpointName
 from klog.connector.commit_log.live_segments import LiveSegments
+from klog.connector.commit_log.past_restores import PastRestore
 
 MAX_REMEMBERED_WRITES = 10_000
 """A state has the write ids of so many of the last commits. Whether a try landed that takes longer
@@ -35,7 +36,8 @@ class TopicState:
     """A topic as of `version`; -1 is before its first commit. A deleted topic has no `topic_id`.
 
     `log_start` and `log_end` are by partition. `removed` has `REMOVED_SCHEMA`. `writes` has the
-    version by write id, oldest first. `checkpoint` is the newest known one, and `tail_bytes` is the
+    version by write id, oldest first. `restores` are the last ones, also oldest
+    first. `checkpoint` is the newest known one, and `tail_bytes` is the
     size of the commits after it. `listed_ms` is when the commits were last listed, -1 if they never
     were, `loaded_ms` is when they were last loaded from a checkpoint, and `own_commits` is how many
     this process has put since. States that differ only in these five are equal.
@@ -54,6 +56,7 @@ class TopicState:
     writes: Mapping[str, int] = field(default_factory=dict)
     vacuum_version: int = 0
     holes: tuple[Hole, ...] = ()
+    restores: tuple[PastRestore, ...] = ()
     checkpoint: CheckpointName | None = field(default=None, compare=False)
     tail_bytes: int = field(default=0, compare=False)
     listed_ms: int = field(default=-1, compare=False)

@@ -1,7 +1,8 @@
 """Vacuum a topic: delete orphan files in two rounds (docs/commit-protocol.md, Vacuum).
 
 The rule: `free` deletes what the commits on the store allow, before anything is written; `finish`
-commits a higher vacuum version, and deletes what that allows.
+commits a higher vacuum version, and deletes what that allows. If the store has no room for this
+commit, the indexes of removed segments make room: a segment can be read without them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,23 @@ import pyarrow.compute as pc
 
 from klog.connector.commit_log.commit_builders import set_vacuum_version
 from klog.connector.commit_log.commit_expiration import is_durable
-from klog.connector.commit_log.commit_history import version_at_time
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
-from klog.connector.commit_log.orphan_files import OrphanFiles, find_orphan_files
+from klog.connector.commit_log.orphan_files import (
+    OrphanFiles,
+    find_orphan_files,
+    next_vacuum_version,
+)
 from klog.connector.commit_log.snapshot_leases import delete_expired_leases
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.vacuum_times import READER_GRACE_MS
-from klog.errors import LostCommitError
+from klog.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    KlogError,
+    LostCommitError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +42,14 @@ class VacuumPlan:
         vacuum_version: The new vacuum version.
         purge: Removed segments whose files are gone.
         traces: Files of versions above the last commit, and their versions.
+        waiting_indexes: Indexes that may be deleted if there is no room for the commit.
     """
 
     state: TopicState
     vacuum_version: int
     purge: Sequence[str]
     traces: Mapping[str, int]
+    waiting_indexes: OrphanFiles
 
 
 class Vacuum:
@@ -78,15 +89,11 @@ class Vacuum:
         # after the grace: a store may list a file late, and an unknown one would be taken for an
         # orphan. The state is older than the listing: the files of its segments had been written.
         purge = [file for file in aged_rows["file"].to_pylist() if file not in scan.segments]
-        vacuum_version = max(version_at_time(log, state, log.clock() - self._grace_ms), 0)
-        plan = VacuumPlan(scan.state, vacuum_version, purge, scan.files.traces)
+        vacuum_version = next_vacuum_version(log, state, self._grace_ms)
+        traces, indexes = scan.files.traces, scan.waiting_indexes
+        plan = VacuumPlan(scan.state, vacuum_version, purge, traces, indexes)
         self._deleted = OrphanFiles((), (), traces=plan.traces)
-        # Another's commit may be read before it is durable, and a loss of power may then undo it.
-        last_commit = log.paths.commit(scan.state.version)
-        if scan.files.files and is_durable(
-            log, last_commit, lambda: log.store.read(last_commit, MAX_COMMIT_BYTES)
-        ):
-            self._delete(scan.files)
+        self._delete(scan.files, scan.state)
         return plan
 
     def finish(self, plan: VacuumPlan, commit_info: CommitInfo) -> None:
@@ -109,13 +116,31 @@ class Vacuum:
                 f"without a commit was deleted. Restore the commits of {log.paths.commits} from a "
                 "copy, or give --discard-lost if they are not to come back"
             )
-        log.commit(plan.state, set_vacuum_version(plan.vacuum_version, plan.purge), commit_info)
+        build = set_vacuum_version(plan.vacuum_version, plan.purge)
+        try:
+            log.commit(plan.state, build, commit_info)
+        except (CommitConflictError, CommitStateUnknownError, LostCommitError):
+            raise
+        except KlogError:
+            if not plan.waiting_indexes.files:
+                raise
+            self._delete(plan.waiting_indexes, plan.state)
+            log.commit(plan.state, build, commit_info)
         scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
-        self._delete(scan.files)
+        self._delete(scan.files, scan.state)
         delete_expired_leases(log, log.clock() - self._grace_ms)
 
-    def _delete(self, orphans: OrphanFiles) -> None:
+    def _delete(self, orphans: OrphanFiles, state: TopicState) -> None:
+        """Delete files that a state allows to delete, if its last commit is durable.
+
+        Another's commit may be read before it is, and a loss of power may then undo it.
+        """
         deleted: dict[str, int] = {}
+        last_commit = self._log.paths.commit(state.version)
+        if orphans.files and not is_durable(
+            self._log, last_commit, lambda: self._log.store.read(last_commit, MAX_COMMIT_BYTES)
+        ):
+            return
         try:
             for file, size_bytes in orphans.files.items():
                 self._log.store.delete(self._log.paths.data(file))
@@ -161,6 +186,5 @@ def preview_vacuum(
         discard_lost: Commits that were lost at the end of the log are not to be restored.
     """
     state = log.load()
-    vacuum_version = version_at_time(log, state, log.clock() - grace_ms)
-    vacuum_version = max(vacuum_version, state.vacuum_version)
+    vacuum_version = next_vacuum_version(log, state, grace_ms)
     return find_orphan_files(log, grace_ms, vacuum_version, discard_lost=discard_lost).files

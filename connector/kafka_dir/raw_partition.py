@@ -88,6 +88,26 @@ class RawPartition:
     is_locked_by_broker: bool
     _reader: RawPartitionReader = field(repr=False, compare=False)
 
+    @property
+    def last_restore(self) -> None:
+        """Return None: a broker restores nothing."""
+        return
+
+    def first_changed_offset(self, seen_restore: int) -> None:
+        """Return None: a broker restores nothing.
+
+        Args:
+            seen_restore: Not used.
+        """
+
+    def first_hole(self, start_offset: int, end_offset: int) -> None:
+        """Return None: only commits say which offsets are holes.
+
+        Args:
+            start_offset: Not used.
+            end_offset: Not used.
+        """
+
     def last_stable_offset(self) -> int:
         """Return the first offset of the earliest open transaction, else the log end."""
         return self._reader.last_stable_offset(self)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from klog.connector.snapshot import PartitionSnapshot
 from klog.errors import DataLossError, without_passwords
 from klog.logformat.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from klog.connector.source.load_plan import ResolvedRange
 
 _log = logging.getLogger(__name__)
 
@@ -85,23 +89,39 @@ def raise_or_warn(message: str, remedy: str, remainder: str, *, fail_on_data_los
     )
 
 
-def find_loss(
-    log: PartitionSnapshot | None, topic_id: str, start_offset: int, end_offset: int
-) -> DataLoss | None:
+def restored_from(log: PartitionSnapshot, seen_restore: int | None) -> int | None:
+    """Return the offset from which a restore has changed what a reader has seen; None if none has.
+
+    Args:
+        log: The partition now.
+        seen_restore: The last restore that the reader has seen; None if it is not known.
+    """
+    return None if seen_restore is None else log.first_changed_offset(seen_restore)
+
+
+def find_loss(log: PartitionSnapshot | None, planned: ResolvedRange) -> DataLoss | None:
     """Return what is gone of a range that was planned; None if all of it is there.
 
     Args:
         log: The partition now; None if it was deleted.
-        topic_id: Id of the topic when the range was planned, empty if it has none.
-        start_offset: First offset of the range.
-        end_offset: Offset after its last one.
+        planned: The range.
     """
+    topic_id, start_offset, end_offset = planned.topic_id, planned.start_offset, planned.end_offset
     count, offsets = end_offset - start_offset, f"offsets {start_offset} to {end_offset - 1}"
     if log is None:
         return DataLoss(f"the partition was deleted, with {offsets}", count, "the other partitions")
     if topic_id and log.topic_id != topic_id:
         return DataLoss(
             f"the topic was deleted and created again, without {offsets}", count, "the new one"
+        )
+    changed = restored_from(log, planned.seen_restore)
+    if changed is not None and changed < end_offset:
+        start = max(changed, start_offset)
+        return DataLoss(
+            f"commit {log.last_restore} restored an earlier version of the topic, which has other "
+            f"records or none at offsets {start} to {end_offset - 1}",
+            end_offset - start,
+            "what the topic has there now",
         )
     if log.log_start > start_offset:
         end = min(log.log_start, end_offset)

@@ -37,12 +37,15 @@ class ResolvedRange:
         topic_id: The id of its topic when the offsets were resolved, empty if it has none.
         start_offset: The first offset.
         end_offset: The offset after the last one.
+        seen_restore: The commit that had restored the topic last when the offsets were resolved, 0
+            if there was none; None if it is not known.
     """
 
     name: TopicPartition
     topic_id: str
     start_offset: int
     end_offset: int
+    seen_restore: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,10 @@ class OffsetRange:
 
     def resolved(self) -> ResolvedRange:
         """Return the range without its partition's bounds and files."""
-        return ResolvedRange(self.log.name, self.log.topic_id, self.start_offset, self.end_offset)
+        log = self.log
+        return ResolvedRange(
+            log.name, log.topic_id, self.start_offset, self.end_offset, log.last_restore
+        )
 
 
 def split_by_count(ranges: Iterable[OffsetRange], max_offsets: int) -> list[OffsetRange]:

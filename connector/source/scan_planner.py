@@ -6,7 +6,7 @@ Spark's sources, the command line and `klog.open` call this.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
@@ -182,7 +182,10 @@ def plan_logs(
 
 
 def plan_slice_again(
-    directories: Sequence[str], storage: StorageOptions, slice_: Slice
+    directories: Sequence[str],
+    storage: StorageOptions,
+    slice_: Slice,
+    report_hole: Callable[[int], None],
 ) -> tuple[int, list[Slice]]:
     """Return the log start now, and slices for the offsets of a slice that are left.
 
@@ -190,6 +193,8 @@ def plan_slice_again(
         directories: The roots of the read.
         storage: The options of their stores.
         slice_: A slice whose file has changed.
+        report_hole: Called with the first offset that has no record any more: a restore has taken
+            it back.
     """
     root = open_root(directories, storage)
     name = TopicPartition(slice_.topic, slice_.partition)
@@ -202,6 +207,8 @@ def plan_slice_again(
         start, end = max(slice_.start_offset, log.log_start), slice_.end_offset
         if start >= end:
             return log.log_start, []
+        if (hole := log.first_hole(start, end)) is not None:
+            report_hole(hole)
         tasks = plan([OffsetRange(log, start, end, slice_.committed_only)], use_indexes=False)
         return log.log_start, [again for task in tasks for again in expand_task(task)]
 
@@ -219,7 +226,7 @@ def _still_there(
 ) -> OffsetRange | None:
     """Return what is left of a range; report what is gone."""
     start, end = planned.start_offset, planned.end_offset
-    loss = find_loss(log, planned.topic_id, start, end)
+    loss = find_loss(log, planned)
     if loss is not None:
         loss.report(
             planned.name,

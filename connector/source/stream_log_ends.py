@@ -5,16 +5,24 @@ are, whatever the high watermark or the last stable offset: both may be below wh
 of the same checkpoint has read. A topic with another id is a new one, which is read from its start.
 So is one whose log ends before the stream, if the checkpoint has no id to compare, as that of
 Spark's Kafka source: the log of the same topic would have to be cut.
+
+A restore that has changed the log below the offset where the stream is, is data loss too: the
+stream has read records that are no longer there, or a hole where records are.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from klog.connector.snapshot import Logs, PartitionSnapshot
-from klog.connector.source.data_loss import raise_or_warn, stream_remedy
+from klog.connector.source.data_loss import raise_or_warn, restored_from, stream_remedy
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.logformat.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 _NEW_TOPIC = "the new topic, from its start"
 
@@ -63,12 +71,41 @@ class LogEnds:
                     f"offset {offset}, which leaves out what is written before it",
                     fail_on_data_loss,
                 )
+            else:
+                self._report_restore(name, offset, start, fail_on_data_loss)
             ends[name] = max(ends.get(name, 0), offset)
         batch_start = {
             name: log.log_start for name, log in self.logs.items() if name.topic in unnamed
         }
         ids = {**start.topic_ids, **self.offsets.topic_ids}
-        return StreamOffsets(ends, ids, batch_start)
+        return StreamOffsets(ends, ids, batch_start, self._restores(start))
+
+    def _restores(self, start: StreamOffsets) -> Mapping[str, int] | None:
+        """Return the last restores, of a topic that is gone as the stream knew it."""
+        if self.offsets.restores is None:
+            return start.restores
+        present = {name.topic for name in self.logs}
+        earlier = (start.restores or {}).items()
+        gone = {topic: version for topic, version in earlier if topic not in present}
+        return {**gone, **self.offsets.restores}
+
+    def _report_restore(
+        self, name: TopicPartition, offset: int, start: StreamOffsets, fail_on_data_loss: bool
+    ) -> None:
+        """Report a restore that has changed the log below the offset where the stream is."""
+        log, seen_restore = self.logs[name], start.seen_restore(name.topic)
+        if seen_restore is None and log.last_restore:
+            _warn_of_unknown_restores(name.topic, log.last_restore)
+        changed = restored_from(log, seen_restore)
+        if changed is not None and changed < offset:
+            _report(
+                f"{name}: commit {log.last_restore} restored an earlier version of the topic. From "
+                f"offset {changed} on the log is not what the stream has read, and the stream was "
+                f"at {offset}",
+                f"offset {offset}: nothing that the stream has written is taken back, and records "
+                "that came back before that offset are not read",
+                fail_on_data_loss,
+            )
 
     def _has_other_id(self, topic: str, start: StreamOffsets) -> bool:
         return self.offsets.is_another_topic(topic, start)
@@ -91,6 +128,17 @@ class LogEnds:
         """Return whether a log has lost bytes below an offset; False for one that is gone."""
         log = self.logs.get(name)
         return log is not None and max(log.log_end, log.readable_end) < offset
+
+
+@functools.cache
+def _warn_of_unknown_restores(topic: str, restore: int) -> None:
+    """Log one warning of a process about the checkpoint of an older klog or of Spark's source."""
+    _log.warning(
+        "topic %s: commit %s restored an earlier version, and the checkpoint of this stream does "
+        "not say whether the stream has read what was taken back; going on at its offsets",
+        topic,
+        restore,
+    )
 
 
 def log_start(name: TopicPartition, log: PartitionSnapshot | None, end: StreamOffsets) -> int:

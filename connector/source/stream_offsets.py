@@ -6,11 +6,14 @@ are accepted; those of a key that this klog does not know are ignored:
 
 * `#ids`: the id of each topic that has one, so that a topic that was deleted and created again is
   noticed.
+* `#restored`: of each topic that was restored, the version of the commit that did so last. Offsets
+  above what a later restore has taken back are noticed by it. It is there for a klog root, also if
+  no topic was restored; offsets without it may be from before a restore or not.
 * `#start`: where partitions start in the micro-batch that ends here, if the offsets of the
   micro-batch before do not say it: in the first one, and for a topic without an id that was created
   again. Later micro-batches ignore it.
 
-    {"#ids": {"orders": "oLU2KAuJTQu3f_SSptKlOA"}, "orders": {"0": 200, "1": 40}}
+    {"#ids": {"orders": "oLU2KAuJTQu3f_SSptKlOA"}, "#restored": {}, "orders": {"0": 200, "1": 40}}
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from klog.logformat.topic_partition import TopicPartition
 
 OWN_KEY = "#"
 IDS = "#ids"
+RESTORED = "#restored"
 START = "#start"
 
 
@@ -36,11 +40,13 @@ class StreamOffsets:
         topic_ids: The id of each topic that has one.
         batch_start: Where partitions start in the micro-batch that ends here, if the offsets before
             do not say it.
+        restores: The last restore of each topic that was restored; None if it is not known.
     """
 
     next_offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
     batch_start: Mapping[TopicPartition, int] = field(default_factory=dict)
+    restores: Mapping[str, int] | None = None
 
     @classmethod
     def from_logs(
@@ -48,14 +54,19 @@ class StreamOffsets:
         next_offsets: Mapping[TopicPartition, int],
         logs: Mapping[TopicPartition, PartitionSnapshot],
     ) -> StreamOffsets:
-        """Return offsets with the ids of the topics that the partitions have.
+        """Return offsets with the ids and the last restores of the topics of the partitions.
 
         Args:
             next_offsets: The next offset of each partition.
             logs: The partitions, open.
         """
+        restores = {name.topic: log.last_restore for name, log in logs.items()}
         return cls(
-            next_offsets, {name.topic: log.topic_id for name, log in logs.items() if log.topic_id}
+            next_offsets,
+            {name.topic: log.topic_id for name, log in logs.items() if log.topic_id},
+            restores=None
+            if None in restores.values()
+            else {topic: version for topic, version in restores.items() if version},
         )
 
     @classmethod
@@ -74,6 +85,7 @@ class StreamOffsets:
             offsets_from_json(by_topic),
             values.get(IDS, {}),
             offsets_from_json(values.get(START, {})),
+            values.get(RESTORED),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -81,6 +93,9 @@ class StreamOffsets:
         topics = {name.topic for name in self.next_offsets}
         ids = {topic: self.topic_ids[topic] for topic in sorted(self.topic_ids) if topic in topics}
         values: dict[str, Any] = {IDS: ids} if ids else {}
+        if self.restores is not None:
+            restores = sorted(self.restores.items())
+            values[RESTORED] = {topic: version for topic, version in restores if topic in topics}
         if self.batch_start:
             values[START] = offsets_to_json(self.batch_start)
         return values | offsets_to_json(self.next_offsets)
@@ -91,7 +106,19 @@ class StreamOffsets:
         Args:
             other: The other offsets.
         """
-        return (self.next_offsets, self.topic_ids) == (other.next_offsets, other.topic_ids)
+        return (self.next_offsets, self.topic_ids, self.restores or {}) == (
+            other.next_offsets,
+            other.topic_ids,
+            other.restores or {},
+        )
+
+    def seen_restore(self, topic: str) -> int | None:
+        """Return the last restore of a topic, 0 if there was none; None if it is not known.
+
+        Args:
+            topic: The name of the topic.
+        """
+        return None if self.restores is None else self.restores.get(topic, 0)
 
     def is_another_topic(self, topic: str, earlier: StreamOffsets) -> bool:
         """Return whether a topic was created again after earlier offsets were taken.

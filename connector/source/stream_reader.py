@@ -211,7 +211,10 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             start_offset = self._start_offset(name, start_offsets, end_offsets, logs)
             if start_offset < end_offset:
                 topic_id = end_offsets.topic_ids.get(name.topic, "")
-                planned.append(ResolvedRange(name, topic_id, start_offset, end_offset))
+                seen_restore = end_offsets.seen_restore(name.topic)
+                planned.append(
+                    ResolvedRange(name, topic_id, start_offset, end_offset, seen_restore)
+                )
         return scan_planner.plan_logs(logs, planned, self._options)
 
 

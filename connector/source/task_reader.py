@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from klog.connector.options.storage_options import StorageOptions
-from klog.connector.source.data_loss import BATCH_REMEDY, stream_remedy
+from klog.connector.source.data_loss import BATCH_REMEDY, raise_or_warn, stream_remedy
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
 from klog.connector.spark_errors import sentence_first
@@ -31,12 +31,13 @@ def make_reader(directories: Sequence[str], options: ReadOptions) -> SliceReader
         directories: The roots of the read.
         options: The options of the read.
     """
+    remedy = stream_remedy("what is left") if options.is_streaming else BATCH_REMEDY
     return SliceReader(
         options.columns,
-        Replanner(tuple(directories), options.storage),
+        Replanner(tuple(directories), options.storage, options.fail_on_data_loss, remedy),
         options.fail_on_data_loss,
         options.storage,
-        stream_remedy("what is left") if options.is_streaming else BATCH_REMEDY,
+        remedy,
     )
 
 
@@ -62,9 +63,20 @@ class Replanner:
 
     directories: tuple[str, ...]
     storage: StorageOptions
+    fail_on_data_loss: bool = True
+    remedy: str = BATCH_REMEDY
 
     def __call__(self, slice_: Slice) -> tuple[int, list[Slice]]:
         """Return the log start now, and slices for the offsets that are left."""
         from klog.connector.source.scan_planner import plan_slice_again
 
-        return plan_slice_again(self.directories, self.storage, slice_)
+        def report_hole(hole: int) -> None:
+            raise_or_warn(
+                f"{slice_.name}: the records from offset {hole} on were taken back while they were "
+                f"read, and vacuum has deleted their file ({slice_.path})",
+                self.remedy,
+                "what is left",
+                fail_on_data_loss=self.fail_on_data_loss,
+            )
+
+        return plan_slice_again(self.directories, self.storage, slice_, report_hole)

@@ -136,7 +136,8 @@ def shown_log_ends(later: Iterable[Commit]) -> dict[int, int]:
         if actions.delete_topic or actions.create_topic is not None:
             break
         starts = [(hole.partition, hole.base_offset) for hole in actions.holes]
-        for entry in actions.add:
+        # What a restore adds is older than the log end.
+        for entry in actions.add if actions.restore is None else ():
             if entry["origin"] == "append":
                 starts.append((entry["partition"], entry["base_offset"]))
             elif entry["origin"] == "adopt":

@@ -218,7 +218,8 @@ class RepairPlanner:
         files -= set(repaired.state.removed["file"].to_pylist())
         for lost in ranges:
             for commit in repaired.read_until_lost(lost.last_version + 1):
-                files -= {entry["file"] for entry in commit.actions.add}
+                if commit.actions.restore is None:  # That adds what an earlier commit had added.
+                    files -= {entry["file"] for entry in commit.actions.add}
                 repaired.note_repair(commit)
         last_version = ranges[-1].last_version
         candidates = CandidateSegments(

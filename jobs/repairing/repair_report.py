@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klog.connector.commit_log.commit import Commit
-from klog.connector.commit_log.commit_json import hole_to_json
+from klog.connector.commit_log.restore_json import hole_to_json
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.errors import without_passwords
 from klog.jobs.repairing.repair_plan import RepairPlan
@@ -52,7 +52,7 @@ class RepairReport:
         if any(plan.commits for plan in self.topics.values()):
             yield (
                 "Not restored: what lost commits set (configs, log starts, a named writer's last "
-                "batch) and what lost merges and compactions replaced."
+                "batch) and what lost merges, compactions and restores replaced."
             )
         if not self._is_needed and not self.exit_code:
             yield "Nothing is lost below the last commits."

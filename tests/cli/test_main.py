@@ -81,6 +81,7 @@ def test_help_lists_the_verbs(klog: Klog) -> None:
             "produce",
             "history",
             "delete-records",
+            "restore",
         ),
         *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
         *("adopt", "import-log", "jobs"),

@@ -33,7 +33,7 @@ def test_a_dry_run_then_the_repair(klog: Klog, root: WrittenRoot) -> None:
         f"\tAdded: {segment(root)}\tOffsets: 2 to 5",
         f"Topic: {TOPIC}\tFence: 7",
         "Not restored: what lost commits set (configs, log starts, a named writer's last batch) "
-        "and what lost merges and compactions replaced.",
+        "and what lost merges, compactions and restores replaced.",
     ]
     result = klog("repair", "--root", root.location)
     assert (result.code, result.err) == (1, "")

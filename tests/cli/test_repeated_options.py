@@ -71,7 +71,7 @@ def test_a_verb_takes_one_root(klog: Klog, tmp_path: Path, verb: str, roots: lis
     for path in paths:
         Path(path).mkdir()
     required = {"--topic": "x", "--partitions": "1", "--offset-json-file": "x", "--to": "/x"}
-    required |= {"--from": "/x", "--config": "a=b"}
+    required |= {"--from": "/x", "--config": "a=b", "--version": "1"}
     arguments = [
         part
         for action in VERBS[verb]._actions

@@ -12,6 +12,7 @@ from klog.connector.commit_log import (
     checkpoint_writer,
     commit_builders,
     commit_expiration,
+    topic_restore,
     topic_vacuum,
 )
 from klog.connector.commit_log.commit_log import CommitLog
@@ -57,6 +58,11 @@ def checkpoint_and_expire(log: CommitLog) -> None:
     """Write a checkpoint, and delete the commits before it."""
     checkpoint_writer.write_checkpoint(log, log.load())
     commit_expiration.expire_log(log, RETENTION_MS)
+
+
+def restore(log: CommitLog) -> None:
+    """Restore version 2, which has two segments that a merge has replaced since."""
+    topic_restore.restore_log(log, log.load(), 2)
 
 
 def vacuum(log: CommitLog) -> None:

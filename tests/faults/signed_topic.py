@@ -64,9 +64,10 @@ def put_segment(
 ) -> segment_entries.SegmentEntry:
     """Write the file of a segment; return its entry."""
     path = str(SegmentPath(TOPIC, partition, base, state.version, random_id()[:8]))
-    log.store.put(log.paths.data(path), ["\n".join(records).encode()])
+    data = "\n".join(records).encode()
+    log.store.put(log.paths.data(path), [data])
     entry: segment_entries.SegmentEntry = entry_of(
-        path, partition, base, base + len(records), origin
+        path, partition, base, base + len(records), origin, size_bytes=len(data)
     )
     return entry
 
@@ -110,21 +111,24 @@ def lines_of(log: CommitLog, file: str) -> list[str]:
 def records_of(log: CommitLog, state: TopicState | None = None) -> list[list[str]]:
     """Read the records of each partition in order, from a fresh load or as of a state.
 
-    Assert that segments tile each partition from its start to its end, and that every file exists
-    with the right number of records.
+    Assert that segments and holes tile each partition from its start to its end, and that every
+    file exists with the right number of records.
     """
     state = log.load() if state is None else state
+    holes = {(hole.partition, hole.base_offset): hole.next_offset for hole in state.holes}
     records = []
     for partition in range(state.partitions):
         start, at = state.log_start[partition], None
         lines: list[str] = []
         for row in segment_entries.rows_of_partition(state.segments, partition).to_pylist():
-            assert row["base_offset"] == at or (at is None and row["base_offset"] <= start), row
+            ends = (at, holes.get((partition, at or 0)))
+            assert row["base_offset"] in ends or (at is None and row["base_offset"] <= start), row
             lines_of_segment = lines_of(log, row["file"])
             assert len(lines_of_segment) == row["next_offset"] - row["base_offset"], row
             lines += lines_of_segment[max(start - row["base_offset"], 0) :]
             at = row["next_offset"]
-        assert (start if at is None else at) == state.log_end[partition], partition
+        at = start if at is None else at
+        assert state.log_end[partition] in (at, holes.get((partition, at))), partition
         records.append(lines)
     return records
 

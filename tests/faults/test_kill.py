@@ -22,11 +22,13 @@ from tests.faults.children import Child, Interrupt, Task, steps_of
 
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
+RESTORED = [["a0", "a1", "a2"], ["b0"]]
 TASKS: list[tuple[Task, list[list[str]]]] = [
     (process_work.append_named, APPENDED),
     (process_work.merge, BEFORE),
     (process_work.checkpoint_and_expire, BEFORE),
     (process_work.vacuum, BEFORE),
+    (process_work.restore, RESTORED),
 ]
 """Tasks, each with the records after it."""
 

@@ -18,6 +18,7 @@ from klog.connector.commit_log import (
     commit_builders,
     commit_expiration,
     root_discovery,
+    topic_restore,
     topic_vacuum,
 )
 from klog.connector.commit_log.commit_log import CommitLog
@@ -90,6 +91,10 @@ def checkpoint_and_expire(log: CommitLog) -> None:
     commit_expiration.expire_log(log, DAY_MS)
 
 
+def restore(log: CommitLog) -> None:
+    topic_restore.restore_log(log, log.load(), 2)
+
+
 def vacuum(log: CommitLog) -> None:
     topic_vacuum.vacuum(log, new("vacuum"), DAY_MS)
 
@@ -112,6 +117,7 @@ OPERATIONS = (
     Operation(delete_topic, is_idempotent=True),
     Operation(checkpoint_and_expire, is_idempotent=True),
     Operation(vacuum, is_idempotent=True),
+    Operation(restore, is_idempotent=True),
 )
 
 

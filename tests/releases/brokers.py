@@ -96,6 +96,27 @@ def write_repaired(root: Path) -> None:
         log.append(topic, table(numbered(100, 1)))
 
 
+def write_restored(root: Path) -> None:
+    """Restore earlier versions of topics: klog 0.3 and later can."""
+    log = klog.open(root)
+    for topic in ("restored", "undone"):
+        log.create_topic(topic, 2, PLAIN)
+        for number in range(4):
+            log.append(topic, table(numbered(2 * number, 2), number % 2, OLD_MS + 2 * number))
+    log.alter_config("undone", {"cleanup.policy": "compact", "segment.ms": "1"})
+    done("compact", "--root", str(root), "--topic", "undone", "--min-dirty-ratio", "0")
+    log.add_partitions("restored", 3)
+    deleted = ("--partition", "0", "--offset", "2")
+    done("delete-records", "--root", str(root), "--topic", "restored", *deleted)
+    done("restore", "--root", str(root), "--topic", "restored", "--version", "2")
+    done("restore", "--root", str(root), "--topic", "undone", "--version", "1")
+    done("restore", "--root", str(root), "--topic", "undone", "--version", "4")
+    for number in range(100):
+        log.append("restored", table(numbered(100 + number, 1)))
+    wait_for_checkpoint(root, "restored")
+    log.append("undone", table(numbered(100, 1)))
+
+
 def lose_commit(root: Path, topic: str, version: int) -> None:
     """Delete the file of a commit."""
     (root / "_klog" / "topics" / topic / "log" / f"{version:020}.json").unlink()

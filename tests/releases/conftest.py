@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from tests.releases import EXPECTED, copy, read_json, unpack, versions
-from tests.releases.brokers import import_topics, write_adopted, write_brokers, write_repaired
+from tests.releases.brokers import (
+    import_topics,
+    write_adopted,
+    write_brokers,
+    write_repaired,
+    write_restored,
+)
 from tests.releases.release_topics import write_topics
 
 
@@ -85,6 +91,11 @@ class WrittenRoots:
         return self.folder / "repaired"
 
     @property
+    def restored(self) -> Path:
+        """Return a root with topics that klog 0.2 cannot read."""
+        return self.folder / "restored"
+
+    @property
     def readable(self) -> list[Path]:
         """Return the roots that klog 0.1 can read."""
         return [self.root, *sorted(self.folder.glob("adopted-*"))]
@@ -92,7 +103,7 @@ class WrittenRoots:
     @property
     def all(self) -> list[Path]:
         """Return all roots."""
-        return [*self.readable, self.repaired]
+        return [*self.readable, self.repaired, self.restored]
 
 
 @pytest.fixture(scope="session")
@@ -104,4 +115,5 @@ def written_roots(tmp_path_factory: pytest.TempPathFactory) -> WrittenRoots:
     write_adopted(folder)
     import_topics(folder / "brokers", folder / "root")
     write_repaired(folder / "repaired")
+    write_restored(folder / "restored")
     return WrittenRoots(folder)

@@ -13,6 +13,7 @@ supports: its code is the zip that its `make pyfiles` made, `archives/klog-0.1.0
     brokers/       directories of brokers, for commands
     adopted-*/     adopted brokers' directories; adopting/ has an unfinished adoption
     repaired/      topics that `klog repair` repaired (0.2 and later)
+    restored/      topics that `klog restore` restored (0.3 and later)
     letters/       topics that Spark wrote, with dead letters
     streams/       streams of Spark: the source, sink and checkpoint of each
     expected.json  the account of each root, how to start the streams, the result of the adoption
@@ -42,6 +43,7 @@ from tests.releases.brokers import (
     write_adopted,
     write_brokers,
     write_repaired,
+    write_restored,
 )
 from tests.releases.command import done
 from tests.releases.playing import play
@@ -83,6 +85,8 @@ def _write_roots(folder: Path) -> None:
     import_topics(folder / "brokers", folder / "root")
     if klog.__version__ != "0.1.0":
         write_repaired(folder / "repaired")
+    if klog.__version__ not in ("0.1.0", "0.2.0"):
+        write_restored(folder / "restored")
     spark = _session()
     try:
         write_letters(spark, folder / "letters")

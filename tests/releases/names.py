@@ -14,7 +14,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-BY_PARTITION = frozenset({"setLogStart", "setLogEnd", "setCleanedTo", "post"})
+BY_PARTITION = frozenset(
+    {"setLogStart", "setLogEnd", "setCleanedTo", "post", "logStart", "logEnd", "cleanedTo"}
+)
 BY_CONFIG = frozenset({"setConfig", "config"})
 _PARTS = (
     (re.compile(r"(?<=[-/])[0-9a-f]{16}(?=[-.])"), "x" * 16),

@@ -27,7 +27,7 @@ from tests.releases.release_topics import LOADER, numbered, table, wait_for_chec
 OLD = "0.1.0"
 OLD_CODE = ARCHIVES / f"klog-{OLD}-pyfiles.zip"
 REPOSITORY = Path(__file__).parents[2]
-NOT_READ = {"repaired"}
+NOT_READ = {"repaired", "restored"}
 """Roots of archives with features that klog 0.1 does not have."""
 TIMEOUT_SECONDS = 300
 Request = tuple[str, ...]
@@ -153,6 +153,15 @@ def test_0_1_refuses_what_it_would_misread(old: OldKlog, written_roots: WrittenR
     errors = {topic["topic"]: topic["error"] for topic in topics if "error" in topic}
     assert errors.keys() == {"added", "hole", "hole-in-tail", "raised"}
     assert all("install klog 0.2.0 or newer" in error for error in errors.values())
+
+
+def test_0_1_refuses_a_restored_topic(old: OldKlog, written_roots: WrittenRoots) -> None:
+    root = str(written_roots.restored)
+    (topics,) = old.run([("topics", "describe", "--root", root, "--json")])
+    errors = {topic["topic"]: topic["error"] for topic in topics if "error" in topic}
+    assert errors.keys() == {"restored", "undone"}
+    for error in errors.values():
+        assert "it has format 4, this klog reads up to 2; install klog 0.3.0 or newer" in error
 
 
 @pytest.mark.parametrize("version", sorted(set(versions()) - {OLD}))

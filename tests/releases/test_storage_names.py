@@ -64,14 +64,18 @@ COMMIT = {
     "removed", "removed.records", "removed.bytes",
     "forget",
     "addHoles", "addHoles.partition", "addHoles.baseOffset", "addHoles.nextOffset",
+    "restore", "restore.version", "restore.logStart", "restore.logStart.*", "restore.logEnd",
+    "restore.logEnd.*", "restore.cleanedTo", "restore.cleanedTo.*", "restore.holes",
+    "restore.holes.partition", "restore.holes.baseOffset", "restore.holes.nextOffset",
     "post", "post.*", "post.*.logEnd",
 }  # fmt: skip
 """`sidecar` is in commits of the large topic alone."""
 OPERATIONS = {
     "append", "create-topic", "delete-topic", "alter-config", "add-partitions", "compact", "merge",
     "retain", "delete-records", "vacuum", "adopt", "repair",
+    "restore",
 }  # fmt: skip
-FORMATS = {(1, "0.1.0"), (2, "0.1.0"), (3, "0.2.0")}
+FORMATS = {(1, "0.1.0"), (2, "0.1.0"), (3, "0.2.0"), (4, "0.3.0")}
 CODECS = {"none", "gzip", "snappy", "lz4", "zstd"}
 ORIGINS = {"append", "adopt", "merge", "compact"}
 SEGMENT_COLUMNS = {
@@ -94,6 +98,7 @@ CHECKPOINT = {
     "progress", "progress.name", "progress.batch_id", "progress.query_id", "progress.run_id",
     "progress.superseded",
     "holes", "holes.partition", "holes.baseOffset", "holes.nextOffset",
+    "restores", "restores.version", "restores.restored_version", "restores.log_end",
 }  # fmt: skip
 PARTS = {"parts.file", "parts.first", "parts.end", "parts.rows"}
 
@@ -126,16 +131,22 @@ def test_commits(written_roots: WrittenRoots) -> None:
 
 
 def test_topics_without_newer_features_have_the_formats_of_0_1(written_roots: WrittenRoots) -> None:
-    """Format 3 is for repaired topics alone, and format 2 for what a broker left."""
+    """Formats 3 and 4 are for repaired and restored topics alone, 2 for what a broker left."""
     formats = {
         name: values_of(_paths([root], "log/*.json"), "format")
         for name, root in (
             ("root", written_roots.root),
             ("adopted", written_roots.adopted),
             ("repaired", written_roots.repaired),
+            ("restored", written_roots.restored),
         )
     }
-    assert formats == {"root": {1, 2}, "adopted": {1, 2}, "repaired": {1, 3}}
+    assert formats == {
+        "root": {1, 2},
+        "adopted": {1, 2},
+        "repaired": {1, 3},
+        "restored": {1, 4},
+    }
     topics = {
         path.parts[-3]
         for path in _paths([written_roots.root], "log/*.json")

@@ -1,4 +1,4 @@
-"""Actors that change a topic itself: its config and partitions, or delete and create it.
+"""Actors that change a topic itself: its config and partitions, its version, its existence.
 
 The rule: a config is a counter, and each admin adds one to the value that it loaded. A lost change
 shows as a gap in the numbers.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.commit_log import commit_builders
+from klog.connector.commit_log import commit_builders, topic_restore
 from klog.connector.commit_log.commit import Topic
-from klog.errors import CommitConflictError
+from klog.errors import CommitConflictError, OptionError
 from tests.simulation.cast import PARTITIONS, Cast
 from tests.simulation.world import Actor
 
@@ -46,6 +46,29 @@ def admin(cast: Cast) -> Run:
                 log.commit(state, build, cast.attempt(operation))
             except CommitConflictError:
                 cast.world.events[f"refused {operation}"] += 1
+
+    return run
+
+
+def restorer(cast: Cast) -> Run:
+    """Restore one of the last versions, and sometimes what was before a restore."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(40)
+            state = log.load()
+            if not state.topic_id:
+                continue
+            version = max(state.version - cast.world.random.choice([1, 2, 4, 8, 16]), 0)
+            if state.restores and cast.world.random.random() < 0.3:
+                version = state.restores[-1].version - 1
+            try:
+                topic_restore.restore_log(log, state, version, cast.attempt("restore"))
+            except (CommitConflictError, OptionError):
+                cast.world.events["refused restore"] += 1
+            else:
+                cast.world.events["restored"] += 1
 
     return run
 

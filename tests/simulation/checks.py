@@ -8,7 +8,6 @@ with the writers' acknowledgements, and with the files on the store.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 
 from klog.connector.commit_log import (
     checkpoint_writer,
@@ -18,14 +17,13 @@ from klog.connector.commit_log import (
     topic_vacuum,
 )
 from klog.connector.commit_log import commit as commits
-from klog.connector.commit_log.commit import Topic
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import parse_commit_version, parse_sidecar_name
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_state import TopicState
-from tests.simulation.admins import COUNTER
-from tests.simulation.cast import ROOT, TOPIC, Batch, Cast, Position, Record, key_of
+from tests.simulation.cast import ROOT, TOPIC, Cast, Record, key_of
+from tests.simulation.expected_topic import ExpectedTopic, expected_topic
 from tests.simulation.readers import rows_in_order
 from tests.simulation.scene import DAY_MS, GRACE_MS, STEP_MS
 from tests.simulation.world import ViolationError, World
@@ -52,64 +50,16 @@ def _with_sidecar(world: World, commit: commits.Commit) -> commits.Commit:
     return commit_sidecar.decode_sidecar(commit, commit.sidecar, data, TOPIC)
 
 
-@dataclass
-class ExpectedTopic:
-    """A topic by its history: the record at each position, and the batches in order."""
-
-    records: dict[Position, Record] = field(default_factory=dict)
-    batches: list[tuple[str, Batch]] = field(default_factory=list)
-    """With the id of the topic: a re-created topic does not know its predecessor's batches."""
-
-
-def expected_topic(cast: Cast, past: list[commits.Commit]) -> ExpectedTopic:
-    """Compute the record at every offset, without klog's own replay."""
-    expected, topic, ends = ExpectedTopic(), Topic("", 0), Counter[int]()
-    config, removed = 0, set[str]()
-    for commit in past:
-        actions = commit.actions
-        if actions.create_topic is not None:
-            topic, ends, config = actions.create_topic, Counter(), 0
-        if actions.partitions is not None:
-            topic = Topic(topic.topic_id, actions.partitions)
-        if COUNTER in actions.config:
-            config += 1
-            if actions.config[COUNTER] != str(config):
-                raise ViolationError(f"commit {commit.version}: a change of config was lost")
-        for entry in actions.add:
-            file, partition = entry["file"], entry["partition"]
-            _check_added(cast, commit, file, topic, removed)
-            if commit.operation == "append":
-                for record in cast.records[file]:
-                    assert record is not None
-                    expected.records[topic.topic_id, partition, ends[partition]] = record
-                    ends[partition] += 1
-        removed.update(actions.remove)
-        if commit.operation == "append":
-            expected.batches += {
-                (topic.topic_id, cast.batches[entry["file"]]) for entry in actions.add
-            }
-    return expected
-
-
-def _check_added(
-    cast: Cast, commit: commits.Commit, file: str, topic: Topic, removed: set[str]
-) -> None:
-    if file in removed:
-        raise ViolationError(f"{file} was removed and added again")
-    topic_id, partitions = cast.written_for[file]
-    if topic_id != topic.topic_id:
-        raise ViolationError(f"{file} was written for topic {topic_id}, and is in {topic.topic_id}")
-    if commit.operation == "append" and partitions != topic.partitions:
-        raise ViolationError(
-            f"{file} was written for {partitions} of {topic.partitions} partitions"
-        )
-
-
 def check(cast: Cast, log: CommitLog) -> None:
     """Compare a fresh load with the history and with what actors saw."""
     state, past = log.load(), history(cast.world)
     replayed, expected = replay(TopicState(), past), expected_topic(cast, past)
     _same(state, replayed)
+    live_files, removed_files = (
+        set(rows["file"].to_pylist()) for rows in (state.segments, state.removed)
+    )
+    if both := live_files & removed_files:
+        raise ViolationError(f"live, and removed too: {sorted(both)}")
     for kept in cast.kept.values():
         _same(log.load(kept), replayed)
     _check_batches(cast, expected)
@@ -155,30 +105,46 @@ def _check_runs(past: list[commits.Commit]) -> None:
 
 def _check_records(cast: Cast, log: CommitLog, state: TopicState, expected: ExpectedTopic) -> None:
     for partition in range(state.partitions):
+        if state.log_start[partition] != expected.shape.starts.get(partition, 0):
+            raise ViolationError(f"partition {partition} begins at {state.log_start[partition]}")
+        covered = set[int]()
         for row in rows_in_order(cast, state, partition):
             if cast.world.disk.get(log.paths.data(row["file"])) is None:
                 raise ViolationError(f"live file {row['file']} is gone")
+            covered.update(range(row["base_offset"], row["next_offset"]))
             for offset, record in enumerate(cast.read(log, row), row["base_offset"]):
-                position = (state.topic_id, partition, offset)
-                if record is None:
-                    _check_compacted(state, expected, partition, offset)
-                    continue
-                if expected.records.get(position) != record:
-                    raise ViolationError(
-                        f"{position} is {record}, not {expected.records.get(position)}"
-                    )
+                _check_record(state, expected, partition, offset, record)
+        if missing := expected.shape.alive(partition) - covered:
+            raise ViolationError(f"partition {partition} has no segment of {sorted(missing)}")
     for position, record in cast.seen.items():
         if expected.records.get(position) != record:
             raise ViolationError(f"{position}: {record} was read, and never committed")
+
+
+def _check_record(
+    state: TopicState, expected: ExpectedTopic, partition: int, offset: int, record: Record | None
+) -> None:
+    position = (state.topic_id, partition, offset)
+    if record is None:
+        _check_compacted(state, expected, partition, offset)
+    elif expected.records.get(position) != record:
+        raise ViolationError(f"{position} is {record}, not {expected.records.get(position)}")
+    elif offset >= state.log_start[partition] and offset not in expected.shape.alive(partition):
+        raise ViolationError(f"{position} is {record}, and a restore took it back")
 
 
 def _check_compacted(
     state: TopicState, expected: ExpectedTopic, partition: int, offset: int
 ) -> None:
     """Check that a record removed by a compaction has a later cleaned record with its key."""
+    alive = expected.shape.alive(partition)
+    if offset not in alive:
+        return  # In a hole, which a merge may have swallowed.
     record = expected.records[state.topic_id, partition, offset]
-    for later in range(offset + 1, state.cleaned_to.get(partition, 0)):
-        if key_of(expected.records[state.topic_id, partition, later]) == key_of(record):
+    for later in sorted(alive):
+        if offset < later < state.cleaned_to.get(partition, 0) and key_of(
+            expected.records[state.topic_id, partition, later]
+        ) == key_of(record):
             return
     raise ViolationError(f"{record} at {offset} of partition {partition} was the last of its key")
 
@@ -257,6 +223,9 @@ def _same(state: TopicState, replayed: TopicState) -> None:
         "writer_transactions",
         "vacuum_version",
         "config",
+        "cleaned_to",
+        "holes",
+        "restores",
     ):
         if getattr(state, name) != getattr(replayed, name):
             raise ViolationError(

@@ -18,7 +18,7 @@ from klog.connector.commit_log import (
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import CommitConflictError
-from tests.simulation.cast import Cast, key_of
+from tests.simulation.cast import Cast, Record, key_of
 from tests.simulation.scene import GRACE_MS
 from tests.simulation.world import Actor
 
@@ -48,10 +48,13 @@ def merge(
 ) -> None:
     """Write the records of consecutive segments to one segment, and commit the replacement."""
     try:
-        records = [record for row in rows for record in cast.read(log, row)]
+        parts = [cast.read(log, row) for row in rows]
     except FileNotFoundError:
         return
-    partition = rows[0]["partition"]
+    partition, records = rows[0]["partition"], list[Record | None]()
+    for row, part in zip(rows, parts, strict=True):
+        hole = row["base_offset"] - rows[0]["base_offset"] - len(records)
+        records += [*[None] * hole, *part]
     output = cast.write(log, state, partition, rows[0]["base_offset"], records, "merge")
     inputs = [row["file"] for row in rows]
     build = rewrite_commit.replace_segments(
@@ -121,7 +124,9 @@ def retention(cast: Cast) -> Run:
             rows = cast.rows(state, partition)
             if len(rows) >= 5:
                 start = rows[0]["next_offset"] - cast.world.random.randrange(2)
-                build = commit_builders.delete_records(state.topic_id, {partition: start})
+                build = commit_builders.delete_records(
+                    state.topic_id, {partition: start}, state.version
+                )
                 log.commit(state, build, cast.attempt("retain"))
 
     return run

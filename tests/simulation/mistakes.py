@@ -40,7 +40,7 @@ from klog.connector.commit_log.state_replay import StateReplayer, compacted, rep
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitStateUnknownError, KlogError
-from tests.simulation import loss_mistakes, store_mistakes, writers
+from tests.simulation import loss_mistakes, restore_mistakes, store_mistakes, writers
 from tests.simulation.world import StoreDownError
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -229,17 +229,26 @@ def abort_deletes(patch: pytest.MonkeyPatch) -> None:
 
 def no_grace(patch: pytest.MonkeyPatch) -> None:
     """Delete removed segments at once."""
-    usual = orphan_files.find_orphan_files
+    usual = orphan_files._aged_removals
     patch.setattr(
-        topic_vacuum,
-        "find_orphan_files",
-        lambda log, grace_ms, **more: usual(log, -(10**12), **more),
+        orphan_files,
+        "_aged_removals",
+        lambda files, state, before_ms, leased: dict.fromkeys(
+            usual(files, state, 10**15, leased), 0
+        ),
     )
 
 
 def pins_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Delete files under a reader's snapshot lease."""
-    patch.setattr(orphan_files, "min_leased_version", lambda log, leases: None)
+    usual = orphan_files._aged_removals
+    patch.setattr(
+        orphan_files,
+        "_aged_removals",
+        lambda files, state, before_ms, leased: dict.fromkeys(
+            usual(files, state, before_ms, None), 0
+        ),
+    )
 
 
 def pins_kept(patch: pytest.MonkeyPatch) -> None:
@@ -279,6 +288,12 @@ MISTAKES: dict[str, Patch] = {
         pins_not_looked_at,
         pins_kept,
         clock_instead_of_horizon,
+        restore_mistakes.restore_lowers_log_ends,
+        restore_mistakes.restored_files_stay_removed,
+        restore_mistakes.vacuumed_files_not_looked_at,
+        restore_mistakes.removed_files_deleted_without_a_commit,
+        restore_mistakes.named_writers_forgotten,
+        restore_mistakes.restore_not_looked_at,
         loss_mistakes.tail_ends_at_a_gap,
         loss_mistakes.previous_not_looked_at,
         loss_mistakes.one_read_proves,

@@ -99,16 +99,24 @@ def read_all(cast: Cast, log: CommitLog, state: TopicState, name: str, until: in
 def rows_in_order(
     cast: Cast, state: TopicState, partition: int
 ) -> list[segment_entries.SegmentEntry]:
-    """Return a partition's segments in order; they must tile it from its start to its end."""
+    """Return a partition's segments in order; with holes they tile it from its start to its end."""
     rows = cast.rows(state, partition)
     start, end = state.log_start[partition], state.log_end[partition]
-    at = rows[0]["base_offset"] if rows else start
-    if at > start:
+    at = rows[0]["base_offset"] if rows else _after_holes(state, partition, start)
+    if at > _after_holes(state, partition, start):
         raise ViolationError(f"partition {partition} begins at {start}, its first segment at {at}")
     for row in rows:
-        if row["base_offset"] != at:
+        if row["base_offset"] not in (at, _after_holes(state, partition, at)):
             raise ViolationError(f"partition {partition}: {row['file']} begins at {at}")
         at = row["next_offset"]
-    if at != end:
+    if end not in (at, _after_holes(state, partition, at)):
         raise ViolationError(f"partition {partition} ends at {end}, its last segment at {at}")
     return rows
+
+
+def _after_holes(state: TopicState, partition: int, offset: int) -> int:
+    """Return the first offset from one on that is not in a hole."""
+    for hole in sorted(hole for hole in state.holes if hole.partition == partition):
+        if hole.base_offset <= offset < hole.next_offset:
+            offset = hole.next_offset
+    return offset

@@ -77,6 +77,7 @@ def _begin(cast: Cast) -> None:
         "vacuum": (scene.vacuums, maintainers.vacuum),
         "retain": (scene.retentions, maintainers.retention),
         "admin": (scene.admins, admins.admin),
+        "restore": (scene.restores, admins.restorer),
         "recreate": (scene.is_recreated, admins.recreator),
     }
     _begin_streams(cast)

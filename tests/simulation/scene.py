@@ -67,6 +67,8 @@ class Scene:
     compactors: int
     loses: str
     """The kind of files that vanish at rest, if any: see `losses.py`."""
+    restores: int
+    """The number of actors that restore earlier versions of the topic."""
     has_stale_reads: bool
     """A read may miss a young commit once, as with a cache in front of the store."""
 
@@ -86,6 +88,7 @@ def draw(random: Random, seed: int) -> Scene:
     loses = losing.choice(LOSSES) if losing.random() < 0.25 else ""
     clocks_differ, is_disk = random.random() < 0.3, random.random() < 0.3
     has_stale_reads = not loses and Random(f"lags of {seed}").random() < 0.2
+    restoring = Random(f"restores of {seed}")
     scene = Scene(
         chances=Chances(
             fault=random.choice([0.02, 0.06, 0.06, 0.12]),
@@ -115,8 +118,12 @@ def draw(random: Random, seed: int) -> Scene:
         has_leases=random.random() < 0.3,
         compactors=added.choice([0, 0, 1]),
         loses=loses,
+        restores=0 if loses else restoring.choice([0, 0, 1]),
         has_stale_reads=has_stale_reads,
     )
+    if scene.restores and restoring.random() < 0.6:
+        # A vacuum makes many calls, and a restore meets one that has decided what to delete.
+        return replace(scene, vacuums=2, frequent_actor="vacuum")
     return _losing(scene) if loses else scene
 
 

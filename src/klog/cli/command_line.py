@@ -25,6 +25,7 @@ from klog.cli import (
     job_verbs,
     offsets_options,
     produce_options,
+    restore_options,
     topics_options,
 )
 from klog.errors import KlogError, nearest_name, without_passwords
@@ -110,6 +111,7 @@ def command_line() -> Parser:
     produce_options.add_verb(verbs, with_klog_root)
     history_options.add_verb(verbs, with_klog_root)
     delete_records_options.add_verb(verbs, with_klog_root)
+    restore_options.add_verb(verbs, with_klog_root)
     job_verbs.add_verbs(verbs)
     job_files.add_verb(verbs)
     verifiable_producer_options.add_verb(verbs, with_klog_root)

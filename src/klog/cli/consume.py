@@ -78,7 +78,9 @@ def _resolve(root: Root, options: ReadOptions, offsets: ConsumeRange) -> list[Re
         start_offset = offset_at(offsets.start, log, latest[name])
         end_offset = offset_at(offsets.end, log, latest[name])
         if start_offset < end_offset:
-            resolved.append(ResolvedRange(name, log.topic_id, start_offset, end_offset))
+            resolved.append(
+                ResolvedRange(name, log.topic_id, start_offset, end_offset, log.last_restore)
+            )
     return resolved
 
 

@@ -51,7 +51,8 @@ def delete(args: argparse.Namespace, out: BinaryIO) -> int:
                 log_starts[log.paths.topic] = starts
                 continue
             commit_info = CommitInfo(random_uuid(), "delete-records", this_engine())
-            new_state = log.commit(state, delete_records(state.topic_id, starts), commit_info)
+            build = delete_records(state.topic_id, starts, state.version)
+            new_state = log.commit(state, build, commit_info)
             log_starts[log.paths.topic] = {
                 partition: new_state.log_start[partition] for partition in starts
             }

@@ -57,6 +57,7 @@ def _fields(commit: Commit) -> dict[str, object]:
         "LogEnd": _by_partition(actions.explicit_log_end),
         "CleanedTo": _by_partition(actions.cleaned_to),
         "Horizon": actions.vacuum_version,
+        "Restored": actions.restore.version if actions.restore else None,
         "Writer": writer.name if writer else None,
         "Batch": writer.batch_id if writer else None,
         "By": commit.engine,

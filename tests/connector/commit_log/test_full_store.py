@@ -15,6 +15,7 @@ from klog.connector.commit_log import (
     topic_vacuum,
 )
 from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.segment_path import index_file_path
 from klog.connector.store.temporary_names import temporary_path
 from klog.connector.store.writable_store import PutResult
 from klog.errors import KlogError
@@ -100,6 +101,21 @@ def test_what_a_committed_state_allows_makes_room_for_the_commit(kind: str) -> N
     assert log.load().vacuum_version > before.vacuum_version
     live = log.load().segments["file"].to_pylist()
     assert list_segments(log) == set(live)
+
+
+def test_indexes_of_removed_segments_make_room_for_the_commit_that_lets_the_segments_go() -> None:
+    store, clock = FullStore(), Clock()
+    log = topic_log(store, clock)
+    state = append(log, created(log), (0, 3), store=store)
+    (file,) = state.segments["file"].to_pylist()
+    index = index_file_path(file, "index")
+    store.files[log.paths.data(index)] = bytes(2000)
+    log.commit(state, commit_builders.delete_records("an id", {0: 3}), attempt("delete-records"))
+    clock.now_ms += 2 * DAY_MS
+    store.fill()
+    assert topic_vacuum.Vacuum(log, DAY_MS).free().waiting_indexes.files == {index: 2000}
+    assert log.paths.data(index) in store.files
+    assert topic_vacuum.vacuum(log, attempt("vacuum"), DAY_MS).files.keys() == {file, index}
 
 
 def test_a_commit_that_cannot_be_put_lets_go_only_what_needed_none() -> None:

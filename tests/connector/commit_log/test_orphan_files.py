@@ -65,15 +65,17 @@ def test_what_comes_of_age_while_vacuum_looks_stays() -> None:
     store = SlowPins(clock)
     log = topic_log(store, clock)
     state = append(log, created(log), (0, 3), store=store)
-    log.commit(
+    removal = log.commit(
         state, commit_builders.delete_records(state.topic_id, {0: 3}), attempt("delete-records")
-    )
+    ).version
     clock.now_ms += DAY_MS // 2
     store.takes_ms = DAY_MS
     # A reader may have taken a lease after that, well inside its grace.
     assert orphan_files.find_orphan_files(log, DAY_MS).files.removed == ()
     store.takes_ms = 0
-    assert len(orphan_files.find_orphan_files(log, DAY_MS).files.removed) == 1
+    assert orphan_files.find_orphan_files(log, DAY_MS).files.removed == ()
+    # Only a vacuum version that a commit raised to the removal lets it go.
+    assert len(orphan_files.find_orphan_files(log, DAY_MS, removal).files.removed) == 1
 
 
 def test_keys_spread_over_other_partitions_are_refused() -> None:
