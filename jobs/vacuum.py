@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from klog.connector.commit_log.vacuum_times import LOG_RETENTION_MS, READER_GRACE_MS
+from klog.connector.commit_log.vacuum_times import WRITER_GRACE_MS
 from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.jobs.shared.job_tasks import run_tasks
@@ -33,8 +33,8 @@ def run(
     root: str,
     topic: str | Sequence[str] | None = None,
     *,
-    grace_ms: int = READER_GRACE_MS,
-    log_retention_ms: int = LOG_RETENTION_MS,
+    grace_ms: int | None = None,
+    log_retention_ms: int | None = None,
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     dry_run: bool = True,
     discard_lost: bool = False,
@@ -45,8 +45,10 @@ def run(
         spark: The session that runs the tasks; None for this process.
         root: The klog root.
         topic: A topic, several, or None for all.
-        grace_ms: How long readers and writers may take.
-        log_retention_ms: How long vacuum keeps commits for the history.
+        grace_ms: How long readers and writers may take. By default writers have a day, and readers
+            what the topic's config `klog.removed.file.retention.ms` says.
+        log_retention_ms: How long vacuum keeps commits; None for what the topic's config
+            `klog.commit.retention.ms` says.
         storage: The options of the store.
         dry_run: Only list what would be deleted.
         discard_lost: If files show that the last commits of a topic were lost, go on without them.
@@ -72,4 +74,6 @@ def run(
     ]
     results = run_tasks(spark, vacuum_topic, tasks, "vacuum")
     topics = tuple(result for result in results if result is not None)
-    return VacuumReport(klog_root.location, dry_run, grace_ms, topics, time.monotonic() - started)
+    writer_grace_ms = WRITER_GRACE_MS if grace_ms is None else grace_ms
+    seconds = time.monotonic() - started
+    return VacuumReport(klog_root.location, dry_run, writer_grace_ms, topics, seconds)

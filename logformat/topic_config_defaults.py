@@ -4,6 +4,7 @@ The rule: a config is written as text, as Kafka's tools take it, and parsed by t
 name has. Defaults and bounds are those of Kafka 4.2, except that `segment.bytes` may be as small as
 14, as before Kafka 4.0; 4.2 allows 1 MiB and more. So a roll can be tried with small segments, and
 readers read both. A klog topic takes fewer configs than a broker: `BROKER_ONLY_CONFIGS` says why.
+Names that begin with `klog.` are klog's own: a broker does not know them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 """A sign and the digits of a long; as in Java, any number of zeros may stand before them."""
 _REPLICAS = re.compile(r"([0-9]+:[0-9]+)(,[0-9]+:[0-9]+)*")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?")
+COMMIT_RETENTION_MS = "klog.commit.retention.ms"
+"""How long commits stay: for so long the history of a topic reaches, and its past at most."""
+REMOVED_FILE_RETENTION_MS = "klog.removed.file.retention.ms"
+"""How long the files of removed segments stay: for readers, and for reads of the past."""
 SAME_AS_TOTAL = -2
 """A local retention that equals the topic's retention."""
 
@@ -102,6 +107,8 @@ TOPIC_CONFIGS: dict[str, tuple[Value, Parser]] = {
     "follower.replication.throttled.replicas": ((), _replicas),
     "index.interval.bytes": (4096, _BYTE_COUNT),
     "leader.replication.throttled.replicas": ((), _replicas),
+    COMMIT_RETENTION_MS: (30 * _DAY, _DURATION),
+    REMOVED_FILE_RETENTION_MS: (_DAY, _DURATION),
     "local.retention.bytes": (SAME_AS_TOTAL, _integer(SAME_AS_TOTAL, _MAX_LONG)),
     "local.retention.ms": (SAME_AS_TOTAL, _integer(SAME_AS_TOTAL, _MAX_LONG)),
     "max.compaction.lag.ms": (_MAX_LONG, _integer(1, _MAX_LONG)),
@@ -134,7 +141,7 @@ _DURABLE = "a write is durable when its commit is acknowledged"
 _ONE_STORE = "all segments are in one store, there is no second tier"
 
 BROKER_ONLY_CONFIGS: dict[str, str] = {
-    "file.delete.delay.ms": "vacuum deletes files, after its grace period",
+    "file.delete.delay.ms": f"vacuum deletes files, after {REMOVED_FILE_RETENTION_MS}",
     "flush.messages": _DURABLE,
     "flush.ms": _DURABLE,
     "follower.replication.throttled.replicas": _NO_REPLICAS,

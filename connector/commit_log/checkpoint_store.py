@@ -15,6 +15,7 @@ from klog.connector.commit_log import commit_log_paths, state_checkpoint
 from klog.connector.commit_log.checkpoint_parts import Part
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import (
+    MAX_VERSION,
     CheckpointName,
     parse_checkpoint_name,
 )
@@ -73,13 +74,18 @@ def read_last_expiration(log: CommitLog) -> LastExpiration:
     )
 
 
-def list_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+def list_checkpoints(
+    log: CommitLog, min_version: int = 0, max_version: int = MAX_VERSION
+) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
     """Yield the checkpoints whose own file is intact, with their parts, newest first.
 
     Args:
         log: The log of the topic.
+        min_version: The lowest version that a checkpoint may have.
+        max_version: The highest one.
     """
-    for name in sorted(log.checkpoint_names(), reverse=True):
+    names = [name for name in log.checkpoint_names() if min_version <= name.version <= max_version]
+    for name in sorted(names, reverse=True):
         parts = read_checkpoint_parts(log, name)
         if parts is not None:
             yield name, parts
@@ -111,13 +117,17 @@ def read_checkpoint_parts(log: CommitLog, name: CheckpointName) -> tuple[Part, .
         raise unreadable_file_error(f"checkpoint {path}", exc, "Move it away") from exc
 
 
-def complete_checkpoints(log: CommitLog) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
+def complete_checkpoints(
+    log: CommitLog, min_version: int = 0, max_version: int = MAX_VERSION
+) -> Iterator[tuple[CheckpointName, tuple[Part, ...]]]:
     """Yield the checkpoints whose parts are all intact, with their parts, newest first.
 
     Args:
         log: The log of the topic.
+        min_version: The lowest version that a checkpoint may have.
+        max_version: The highest one.
     """
-    for name, parts in list_checkpoints(log):
+    for name, parts in list_checkpoints(log, min_version, max_version):
         if _has_parts(log, parts):
             yield name, parts
 

@@ -1,17 +1,16 @@
-"""Log expiration: delete the commits, checkpoints and parts that a newer checkpoint replaces.
+"""Log expiration: delete the commits, checkpoints and parts that are older than the past reaches.
 
-The rule (docs/commit-protocol.md, Vacuum): a commit is deleted after the last expired version was
-raised to it or above, on a checkpoint at or above that version that was read back complete. The
-file of the last expired version names this checkpoint. A part is deleted when no checkpoint names
-it and no writer can be about to: of parts up to the last expired version, only those of that
-checkpoint are named again.
+The rule (docs/commit-protocol.md, Vacuum): the last expired version is raised only to the version
+of a complete checkpoint, whose name its file has. Then the commits up to it are deleted, and the
+checkpoints below it: the last expired version never falls, so no other process can raise it to one
+of them. So every version from the last expired one on can be loaded (`past_versions.py`). A part is
+deleted when no checkpoint names it and no writer can be about to: of parts up to the last expired
+version, only those of that checkpoint are named again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import islice
 
 from klog.connector.commit_log.checkpoint_store import (
     complete_checkpoints,
@@ -29,7 +28,7 @@ from klog.connector.commit_log.commit_log_paths import (
     parse_sidecar_name,
 )
 from klog.connector.commit_log.file_size_limits import read_named
-from klog.connector.commit_log.vacuum_times import LOG_RETENTION_MS
+from klog.connector.commit_log.past_retention import commit_retention_ms
 from klog.connector.store.writable_store import PutResult
 
 
@@ -43,12 +42,7 @@ def list_expired_versions(log: CommitLog) -> list[int]:
     # Commits are deleted upwards: if that of the last expired version is gone, all are.
     if last_expired < 0 or log.read_without_sidecar(last_expired) is None:
         return []
-    newest = next((name for name, _ in complete_checkpoints(log)), None)
-    return (
-        _versions(log, last_expired)
-        if newest is not None and newest.version >= last_expired
-        else []
-    )
+    return _versions(log, last_expired) if _has_checkpoint(log, last_expired) else []
 
 
 def delete_commits(log: CommitLog, versions: Iterable[int]) -> None:
@@ -62,73 +56,75 @@ def delete_commits(log: CommitLog, versions: Iterable[int]) -> None:
         log.store.delete(log.paths.commit(version))
 
 
-def expire_log(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
-    """Delete commits that a checkpoint replaces and that are older than the retention.
+def expire_log(log: CommitLog, retention_ms: int | None = None) -> int:
+    """Delete commits that a checkpoint replaces, and with it are older than the retention.
 
     Args:
         log: The log of the topic.
-        retention_ms: The age from which commits may expire.
+        retention_ms: The age from which commits may expire; None for what the topic's config says.
 
     Returns:
         The last expired version: commits at or below it are gone, or may be.
     """
-    plan = _read_plan(log, retention_ms)
-    if plan.checkpoint is None:
-        return plan.last_expired
-    if plan.next_expired_version > plan.last_expired:
-        if not _is_durable(log, plan.checkpoint):
-            return plan.last_expired
-        content = str(plan.checkpoint).encode()
-        if (
-            log.store.put_if_absent(log.paths.expiration(plan.next_expired_version), content)
-            is PutResult.UNKNOWN
-        ):
-            return plan.last_expired  # The next run looks again; until then nothing may be deleted.
-    last_expired = max(plan.next_expired_version, plan.last_expired)
-    _delete_below(log, last_expired, plan.complete_names)
-    return last_expired
+    last_expired = log.last_expired_version()
+    checkpoint = _next_checkpoint(log, last_expired, retention_ms)
+    if checkpoint is None:
+        if _has_checkpoint(log, last_expired):
+            _delete_below(log, last_expired)  # What an interrupted expiration left.
+        return last_expired
+    path = log.paths.expiration(checkpoint.version)
+    if (
+        not _is_durable(log, checkpoint)
+        or log.store.put_if_absent(path, str(checkpoint).encode()) is PutResult.UNKNOWN
+    ):
+        return last_expired  # The next run looks again; until then nothing may be deleted.
+    _delete_below(log, checkpoint.version)
+    return checkpoint.version
 
 
-def preview_expiration(log: CommitLog, retention_ms: int = LOG_RETENTION_MS) -> int:
+def preview_expiration(log: CommitLog, retention_ms: int | None = None) -> int:
     """Return the last expired version that `expire_log` would set now; nothing is written.
 
     Args:
         log: The log of the topic.
-        retention_ms: The age from which commits may expire.
+        retention_ms: The age from which commits may expire; None for what the topic's config says.
     """
-    plan = _read_plan(log, retention_ms)
-    return max(plan.next_expired_version, plan.last_expired)
+    last_expired = log.last_expired_version()
+    checkpoint = _next_checkpoint(log, last_expired, retention_ms)
+    return last_expired if checkpoint is None else checkpoint.version
 
 
-@dataclass(frozen=True, slots=True)
-class _ExpirationPlan:
-    """The last expired version now and after the expiration, and the checkpoint that allows it.
+def _next_checkpoint(
+    log: CommitLog, last_expired: int, retention_ms: int | None
+) -> CheckpointName | None:
+    """Return the checkpoint whose version may be the last expired one; None if none is higher.
 
-    `complete_names` are the newest complete checkpoints.
+    It is the newest complete one that is below the last version and as old as the retention.
     """
-
-    last_expired: int
-    next_expired_version: int
-    checkpoint: CheckpointName | None
-    complete_names: list[CheckpointName]
-
-
-def _read_plan(log: CommitLog, retention_ms: int) -> _ExpirationPlan:
-    state, last_expired = log.load(), log.last_expired_version()
-    checkpoints = list(islice(complete_checkpoints(log), 2))
-    # After they were read: an expiration before that may have deleted parts of theirs since.
-    is_retained = retained_parts(log)
-    checkpoint = next((name for name, parts in checkpoints if all(map(is_retained, parts))), None)
-    complete_names = [name for name, _ in checkpoints]
-    if checkpoint is None:
-        return _ExpirationPlan(last_expired, last_expired, None, complete_names)
+    state = log.load()
+    retention_ms = commit_retention_ms(state, retention_ms)
     retention_version = version_at_time(log, state, log.clock() - retention_ms)
-    return _ExpirationPlan(
-        last_expired,
-        min(checkpoint.version, state.version - 1, retention_version),
-        checkpoint,
-        complete_names,
-    )
+    max_version = min(state.version - 1, retention_version)
+    for name, parts in complete_checkpoints(log, last_expired + 1, max_version):
+        # After they were read: an expiration before that may have deleted parts of theirs since.
+        if all(map(retained_parts(log), parts)):
+            return name
+    return None
+
+
+def _has_checkpoint(log: CommitLog, last_expired: int) -> bool:
+    """Return whether the checkpoint of the last expired version is complete.
+
+    One that was lost may be restored, so its parts and what it replaces stay until then, or until
+    the last expired version is that of another one.
+    """
+    if last_expired < 0:
+        return False
+    named = read_last_expiration(log).checkpoint
+    if named is None:
+        return any(True for _ in complete_checkpoints(log, last_expired))
+    candidates = complete_checkpoints(log, named.version, named.version)
+    return any(name == named for name, _ in candidates)
 
 
 def _is_durable(log: CommitLog, name: CheckpointName) -> bool:
@@ -159,15 +155,14 @@ def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
     return log.store.put_if_absent(path, data) is not PutResult.UNKNOWN
 
 
-def _delete_below(log: CommitLog, last_expired: int, complete_names: list[CheckpointName]) -> None:
+def _delete_below(log: CommitLog, last_expired: int) -> None:
     """Delete what the last expired version on the store makes superfluous, lowest first."""
     delete_commits(log, _versions(log, last_expired))
     for sidecar in filter(None, map(parse_sidecar_name, _own_names(log, log.paths.sidecars))):
         if sidecar.version <= last_expired:
             log.store.delete(log.paths.sidecar(sidecar))
-    keep = {*complete_names, read_last_expiration(log).checkpoint}
     for name in filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.checkpoints))):
-        if name not in keep and name < complete_names[-1]:
+        if name.version < last_expired:
             log.store.delete(log.paths.checkpoint(name))
     _delete_parts(log, last_expired)
     for file_name in _own_names(log, log.paths.expirations):
@@ -195,5 +190,7 @@ def _delete_parts(log: CommitLog, last_expired: int) -> None:
     if unused_names:
         for _, parts in list_checkpoints(log):
             unused_names.difference_update(part.name for part in parts)
+            if not unused_names:
+                break
     for name in sorted(unused_names):
         log.store.delete(log.paths.part(name))

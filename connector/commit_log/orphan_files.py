@@ -21,11 +21,12 @@ import pyarrow.compute as pc
 from klog.connector.commit_log.commit_history import version_at_time
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.lost_commit_traces import list_partition_directories, traces_above
+from klog.connector.commit_log.past_retention import removed_file_retention_ms
 from klog.connector.commit_log.segment_path import parse_segment_path, segment_of_file
 from klog.connector.commit_log.snapshot_leases import min_leased_version, read_leases
 from klog.connector.commit_log.temporary_files import find_links, find_temporary_files, list_folders
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.commit_log.vacuum_times import READER_GRACE_MS
+from klog.connector.commit_log.vacuum_times import WRITER_GRACE_MS
 from klog.connector.store.readable_store import DirectoryEntry
 
 
@@ -97,7 +98,7 @@ class OrphanFileScan:
 
 def find_orphan_files(
     log: CommitLog,
-    grace_ms: int = READER_GRACE_MS,
+    grace_ms: int | None = None,
     vacuum_version: int | None = None,
     *,
     discard_lost: bool = False,
@@ -106,14 +107,15 @@ def find_orphan_files(
 
     Args:
         log: The log of the topic.
-        grace_ms: How long a removed segment stays for readers.
+        grace_ms: How long a removed segment stays for readers; None for what the topic's config
+            says.
         vacuum_version: The vacuum version to go by; None for the one that was committed.
         discard_lost: Also return uncommitted segments if the last commits were lost. They may
             belong to those commits.
     """
     # The clock before the leases: a reader without a lease by now began inside the grace, and this
     # may take long. The leases before the state: a later lease has a version at least as new.
-    removed_before_ms = log.clock() - grace_ms
+    now_ms = log.clock()
     leases = read_leases(log)
     min_leased = min_leased_version(log, leases)
     directories, folders = list_partition_directories(log), list_folders(log)
@@ -122,6 +124,7 @@ def find_orphan_files(
     state = log.load()
     vacuum_version = state.vacuum_version if vacuum_version is None else vacuum_version
     not_live = by_segment.keys() - set(state.segments["file"].to_pylist())
+    removed_before_ms = now_ms - removed_file_retention_ms(state, grace_ms)
     aged = _aged_removals(not_live, state, removed_before_ms, min_leased)
     removed = tuple(sorted(file for file, version in aged.items() if version <= vacuum_version))
     uncommitted = _uncommitted_segments(not_live, state, vacuum_version)
@@ -148,18 +151,25 @@ def find_orphan_files(
     return OrphanFileScan(orphans.only(files), state, frozenset(by_segment), waiting)
 
 
-def next_vacuum_version(log: CommitLog, state: TopicState, grace_ms: int) -> int:
+def next_vacuum_version(log: CommitLog, state: TopicState, grace_ms: int | None) -> int:
     """Return the vacuum version that a vacuum commits: the last one that is older than the grace.
+
+    Writers have the grace of readers if that is longer: a restore needs segments that were removed
+    above the vacuum version.
 
     Args:
         log: The log of the topic.
         state: The state of the topic.
-        grace_ms: How long a removed segment stays for readers.
+        grace_ms: How long writers may take, and a removed segment stays for readers; None for a
+            day, and for what the topic's config says.
     """
-    limit_ms = log.clock() - grace_ms
+    now_ms, retention_ms = log.clock(), removed_file_retention_ms(state, grace_ms)
+    limit_ms = now_ms - retention_ms
     aged = state.removed.filter(pc.less_equal(state.removed["timestamp_ms"], limit_ms))
     # The time of a removal is known when the commit itself has expired.
     removal = pc.max(aged["version"]).as_py() or 0
+    if grace_ms is None:
+        limit_ms = now_ms - max(retention_ms, WRITER_GRACE_MS)
     return max(version_at_time(log, state, limit_ms), removal, state.vacuum_version)
 
 

@@ -22,9 +22,10 @@ from klog.connector.commit_log.orphan_files import (
     find_orphan_files,
     next_vacuum_version,
 )
+from klog.connector.commit_log.past_retention import removed_file_retention_ms
 from klog.connector.commit_log.snapshot_leases import delete_expired_leases
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.commit_log.vacuum_times import READER_GRACE_MS
+from klog.connector.commit_log.vacuum_times import WRITER_GRACE_MS
 from klog.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -56,16 +57,18 @@ class Vacuum:
     """A vacuum of a topic in two steps, which knows what it has deleted if a step fails."""
 
     def __init__(
-        self, log: CommitLog, grace_ms: int = READER_GRACE_MS, *, discard_lost: bool = False
+        self, log: CommitLog, grace_ms: int | None = None, *, discard_lost: bool = False
     ) -> None:
         """Take the log; nothing is read yet.
 
         Args:
             log: The log of the topic.
-            grace_ms: How long a removed segment stays for readers.
+            grace_ms: How long writers may take, and a removed segment stays for readers; None for
+                a day, and for what the topic's config says.
             discard_lost: Commits that were lost at the end of the log are not to be restored.
         """
         self._log, self._grace_ms, self._discard_lost = log, grace_ms, discard_lost
+        self._writer_grace_ms = WRITER_GRACE_MS if grace_ms is None else grace_ms
         self._deleted = OrphanFiles((), ())
 
     @property
@@ -82,8 +85,9 @@ class Vacuum:
         log = self._log
         state = log.load()
         scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
+        retention_ms = removed_file_retention_ms(state, self._grace_ms)
         aged_rows = state.removed.filter(
-            pc.less_equal(state.removed["timestamp_ms"], log.clock() - self._grace_ms)
+            pc.less_equal(state.removed["timestamp_ms"], log.clock() - retention_ms)
         )
         # Removed segments whose files an earlier vacuum has deleted need not be known any more,
         # after the grace: a store may list a file late, and an unknown one would be taken for an
@@ -128,7 +132,7 @@ class Vacuum:
             log.commit(plan.state, build, commit_info)
         scan = find_orphan_files(log, self._grace_ms, discard_lost=self._discard_lost)
         self._delete(scan.files, scan.state)
-        delete_expired_leases(log, log.clock() - self._grace_ms)
+        delete_expired_leases(log, log.clock() - self._writer_grace_ms)
 
     def _delete(self, orphans: OrphanFiles, state: TopicState) -> None:
         """Delete files that a state allows to delete, if its last commit is durable.
@@ -152,7 +156,7 @@ class Vacuum:
 def vacuum(
     log: CommitLog,
     commit_info: CommitInfo,
-    grace_ms: int = READER_GRACE_MS,
+    grace_ms: int | None = None,
     *,
     discard_lost: bool = False,
 ) -> OrphanFiles:
@@ -161,7 +165,8 @@ def vacuum(
     Args:
         log: The log of the topic.
         commit_info: The write id, operation and engine of the commit.
-        grace_ms: How long a removed segment stays for readers.
+        grace_ms: How long writers may take, and a removed segment stays for readers; None for a
+            day, and for what the topic's config says.
         discard_lost: Commits that were lost at the end of the log are not to be restored.
 
     Returns:
@@ -176,13 +181,14 @@ def vacuum(
 
 
 def preview_vacuum(
-    log: CommitLog, grace_ms: int = READER_GRACE_MS, *, discard_lost: bool = False
+    log: CommitLog, grace_ms: int | None = None, *, discard_lost: bool = False
 ) -> OrphanFiles:
     """Return the files that `vacuum` would delete now; nothing is written.
 
     Args:
         log: The log of the topic.
-        grace_ms: How long a removed segment stays for readers.
+        grace_ms: How long writers may take, and a removed segment stays for readers; None for a
+            day, and for what the topic's config says.
         discard_lost: Commits that were lost at the end of the log are not to be restored.
     """
     state = log.load()

@@ -1,8 +1,6 @@
-"""How long vacuum keeps what readers, writers and the history may still need."""
+"""How long vacuum waits for writers; for readers the topic's configs say it (`past_retention`)."""
 
 from __future__ import annotations
 
-READER_GRACE_MS = 24 * 3_600_000
-"""The grace period: how long readers and writers may take."""
-LOG_RETENTION_MS = 30 * 24 * 3_600_000
-"""How long commits stay for the history."""
+WRITER_GRACE_MS = 24 * 3_600_000
+"""The grace period of writers: how long one may take from its first file to its commit."""

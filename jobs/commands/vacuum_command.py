@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from klog.connector.commit_log.vacuum_times import LOG_RETENTION_MS, READER_GRACE_MS
 from klog.jobs.shared.argument_values import duration_ms
 from klog.jobs.shared.job_command import Command, Report, RunJob, is_executed
 from klog.jobs.vacuuming.file_kind_names import TEMPORARY
@@ -18,16 +17,15 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace",
         type=duration_ms,
-        default=READER_GRACE_MS,
         metavar="TIME",
-        help="the grace period, how long readers and writers may take: 24h (the default), 90m, 7d",
+        help="the grace period, how long readers and writers may take, such as 90m or 7d (default: "
+        "24h, and for readers the topic's klog.removed.file.retention.ms)",
     )
     parser.add_argument(
         "--log-retention",
         type=duration_ms,
-        default=LOG_RETENTION_MS,
         metavar="TIME",
-        help="how long vacuum keeps commits for the history: 30d (the default)",
+        help="how long vacuum keeps commits (default: the topic's klog.commit.retention.ms, 30d)",
     )
     parser.add_argument(
         "--discard-lost",
@@ -64,8 +62,9 @@ Vacuum deletes these files of each topic, deleted topics too:
   orphan      segments of failed or killed writers: begun before the grace period and never
               committed
   {TEMPORARY}    temporary files of killed writers, as old as that
-  commits     commits older than --log-retention, if a checkpoint contains them; `klog history` no
-              longer shows them
+  commits     commits older than --log-retention, up to the newest checkpoint that is as old;
+              `klog history` no longer shows them, and no version before it can be read
+              (asOfVersion)
 
 Vacuum deletes no link below the root and no file that is reached through one; the report lists
 them. It first deletes files that need no commit, so that a full disk has space for its commit.

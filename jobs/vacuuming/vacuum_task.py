@@ -28,8 +28,8 @@ class VacuumTask:
     root: str
     storage: StorageOptions
     topic: str
-    grace_ms: int
-    log_retention_ms: int
+    grace_ms: int | None
+    log_retention_ms: int | None
     dry_run: bool
     is_named: bool
     discard_lost: bool

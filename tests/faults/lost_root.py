@@ -15,7 +15,6 @@ from klog.cli import main
 from klog.connector.commit_log import (
     checkpoint_parts,
     checkpoint_writer,
-    commit_expiration,
     commit_sidecar,
 )
 from klog.connector.commit_log.commit_log import CommitLog
@@ -27,6 +26,7 @@ from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import KlogError
 from klog.jobs import vacuum, verify
+from tests.connector.commit_log import memory_logs
 
 TOPIC = "orders"
 
@@ -114,7 +114,7 @@ def with_checkpoint_and_sidecars(root: Root, monkeypatch: pytest.MonkeyPatch) ->
         if number == 5:
             log = root.log()
             checkpoint_writer.write_checkpoint(log, log.load())
-            assert commit_expiration.expire_log(log, -(10**9)) == 5
+            assert memory_logs.checkpoint_and_expire(log, -(10**9)) == 5
     return root
 
 

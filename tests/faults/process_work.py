@@ -9,14 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from klog.connector.commit_log import (
-    checkpoint_writer,
     commit_builders,
-    commit_expiration,
     topic_restore,
     topic_vacuum,
 )
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
+from tests.connector.commit_log import memory_logs
 from tests.faults import signed_topic
 from tests.faults.signed_topic import new, writer
 
@@ -55,9 +54,8 @@ def merge(log: CommitLog) -> None:
 
 
 def checkpoint_and_expire(log: CommitLog) -> None:
-    """Write a checkpoint, and delete the commits before it."""
-    checkpoint_writer.write_checkpoint(log, log.load())
-    commit_expiration.expire_log(log, RETENTION_MS)
+    """Write a checkpoint, and delete the commits up to it."""
+    memory_logs.checkpoint_and_expire(log, RETENTION_MS)
 
 
 def restore(log: CommitLog) -> None:

@@ -8,15 +8,18 @@ import pytest
 
 from klog.connector.commit_log import (
     append_commit,
-    checkpoint_writer,
-    commit_expiration,
     topic_vacuum,
 )
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitConflictError
-from tests.connector.commit_log.memory_logs import DAY_MS, Clock, CountingStore
+from tests.connector.commit_log.memory_logs import (
+    DAY_MS,
+    Clock,
+    CountingStore,
+    checkpoint_and_expire,
+)
 from tests.faults import signed_topic
 from tests.faults.signed_topic import new, writer
 
@@ -36,24 +39,19 @@ def history() -> tuple[CountingStore, Clock, CommitLog, list[TopicState]]:
     return store, clock, log, states
 
 
-def expire_log(log: CommitLog, state: TopicState) -> int:
-    checkpoint_writer.write_checkpoint(log, state)
-    return commit_expiration.expire_log(log, 0)
-
-
 @pytest.mark.parametrize("named", [False, True])
 def test_f08_an_expired_version_cannot_be_committed_again(named: bool) -> None:
     """The commit's name is free again after any version that the writer last saw."""
     for seen in range(APPENDS + 1):
         store, _, log, states = history()
-        last_expired = expire_log(log, states[-1])
+        last_expired = checkpoint_and_expire(log)
         assert last_expired == APPENDS - 1
         by = writer(APPENDS) if named else None
         after = signed_topic.append(log, states[seen], {0: ["late"], 1: ["too"]}, by)
         assert after.version == APPENDS + 1
         assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
         # The file that it put at an expired version goes with the next log expiration.
-        expire_log(log, after)
+        checkpoint_and_expire(log)
         assert min(path for path in store.files if "/log/" in path) == log.paths.commit(APPENDS + 1)
         assert signed_topic.records_of(log) == [[*RECORDS[0], "late"], ["too"]]
 
@@ -62,7 +60,7 @@ def test_f08_a_named_batch_whose_commit_expired_is_committed() -> None:
     """Its commit is gone and the name is free, but the state knows the batch."""
     for batch in range(APPENDS):
         _, _, log, states = history()
-        expire_log(log, states[-1])
+        checkpoint_and_expire(log)
         after = signed_topic.append(log, states[batch], {0: ["again"]}, writer(batch))
         assert after.version == APPENDS
         assert signed_topic.records_of(log) == RECORDS
@@ -81,7 +79,7 @@ class ExpiringStore(CountingStore):
             self.is_done = True
             state = signed_topic.append(self.log, self.log.load(), {1: ["o0"]})
             state = signed_topic.append(self.log, state, {1: ["o1"]})
-            expire_log(self.log, state)
+            checkpoint_and_expire(self.log, -DAY_MS)
             return self.answer
         return result
 
@@ -103,7 +101,7 @@ def test_f08_a_commit_that_expires_before_its_answer(answer: PutResult) -> None:
 def test_f09_a_state_older_than_the_expired_commits_is_loaded_again() -> None:
     for kept in range(APPENDS + 1):
         _, _, log, states = history()
-        expire_log(log, states[-1])
+        checkpoint_and_expire(log)
         assert log.load(states[kept]).version == APPENDS
         assert signed_topic.records_of(log, log.load(states[kept])) == RECORDS
 
@@ -111,7 +109,7 @@ def test_f09_a_state_older_than_the_expired_commits_is_loaded_again() -> None:
 def test_f09_readers_ignore_a_stale_commit_at_an_expired_version() -> None:
     """A reader with an older state finds a commit at the next version that is not the topic's."""
     store, _, log, states = history()
-    expire_log(log, states[-1])
+    checkpoint_and_expire(log)
     stale = store.files[log.paths.commit(APPENDS)]
     for kept in range(APPENDS - 1):
         store.files[log.paths.commit(kept + 1)] = stale.replace(
@@ -130,7 +128,7 @@ def test_f24_clocks_a_day_apart_and_going_back(skew_ms: int) -> None:
         later = signed_topic.append(log, state, {1: [f"b{number}"]})
         assert later.timestamp_ms > state.timestamp_ms
         state = later
-        expire_log(log, state)
+        checkpoint_and_expire(log)
         topic_vacuum.vacuum(log, new("vacuum"), DAY_MS)
         state = log.load()
         assert signed_topic.records_of(log) == [

@@ -27,7 +27,7 @@ from klog.connector.commit_log.commit_log_paths import CheckpointName
 from klog.connector.commit_log.format_versions import MAX_FORMAT
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError, LostCommitError
-from tests.connector.commit_log.memory_logs import Clock, CountingStore
+from tests.connector.commit_log.memory_logs import Clock, CountingStore, checkpoint_and_expire
 from tests.faults import signed_topic
 from tests.faults.signed_topic import TOPIC_ID, new
 
@@ -231,8 +231,7 @@ def test_f31_files_with_invalid_names_are_ignored(name: str) -> None:
     for folder in folders:
         store.files[f"{folder}/{name}"] = b"junk"
     assert signed_topic.records_of(log) == RECORDS
-    checkpoint_writer.write_checkpoint(log, log.load())
-    commit_expiration.expire_log(log, 0)
+    checkpoint_and_expire(log)
     topic_vacuum.vacuum(log, new("vacuum"), 0)
     assert signed_topic.records_of(log) == RECORDS
     assert all(store.files[f"{folder}/{name}"] == b"junk" for folder in folders)

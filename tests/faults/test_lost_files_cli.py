@@ -37,6 +37,10 @@ def first_of(kind: str) -> Callable[[Root], list[str]]:
     return lambda root: files_of(root, kind)[:1]
 
 
+def all_of(kind: str) -> Callable[[Root], list[str]]:
+    return lambda root: files_of(root, kind)
+
+
 def last_of(kind: str) -> Callable[[Root], list[str]]:
     return lambda root: files_of(root, kind)[-1:]
 
@@ -61,7 +65,8 @@ class Loss:
 
 ALL = [8, 7, 6, 5, 4, 3, 2, 1, 0]
 KEPT = [8, 7, 6]
-"""Versions of the rich root: its last expired version is 5, its checkpoint's version is 6."""
+"""Versions of the rich root: its last expired version is 5, and versions 5 and 6 have
+checkpoints."""
 LOSSES = {
     "nothing, plain": Loss("plain", commits(), 8, ALL, True, []),
     "nothing, rich": Loss("rich", commits(), 8, KEPT, True, []),
@@ -82,8 +87,9 @@ LOSSES = {
     "the last expired version": Loss("rich", first_of("gc"), 8, KEPT, False, ["lost 0 to 5"]),
     "a sidecar": Loss("rich", last_of("sidecars"), None, [], False, ["log"]),
     "a sidecar that a checkpoint covers": Loss("rich", first_of("sidecars"), 8, [8, 7], False, []),
-    "a checkpoint": Loss("rich", first_of("checkpoints"), None, [], False, ["log"]),
-    "a part of a checkpoint": Loss("rich", first_of("parts"), None, [], False, ["log"]),
+    "the newest checkpoint": Loss("rich", last_of("checkpoints"), 8, KEPT, True, []),
+    "the checkpoints": Loss("rich", all_of("checkpoints"), None, [], False, ["log"]),
+    "the parts of checkpoints": Loss("rich", all_of("parts"), None, [], False, ["log"]),
 }
 
 

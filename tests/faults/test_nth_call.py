@@ -14,9 +14,7 @@ import fsspec
 import pytest
 
 from klog.connector.commit_log import (
-    checkpoint_writer,
     commit_builders,
-    commit_expiration,
     root_discovery,
     topic_restore,
     topic_vacuum,
@@ -26,6 +24,7 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root
 from klog.connector.store.memory_store import MemoryStore
 from klog.errors import CommitStateUnknownError, KlogError
+from tests.connector.commit_log import memory_logs
 from tests.connector.commit_log.memory_logs import DAY_MS, Clock, CountingStore
 from tests.faults import signed_topic
 from tests.faults.failing import FailingStore, Fault
@@ -87,8 +86,7 @@ def delete_topic(log: CommitLog) -> None:
 
 
 def checkpoint_and_expire(log: CommitLog) -> None:
-    checkpoint_writer.write_checkpoint(log, log.load())
-    commit_expiration.expire_log(log, DAY_MS)
+    memory_logs.checkpoint_and_expire(log, DAY_MS)
 
 
 def restore(log: CommitLog) -> None:

@@ -12,8 +12,6 @@ import pytest
 
 from klog.connector.commit_log import (
     append_commit,
-    checkpoint_writer,
-    commit_expiration,
 )
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
@@ -23,6 +21,7 @@ from klog.connector.store.s3_client import RetryPolicy
 from klog.connector.store.s3_store import S3Store
 from klog.connector.store.temporary_names import random_id
 from klog.errors import CommitStateUnknownError, KlogError
+from tests.connector.commit_log.memory_logs import checkpoint_and_expire
 from tests.faults import signed_topic
 from tests.faults.proxy import RESET, Proxy, Wrong, proxy_to
 from tests.faults.signed_topic import new, writer
@@ -205,17 +204,12 @@ def test_f03_log_expiration_with_each_request_failing(clients: TopicClients) -> 
         signed_topic.append(topic.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
         clients.proxy.fail(Wrong(RESET, applied=True), at)
         with suppress(KlogError):
-            expire_log(topic.proxied)
+            checkpoint_and_expire(topic.proxied)
         was_reached = at < len(clients.proxy.requests)
         clients.proxy.fail(None)
         assert signed_topic.records_of(topic.direct) == AFTER
         if not was_reached:
-            expire_log(topic.direct)
+            checkpoint_and_expire(topic.direct)
             assert signed_topic.records_of(topic.direct) == AFTER
             return
     raise AssertionError("it never ended")
-
-
-def expire_log(log: CommitLog) -> None:
-    checkpoint_writer.write_checkpoint(log, log.load())
-    commit_expiration.expire_log(log, 0)

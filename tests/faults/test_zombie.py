@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector.commit_log import checkpoint_writer, commit_expiration
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.store.local_store import LocalStore
+from tests.connector.commit_log.memory_logs import checkpoint_and_expire
 from tests.faults import process_work, signed_topic
 from tests.faults.children import Child, Interrupt, steps_of
 from tests.faults.signed_topic import writer
@@ -30,12 +30,6 @@ def new_run(log: CommitLog) -> None:
     signed_topic.append(log, state, BATCH_2, writer(2, "the next run"))
 
 
-def expire_log(log: CommitLog) -> None:
-    """Write a checkpoint, and delete all commits that may expire."""
-    checkpoint_writer.write_checkpoint(log, log.load())
-    commit_expiration.expire_log(log, 0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("expires", [False, True], ids=["", "and its commit expires"])
 def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, expires: bool) -> None:
@@ -53,7 +47,7 @@ def test_f07_a_zombie_stopped_at_each_step(tmp_path: Path, expires: bool) -> Non
         assert zombie.wait_for_stop()
         new_run(log_at(root))
         if expires:
-            expire_log(log_at(root))
+            checkpoint_and_expire(log_at(root))
         assert zombie.resume() == 0
         outcomes.add(zombie.output.split(":")[0])
         assert signed_topic.records_of(log_at(root)) == AFTER

@@ -122,6 +122,8 @@ KLOG_CONFIG = {
     "message.timestamp.after.max.ms": "1",
     "message.timestamp.before.max.ms": "1",
     "message.timestamp.type": "LogAppendTime",
+    "klog.commit.retention.ms": "1",
+    "klog.removed.file.retention.ms": "0",
     "min.cleanable.dirty.ratio": "0.1",
     "min.compaction.lag.ms": "1",
     "retention.bytes": "-1",

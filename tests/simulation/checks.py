@@ -54,14 +54,14 @@ def check(cast: Cast, log: CommitLog) -> None:
     """Compare a fresh load with the history and with what actors saw."""
     state, past = log.load(), history(cast.world)
     replayed, expected = replay(TopicState(), past), expected_topic(cast, past)
-    _same(state, replayed)
+    check_same(state, replayed)
     live_files, removed_files = (
         set(rows["file"].to_pylist()) for rows in (state.segments, state.removed)
     )
     if both := live_files & removed_files:
         raise ViolationError(f"live, and removed too: {sorted(both)}")
     for kept in cast.kept.values():
-        _same(log.load(kept), replayed)
+        check_same(log.load(kept), replayed)
     _check_batches(cast, expected)
     _check_runs(past)
     _check_records(cast, log, state, expected)
@@ -214,7 +214,8 @@ def _data(cast: Cast) -> set[str]:
     return {path for path in files if parse_segment_path(path) is not None}
 
 
-def _same(state: TopicState, replayed: TopicState) -> None:
+def check_same(state: TopicState, replayed: TopicState) -> None:
+    """Compare a state with what the history leads to."""
     for name in (
         "version",
         "topic_id",

@@ -40,7 +40,13 @@ from klog.connector.commit_log.state_replay import StateReplayer, compacted, rep
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitStateUnknownError, KlogError
-from tests.simulation import loss_mistakes, restore_mistakes, store_mistakes, writers
+from tests.simulation import (
+    loss_mistakes,
+    past_mistakes,
+    restore_mistakes,
+    store_mistakes,
+    writers,
+)
 from tests.simulation.world import StoreDownError
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -300,6 +306,9 @@ MISTAKES: dict[str, Patch] = {
         loss_mistakes.lost_below_the_boundary,
         loss_mistakes.own_state_no_evidence,
         loss_mistakes.known_write_not_looked_at,
+        past_mistakes.boundary_past_a_checkpoint,
+        past_mistakes.checkpoint_of_the_boundary_deleted,
+        past_mistakes.past_without_the_boundary,
     )
 }
 

@@ -14,6 +14,7 @@ from tests.simulation import admins, maintainers, readers, writers
 from tests.simulation.cast import ROOT, TOPIC, Cast
 from tests.simulation.checks import check, check_deletions
 from tests.simulation.losses import Losses
+from tests.simulation.past import check_past, past_reader
 from tests.simulation.remembered import memoizing
 from tests.simulation.world import Actor, ViolationError, World
 
@@ -59,6 +60,7 @@ def _play(world: World, steps: int) -> None:
         _finish_streams(cast)
         log = cast.log(Actor("checker", lambda actor: None, 0, restarts=False))
         check(cast, log)
+        check_past(cast, log)
         check_deletions(cast, log)
     except KlogError as exc:
         raise ViolationError(f"{type(exc).__name__}: {exc}") from exc
@@ -91,6 +93,8 @@ def _begin(cast: Cast) -> None:
             world.add(name, job(cast))
     for name in ("r1", "r2")[: scene.readers]:
         world.add(name, readers.reader(cast, name), survives=True)
+    if scene.has_past_reader:
+        world.add("past", past_reader(cast, "past"), survives=True)
     if scene.has_leases:
         world.add("slow", readers.slow_reader(cast, "slow"), survives=True)
 

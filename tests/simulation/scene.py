@@ -71,6 +71,8 @@ class Scene:
     """The number of actors that restore earlier versions of the topic."""
     has_stale_reads: bool
     """A read may miss a young commit once, as with a cache in front of the store."""
+    has_past_reader: bool
+    """A reader loads earlier versions."""
 
 
 LOSSES = (
@@ -120,6 +122,7 @@ def draw(random: Random, seed: int) -> Scene:
         loses=loses,
         restores=0 if loses else restoring.choice([0, 0, 1]),
         has_stale_reads=has_stale_reads,
+        has_past_reader=Random(f"past of {seed}").random() < 0.3,
     )
     if scene.restores and restoring.random() < 0.6:
         # A vacuum makes many calls, and a restore meets one that has decided what to delete.

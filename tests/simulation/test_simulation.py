@@ -28,7 +28,7 @@ SHOWN_BY = {
     "checkpoint_not_checked": 3,
     "boundary_against_the_end": 2,
     "no_boundary": 19,
-    "checkpoint_only_read": 235,
+    "checkpoint_only_read": 21036,
     "no_read_back": 202,
     "offsets_as_staged": 0,
     "batches_without_a_name": 1,
@@ -55,6 +55,9 @@ SHOWN_BY = {
     "lost_below_the_boundary": 1,
     "own_state_no_evidence": 2,
     "known_write_not_looked_at": 286,
+    "boundary_past_a_checkpoint": 14,
+    "checkpoint_of_the_boundary_deleted": 9,
+    "past_without_the_boundary": 5,
 }
 """The first seed that shows each mistake. If klog's calls of a store change, so do these."""
 

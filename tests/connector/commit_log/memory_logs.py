@@ -10,11 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from klog.connector.commit_log import append_commit, commit_builders
+from klog.connector.commit_log import (
+    append_commit,
+    checkpoint_writer,
+    commit_builders,
+    commit_expiration,
+)
 from klog.connector.commit_log.commit import Topic
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import TopicPaths
+from klog.connector.commit_log.past_versions import load_version
 from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.readable_store import DirectoryEntry, File, check_size, entry_names_after
@@ -139,6 +145,13 @@ def appended(log: CommitLog, state: TopicState, times: int) -> TopicState:
     for number in range(times):
         state = append(log, state, (number % 2, 3))
     return state
+
+
+def checkpoint_and_expire(log: CommitLog, retention_ms: int = 0) -> int:
+    """Write a checkpoint of the version before the last, and expire the commits up to it."""
+    state = log.load()
+    checkpoint_writer.write_checkpoint(log, load_version(log, state.version - 1, state))
+    return commit_expiration.expire_log(log, retention_ms)
 
 
 def plain(state: TopicState) -> dict[str, Any]:

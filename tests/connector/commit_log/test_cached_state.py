@@ -9,7 +9,6 @@ import pytest
 from klog.connector.commit_log import (
     checkpoint_writer,
     commit_builders,
-    commit_expiration,
     topic_state,
 )
 from klog.connector.commit_log.commit_log import CommitLog
@@ -22,6 +21,7 @@ from tests.connector.commit_log.memory_logs import (
     append,
     appended,
     attempt,
+    checkpoint_and_expire,
     created,
     same,
     topic_log,
@@ -88,7 +88,7 @@ def test_a_checkpoint_of_the_others_hides_nothing() -> None:
     replaced.clock.now_ms += LISTING_INTERVAL_MS
     replaced.refuses(replaced.known)
     replaced.clock.now_ms += 10**10
-    assert commit_expiration.expire_log(replaced.log) > 3
+    assert checkpoint_and_expire(replaced.log) > 3
     with pytest.raises(LostCommitError, match=r"commit 3 is write .* and this process"):
         replaced.log.load(replaced.known)
 

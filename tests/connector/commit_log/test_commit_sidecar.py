@@ -32,6 +32,7 @@ from tests.connector.commit_log.memory_logs import (
     CountingStore,
     append,
     attempt,
+    checkpoint_and_expire,
     created,
     plain,
     staged,
@@ -239,8 +240,7 @@ def test_sidecars_are_cleaned_with_the_log() -> None:
     state = append(log, append(log, state, *MANY), (0, 1))
     assert len(sidecars(store)) == 3
     clock.now_ms += 1_000_000
-    checkpoint_writer.write_checkpoint(log, state)
-    assert commit_expiration.expire_log(log, retention_ms=0) == state.version - 1
+    assert checkpoint_and_expire(log) == state.version - 1
     assert sidecars(store) == []
     assert plain(log.load()) == plain(state)
     assert plain(log.load(stale)) == plain(state)

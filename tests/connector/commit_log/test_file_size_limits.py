@@ -31,6 +31,7 @@ from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import CheckpointName, SidecarName
 from klog.connector.commit_log.file_size_limits import MAX_TABLE_BYTES
+from klog.connector.commit_log.past_versions import load_version
 from klog.connector.commit_log.root_discovery import find_root
 from klog.errors import FileTooLargeError, InvalidFileError, KlogError
 from tests.connector.committed_topic import table
@@ -171,7 +172,7 @@ def test_small_files(tmp_path: Path, name: str) -> None:
         with pytest.raises(FileTooLargeError, match=r"topic.json: it has .* at most 1048576"):
             klog.open(path).describe("t")
     elif name == "a boundary":
-        checkpoint_writer.write_checkpoint(log, log.load())
+        checkpoint_writer.write_checkpoint(log, load_version(log, 1, log.load()))
         sparse(log.paths.expiration(0), HUGE)
         with pytest.raises(FileTooLargeError, match=r"gc/0+: it has .* at most 1048576"):
             commit_expiration.expire_log(log, 0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from klog.connector.commit_log import checkpoint_writer, commit_expiration
+from klog.connector.commit_log import checkpoint_writer
 from klog.connector.commit_log.commit_log import MAX_UNLISTED_COMMITS, CommitLog
 from klog.connector.commit_log.commit_log_reader import LISTING_INTERVAL_MS
 from klog.connector.commit_log.commit_tail import read_listed
@@ -19,6 +19,7 @@ from tests.connector.commit_log.memory_logs import (
     CountingStore,
     append,
     appended,
+    checkpoint_and_expire,
     created,
     same,
     topic_log,
@@ -302,11 +303,11 @@ def test_parallel_reads_give_the_same_tail() -> None:
 def test_a_lost_expired_version_is_an_error_when_the_commits_are_needed() -> None:
     store, clock = CountingStore(), Clock()
     log, state = eight(store, clock)
-    path = log.paths.checkpoint(checkpoint_writer.write_checkpoint(log, state))
     clock.now_ms += 10**10
-    boundary = commit_expiration.expire_log(log)
+    boundary = checkpoint_and_expire(log)
     del store.files[log.paths.expiration(boundary)]
     assert same(log.load(), state)
-    store.files[path] = b"torn"
+    (name,) = log.checkpoint_names()
+    store.files[log.paths.checkpoint(name)] = b"torn"
     with pytest.raises(LostCommitError, match=r"000\.json"):
         log.load()

@@ -105,8 +105,8 @@ def test_nothing_expires_on_a_checkpoint_that_may_not_be_durable() -> None:
     log = topic_log(store, clock)
     state = created(log)
     for _ in range(3):
+        checkpoint_writer.write_checkpoint(log, state)
         state = append(log, state, (0, 1))
-    checkpoint_writer.write_checkpoint(log, state)
     clock.now_ms += DAY_MS
     store.fails = 1
     assert commit_expiration.expire_log(log, 0) == -1

@@ -6,10 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from klog.connector.commit_log import (
-    checkpoint_writer,
-    commit_expiration,
-)
 from klog.connector.commit_log import topic_state as state_module
 from klog.connector.store.writable_store import PutResult
 from klog.errors import (
@@ -21,6 +17,7 @@ from tests.connector.commit_log.memory_logs import (
     Clock,
     CountingStore,
     append,
+    checkpoint_and_expire,
     created,
     same,
     topic_log,
@@ -71,8 +68,7 @@ def test_a_number_below_the_boundary_is_no_win() -> None:
     for _ in range(5):
         clock.now_ms += 1000
         state = append(log, state, (0, 1))
-    checkpoint_writer.write_checkpoint(log, state)
-    assert commit_expiration.expire_log(log, retention_ms=0) == state.version - 1
+    assert checkpoint_and_expire(log) == state.version - 1
     assert store.files.get(log.paths.commit(old.version + 1)) is None
     after = append(log, old, (0, 2))
     assert (after.version, after.log_end) == (state.version + 1, (7, 0))
@@ -110,9 +106,8 @@ def test_a_commit_that_is_not_remembered_has_an_unknown_state(
         state = log.load()
         for _ in range(later_commits):
             state = append(log, state, (1, 1))
-        checkpoint_writer.write_checkpoint(log, state)
         clock.now_ms += DAY_MS
-        assert commit_expiration.expire_log(log, 0) > before.version + 1
+        assert checkpoint_and_expire(log) > before.version + 1
 
     store.interrupt = commit_and_expire
     if later_commits < 5:

@@ -285,7 +285,8 @@ def test_history_ends_where_commits_expired(topics: TopicAdmin, store: CountingS
     for _ in range(4):
         clock.now_ms += 1000
         state = append(log, state, (0, 1))
-    checkpoint_writer.write_checkpoint(log, state)
+        if state.version == 2:
+            checkpoint_writer.write_checkpoint(log, state)
     assert commit_expiration.expire_log(log, retention_ms=2000) == 2
     assert [commit.version for commit in topics.history("orders")] == [4, 3]
     store.delete(log.paths.commit(3))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector.commit_log import checkpoint_writer, commit_expiration
+from klog.connector.commit_log import checkpoint_writer
 from klog.connector.commit_log.append_commit import Writer
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.write_options import WriteOptions
@@ -23,6 +23,7 @@ from klog.errors import (
     LostCommitError,
     ProducerFencedError,
 )
+from tests.connector.commit_log.memory_logs import checkpoint_and_expire
 from tests.connector.sink.multi_task_writes import (
     forget_topics,
     rows,
@@ -176,12 +177,12 @@ def test_replay_whose_dead_letters_are_lost_is_refused(
     root = find_root(str(tmp_path))
     assert root is not None
     log = root.log("dead")
-    checkpoint_writer.write_checkpoint(log, log.load())
     if is_expired:
-        assert commit_expiration.expire_log(log, 0) == 1
+        assert checkpoint_and_expire(log) == 1
         write(options, batch, by=writer(0))
         assert values(tmp_path) == ["late"]
         return
+    checkpoint_writer.write_checkpoint(log, log.load())
     (tmp_path / f"_klog/topics/dead/log/{0:020}.json").unlink()
     with pytest.raises(LostCommitError, match=r"dead/log/0+\.json: this commit is lost"):
         write(options, batch, by=writer(0))
