@@ -8,6 +8,7 @@ makes it a klog root. The log directory of a broker can be read, and is never wr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from os import PathLike, fspath
 
@@ -32,9 +33,11 @@ from klog.connector.embedded_lookups import (
     counts_of,
     offsets_of,
     read_options_of,
+    snapshot_as_of,
 )
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
+from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
 from klog.connector.options.option import option_texts
 from klog.connector.options.option_table import READ_COMMITTED
@@ -229,8 +232,11 @@ class Log:
         start: Bound = None,
         end: Bound = None,
         columns: Sequence[str] | None = None,
+        *,
+        as_of_version: int | None = None,
+        as_of_timestamp: datetime | int | str | None = None,
     ) -> pa.RecordBatchReader:
-        """Read a topic as of now, partition by partition in order of offset.
+        """Read a topic, as of now or of an earlier version, partition by partition by offset.
 
         Args:
             topic: The name of the topic.
@@ -238,16 +244,19 @@ class Log:
                 log start.
             end: The same, exclusive; None for the log end.
             columns: Columns of Spark's Kafka source; None for all but `headers`.
+            as_of_version: The version that is read, such as one that `history` returns.
+            as_of_timestamp: A time instead: the version of the last commit at or before it.
 
         Returns:
             A reader that reads a batch when it is asked for it. Reading raises
             `CorruptRecordError` for damaged data.
 
         Raises:
-            OptionError: There is no such topic or column, or a bound is neither an offset nor a
-                time.
+            OptionError: There is no such topic, column or version, or a bound is neither an offset
+                nor a time.
             OffsetOutOfRangeError: A bound is not within the log.
         """
+        as_of = parse_as_of(as_of_version, as_of_timestamp, ("as_of_version", "as_of_timestamp"))
         if columns is None:
             columns = DEFAULT_COLUMNS
         try:
@@ -256,9 +265,10 @@ class Log:
             raise OptionError(f"columns: {exc}. Choose from {', '.join(COLUMNS)}") from None
 
         def plan() -> tuple[ReadOptions, list[TaskDict]]:
-            snapshot = self._snapshot_with(topic)
+            now = self._snapshot_with(topic)
+            snapshot, version = snapshot_as_of(now, self._read_root, topic, as_of)
             options = read_options_of(
-                snapshot, topic, start, end, storage=self._storage, columns=names
+                snapshot, topic, start, end, storage=self._storage, columns=names, as_of=version
             )
             return options, scan_planner.plan_snapshot(snapshot, options)
 

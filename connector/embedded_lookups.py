@@ -9,16 +9,38 @@ from __future__ import annotations
 from typing import Any
 
 from klog.connector.limit_offsets import list_offsets
+from klog.connector.options.as_of import AsOf
 from klog.connector.options.consumer_strategy import Subscribe
 from klog.connector.options.offset_range_limit import PartitionLimit
 from klog.connector.options.option_table import ISOLATION_LEVEL, READ_COMMITTED
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.scan_bounds import Bound, resolve_bounds
-from klog.connector.snapshot import Snapshot
+from klog.connector.snapshot import Root, Snapshot
 from klog.connector.source import scan_planner
+from klog.connector.source.past_root import PastRoot
 from klog.connector.source.task_reader import make_reader
 from klog.connector.system_clock import now_ms
 from klog.logformat.topic_partition import TopicPartition
+
+
+def snapshot_as_of(
+    now: Snapshot, root: Root | None, topic: str, as_of: AsOf | None
+) -> tuple[Snapshot, AsOf | None]:
+    """Return the snapshot that a read asks for, and its version; None for now.
+
+    Args:
+        now: A snapshot of now, which has the topic.
+        root: The root that it is of.
+        topic: The topic.
+        as_of: The earlier version that the read asks for; None for now.
+
+    Raises:
+        OptionError: The version cannot be read.
+    """
+    if as_of is None or root is None:
+        return now, None
+    past = PastRoot(root, Subscribe((topic,)), as_of).past_of(now)
+    return past, past.pinned(as_of)
 
 
 def read_options_of(

@@ -29,6 +29,10 @@ from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.topic_partition import TopicPartition
 
 
+def _are_there(segments: pa.Table) -> None:
+    """Take the files of live segments to be there: only vacuum deletes files."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedPartition:
     """A partition of a klog root.
@@ -43,6 +47,7 @@ class CommittedPartition:
         rows: Those of the partition, in order of offset.
         holes: The holes of the topic.
         restores: The restores of the topic.
+        check_files: Raises for segments of which a file is gone, before any of them is read.
     """
 
     name: TopicPartition
@@ -54,6 +59,7 @@ class CommittedPartition:
     rows: range
     holes: tuple[Hole, ...] = ()
     restores: tuple[PastRestore, ...] = ()
+    check_files: Callable[[pa.Table], None] = _are_there
 
     @property
     def segments(self) -> pa.Table:
@@ -161,7 +167,9 @@ class CommittedPartition:
                 return None
             if self._begins_at_or_after(row, timestamp_ms):
                 return base_offset
-            entry = self.table.table.slice(row, 1).to_pylist()[0]
+            segment = self.table.table.slice(row, 1)
+            self.check_files(segment)
+            entry = segment.to_pylist()[0]
             offset = segment_time_lookup.offset_for_time(
                 self.root, entry, timestamp_ms, self.log_start
             )
@@ -245,7 +253,7 @@ class CommittedSnapshot:
         self._root = root
         self._loaded: dict[str, TopicState] = {}
         self._segments: dict[str, SegmentTable] = {}
-        self.topics: Mapping[str, Sequence[int]] = _Topics(self, root.root.topic_names)
+        self.topics: Mapping[str, Sequence[int]] = TopicsOfSnapshot(self, root.root.topic_names)
 
     @property
     def no_topics_hint(self) -> str:
@@ -321,7 +329,7 @@ class CommittedSnapshot:
         return self._loaded[topic]
 
 
-class _Topics(Mapping[str, Sequence[int]]):
+class TopicsOfSnapshot(Mapping[str, Sequence[int]]):
     """The topics, each loaded when a caller asks for it; the names include deleted topics."""
 
     def __init__(self, snapshot: CommittedSnapshot, list_names: Callable[[], list[str]]) -> None:

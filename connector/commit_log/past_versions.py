@@ -23,6 +23,7 @@ from klog.connector.commit_log.lost_commit_errors import (
 )
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError, OptionError
+from klog.text_output import time_text
 
 
 def load_version(log: CommitLog, version: int, current: TopicState) -> TopicState:
@@ -77,6 +78,46 @@ def oldest_version(log: CommitLog, current: TopicState) -> int:
         return 0
     name = oldest_complete_checkpoint(log, last_expired)
     return current.version if name is None else min(name.version, current.version)
+
+
+def version_at(log: CommitLog, timestamp_ms: int, current: TopicState) -> int:
+    """Return the last version that was committed at or before a time, found by bisection.
+
+    Args:
+        log: The log of the topic.
+        timestamp_ms: The time, in ms since the epoch.
+        current: The state of the topic that was just loaded.
+
+    Raises:
+        OptionError: The first commit is later than the time, or those before it have expired.
+        LostCommitError: A commit whose time is needed is lost.
+    """
+    if current.timestamp_ms <= timestamp_ms:
+        return current.version
+    last_expired = low = log.last_expired_version()
+    high, high_ms = current.version, current.timestamp_ms
+    while high - low > 1:
+        middle = (low + high) // 2
+        commit = log.read_without_sidecar(middle) or log.read_without_sidecar(middle)
+        if commit is None:
+            last_expired = low = log.last_expired_version()
+            if low < middle:
+                _refuse_lost(log, Tail([], middle), current)
+        elif commit.timestamp_ms <= timestamp_ms:
+            low = middle
+        else:
+            high, high_ms = middle, commit.timestamp_ms
+    if low > last_expired:
+        return low
+    checkpoint = log.newest_checkpoint(last_expired) if last_expired >= 0 else None
+    if checkpoint is not None and checkpoint.version == last_expired:
+        high, high_ms = last_expired, checkpoint.timestamp_ms
+        if high_ms <= timestamp_ms:
+            return last_expired
+    raise OptionError(
+        f"topic {log.paths.topic} has no version at {time_text(timestamp_ms)}: "
+        f"{_existing(log, current)}. Version {high} is of {time_text(high_ms)}"
+    )
 
 
 def _load(log: CommitLog, version: int, current: TopicState) -> TopicState:

@@ -116,17 +116,39 @@ def _timestamp_ms(number: int) -> PartitionLimit:
 
 def _time(text: str) -> PartitionLimit:
     """Return the limit of an age or of a time with its zone."""
+    age_ms = parse_age(text)
+    return OffsetForTime.of(parse_datetime(text)) if age_ms is None else OffsetForAge(age_ms)
+
+
+def parse_age(text: str) -> int | None:
+    """Return the ms of an age such as `now-10m`; None if the text is not one.
+
+    Args:
+        text: The text.
+    """
+    match = _AGE.fullmatch(text.strip().lower())
+    if match is None:
+        return None
+    number, unit = match.groups()
+    return int(number) * _UNIT_MS[unit] if number else 0
+
+
+def parse_datetime(text: str) -> datetime:
+    """Return the time of a date with its zone.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: The text is not such a date.
+    """
     text = text.strip()
-    match = _AGE.fullmatch(text.lower())
-    if match is not None:
-        number, unit = match.groups()
-        return OffsetForAge(int(number) * _UNIT_MS[unit] if number else 0)
     if not _ISO_DATE.fullmatch(text):
         raise ValueError
     time = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
     if time.tzinfo is None:
         raise ValueError("it has no time zone, such as Z")
-    return OffsetForTime.of(time)
+    return time
 
 
 def _by_partition(

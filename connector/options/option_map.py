@@ -36,6 +36,8 @@ _NO_EFFECT = {
     Use.READ: "klog reads files, not brokers",
     Use.WRITE: "klog writes files, not brokers",
 }
+DELTA_KEYS = {"versionasof": "asOfVersion", "timestampasof": "asOfTimestamp"}
+"""What Delta's reader calls options of klog."""
 REFUSED_KEYS = {
     "kafka.partitioner.class": "klog does not run Java partitioners. Use the option partitioner "
     f"({', '.join(PARTITIONERS)}) or a column partition",
@@ -153,6 +155,8 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
         elif _CLIENT_KEYS[use].fullmatch(key):
             without_effect.append(key)
         else:
+            if use is Use.READ and key in DELTA_KEYS:
+                raise OptionError(f"{key}: unknown read option. Did you mean {DELTA_KEYS[key]}?")
             supported = [option.name for option in rows.values() if option.is_supported]
             raise unknown_option(key, use.value, dict.fromkeys(supported))
     if without_effect:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from klog.connector.options import as_of
 from klog.connector.options import offset_range_values as limits
 from klog.connector.options import option_values as values
+from klog.connector.options.as_of import TIME_OPTION, VERSION_OPTION
 from klog.connector.options.option import Mode, Option, Use
 from klog.connector.options.option_values import MAX_LONG
 from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
@@ -23,6 +25,10 @@ BUFFER_BYTES = 64 << 20
 PARTITIONERS = ("murmur2", "sticky", "round-robin")
 
 _NO_END = "a stream has no end. Use spark.read for a range"
+_NO_PAST = (
+    "a stream reads what commits add, and none adds to an earlier version. Use spark.read; a "
+    "stream starts in the past by startingOffsets or startingTimestamp"
+)
 
 # Reads.
 
@@ -183,6 +189,24 @@ MAX_TRIGGER_DELAY = Option(
     default="15m",
     mode=Mode.STREAM,
 )
+AS_OF_VERSION = Option(
+    VERSION_OPTION,
+    Use.READ,
+    as_of.AS_OF_VERSION,
+    "Reads one topic of a klog root as its commit of this version left it. `klog history` shows "
+    "the versions.",
+    mode=Mode.BATCH,
+    wrong_mode_reason=_NO_PAST,
+)
+AS_OF_TIMESTAMP = Option(
+    TIME_OPTION,
+    Use.READ,
+    as_of.AS_OF_TIMESTAMP,
+    "The same as of the last commit at or before a time: ms since 1970, an age such as `now-1d`, "
+    "or a time with its zone.",
+    mode=Mode.BATCH,
+    wrong_mode_reason=_NO_PAST,
+)
 COLUMNS = Option(
     "columns",
     Use.READ,
@@ -310,7 +334,6 @@ SEGMENT_OPTIONS: tuple[Option[Any], ...] = (
 # What a later version brings: refused by name.
 
 _CHECKPOINT = "A stream keeps its positions in its checkpoint: leave it out"
-_UP_TO = "Use endingTimestamp or endingOffsets to read what was there at a time"
 
 
 def _planned(name: str, help: str, next_step: str) -> Option[Any]:  # noqa: A002
@@ -320,8 +343,6 @@ def _planned(name: str, help: str, next_step: str) -> Option[Any]:  # noqa: A002
 PLANNED_OPTIONS: tuple[Option[Any], ...] = (
     _planned("groupId", "The consumer group that the positions are committed to.", _CHECKPOINT),
     _planned("groupRoot", "The root that keeps the group.", _CHECKPOINT),
-    _planned("asOfVersion", "Reads one topic as of a commit.", _UP_TO),
-    _planned("asOfTimestamp", "Reads one topic as of a time.", _UP_TO),
     _planned("engine", "What decodes: Python or the JVM.", "Leave it out: Python decodes"),
 )
 
@@ -348,6 +369,8 @@ OPTION_TABLE: tuple[Option[Any], ...] = (
     MAX_BYTES_PER_TRIGGER,
     MIN_OFFSETS_PER_TRIGGER,
     MAX_TRIGGER_DELAY,
+    AS_OF_VERSION,
+    AS_OF_TIMESTAMP,
     COLUMNS,
     WRITE_PATH,
     TOPIC,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from klog.connector.options import option_table as table
+from klog.connector.options.as_of import AsOf, parse_as_of
 from klog.connector.options.consumer_strategy import ConsumerStrategy
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
@@ -78,6 +79,7 @@ class ReadOptions:
         task_limits: How the read is parted into tasks.
         trigger_limits: How much a micro-batch reads.
         is_streaming: Whether the options are of a stream, whose errors name another next step.
+        as_of: The earlier version that is read; None for what the topics have now.
         storage: The options of the stores.
         columns: The columns to decode, in the order of the schema.
     """
@@ -92,6 +94,7 @@ class ReadOptions:
     task_limits: TaskLimits = NO_TASK_LIMITS
     trigger_limits: TriggerLimits = TriggerLimits()
     is_streaming: bool = False
+    as_of: AsOf | None = None
     storage: StorageOptions = NO_STORAGE_OPTIONS
     columns: tuple[str, ...] = DEFAULT_COLUMNS
 
@@ -113,6 +116,7 @@ def parse_read_options(options: Mapping[str, str], *, is_streaming: bool = False
     values.check_mode(Use.READ)
     if is_streaming:
         return replace(shared, is_streaming=True, trigger_limits=_trigger_limits(values))
+    shared = replace(shared, as_of=_as_of(values))
     if shared.starting_option == table.STARTING_OFFSETS.name:
         _refuse_empty_batch(table.STARTING_OFFSETS, shared.starting, LATEST)
     option = values.first_set(
@@ -169,6 +173,12 @@ def _consumer_strategy(values: OptionMap) -> ConsumerStrategy:
         raise OptionError(f"{message} {' and '.join(option.name for option in options)}")
     strategy: ConsumerStrategy = values[options[0]]
     return strategy
+
+
+def _as_of(values: OptionMap) -> AsOf | None:
+    return parse_as_of(
+        values.texts.get(table.AS_OF_VERSION.name), values.texts.get(table.AS_OF_TIMESTAMP.name)
+    )
 
 
 def _trigger_limits(values: OptionMap) -> TriggerLimits:

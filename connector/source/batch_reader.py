@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -41,7 +42,10 @@ class KlogBatchReader(DataSourceReader):
             load_plan: What `load()` resolved; None if it could not.
             schema: The columns to read; None for what the options say.
         """
-        self._options = with_schema(parse_read_options(options), schema)
+        read_options = with_schema(parse_read_options(options), schema)
+        if load_plan is not None:
+            read_options = replace(read_options, as_of=load_plan.as_of)
+        self._options = read_options
         self._directories = log_directories(options)
         self._load_plan = load_plan
         self._reader = TaskReader(make_reader(self._directories, self._options))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from klog.connector.options.as_of import AsOf
     from klog.connector.source.slice_contract import TaskDict
 
 MAX_AGE_SECONDS = 60.0
@@ -56,11 +57,13 @@ class LoadPlan:
         ranges: The offsets of each partition.
         tasks: The tasks that read them; None if there are many.
         made_seconds: When they were planned, by the clock.
+        as_of: The earlier version that is read; None for what the topics have now.
     """
 
     ranges: Sequence[ResolvedRange]
     tasks: list[TaskDict] | None
     made_seconds: float
+    as_of: AsOf | None = None
 
     def recent_tasks(self, clock: Callable[[], float] = time.monotonic) -> list[TaskDict] | None:
         """Return the tasks if they are known and not old.

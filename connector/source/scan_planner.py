@@ -6,11 +6,14 @@ Spark's sources, the command line and `klog.open` call this.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, count
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count, repeat
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
+from klog.connector.options.as_of import AsOf
+from klog.connector.options.consumer_strategy import Assign
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
@@ -18,6 +21,7 @@ from klog.connector.snapshot import Logs, PartitionSnapshot, Root, Snapshot
 from klog.connector.source.data_loss import find_loss
 from klog.connector.source.load_plan import MAX_BYTES, MAX_SLICES, LoadPlan, ResolvedRange
 from klog.connector.source.offset_ranges import OffsetRange, batch_ranges
+from klog.connector.source.past_root import PastRoot
 from klog.connector.source.read_plan import plan
 from klog.connector.source.record_counter import count_records
 from klog.connector.source.root_cache import ROOTS
@@ -63,14 +67,20 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
     root = ROOTS.open(directories, shared_options.storage)
     snapshot = root.snapshot()
     subscribed_partitions(shared_options.consumer_strategy, snapshot)
-    snapshots = chain([snapshot], (root.snapshot() for _ in count()))
+    snapshots: Iterator[Snapshot] = chain([snapshot], (root.snapshot() for _ in count()))
     try:
         read_options = parse_read_options(options)
+        if read_options.as_of is not None:
+            past_root = PastRoot(root, read_options.consumer_strategy, read_options.as_of)
+            past = past_root.past_of(snapshot)
+            read_options = replace(read_options, as_of=past.pinned(read_options.as_of))
+            snapshots = repeat(past)
         ranges = retry_stale_listing(lambda: _ranges(next(snapshots), read_options))
     except (KlogError, OSError):
         return None
     resolved = [offset_range.resolved() for offset_range in ranges]
-    return LoadPlan(resolved, _small_plan(ranges, read_options), time.monotonic())
+    tasks = _small_plan(ranges, read_options)
+    return LoadPlan(resolved, tasks, time.monotonic(), read_options.as_of)
 
 
 def _small_plan(ranges: Sequence[OffsetRange], options: ReadOptions) -> list[TaskDict] | None:
@@ -127,7 +137,7 @@ def plan_load(
     Raises:
         DataLossError: As `plan_tasks` does.
     """
-    root = ROOTS.open(directories, options.storage)
+    root = _root_of(ROOTS.open(directories, options.storage), options)
     if load_plan is None:
         return retry_stale_listing(lambda: plan_snapshot(root.snapshot(), options))
     return plan_tasks(root, load_plan.ranges, options)
@@ -186,6 +196,7 @@ def plan_slice_again(
     storage: StorageOptions,
     slice_: Slice,
     report_hole: Callable[[int], None],
+    as_of: AsOf | None = None,
 ) -> tuple[int, list[Slice]]:
     """Return the log start now, and slices for the offsets of a slice that are left.
 
@@ -195,9 +206,13 @@ def plan_slice_again(
         slice_: A slice whose file has changed.
         report_hole: Called with the first offset that has no record any more: a restore has taken
             it back.
+        as_of: The earlier version that is read; None for what the topics have now.
+
+    Raises:
+        OptionError: The file is of an earlier version, and vacuum has deleted it.
     """
-    root = open_root(directories, storage)
     name = TopicPartition(slice_.topic, slice_.partition)
+    root = _root_of(open_root(directories, storage), ReadOptions(Assign((name,)), as_of=as_of))
 
     def plan_now() -> tuple[int, list[Slice]]:
         snapshot = root.snapshot()
@@ -213,6 +228,13 @@ def plan_slice_again(
         return log.log_start, [again for task in tasks for again in expand_task(task)]
 
     return retry_stale_listing(plan_now)
+
+
+def _root_of(root: Root, options: ReadOptions) -> Root:
+    """Return the root of a read, as of now or of an earlier version."""
+    if options.as_of is None:
+        return root
+    return PastRoot(root, options.consumer_strategy, options.as_of)
 
 
 def _ranges(snapshot: Snapshot, options: ReadOptions) -> list[OffsetRange]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
 
+    from klog.connector.options.as_of import AsOf
     from klog.connector.options.read_options import ReadOptions
 
 
@@ -34,7 +35,9 @@ def make_reader(directories: Sequence[str], options: ReadOptions) -> SliceReader
     remedy = stream_remedy("what is left") if options.is_streaming else BATCH_REMEDY
     return SliceReader(
         options.columns,
-        Replanner(tuple(directories), options.storage, options.fail_on_data_loss, remedy),
+        Replanner(
+            tuple(directories), options.storage, options.fail_on_data_loss, remedy, options.as_of
+        ),
         options.fail_on_data_loss,
         options.storage,
         remedy,
@@ -65,6 +68,7 @@ class Replanner:
     storage: StorageOptions
     fail_on_data_loss: bool = True
     remedy: str = BATCH_REMEDY
+    as_of: AsOf | None = None
 
     def __call__(self, slice_: Slice) -> tuple[int, list[Slice]]:
         """Return the log start now, and slices for the offsets that are left."""
@@ -79,4 +83,4 @@ class Replanner:
                 fail_on_data_loss=self.fail_on_data_loss,
             )
 
-        return plan_slice_again(self.directories, self.storage, slice_, report_hole)
+        return plan_slice_again(self.directories, self.storage, slice_, report_hole, self.as_of)

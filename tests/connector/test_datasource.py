@@ -32,7 +32,6 @@ WRONG_FOR_BOTH = [
     {"columns": "valu"},
     {"assign": '{"t": [0]}'},
     {"endingOffset": "latest"},
-    {"asOfVersion": "1"},
     {"storage.endpont": "x"},
 ]
 ENDS = [

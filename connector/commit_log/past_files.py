@@ -1,0 +1,112 @@
+"""The files of an earlier version of a topic: vacuum may have deleted some of them.
+
+The rule (docs/commit-protocol.md, The past): the files of live segments are there. Those of other
+segments stay until vacuum deletes them, so the directories of their partitions are listed, each at
+most once. Nothing keeps a file that is there: a reader that does not find it later gets the same
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from klog.connector.commit_log.commit_log import CommitLog
+from klog.connector.commit_log.past_versions import load_version, oldest_version
+from klog.connector.commit_log.topic_state import TopicState
+from klog.errors import OptionError
+from klog.logformat.topic_config_defaults import REMOVED_FILE_RETENTION_MS
+
+
+@dataclass(frozen=True, slots=True)
+class PastFiles:
+    """Looks whether files of earlier versions are there.
+
+    Attributes:
+        log: The log of the topic.
+        current: The state of the topic that was just loaded.
+        option: The option that says which version is read, for errors.
+    """
+
+    log: CommitLog
+    current: TopicState
+    option: str = "version"
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def missing(self, segments: pa.Table) -> list[str]:
+        """Return the files of segments that vacuum has deleted.
+
+        Args:
+            segments: Segments of a version, with `segment_entries.SCHEMA`.
+
+        Returns:
+            The paths of the files, relative to the root, in the order of the segments.
+        """
+        if not segments.num_rows:
+            return []
+        live = self.current.segments["file"].combine_chunks()
+        is_live = pc.is_in(segments["file"], value_set=live)
+        others: Sequence[str] = segments["file"].filter(pc.invert(is_live)).to_pylist()
+        return [file for file in others if file not in self._files_beside(file)]
+
+    def check(self, version: int, segments: pa.Table) -> None:
+        """Refuse to read segments of a version if a file of theirs is gone.
+
+        Args:
+            version: The version.
+            segments: The segments that are read.
+
+        Raises:
+            OptionError: A file is gone. The error names it and the oldest version that has all.
+        """
+        missing = self.missing(segments)
+        if missing:
+            raise self.missing_file_error(version, missing[0])
+
+    def missing_file_error(self, version: int, file: str) -> OptionError:
+        """Return the error for a file that is gone.
+
+        Args:
+            version: The version that it is of.
+            file: The path of the file, relative to the root.
+        """
+        oldest = self.oldest_version_after(version)
+        return OptionError(
+            f"{self.option}: version {version} of topic {self.log.paths.topic} needs {file}, which "
+            "a later commit removed and vacuum has deleted. The oldest version whose commits and "
+            f"files are all there is {oldest}: give that one or a later one. "
+            f"{REMOVED_FILE_RETENTION_MS} of the topic says how long vacuum keeps such files"
+        )
+
+    def oldest_version_after(self, version: int) -> int:
+        """Return the oldest version above one that has all commits and files, found by bisection.
+
+        Args:
+            version: A version that lacks a file.
+        """
+        low, high = max(version, oldest_version(self.log, self.current) - 1), self.current.version
+        while low < high - 1:
+            middle = (low + high) // 2
+            if self._has_all(middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _has_all(self, version: int) -> bool:
+        try:
+            state = load_version(self.log, version, self.current)
+        except OptionError:  # It expired meanwhile, or is of an earlier topic of the name.
+            return False
+        return not self.missing(state.segments)
+
+    def _files_beside(self, file: str) -> frozenset[str]:
+        """Return the files in the directory of a file."""
+        directory = file.rpartition("/")[0]
+        if directory not in self._listed:
+            names = self.log.names(self.log.paths.data(directory))
+            self._listed[directory] = frozenset(f"{directory}/{name}" for name in names)
+        return self._listed[directory]
