@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector.commit_log import checkpoint_writer, commit_expiration
+from klog.connector.commit_log import checkpoint_writer
 from klog.connector.commit_log.append_commit import Writer
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import TopicPaths
@@ -31,6 +31,7 @@ from tests.connector.commit_log.memory_logs import (
     CountingStore,
     append,
     appended,
+    checkpoint_and_expire,
     created,
     topic_log,
 )
@@ -183,9 +184,9 @@ def test_load_does_not_grow_with_the_history(bill: Bill) -> None:
     state = created(log)
     for _ in range(20):
         state = append(log, state, (0, 1))
-    checkpoint_writer.write_checkpoint(log, state)
     bill.clock.now_ms += 90 * DAY_MS
-    assert commit_expiration.expire_log(log) == 20 - 1
+    assert checkpoint_and_expire(log) == 20 - 1
+    checkpoint_writer.write_checkpoint(log, state)
     bill.fake.request_counts()
     assert bill.log().load().version == state.version
     assert bill.fake.request_counts() == Counter(GET=3, LIST=3)
