@@ -40,7 +40,7 @@ def snapshot_as_of(
     if as_of is None or root is None:
         return now, None
     past = PastRoot(root, Subscribe((topic,)), as_of).past_of(now)
-    return past, past.pinned(as_of)
+    return past, past.resolved(as_of)
 
 
 def read_options_of(

@@ -47,7 +47,7 @@ class CommittedPartition:
         rows: Those of the partition, in order of offset.
         holes: The holes of the topic.
         restores: The restores of the topic.
-        check_files: Raises for segments of which a file is gone, before any of them is read.
+        check_files: Raises for segments with a file that is gone, before any of them is read.
     """
 
     name: TopicPartition

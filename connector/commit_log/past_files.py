@@ -49,8 +49,8 @@ class PastFiles:
             return []
         live = self.current.segments["file"].combine_chunks()
         is_live = pc.is_in(segments["file"], value_set=live)
-        others: Sequence[str] = segments["file"].filter(pc.invert(is_live)).to_pylist()
-        return [file for file in others if file not in self._files_beside(file)]
+        not_live: Sequence[str] = segments["file"].filter(pc.invert(is_live)).to_pylist()
+        return [file for file in not_live if file not in self._files_with(file)]
 
     def check(self, version: int, segments: pa.Table) -> None:
         """Refuse to read segments of a version if a file of theirs is gone.
@@ -103,7 +103,7 @@ class PastFiles:
             return False
         return not self.missing(state.segments)
 
-    def _files_beside(self, file: str) -> frozenset[str]:
+    def _files_with(self, file: str) -> frozenset[str]:
         """Return the files in the directory of a file."""
         directory = file.rpartition("/")[0]
         if directory not in self._listed:

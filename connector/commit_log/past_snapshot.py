@@ -42,7 +42,7 @@ class PastSnapshot(CommittedSnapshot):
         self.version = state.version
         self._files = files
 
-    def pinned(self, as_of: AsOf) -> AsOfVersion:
+    def resolved(self, as_of: AsOf) -> AsOfVersion:
         """Return what a read asked for as a version, which stays when more commits follow.
 
         Args:

@@ -1,4 +1,4 @@
-"""A klog root of which one topic is read as an earlier commit left it.
+"""A klog root with one topic read as an earlier commit left it.
 
 The rule: a read of the past is a read of a snapshot whose topic has the state of that version. All
 else is as for a read of now: offsets, isolation, limits, slices. What differs is that the file of a
@@ -84,8 +84,8 @@ class PastRoot:
         topics = sorted({name.topic for name in subscribed_partitions(self._strategy, now)})
         if len(topics) == 1:
             return topics[0]
-        found = f"subscribes to {', '.join(topics)}" if topics else "subscribes to none"
+        subscription = f"subscribes to {', '.join(topics)}" if topics else "subscribes to none"
         raise OptionError(
             f"{self._as_of.option}: must be of one topic, as each topic has versions of its own, "
-            f"and this read {found}. Read each topic by itself"
+            f"and this read {subscription}. Read each topic by itself"
         )

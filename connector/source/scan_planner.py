@@ -73,7 +73,7 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
         if read_options.as_of is not None:
             past_root = PastRoot(root, read_options.consumer_strategy, read_options.as_of)
             past = past_root.past_of(snapshot)
-            read_options = replace(read_options, as_of=past.pinned(read_options.as_of))
+            read_options = replace(read_options, as_of=past.resolved(read_options.as_of))
             snapshots = repeat(past)
         ranges = retry_stale_listing(lambda: _ranges(next(snapshots), read_options))
     except (KlogError, OSError):
