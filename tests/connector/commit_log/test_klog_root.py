@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from klog.connector.commit_log.commit_info import random_uuid, this_engine
+from klog.connector.commit_log.format_versions import MAX_FORMAT
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.commit_log.topic_admin import TopicAdmin
@@ -17,7 +18,7 @@ from klog.errors import KlogError, OptionError, UnsupportedFormatError
 from tests.connector.commit_log.memory_logs import ROOT, CountingStore
 
 FORMAT_FILE = f"{ROOT}/_klog/format.json"
-NEWER = {"format": 1, "since": "0.1.0", "writerFormat": 4, "writerSince": "3.2.1"}
+NEWER = {"format": 1, "since": "0.1.0", "writerFormat": MAX_FORMAT + 1, "writerSince": "3.2.1"}
 
 
 def test_a_topic_of_a_newer_klog(topics: TopicAdmin, store: CountingStore) -> None:
@@ -35,8 +36,8 @@ def test_a_topic_of_a_newer_klog(topics: TopicAdmin, store: CountingStore) -> No
     for write in writes:
         with pytest.raises(UnsupportedFormatError, match=r"topic\.json: .* install klog 3\.2\.1"):
             write()
-    store.files[path] = json.dumps(NEWER | {"format": 4, "since": "3.0.0"}).encode()
-    with pytest.raises(UnsupportedFormatError, match=r"reads up to 3; install klog 3\.0\.0"):
+    store.files[path] = json.dumps(NEWER | {"format": MAX_FORMAT + 1, "since": "3.0.0"}).encode()
+    with pytest.raises(UnsupportedFormatError, match=r"reads up to 4; install klog 3\.0\.0"):
         topics.describe("orders")
 
 

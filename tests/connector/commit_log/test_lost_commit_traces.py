@@ -125,6 +125,8 @@ def test_vacuum_still_deletes_what_commits_took_out() -> None:
     (first,) = state.segments["file"].to_pylist()[:1]
     build = commit_builders.delete_records(state.topic_id, {0: 3})
     state = log.commit(state, build, attempt("delete-records"))
+    allowed = commit_builders.set_vacuum_version(state.version, ())
+    state = log.commit(state, allowed, attempt("vacuum"))
     later = append(log, append(log, state, (0, 1), store=store), (0, 1), store=store)
     clock.now_ms += 3 * DAY_MS
     lose(store, log, later.version, later.version - 1)
