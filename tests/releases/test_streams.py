@@ -44,7 +44,9 @@ def test_a_stream_goes_on(spark: SparkSession, archive: Archive, copied: Copied,
     *same, newest = offsets_of(stream)
     assert same == before
     ids = {TOPIC: _topic_id(archive, name)}
-    restored = {} if name == "broker" else {"#restored": {}}  # An older klog reads it if empty.
+    restored: dict[str, object] = (
+        {} if name == "broker" else {"#restored": {}}
+    )  # An older klog reads it if empty.
     assert newest == {"#ids": ids, **restored, TOPIC: {"0": 10, "1": 7, "2": 1}}
     assert list(before[0]) == ["#ids", TOPIC]
     assert list(newest) == ["#ids", *restored, TOPIC]
