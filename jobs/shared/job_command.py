@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
 from klog.errors import KlogError, without_passwords
-from klog.interrupts import INTERRUPTED, ending_at_once
+from klog.interrupts import INTERRUPTED, Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import add_root_option, add_topics_option, set_root
 from klog.jobs.shared.exit_codes import REFUSED
@@ -118,13 +118,6 @@ def main(command: Command, arguments: Sequence[str] | None = None) -> int:
         command: The job.
         arguments: The command line without the program; by default that of the process.
     """
-    try:
-        return _main(command, arguments)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-
-
-def _main(command: Command, arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog=f"jobs/{command.verb.replace('-', '_')}.py",
         description=command.help,
@@ -137,16 +130,28 @@ def _main(command: Command, arguments: Sequence[str] | None) -> int:
     add_options(parser, command)
     args = parser.parse_args(arguments)
     set_root(args, parser, repeatable=False)
-    with ending_at_once():
+    return run_interruptible(lambda interrupt: _run_on_spark(command, parser, args, interrupt))
+
+
+def _run_on_spark(
+    command: Command,
+    parser: argparse.ArgumentParser,
+    args: argparse.Namespace,
+    interrupt: Interrupt,
+) -> int:
+    """Run the job; what follows an interrupt is no error of its own."""
+    with ending_at_once():  # Spark sets a handler of its own, which does not outlive the block.
         from pyspark.sql import SparkSession
 
         run_job = command.load()
-    spark = SparkSession.builder.appName(f"klog {command.verb}").getOrCreate()
+        spark = SparkSession.builder.appName(f"klog {command.verb}").getOrCreate()
     try:
         return write_report(run_job(spark, args), sys.stdout.buffer, as_json=args.json)
     except argparse.ArgumentError as exc:
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
+        if interrupt.is_received:
+            return INTERRUPTED
         sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
         return REFUSED
     finally:

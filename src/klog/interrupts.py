@@ -1,19 +1,54 @@
-"""SIGINT while a command loads its modules: the command ends with exit code 130 and no traceback.
+"""SIGINT at any moment of a command: exit code 130 and no traceback.
 
-The rule: an import may turn a `KeyboardInterrupt` into any other error, or swallow it. So the
-signal ends the process until all modules are loaded; the process has written nothing by then. After
-that, Python handles the signal as usual.
+The rule: an import may turn a `KeyboardInterrupt` into any other error, or swallow it, and so may
+the end of the interpreter. So the signal ends the process, except while a command runs: there it
+raises `KeyboardInterrupt`, so that the command can delete what it has staged. It is remembered, as
+the error that arrives may be another one. A second signal, or one whose error could not be raised,
+ends the process. Killing klog at any moment is safe: what was not committed is not there.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 INTERRUPTED = 130
+
+
+class Interrupt:
+    """The SIGINT of a command."""
+
+    def __init__(self) -> None:
+        """Begin without a signal."""
+        self.is_received = False
+
+    def receive(self, *_: object) -> None:
+        """Raise `KeyboardInterrupt` as the handler of SIGINT; the second time, end the process."""
+        if self.is_received:
+            _end()
+        self.is_received = True
+        raise KeyboardInterrupt
+
+    def end_if_lost(self, unraisable: UnraisableHookArgs) -> None:
+        """End the process for a `KeyboardInterrupt` that Python drops, as in a finalizer."""
+        if unraisable.exc_type is KeyboardInterrupt:
+            _end()
+        sys.__unraisablehook__(unraisable)
+
+
+def end_at_once() -> None:
+    """Make SIGINT end this process from now on, outside `run_interruptible`."""
+    if _is_handled():
+        signal.signal(signal.SIGINT, _end)
 
 
 @contextmanager
@@ -22,12 +57,57 @@ def ending_at_once() -> Iterator[None]:
 
     Only the main thread gets signals. In another thread the block changes nothing.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    with _handler_restored() as is_handled:
+        if is_handled:
+            signal.signal(signal.SIGINT, _end)
         yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+
+
+def run_interruptible(work: Callable[[Interrupt], int]) -> int:
+    """Run the work of a command, in which the first SIGINT raises `KeyboardInterrupt`.
+
+    If the process ignores SIGINT, it still does.
+
+    Args:
+        work: The work; it gets the interrupt, to tell its own errors from those that follow one.
+
+    Returns:
+        The exit code of the work, or `INTERRUPTED`.
+    """
+    interrupt = Interrupt()
+    with _handler_restored() as is_handled:
+        hook = sys.unraisablehook
+        if is_handled:
+            signal.signal(signal.SIGINT, interrupt.receive)
+            sys.unraisablehook = interrupt.end_if_lost
+        try:
+            code = work(interrupt)
+        except BaseException as exc:
+            if not (interrupt.is_received or isinstance(exc, KeyboardInterrupt)):
+                raise
+            code = INTERRUPTED
+        finally:
+            sys.unraisablehook = hook
+    return INTERRUPTED if interrupt.is_received else code
+
+
+@contextmanager
+def _handler_restored() -> Iterator[bool]:
+    """Restore the handler of SIGINT after the block; yield whether this thread may set one."""
+    is_handled = _is_handled()
+    handler = signal.getsignal(signal.SIGINT)
     try:
-        yield
+        yield is_handled
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if is_handled:
+            signal.signal(signal.SIGINT, handler)
+
+
+def _is_handled() -> bool:
+    """Return whether this thread gets SIGINT, and the process does not ignore it."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and callable(signal.getsignal(signal.SIGINT))
+
+
+def _end(_signal: int = signal.SIGINT, _frame: FrameType | None = None) -> NoReturn:
+    os._exit(INTERRUPTED)

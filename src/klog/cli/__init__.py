@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from klog.interrupts import INTERRUPTED, ending_at_once
+from klog.interrupts import end_at_once, ending_at_once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,13 +20,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line; None for that of the process, which runs nothing else.
     """
     if arguments is None:
+        end_at_once()
         sys.meta_path.insert(0, _WithoutPandas)
-    try:
-        with ending_at_once():
-            from klog.cli.command_line import run
-        return run(arguments)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    with ending_at_once():
+        from klog.cli.command_line import run
+    return run(arguments)
 
 
 class _WithoutPandas:

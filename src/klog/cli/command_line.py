@@ -1,7 +1,7 @@
 """The command line of `klog`: the options of Kafka's own tools, over files.
 
-Exit code 0: done; 1: a finding or a refusal; 2: wrong usage. A user's mistake is one line on
-stderr, never a traceback. Output goes to stdout as bytes.
+Exit code 0: done; 1: a finding or a refusal; 2: wrong usage; 130: SIGINT. A user's mistake is one
+line on stderr, never a traceback. Output goes to stdout as bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from klog.cli import (
     topics_options,
 )
 from klog.errors import KlogError, nearest_name, without_passwords
-from klog.interrupts import ending_at_once
+from klog.interrupts import INTERRUPTED, Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import Run, set_root
 from klog.jobs.shared.exit_codes import DONE, REFUSED
@@ -41,6 +41,11 @@ from klog.tools.root_option import root_parser
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Raises `SystemExit` (2) for wrong usage."""
     args = _parse(arguments)
+    return run_interruptible(lambda interrupt: _run_and_say_errors(args, interrupt))
+
+
+def _run_and_say_errors(args: argparse.Namespace, interrupt: Interrupt) -> int:
+    """Run the verb; what follows an interrupt is no error of its own."""
     try:
         with _warnings_on_stderr():
             return _run(args)
@@ -51,6 +56,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         parser: Parser = args.parser
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
+        if interrupt.is_received:
+            return INTERRUPTED
         sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
         return REFUSED
 

@@ -1,22 +1,26 @@
-"""`klog consume`: print the records of a topic, from a start to the current end of the log.
+"""`klog consume`: print the records of topics, from a start to the current end of the log.
 
-The options are those of the console consumer and of kcat; like `kcat -e` it exits at the end. It
-decodes whole batches, as Spark's tasks do, and prints them record by record.
+The options are those of the console consumer and of kcat. Like `kcat -e` it exits at the end,
+unless `--follow` makes it wait for more. It decodes whole batches, as Spark's tasks do, and prints
+them record by record.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from klog.cli.consume_positions import ConsumeRange, consume_range, offset_at
 from klog.cli.output_formats import Format, console, json_lines
+from klog.cli.output_reader import wait_while_read
+from klog.cli.topic_tail import TopicTail
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.consumer_strategy import Assign, ConsumerStrategy, Subscribe
+from klog.connector.options.offset_range_limit import LATEST
 from klog.connector.options.option_table import READ_COMMITTED
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import Root
@@ -28,8 +32,6 @@ from klog.connector.source.task_reader import make_reader
 from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
 
-T = TypeVar("T")
-
 
 def consume(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the selected records. Raises `ArgumentError` for options that exclude each other."""
@@ -37,35 +39,49 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
         offsets, output_format = consume_range(args.offset), _format(args)
     except ValueError as exc:
         raise argparse.ArgumentError(None, str(exc)) from exc
+    if args.follow and offsets.end != LATEST:
+        raise argparse.ArgumentError(None, "--follow: has no end. Leave out --follow or e@...")
     remaining = args.max_messages
-    for batch in _batches(args, offsets, output_format.columns):
+    for batch in _batches(args, offsets, output_format.columns, out):
         if remaining is not None:
             batch = batch.slice(0, remaining)
             remaining -= batch.num_rows
         out.write(output_format.encode(batch))
+        if args.follow:
+            out.flush()
         if remaining == 0:
             break
     return 0
 
 
 def _batches(
-    args: argparse.Namespace, offsets: ConsumeRange, columns: tuple[str, ...]
+    args: argparse.Namespace, offsets: ConsumeRange, columns: tuple[str, ...], out: BinaryIO
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a range, partition by partition."""
+    """Yield the records of a range, partition by partition, or those that come."""
     paths = directories(args.root)
     root = open_root(paths)
-    strategy: ConsumerStrategy = Subscribe((args.topic,))
-    if args.partition is not None:
-        strategy = Assign((TopicPartition(args.topic, args.partition),))
     options = ReadOptions(
-        strategy,
+        _strategy(args),
         committed_only=args.isolation_level == READ_COMMITTED,
         columns=columns,
     )
-    resolved = retry_stale_listing(lambda: _resolve(root, options, offsets))
     reader = make_reader(paths, options)
+    if args.follow:
+        tail = TopicTail(
+            root, options, reader, lambda log, latest: offset_at(offsets.start, log, latest)
+        )
+        yield from tail.follow(lambda seconds: wait_while_read(out, seconds))
+        return
+    resolved = retry_stale_listing(lambda: _resolve(root, options, offsets))
     for task in scan_planner.plan_tasks(root, resolved, options):
         yield from reader.read(task)
+
+
+def _strategy(args: argparse.Namespace) -> ConsumerStrategy:
+    """Return the topics to read, or the partition with one number of each of them."""
+    if args.partition is None:
+        return Subscribe(tuple(dict.fromkeys(args.topic)))
+    return Assign(tuple(TopicPartition(topic, args.partition) for topic in args.topic))
 
 
 def _resolve(root: Root, options: ReadOptions, offsets: ConsumeRange) -> list[ResolvedRange]:

@@ -10,17 +10,17 @@ from klog.cli.consume_positions import parse_position
 from klog.cli.output_formats import kcat
 from klog.connector.options.option_table import READ_COMMITTED, READ_UNCOMMITTED
 from klog.jobs.shared.argument_values import name_and_value
-from klog.jobs.shared.common_options import Run, add_topic_option
+from klog.jobs.shared.common_options import Run, add_topics_option
 
 T = TypeVar("T")
 
 _HELP = """\
 Prints the values, one per line, partition by partition, from the beginning to the current end of
-the log, and exits.
+the log, and exits. With --follow it goes on with the records that come, also in new partitions.
 
 -o, --offset: where to start in each partition
   earliest, beginning   the first record in the log (the default; the same as --from-beginning)
-  latest, end           the end of the log: prints nothing
+  latest, end           the end of the log: prints nothing without --follow
   N                     offset N
   -N                    the last N offsets
   s@MS                  the first record at or after a time in ms since 1970
@@ -44,10 +44,12 @@ read_uncommitted."""
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
     """Add `consume` to a command line."""
     parser = verbs.add_parser(
-        "consume", parents=[common], help="print the records of a topic", epilog=_HELP
+        "consume", parents=[common], help="print the records of topics", epilog=_HELP
     )
     parser.set_defaults(load=_load, parser=parser)
-    add_topic_option(parser)
+    add_topics_option(
+        parser, "topics' full names, repeatable or with commas between them", required=True
+    )
     parser.add_argument(
         "--partition", type=_usage(_natural), metavar="P", help="read only this one"
     )
@@ -64,6 +66,9 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         metavar="WHERE",
         help="where to start or stop; see below",
     )
+    end = parser.add_mutually_exclusive_group()
+    end.add_argument("--follow", action="store_true", help="wait for further records, until Ctrl-C")
+    end.add_argument("-e", action="store_true", help="exit at the end of the log (the default)")
     parser.add_argument(
         "-c", "--max-messages", type=_usage(_natural), metavar="N", help="stop after N records"
     )
