@@ -206,3 +206,13 @@ def test_a_root_of_a_newer_klog(on_root: Root) -> None:
     file.write_text(json.dumps(result | {"format": 9, "since": "2.5.0"}))
     for verb in ("list", "describe"):
         assert "install klog 2.5.0 or newer" in on_root.refuses("topics", verb)
+
+
+def test_repeated_patterns(on_root: Root) -> None:
+    for topic in ("a1", "a2", "b1", "c1"):
+        on_root.does("topics", "create", "--topic", topic)
+    assert on_root.does("topics", "list", "-t", "a.*", "-t", "b1") == "a1\na2\nb1\n"
+    described = json.loads(on_root.does("topics", "describe", "-t", "a1,c1", "-t", "b1", "--json"))
+    assert [topic["topic"] for topic in described] == ["a1", "b1", "c1"]
+    refused = on_root.refuses("topics", "describe", "-t", "x", "-t", "y")
+    assert "--topic: no topic matches x or y; the topics here are a1, a2, b1, c1\n" in refused

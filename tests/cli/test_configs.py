@@ -124,3 +124,26 @@ def test_a_topic_that_cannot_be_read_leaves_the_others(on_root: Root) -> None:
     assert readable["configs"] == {"retention.ms": "5"}
     assert "9.0" in on_root.refuses("configs", "--topic", "newer")
     assert on_root.does("configs", "--topic", "orders")
+
+
+def test_several_topics(on_root: Root) -> None:
+    for topic in "abc":
+        on_root.does("topics", "create", "--topic", topic)
+    change = ("configs", "-t", "a,b", "-t", "a", "--config", "segment.ms=7")
+    assert on_root.does(*change) == (
+        "Completed updating config for topic a.\nCompleted updating config for topic b.\n"
+    )
+    shown = json.loads(on_root.does("configs", "-t", "a", "-t", "c", "--json"))
+    assert [(row["topic"], row["configs"]) for row in shown] == [
+        ("a", {"segment.ms": "7"}),
+        ("c", {}),
+    ]
+    lines = on_root.does(*change, "--json").splitlines()
+    assert [json.loads(line)["topic"] for line in lines] == ["a", "b"]
+
+
+def test_a_wrong_name_among_several_changes_nothing(on_root: Root) -> None:
+    on_root.does("topics", "create", "--topic", "a")
+    change = ("configs", "-t", "a,zzz", "--config", "segment.ms=7")
+    assert "there is no topic zzz" in on_root.refuses(*change)
+    assert on_root.state("a").version == 0

@@ -43,7 +43,7 @@ SINGLE_VALUES = [
 
 
 def test_the_table_has_every_verb() -> None:
-    assert {"topics create", "configs", "consume", "produce", "dump", "repair", "vacuum"} <= {
+    assert {"topics create", "restore", "consume", "produce", "dump", "repair", "vacuum"} <= {
         verb for verb, _ in SINGLE_VALUES
     }
 

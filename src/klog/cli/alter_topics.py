@@ -1,4 +1,4 @@
-"""`klog topics create`, `alter` and `delete`, after kafka-topics.
+"""`klog topics create` and `alter`, after kafka-topics.
 
 The rule: a change names its topic in full, never by a pattern. Only `create` creates a root, and
 only after it has checked the new topic.
@@ -7,7 +7,7 @@ only after it has checked the new topic.
 from __future__ import annotations
 
 import argparse
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.klog_root import KlogRoot
@@ -39,22 +39,12 @@ def create_topic(args: argparse.Namespace, out: BinaryIO) -> int:
 def alter_topic(args: argparse.Namespace, out: BinaryIO) -> int:
     """Add partitions to a topic."""
     root = root_with_log(args.root)
-    if args.if_exists and not _is_there(root, args.topic):
+    if args.if_exists and not exists(root, args.topic):
         return _print_state(args, out, TopicState(), [f"There is no topic {args.topic}."])
     state = TopicAdmin(root).add_partitions(args.topic, args.partitions)
     return _print_state(
         args, out, state, [f"Topic {args.topic} has {state.partitions} partitions."]
     )
-
-
-def delete_topic(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Delete a topic."""
-    root = root_with_log(args.root)
-    if args.if_exists and not _is_there(root, args.topic):
-        return _print_state(args, out, TopicState(), [f"There is no topic {args.topic}."])
-    state = TopicAdmin(root).delete(args.topic)
-    message = f"Deleted topic {args.topic}. `klog vacuum` frees its space after a day or more."
-    return _print_state(args, out, state, [message])
 
 
 def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:
@@ -67,7 +57,8 @@ def _root_to_create_in(roots: list[str]) -> tuple[KlogRoot, bool]:
     return new_root, new_root.cluster_id == cluster_id
 
 
-def _is_there(root: KlogRoot, topic: str) -> bool:
+def exists(root: KlogRoot, topic: str) -> bool:
+    """Return whether a root has a topic."""
     return bool(root.log_to_write(topic).load().topic_id)
 
 
@@ -75,16 +66,18 @@ def _print_state(
     args: argparse.Namespace, out: BinaryIO, state: TopicState, lines: list[str]
 ) -> int:
     if args.json:
-        write_json(
-            out,
-            {
-                "topic": args.topic,
-                "topicId": state.topic_id or None,
-                "version": state.version,
-                "partitionCount": state.partitions,
-                "configs": dict(state.config),
-            },
-        )
+        write_json(out, state_object(args.topic, state))
     else:
         write_lines(out, lines)
     return 0
+
+
+def state_object(topic: str, state: TopicState) -> dict[str, Any]:
+    """Return a topic after a change as a JSON object; without an id, it does not exist."""
+    return {
+        "topic": topic,
+        "topicId": state.topic_id or None,
+        "version": state.version,
+        "partitionCount": state.partitions,
+        "configs": dict(state.config),
+    }

@@ -21,7 +21,7 @@ from klog.tools.root_arguments import root_with_log, states
 
 
 def configs(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Show configs, or change those of one topic."""
+    """Show configs, or change those of the topics that are named."""
     changes = dict(args.config) | {k: v for pairs in args.add_config for k, v in pairs}
     unset = [name for names in args.delete_config for name in names]
     if not (changes or unset):
@@ -34,11 +34,16 @@ def configs(args: argparse.Namespace, out: BinaryIO) -> int:
         )
     if args.topic is None:
         raise argparse.ArgumentError(None, "--topic: required to change configs")
-    state = TopicAdmin(root_with_log(args.root)).alter_config(args.topic, changes, unset)
-    if args.json:
-        write_json(out, _object(args.topic, state, with_defaults=args.all))
-    else:
-        write_lines(out, [f"Completed updating config for topic {args.topic}."])
+    root = root_with_log(args.root)
+    topics = list(dict.fromkeys(args.topic))
+    for topic in topics:
+        root.load(root.log_to_write(topic))  # Raises: a wrong name changes no topic.
+    for topic in topics:
+        state = TopicAdmin(root).alter_config(topic, changes, unset)
+        if args.json:
+            write_json(out, _object(topic, state, with_defaults=args.all))
+        else:
+            write_lines(out, [f"Completed updating config for topic {topic}."])
     return 0
 
 
@@ -47,7 +52,7 @@ def _show(args: argparse.Namespace, out: BinaryIO, root: KlogRoot) -> int:
     if args.topic is None:
         states_by_topic = states(root, root.topic_names())
     else:
-        states_by_topic = {args.topic: root.load(root.log_to_read(args.topic))}
+        states_by_topic = {topic: root.load(root.log_to_read(topic)) for topic in args.topic}
     if args.json:
         objects = [
             _object_or_error(topic, state, with_defaults=args.all)

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from klog.jobs.shared.argument_values import name_and_value
-from klog.jobs.shared.common_options import Run, add_config_option
+from klog.jobs.shared.common_options import Run, add_config_option, add_topics_option
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 """A comma outside brackets."""
@@ -26,8 +26,8 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "configs", parents=[common], help="show or change the configs of topics", epilog=_HELP
     )
     parser.set_defaults(load=_load, parser=parser)
-    parser.add_argument(
-        "-t", "--topic", metavar="T", help="the topic's full name; default: every topic"
+    add_topics_option(
+        parser, "a topic's full name; repeatable, or with commas; default, to show: every topic"
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--describe", action="store_true", help="show configs (the default)")
@@ -55,7 +55,9 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "--all", action="store_true", help="show the defaults of the other configs too"
     )
     parser.add_argument(
-        "--json", action="store_true", help="one JSON array, or one object after a change"
+        "--json",
+        action="store_true",
+        help="one JSON array, or after a change one object for each topic",
     )
 
 

@@ -37,7 +37,7 @@ def row_of_list(topic: str, topic_id: str | None, partitions: list[int]) -> dict
 
 def is_chosen(args: argparse.Namespace, topic: str) -> bool:
     """Return whether the options select a topic."""
-    if args.topic is not None and not args.topic.fullmatch(topic):
+    if args.topic is not None and not any(regex.fullmatch(topic) for regex in args.topic):
         return False
     return not (args.exclude_internal and topic in INTERNAL_TOPICS)
 
@@ -45,8 +45,9 @@ def is_chosen(args: argparse.Namespace, topic: str) -> bool:
 def refuse_no_match(args: argparse.Namespace, topics: list[str]) -> None:
     """Raise `OptionError` if a pattern matches nothing; without a pattern, no topic is fine."""
     if args.topic is not None:
+        patterns = " or ".join(regex.pattern for regex in args.topic)
         raise OptionError(
-            f"--topic: no topic matches {args.topic.pattern}; "
+            f"--topic: no topic matches {patterns}; "
             + (
                 f"the topics here are {', '.join(topics)}"
                 if topics

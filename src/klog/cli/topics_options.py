@@ -6,7 +6,12 @@ import argparse
 import re
 from typing import Any
 
-from klog.jobs.shared.common_options import Run, add_config_option, add_topic_option
+from klog.jobs.shared.common_options import (
+    Run,
+    add_config_option,
+    add_topic_option,
+    add_topics_option,
+)
 
 _COLUMNS = """\
 For each partition:
@@ -15,6 +20,9 @@ For each partition:
   LastStableOffset   where read_committed stops: the first open transaction, else LogEndOffset
   Segments, Bytes    the number of .log files with records, and their readable bytes
 In a klog root, Configs are those that are set; `klog configs --all` shows the defaults too."""
+_DELETE_HELP = """\
+On a terminal it shows what the topics hold and asks; only y or yes deletes them, and --yes does not
+ask. In a script, where standard input is not a terminal, it does not ask."""
 
 
 def add_verbs(
@@ -41,9 +49,11 @@ def add_verbs(
         action.add_argument(
             "-t",
             "--topic",
+            action="append",
             type=_pattern,
             metavar="REGEX",
-            help="only topics whose full name matches; separate several patterns with commas",
+            help="only topics whose full name matches; repeat it, or separate several patterns "
+            "with commas",
         )
         action.add_argument(
             "--exclude-internal", action="store_true", help="leave out Kafka's internal topics"
@@ -79,8 +89,20 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
         metavar="N",
         help="the new number of partitions; new records of a key may go to another partition",
     )
-    delete = _action(actions, common, "delete", "delete a topic; `klog vacuum` frees its space")
+    delete: argparse.ArgumentParser = actions.add_parser(
+        "delete",
+        parents=[common],
+        help="delete topics; `klog vacuum` frees their space",
+        epilog=_DELETE_HELP,
+    )
     delete.set_defaults(load=_load_delete, parser=delete)
+    add_topics_option(
+        delete,
+        "a topic's full name; repeat it, or separate several with commas",
+        required=True,
+    )
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.add_argument("--json", action="store_true", help="one JSON object for each topic")
     for action in (alter, delete):
         action.add_argument(
             "--if-exists",
@@ -114,9 +136,9 @@ def _load_alter() -> Run:
 
 
 def _load_delete() -> Run:
-    from klog.cli.alter_topics import delete_topic
+    from klog.cli.delete_topics import delete_topics
 
-    return delete_topic
+    return delete_topics
 
 
 def _load_list() -> Run:
