@@ -1,21 +1,29 @@
 """Play a scene in a directory of its own: change files and run commands.
 
 The rule: the output of a command is kept without its random parts, the scene's directory and the
-attempts in names of segments.
+attempts in names of segments. A later play begins at the time at which the release wrote its files:
+what a command does depends on their age.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from klog.connector import system_clock
 from tests.releases import copy
 from tests.releases.command import run
 from tests.releases.scenes import HERE, Step
 
+_COMMIT_TIME = re.compile(r'"timestampMs": ([0-9]+)')
 _ATTEMPT = re.compile(r"(?<=[0-9]{10}-)[0-9a-f]{16}(?=\.)")
 
 
@@ -25,6 +33,18 @@ def play(scene: Mapping[str, Any], archive: Path, here: Path) -> list[Step]:
     for name in scene["copies"]:
         copy(archive / name, here / name)
     return [_played(step, here) for step in scene["steps"]]
+
+
+@contextmanager
+def clock_of(archive: Path) -> Iterator[None]:
+    """Let klog's clock go on from the last commit of an archive."""
+    commits = archive.glob("*/_klog/topics/*/log/*.json")
+    times = [int(time_ms) for path in commits for time_ms in _COMMIT_TIME.findall(path.read_text())]
+    ahead_ns = time.time_ns() - max(times) * 1_000_000
+    clock = SimpleNamespace(time_ns=lambda: time.time_ns() - ahead_ns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system_clock, "time", clock)
+        yield
 
 
 def _played(step: Step, here: Path) -> Step:
