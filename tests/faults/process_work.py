@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet  # noqa: F401 - a user without rights may not read Python's library
+
 from klog.connector.commit_log import (
     commit_builders,
     topic_restore,

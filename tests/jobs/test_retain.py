@@ -205,9 +205,9 @@ def test_a_merge_meanwhile_changes_nothing(
     monkeypatch.setattr(segments_to_merge, "_RETENTION_DIVISOR", 1)
     done = commit_builders.delete_records
 
-    def meanwhile(topic_id: str, starts: Any) -> Any:
+    def meanwhile(topic_id: str, starts: Any, base_version: Any) -> Any:
         merge.run(None, root.location)
-        return done(topic_id, starts)
+        return done(topic_id, starts, base_version)
 
     monkeypatch.setattr(commit_builders, "delete_records", meanwhile)
     run(root, now_ms=NOW_MS + 12_001)
@@ -257,10 +257,10 @@ def test_a_topic_that_goes_meanwhile_stops_no_other(
         root.append(topic, [Sent(b"k", b"v", NOW_MS)])
     done = commit_builders.delete_records
 
-    def meanwhile(topic_id: str, starts: Any) -> Any:
+    def meanwhile(topic_id: str, starts: Any, base_version: Any) -> Any:
         if root.state("a").topic_id == topic_id:
             root.delete("a")
-        return done(topic_id, starts)
+        return done(topic_id, starts, base_version)
 
     monkeypatch.setattr(commit_builders, "delete_records", meanwhile)
     report = run(root, now_ms=NOW_MS + 1001)
@@ -282,8 +282,8 @@ def test_a_commit_that_fails_is_told_and_stops_no_other(
     path, before = path_of(root), state_of(path_of(root), "a")
     done = commit_builders.delete_records
 
-    def contended(topic_id: str, starts: Any) -> CommitBuilder:
-        build = done(topic_id, starts)
+    def contended(topic_id: str, starts: Any, base_version: int) -> CommitBuilder:
+        build = done(topic_id, starts, base_version)
 
         def after_others(state: TopicState) -> Actions | None:
             if state.topic_id == before.topic_id and is_raced:
