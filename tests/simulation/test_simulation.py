@@ -82,8 +82,8 @@ RARE = {"failed: CommitStateUnknownError"}
 @pytest.mark.parametrize("seed", range(FEW))
 def test_a_seed_shows_no_fault(seed: int) -> None:
     world = run(seed)
-    # After a commit is lost, most writers are refused.
-    assert len(history(world)) > (5 if world.scene.loses else 10)
+    # After a commit is lost, which may be at a quarter of the run, most writers are refused.
+    assert len(history(world)) > (3 if world.scene.loses else 10)
 
 
 @pytest.mark.slow
