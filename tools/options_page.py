@@ -62,8 +62,13 @@ options of Kafka's clients set the option of klog that has the same name without
 {aliases}.
 
 Any other option that begins with `kafka.`, and `kafkaConsumer.*`, `fetchOffset.*` and
-`groupIdPrefix` of a read, has no effect; one warning names them. A write refuses these:
-"""
+`groupIdPrefix` of a read, has no effect; one warning names them. A read refuses what Spark's Kafka
+connector refuses:
+
+{of_read}
+A write refuses these:
+
+{of_write}"""
 _PLANNED = """\
 ## Not supported yet
 
@@ -79,7 +84,11 @@ def options_page() -> str:
         _READ + "\n" + _table(_rows(Use.READ)) + _LOAD,
         _WRITE + "\n" + _table(_rows(Use.WRITE)),
         _STORAGE + "\n" + _storage_table(),
-        _NO_EFFECT.format(aliases=_wrapped(f"`{name}`" for name in aliases)) + "\n" + _refused(),
+        _NO_EFFECT.format(
+            aliases=_wrapped(f"`{name}`" for name in aliases),
+            of_read=_refused(Use.READ),
+            of_write=_refused(Use.WRITE),
+        ),
         _PLANNED + "\n" + _planned_table(),
     ]
     return "\n".join(sections)
@@ -120,12 +129,9 @@ def _storage_table() -> str:
     )
 
 
-def _refused() -> str:
-    return _markdown(("option", "instead"), ((f"`{key}`", text) for key, text in _refusals()))
-
-
-def _refusals() -> Iterable[tuple[str, str]]:
-    return ((key, f"{text}.") for key, text in REFUSED_KEYS.items())
+def _refused(use: Use) -> str:
+    rows = ((f"`{key}`", f"{text}.") for key, text in REFUSED_KEYS[use].items())
+    return _markdown(("option", "instead"), rows)
 
 
 def _planned_table() -> str:

@@ -27,7 +27,13 @@ from klog.connector.options.offset_range_limit import (
     SpecificOffset,
 )
 from klog.connector.options.option import ValueParser
-from klog.connector.options.option_values import MAX_LONG, is_whole, json_object
+from klog.connector.options.option_values import (
+    MAX_INT,
+    MAX_LONG,
+    is_whole,
+    json_object,
+    parse_whole,
+)
 from klog.logformat.topic_partition import TopicPartition
 
 _WORDS: dict[str, PartitionLimit] = {"earliest": EARLIEST, "latest": LATEST}
@@ -40,7 +46,7 @@ _SPECIAL_TIMES: dict[int, PartitionLimit] = {
     -4: EARLIEST,  # The earliest local one: all of this log is local.
     -5: OffsetForTime(MAX_LONG),  # The last tiered one: nothing is tiered.
 }
-"""The timestamps of Kafka's `ListOffsetsRequest` that are not times."""
+"""The timestamps of Kafka's `ListOffsetsRequest` that are not times; a broker knows none below."""
 _COUNT = re.compile(r"-[0-9]{1,18}")
 _AGE = re.compile(r"now(?:-([0-9]{1,12})(ms|s|m|h|d|w))?")
 _UNIT_MS = {
@@ -92,7 +98,7 @@ def _offset_range_limit(text: str) -> OffsetRangeLimit:
 
 def _timestamp(text: str) -> PartitionLimit:
     try:
-        number = int(text.strip())
+        number = parse_whole(text.strip())
     except ValueError:
         return _time(text)
     return _timestamp_ms(number)
@@ -103,14 +109,16 @@ def _timestamps_by_partition(text: str) -> LimitsByPartition:
 
 
 def _offset(offset: int) -> PartitionLimit:
-    if offset < min(_SPECIAL_OFFSETS):
+    if not min(_SPECIAL_OFFSETS) <= offset <= MAX_LONG:
         raise ValueError
     return _SPECIAL_OFFSETS.get(offset, SpecificOffset(offset))
 
 
 def _timestamp_ms(number: int) -> PartitionLimit:
-    if abs(number) > MAX_LONG:
+    if number > MAX_LONG:
         raise ValueError
+    if number < min(_SPECIAL_TIMES):
+        raise ValueError("the special times are -1 to -5")
     return _SPECIAL_TIMES.get(number, OffsetForTime(number))
 
 
@@ -159,7 +167,7 @@ def _by_partition(
         if not isinstance(by_partition, Mapping):
             raise ValueError(f"{topic} has no {kind} by partition")
         for number, value in by_partition.items():
-            if not number.isdecimal():
+            if not number.isdecimal() or int(number) > MAX_INT:
                 raise ValueError(f"{topic} has no partition {number}")
             try:
                 if not is_whole(value):

@@ -3,7 +3,7 @@
 The rule: keys have any case, and every key is accounted for. Spark adds keys of its own, which are
 left alone. A key that only a broker's client understands has no effect and is part of one warning,
 so that a job moves from `format("kafka")` to `format("klog")` by its format and path. A key that
-would change what is written is refused with the option to use instead. Any other key is unknown.
+would change what is read or written is refused with what to use instead. Any other key is unknown.
 """
 
 from __future__ import annotations
@@ -39,16 +39,32 @@ _NO_EFFECT = {
 DELTA_KEYS = {"versionasof": "asOfVersion", "timestampasof": "asOfTimestamp"}
 """What Delta's reader calls options of klog."""
 REFUSED_KEYS = {
-    "kafka.partitioner.class": "klog does not run Java partitioners. Use the option partitioner "
-    f"({', '.join(PARTITIONERS)}) or a column partition",
-    "kafka.key.serializer": "klog writes keys unchanged. Serialize them first; leave it out",
-    "kafka.value.serializer": "klog writes values unchanged. Serialize them first; leave it out",
-    "kafka.interceptor.classes": "klog does not run interceptors. Change the rows first; leave it "
-    "out",
-    "kafka.transactional.id": "klog has its own option. Use transactionalId, and for a batch write "
-    "transactionVersion",
+    Use.READ: {
+        "kafka.auto.offset.reset": "klog starts where the options of the read say. Use "
+        "startingOffsets; leave it out",
+        "kafka.key.deserializer": "klog returns keys unchanged. Decode them by columns; leave it "
+        "out",
+        "kafka.value.deserializer": "klog returns values unchanged. Decode them by columns; leave "
+        "it out",
+        "kafka.enable.auto.commit": "klog commits no offsets to a broker: a stream has a "
+        "checkpoint. Leave it out",
+        "kafka.interceptor.classes": "klog does not run interceptors. Change the rows by columns; "
+        "leave it out",
+    },
+    Use.WRITE: {
+        "kafka.partitioner.class": "klog does not run Java partitioners. Use the option "
+        f"partitioner ({', '.join(PARTITIONERS)}) or a column partition",
+        "kafka.key.serializer": "klog writes keys unchanged. Serialize them first; leave it out",
+        "kafka.value.serializer": "klog writes values unchanged. Serialize them first; leave it "
+        "out",
+        "kafka.interceptor.classes": "klog does not run interceptors. Change the rows first; "
+        "leave it out",
+        "kafka.transactional.id": "klog has its own option. Use transactionalId, and for a batch "
+        "write transactionVersion",
+    },
 }
-"""Keys of a Kafka sink that would change what is written."""
+"""Keys of a client that would change what is read or written. For reads, those that Spark's Kafka
+connector refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +164,8 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
     for key, text in ((key.lower(), text) for key, text in options.items()):
         if key in SPARK_KEYS[use] or key.startswith(("option.", STORAGE_PREFIX)):
             continue
-        if use is Use.WRITE and key in REFUSED_KEYS:
-            raise OptionError(f"{key}: {REFUSED_KEYS[key]}")
+        if key in REFUSED_KEYS[use]:
+            raise OptionError(f"{key}: {REFUSED_KEYS[use][key]}")
         if key in rows:
             _set(texts, rows[key], text)
         elif _CLIENT_KEYS[use].fullmatch(key):

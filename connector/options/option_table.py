@@ -13,7 +13,7 @@ from klog.connector.options import offset_range_values as limits
 from klog.connector.options import option_values as values
 from klog.connector.options.as_of import TIME_OPTION, VERSION_OPTION
 from klog.connector.options.option import Mode, Option, Use
-from klog.connector.options.option_values import MAX_LONG
+from klog.connector.options.option_values import MAX_INT, MAX_LONG
 from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
 from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
 from klog.logformat.broker_files.file_names import MAX_OFFSET
@@ -140,7 +140,7 @@ FAIL_ON_DATA_LOSS = Option(
 MIN_PARTITIONS = Option(
     "minPartitions",
     Use.READ,
-    values.whole_number(1),
+    values.whole_number(1, MAX_INT),
     "The minimum number of tasks, unless there are fewer offsets. If it is not set, a task reads "
     "about 64 MiB.",
 )
@@ -176,7 +176,7 @@ MAX_BYTES_PER_TRIGGER = Option(
 MIN_OFFSETS_PER_TRIGGER = Option(
     "minOffsetsPerTrigger",
     Use.READ,
-    values.whole_number(0, MAX_LONG),
+    values.LONG,
     "A micro-batch waits until there are so many offsets, or until `maxTriggerDelay` has passed. "
     "The first one after a start does not wait, and `availableNow` reads the rest.",
     mode=Mode.STREAM,

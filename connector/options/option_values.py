@@ -16,13 +16,19 @@ from klog.logformat.topic_partition import TopicPartition
 MAX_ID_BYTES = (1 << 15) - 1
 """Of a transactional id in UTF-8: Kafka's protocol has 15 bits for its length."""
 
+MAX_INT = (1 << 31) - 1
 MAX_LONG = (1 << 63) - 1
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 
 _BYTES = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(r"([0-9]{1,18})(b|k|kb|m|mb|g|gb|t|tb|p|pb)?")
 _SIZE_SHIFTS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
-_DURATION = re.compile(r"([0-9]{1,18})(us|ms|s|m|min|h|d)?")
+_DURATION = re.compile(r"(-?[0-9]{1,18})(us|ms|s|m|min|h|d)?")
 _DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+_BIT_BOUNDS: dict[int | None, str] = {MAX_INT: " of 32 bits", MAX_LONG: " of 64 bits"}
 
 
 def choice(*choices: str, any_case: bool = False) -> ValueParser[str]:
@@ -42,6 +48,20 @@ def choice(*choices: str, any_case: bool = False) -> ValueParser[str]:
     return ValueParser(parse, f"one of {', '.join(choices)}")
 
 
+def parse_whole(text: str) -> int:
+    """Return the number that a text is, as Java's `Long.parseLong` takes it: a sign and digits.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: It is none: it has spaces, `_`, or a fraction.
+    """
+    if not _WHOLE.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
 def whole_number(min_value: int | None = None, max_value: int | None = None) -> ValueParser[int]:
     """Return a parser of a whole number.
 
@@ -51,19 +71,16 @@ def whole_number(min_value: int | None = None, max_value: int | None = None) -> 
     """
 
     def parse(text: str) -> int:
-        try:
-            number = int(text.strip())
-        except ValueError:
-            raise ValueError from None
+        number = parse_whole(text)
         if (min_value is not None and number < min_value) or (
             max_value is not None and number > max_value
         ):
             raise ValueError
         return number
 
-    bounds = " of 64 bits" if max_value == MAX_LONG else ""
-    bounds += "" if min_value is None else f" from {min_value}"
-    bounds += "" if max_value in (None, MAX_LONG) else f" to {max_value}"
+    bounds = _BIT_BOUNDS.get(max_value, "")
+    bounds += "" if min_value in (None, -MAX_LONG - 1) else f" from {min_value}"
+    bounds += "" if max_value is None or max_value in _BIT_BOUNDS else f" to {max_value}"
     return ValueParser(parse, f"a whole number{bounds}")
 
 
@@ -99,8 +116,12 @@ def _duration_ms(text: str) -> int:
     if match is None:
         raise ValueError
     number, unit = match.groups()
-    duration_ms = int(number) // 1000 if unit == "us" else int(number) * _DURATION_MS[unit or "ms"]
-    if duration_ms > MAX_LONG:
+    duration = int(number)
+    if unit == "us":
+        whole_ms = abs(duration) // 1000  # Java rounds towards 0.
+        return whole_ms if duration > 0 else -whole_ms
+    duration_ms = duration * _DURATION_MS[unit or "ms"]
+    if abs(duration_ms) > MAX_LONG:
         raise ValueError
     return duration_ms
 
@@ -158,9 +179,12 @@ def _topics(text: str) -> Subscribe:
 
 def _pattern(text: str) -> SubscribePattern:
     try:
-        return SubscribePattern(re.compile(text))
+        pattern = re.compile(text.strip())
     except re.error as exc:
         raise ValueError(str(exc)) from None
+    if not pattern.pattern:
+        raise ValueError("it is empty; .* finds every topic")
+    return SubscribePattern(pattern)
 
 
 def _partitions(text: str) -> Assign:
@@ -168,9 +192,9 @@ def _partitions(text: str) -> Assign:
     for topic, numbers in json_object(text).items():
         if not isinstance(numbers, list) or not all(map(is_whole, numbers)):
             raise ValueError(f"{topic} has no list of partitions")
+        if any(abs(number) > MAX_INT for number in numbers):
+            raise ValueError(f"{topic} has a partition of more than 32 bits")
         partitions.update({TopicPartition(topic, int(number)): None for number in numbers})
-    if not partitions:
-        raise ValueError("it names no partition")
     return Assign(tuple(partitions))
 
 
@@ -212,6 +236,7 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
+LONG = whole_number(-MAX_LONG - 1, MAX_LONG)
 TEXT = ValueParser(str, "a text")
 PATH_LIST = ValueParser(_paths, "a JSON list of paths", '["/data/kafka1", "/data/kafka2"]')
 BOOLEAN = ValueParser(_boolean, "true or false")

@@ -13,11 +13,13 @@ from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
     LimitsByPartition,
+    OffsetForTime,
     OffsetRangeLimit,
 )
 from klog.connector.options.offset_range_values import for_missing_times
 from klog.connector.options.option import Option, Use
 from klog.connector.options.option_map import OptionMap, option_map
+from klog.connector.options.option_values import LONG
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
 from klog.connector.options.storage_options import (
     NO_STORAGE_OPTIONS,
@@ -114,6 +116,7 @@ def parse_read_options(options: Mapping[str, str], *, is_streaming: bool = False
     values = option_map(options, Use.READ, is_streaming=is_streaming)
     shared = _parse_shared(options, values)
     values.check_mode(Use.READ)
+    _check_trigger_order(values)
     if is_streaming:
         return replace(shared, is_streaming=True, trigger_limits=_trigger_limits(values))
     shared = replace(shared, as_of=_as_of(values))
@@ -125,6 +128,7 @@ def parse_read_options(options: Mapping[str, str], *, is_streaming: bool = False
     ending = for_missing_times(values[option], latest_if_no_match=True)
     if option is table.ENDING_OFFSETS:
         _refuse_empty_batch(option, ending, EARLIEST)
+    _refuse_times_that_end_before_they_start(shared.starting, ending)
     return replace(shared, ending=ending, ending_option=option.name)
 
 
@@ -182,18 +186,25 @@ def _as_of(values: OptionMap) -> AsOf | None:
 
 
 def _trigger_limits(values: OptionMap) -> TriggerLimits:
-    limits = TriggerLimits(
+    return TriggerLimits(
         values.get(table.MAX_OFFSETS_PER_TRIGGER),
         values.get(table.MAX_BYTES_PER_TRIGGER),
         values.get(table.MIN_OFFSETS_PER_TRIGGER) or 0,
         values[table.MAX_TRIGGER_DELAY],
     )
-    if limits.max_offsets is not None and limits.min_offsets > limits.max_offsets:
+
+
+def _check_trigger_order(values: OptionMap) -> None:
+    """Compare the limits of a trigger, of a batch too, which ignores them one by one."""
+    options = (table.MIN_OFFSETS_PER_TRIGGER, table.MAX_OFFSETS_PER_TRIGGER)
+    if not all(option in values for option in options):
+        return
+    smallest, largest = (LONG.value(option.name, values.texts[option.name]) for option in options)
+    if smallest > largest:
         raise OptionError(
-            f"minOffsetsPerTrigger: must not be above maxOffsetsPerTrigger, got "
-            f"{limits.min_offsets} and {limits.max_offsets}. Set a lower minimum"
+            f"minOffsetsPerTrigger: must not be above maxOffsetsPerTrigger, got {smallest} and "
+            f"{largest}. Set a lower minimum"
         )
-    return limits
 
 
 def selected_columns(values: OptionMap) -> tuple[str, ...]:
@@ -212,6 +223,26 @@ def selected_columns(values: OptionMap) -> tuple[str, ...]:
     if "headers" in names and "headers" not in columns:
         raise OptionError("columns: headers needs includeHeaders=true. Set it too")
     return names
+
+
+def _refuse_times_that_end_before_they_start(
+    starting: OffsetRangeLimit, ending: OffsetRangeLimit
+) -> None:
+    """Raise `OptionError` for a time by partition that ends before it starts.
+
+    Spark's Kafka connector compares these before it looks for offsets, and others only after that.
+    """
+    if not isinstance(starting, LimitsByPartition) or not isinstance(ending, LimitsByPartition):
+        return
+    for name, start in starting.limits.items():
+        end = ending.limits.get(name)
+        if not isinstance(start, OffsetForTime) or not isinstance(end, OffsetForTime):
+            continue
+        if 0 <= end.timestamp_ms < start.timestamp_ms:
+            raise OptionError(
+                f"endingOffsetsByTimestamp: must not be before startingOffsetsByTimestamp, and "
+                f"{name} has {end.timestamp_ms} and {start.timestamp_ms}. Give a later end"
+            )
 
 
 def _refuse_empty_batch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from klog.connector.source.slice_reader import SliceReader
+
+_log = logging.getLogger(__name__)
 
 
 class KlogBatchReader(DataSourceReader):
@@ -57,6 +60,8 @@ class KlogBatchReader(DataSourceReader):
     @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Plan the read: a partition of Spark's for each task."""
+        for warning in self._load_plan.warnings if self._load_plan else ():
+            _log.warning(warning)
         tasks = self._load_plan.recent_tasks() if self._load_plan else None
         if tasks is None:
             from klog.connector.source import scan_planner

@@ -58,12 +58,14 @@ class LoadPlan:
         tasks: The tasks that read them; None if there are many.
         made_seconds: When they were planned, by the clock.
         as_of: The earlier version that is read; None for what the topics have now.
+        warnings: What a batch has to say about its offsets, and a stream does not.
     """
 
     ranges: Sequence[ResolvedRange]
     tasks: list[TaskDict] | None
     made_seconds: float
     as_of: AsOf | None = None
+    warnings: tuple[str, ...] = ()
 
     def recent_tasks(self, clock: Callable[[], float] = time.monotonic) -> list[TaskDict] | None:
         """Return the tasks if they are known and not old.

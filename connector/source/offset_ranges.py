@@ -1,14 +1,15 @@
-"""Offset ranges of a batch read: options to `[start_offset, end_offset)` for each partition.
+"""Offset ranges of a read: options to `[start_offset, end_offset)` for each partition.
 
-The rules are those of Spark's Kafka connector, as observed (docs/migrating.md): JSON
-names every partition of the read and no other, an end is exclusive, and what lies outside the log
-is an error unless `failOnDataLoss` is false.
+The rules are those of Spark's Kafka connector, as observed (docs/migrating.md): JSON names every
+partition of the read and no other, and an end is exclusive. A start after its end is an error,
+whatever `failOnDataLoss` is. An empty range is not compared with the log. What lies outside the log
+of any other is an error, or with `failOnDataLoss=false` cut off.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,7 +18,6 @@ from klog.connector.options.offset_range_limit import (
     LimitsByPartition,
     OffsetRangeLimit,
     PartitionLimit,
-    SpecificOffset,
 )
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot
@@ -77,34 +77,41 @@ def split_by_count(ranges: Iterable[OffsetRange], max_offsets: int) -> list[Offs
 
 
 def batch_ranges(
-    logs: Mapping[TopicPartition, PartitionSnapshot], options: ReadOptions
+    logs: Mapping[TopicPartition, PartitionSnapshot],
+    options: ReadOptions,
+    warn: Callable[[str], None] = _log.warning,
 ) -> list[OffsetRange]:
     """Return the ranges of a batch, without empty ones.
 
     Args:
         logs: The partitions of the read.
         options: The options of the read.
+        warn: Called with each warning about offsets that the log does not have.
 
     Raises:
         OptionError: The options name other partitions than the read's.
-        OffsetOutOfRangeError: The log does not have the offsets.
+        OffsetOutOfRangeError: A start is after its end, or the log does not have the offsets.
     """
     latest, now = latest_offsets(logs, options), now_ms()
-    end_offsets = _end_offsets(logs, latest, options, now)
-    start_offsets = starting_offsets(logs, latest, options, now)
+    starts = _offsets(options.starting_option, options.starting, logs, latest, now)
+    ends = _offsets(options.ending_option, options.ending, logs, latest, now)
     ranges = []
     for name, log in logs.items():
-        start_offset, end_offset = start_offsets[name], min(end_offsets[name], latest[name])
-        if start_offset > end_offset:
-            if not options.fail_on_data_loss and end_offsets[name] >= start_offset:
-                continue
+        start, end = starts[name], ends[name]
+        if start > end:
             raise OffsetOutOfRangeError(
-                f"{name}: startingOffsets {start_offset} is after the end of the read at "
-                f"{end_offset}; the log has offsets {log.log_start} to {log.log_end}. Give an "
-                "earlier start or a later end"
+                f"{name}: {options.starting_option} {start} is after the end of the read at {end}; "
+                f"the log has offsets {log.log_start} to {log.log_end}. Give an earlier start or a "
+                "later end"
             )
-        if start_offset < end_offset:
-            ranges.append(OffsetRange(log, start_offset, end_offset, options.committed_only))
+        if start == end:
+            continue
+        for option, offset in ((options.starting_option, start), (options.ending_option, end)):
+            if not log.log_start <= offset <= latest[name]:
+                _report_out_of_range(option, offset, log, latest[name], options, warn)
+        start, end = max(start, log.log_start), min(end, latest[name])
+        if start < end:
+            ranges.append(OffsetRange(log, start, end, options.committed_only))
     return ranges
 
 
@@ -128,9 +135,11 @@ def starting_offsets(
     options: ReadOptions,
     now: int,
 ) -> dict[TopicPartition, int]:
-    """Return where each partition starts.
+    """Return where each partition of a new stream starts.
 
-    If `failOnDataLoss` is false, a start after the log end stays: the caller decides about it.
+    With `failOnDataLoss=false` a start below the log start stays as given, as in Spark's Kafka
+    connector: the first micro-batch warns of what it does not find. One after the latest offset is
+    the latest offset, so that the stream reads what comes next.
 
     Args:
         logs: The partitions of the read.
@@ -142,34 +151,34 @@ def starting_offsets(
         OptionError: The options name other partitions than the read's.
         OffsetOutOfRangeError: The log does not have the offsets.
     """
-    limits = _limits_by_partition(options.starting_option, options.starting, logs)
-    return {
-        name: _resolve(
-            _Limit(options.starting_option, limit, latest[name], logs[name].log_end),
-            logs[name],
-            now,
-            options.fail_on_data_loss,
-        )
-        for name, limit in limits.items()
-    }
+    starts = _offsets(options.starting_option, options.starting, logs, latest, now)
+    for name, start in starts.items():
+        log = logs[name]
+        if start > latest[name] or (options.fail_on_data_loss and start < log.log_start):
+            _report_out_of_range(
+                options.starting_option, start, log, latest[name], options, _log.warning
+            )
+    return {name: min(start, latest[name]) for name, start in starts.items()}
 
 
-def _end_offsets(
+def _offsets(
+    option: str,
+    limit: OffsetRangeLimit,
     logs: Mapping[TopicPartition, PartitionSnapshot],
     latest: Mapping[TopicPartition, int],
-    options: ReadOptions,
     now: int,
 ) -> dict[TopicPartition, int]:
-    limits = _limits_by_partition(options.ending_option, options.ending, logs)
-    return {
-        name: _resolve(
-            _Limit(options.ending_option, limit, latest[name], latest[name]),
-            logs[name],
-            now,
-            options.fail_on_data_loss,
-        )
-        for name, limit in limits.items()
-    }
+    """Return the offset that a limit means in each partition; a given one may be out of range."""
+    offsets = {}
+    for name, limit_of_partition in _limits_by_partition(option, limit, logs).items():
+        offset = find_limit_offset(limit_of_partition, logs[name], latest[name], now)
+        if offset is None:
+            raise OffsetOutOfRangeError(
+                f"{name}: {option} is later than every record of the partition; give an earlier "
+                "time, or startingOffsetsByTimestampStrategy=latest"
+            )
+        offsets[name] = offset
+    return offsets
 
 
 def _limits_by_partition(
@@ -188,43 +197,24 @@ def _limits_by_partition(
     return limit.limits
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """The limit of one partition: its option, what latest means, and the largest offset."""
-
-    option: str
-    limit: PartitionLimit
-    latest: int
-    max_offset: int
-
-
-def _resolve(limit: _Limit, log: PartitionSnapshot, now: int, fail_on_data_loss: bool) -> int:
-    """Return the offset of a limit.
-
-    A specific offset that is out of range is an error. If `failOnDataLoss` is false, it is the log
-    start instead, and an offset after the log end stays: the range is cut later.
-    """
-    offset = find_limit_offset(limit.limit, log, limit.latest, now)
-    if offset is None:
-        raise OffsetOutOfRangeError(
-            f"{log.name}: {limit.option} is later than every record of the partition; give an "
-            "earlier time, or startingOffsetsByTimestampStrategy=latest"
-        )
-    if not isinstance(limit.limit, SpecificOffset):
-        return offset
-    is_after_end = offset > limit.max_offset and fail_on_data_loss
-    if log.log_start <= offset and not is_after_end:
-        return offset
+def _report_out_of_range(
+    option: str,
+    offset: int,
+    log: PartitionSnapshot,
+    latest: int,
+    options: ReadOptions,
+    warn: Callable[[str], None],
+) -> None:
+    """Raise an offset that the log does not have as an error, or warn of it."""
     text = (
-        f"{log.name}: {limit.option} {offset} is out of range, the log has offsets "
-        f"{log.log_start} to {limit.max_offset}"
+        f"{log.name}: {option} {offset} is out of range, the log has offsets {log.log_start} to "
+        f"{latest}"
     )
-    if limit.max_offset < log.log_end:
+    if latest < log.log_end:
         text += " that are stable (an open transaction holds back the others)"
-    if fail_on_data_loss:
+    if options.fail_on_data_loss:
         raise OffsetOutOfRangeError(
             f"{text}; give offsets in that range, earliest or latest, or failOnDataLoss=false to "
             "read what the log has"
         )
-    _log.warning("%s; failOnDataLoss=false, so the read goes on with what the log has", text)
-    return log.log_start
+    warn(f"{text}; failOnDataLoss=false, so the read goes on with what the log has")

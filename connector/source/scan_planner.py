@@ -5,7 +5,9 @@ Spark's sources, the command line and `klog.open` call this.
 
 from __future__ import annotations
 
+import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
@@ -32,6 +34,8 @@ from klog.connector.source.subscription import describe_topics, subscribed_parti
 from klog.errors import KlogError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
+_log = logging.getLogger(__name__)
+
 
 def no_subscription_error(options: Mapping[str, str]) -> OptionError:
     """Return the error of a read that does not say which topics: it names those that there are.
@@ -52,6 +56,8 @@ def no_subscription_error(options: Mapping[str, str]) -> OptionError:
 def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions) -> LoadPlan | None:
     """Resolve the offsets at `load()`, when a batch and a stream look the same; plan a small read.
 
+    It does not warn of anything that is of a batch only: the reader of the batch does.
+
     Args:
         options: The options as Spark gives them.
         shared_options: Those that mean the same for a batch and a stream, parsed.
@@ -68,19 +74,27 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
     snapshot = root.snapshot()
     subscribed_partitions(shared_options.consumer_strategy, snapshot)
     snapshots: Iterator[Snapshot] = chain([snapshot], (root.snapshot() for _ in count()))
+    offset_warnings: list[str] = []
     try:
-        read_options = parse_read_options(options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read_options = parse_read_options(options)
         if read_options.as_of is not None:
             past_root = PastRoot(root, read_options.consumer_strategy, read_options.as_of)
             past = past_root.past_of(snapshot)
             read_options = replace(read_options, as_of=past.resolved(read_options.as_of))
             snapshots = repeat(past)
-        ranges = retry_stale_listing(lambda: _ranges(next(snapshots), read_options))
+
+        def resolve_now() -> list[OffsetRange]:
+            offset_warnings.clear()
+            return _ranges(next(snapshots), read_options, offset_warnings.append)
+
+        ranges = retry_stale_listing(resolve_now)
     except (KlogError, OSError):
         return None
     resolved = [offset_range.resolved() for offset_range in ranges]
     tasks = _small_plan(ranges, read_options)
-    return LoadPlan(resolved, tasks, time.monotonic(), read_options.as_of)
+    return LoadPlan(resolved, tasks, time.monotonic(), read_options.as_of, tuple(offset_warnings))
 
 
 def _small_plan(ranges: Sequence[OffsetRange], options: ReadOptions) -> list[TaskDict] | None:
@@ -237,10 +251,11 @@ def _root_of(root: Root, options: ReadOptions) -> Root:
     return PastRoot(root, options.consumer_strategy, options.as_of)
 
 
-def _ranges(snapshot: Snapshot, options: ReadOptions) -> list[OffsetRange]:
-    return batch_ranges(
-        snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot)), options
-    )
+def _ranges(
+    snapshot: Snapshot, options: ReadOptions, warn: Callable[[str], None] = _log.warning
+) -> list[OffsetRange]:
+    names = subscribed_partitions(options.consumer_strategy, snapshot)
+    return batch_ranges(snapshot.open(names), options, warn)
 
 
 def _still_there(

@@ -1,11 +1,14 @@
 """Which partitions a read means: `subscribe`, `subscribePattern` or `assign` against a root.
 
-The rule: a pattern is searched for in the name, as Spark's connector does, and never takes Kafka's
-internal topics. A topic or partition that is named and missing is an error that lists the others.
+The rule is that of Spark's Kafka connector. A pattern is searched for in the name, and never takes
+Kafka's internal topics. A topic that is named and missing is an error, which lists the others. A
+partition that is assigned and missing is left out, with a warning.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -20,6 +23,8 @@ from klog.errors import CorruptRecordError, OptionError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import INTERNAL_TOPICS
 from klog.logformat.topic_partition import TopicPartition
 
+_log = logging.getLogger(__name__)
+
 _MAX_LISTED_TOPICS = 20
 
 
@@ -33,7 +38,7 @@ def subscribed_partitions(strategy: ConsumerStrategy, snapshot: Snapshot) -> lis
         snapshot: A snapshot of the root.
 
     Raises:
-        OptionError: A topic or partition that the strategy names is not in the snapshot.
+        OptionError: A topic that the strategy names is not in the snapshot.
     """
     if isinstance(strategy, Assign):
         return sorted(_assigned_partitions(strategy, snapshot))
@@ -60,12 +65,20 @@ def _assigned_partitions(strategy: Assign, snapshot: Snapshot) -> Iterator[Topic
     for name in strategy.partitions:
         _check_topic("assign", name.topic, snapshot)
         if name.partition not in topics[name.topic]:
-            partitions = ", ".join(map(str, topics[name.topic]))
-            raise OptionError(
-                f"assign: there is no partition {name.partition} of topic {name.topic}. Use one of "
-                f"{partitions}"
-            )
-        yield name
+            _warn_of_missing_partition(name, ", ".join(map(str, topics[name.topic])))
+        else:
+            yield name
+
+
+@functools.cache
+def _warn_of_missing_partition(name: TopicPartition, partitions: str) -> None:
+    """Log one warning of a process: a stream looks at its partitions for each micro-batch."""
+    _log.warning(
+        "assign: there is no partition %s of topic %s, whose partitions are %s; left out",
+        name.partition,
+        name.topic,
+        partitions,
+    )
 
 
 def _check_topic(option: str, topic: str, snapshot: Snapshot) -> None:

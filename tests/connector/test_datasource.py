@@ -18,7 +18,7 @@ from klog.connector.options.read_options import parse_read_options
 from klog.connector.source.read_schema import schema_text
 from klog.connector.source.row_schema import arrow_schema
 from klog.errors import OptionError
-from tests.connector.log_dirs import many, write_log
+from tests.connector.log_dirs import many, set_checkpoint, write_log
 
 WRONG_FOR_BOTH = [
     {"startingOffsets": "newest"},
@@ -133,6 +133,30 @@ def test_missing_topic_is_an_error_at_load_before_others(
 @pytest.mark.filterwarnings("ignore:.*ignored, because")
 def test_right_options_are_read(options_of_topic: dict[str, str], options: dict[str, str]) -> None:
     read_as_spark_does(options_of_topic | options, streaming=False)
+
+
+@pytest.mark.filterwarnings("error")
+def test_load_of_a_stream_is_silent_about_batches(
+    options_of_topic: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark does not say at `load()` what is loaded, and klog looks as for a batch."""
+    set_checkpoint(Path(options_of_topic["path"]), "log-start-offset-checkpoint", {("t", 0): 2})
+    options = options_of_topic | {
+        "startingOffsets": '{"t": {"0": 1}}',
+        "failOnDataLoss": "false",
+        "maxOffsetsPerTrigger": "5",
+    }
+    stream = KlogDataSource(options)
+    stream.schema()
+    assert stream.streamReader(StructType([])).initialOffset() == {"t": {"0": 1}}
+    assert caplog.messages == []
+    batch = KlogDataSource(options)
+    batch.schema()
+    with pytest.warns(UserWarning, match="^maxOffsetsPerTrigger: ignored, as a batch has no trig"):
+        reader = batch.reader(StructType([]))
+    reader.partitions()
+    (message,) = caplog.messages
+    assert message.startswith("t-0: startingOffsets 1 is out of range, the log has offsets 2 to 3")
 
 
 def test_a_stream_may_start_at_latest(options_of_topic: dict[str, str]) -> None:

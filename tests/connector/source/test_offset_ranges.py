@@ -10,6 +10,7 @@ import pytest
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
+from klog.connector.source import subscription
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.subscription import subscribed_partitions
 from klog.errors import KlogError, OffsetOutOfRangeError, OptionError
@@ -111,6 +112,16 @@ CASES: list[tuple[str, list[Log], dict[str, str], Expected]] = [
     ("both after the log end, lossy", [TEN], start(40) | end(50) | LOSSY, {}),
     ("end after the log end", [TEN], end(50), OUT),
     ("end after the log end, lossy", [TEN], start(3) | end(50) | LOSSY, {0: (3, 10)}),
+    ("end after the log end, empty", [TEN], start(50) | end(50), {}),
+    ("end below the log start, empty", [TRIMMED], start(2) | end(2), {}),
+    ("earliest is after the end", [TRIMMED], end(3), OUT),
+    ("earliest is after the end, loss or not", [TRIMMED], end(3) | LOSSY, OUT),
+    ("a start by time after the end", [TEN], at(1070) | end(3) | LOSSY, OUT),
+    ("an end by time before the start", [TEN], start(7) | at(ending=1030) | LOSSY, OUT),
+    ("cut at both ends", [TRIMMED], start(2) | end(50) | LOSSY, {0: (5, 10)}),
+    ("cut at both ends is an error", [TRIMMED], start(2) | end(50), OUT),
+    ("times by partition, end first", [TEN], by_times(1059, ending=(1055,)), OptionError),
+    ("times by partition, no record between", [TEN], by_times(1055, ending=(1059,)), {}),
     ("end after the LSO", [OPEN], end(6), OUT),
     ("end after the LSO, lossy", [OPEN], end(6) | LOSSY, {0: (0, 4)}),
     ("end after the LSO, uncommitted", [OPEN], end(6) | UNCOMMITTED, {0: (0, 6)}),
@@ -156,7 +167,6 @@ CASES: list[tuple[str, list[Log], dict[str, str], Expected]] = [
     ("-4 is the earliest local one", [TRIMMED], at(-4), {0: (5, 10)}),
     ("-5 is none", [TEN], at(-5), OUT),
     ("-5 is none at the end", [TEN], at(ending=-5), {0: (0, 10)}),
-    ("-6 is a time", [TEN], at(-6), {0: (0, 10)}),
     ("times by partition", [TEN, TEN], by_times(1030, 1050), {0: (3, 10), 1: (5, 10)}),
     ("end times", [TEN, TEN], by_times(ending=(1030, 1050)), {0: (0, 3), 1: (0, 5)}),
     ("special times by partition", [TRIMMED, TEN], by_times(-2, 1050), {0: (5, 10), 1: (5, 10)}),
@@ -248,6 +258,33 @@ def test_2_assign(tmp_path: Path) -> None:
     assert resolved_ranges == [ResolvedRange(TopicPartition("t", 1), "", 0, 10)]
     with pytest.raises(OptionError, match="no topic u"):
         resolve_offsets(root, parse_read_options({"assign": '{"u":[0]}'}))
+
+
+@pytest.mark.parametrize("assigned", ["{}", '{"t":[]}', '{"u":[]}', '{"t":[7,-1]}'])
+def test_2_assign_nothing_that_exists(tmp_path: Path, assigned: str) -> None:
+    write_log(tmp_path, {0: TEN.batches})
+    root = RawRoot([str(tmp_path)])
+    assert resolve_offsets(root, parse_read_options({"assign": assigned})) == []
+
+
+def test_2_assigned_partition_that_does_not_exist_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    subscription._warn_of_missing_partition.cache_clear()
+    write_log(tmp_path, {0: TEN.batches})
+    root = RawRoot([str(tmp_path)])
+    options = parse_read_options({"assign": '{"t":[3,0]}'})
+    (resolved_range,) = resolve_offsets(root, options)
+    assert resolved_range.name == TopicPartition("t", 0)
+    resolve_offsets(root, options)
+    assert caplog.messages == [
+        "assign: there is no partition 3 of topic t, whose partitions are 0; left out"
+    ]
+    with pytest.raises(OptionError, match="Remove t-3"):
+        resolve_offsets(
+            root,
+            parse_read_options({"assign": '{"t":[3,0]}', "startingOffsets": '{"t":{"0":1,"3":1}}'}),
+        )
 
 
 @pytest.mark.parametrize(
