@@ -45,8 +45,8 @@ def run(
         spark: The session that runs the tasks; None for this process.
         root: The klog root.
         topic: A topic, several, or None for all.
-        grace_ms: How long readers and writers may take. By default writers have a day, and readers
-            what the topic's config `klog.removed.file.retention.ms` says.
+        grace_ms: How long readers and writers may take. By default readers have what the topic's
+            config `klog.removed.file.retention.ms` says, and writers a day, or as long as readers.
         log_retention_ms: How long vacuum keeps commits; None for what the topic's config
             `klog.commit.retention.ms` says.
         storage: The options of the store.
