@@ -1,4 +1,4 @@
-"""Check a topic's commit log: lost and forked commits, files above its end, the topic's id.
+"""Check a topic's commit log: lost and forked commits, checkpoints, files above its end, its id.
 
 The rule: a lost commit may keep the log from being loaded, so lost commits are looked for first. A
 log that cannot be loaded does not hide what else is found.
@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from klog.connector.commit_log.checkpoint_store import (
+    complete_checkpoints,
+    oldest_complete_checkpoint,
+    read_last_expiration,
+)
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.forked_commits import find_forked_commits
 from klog.connector.commit_log.lost_commit_traces import find_lost_commit_traces
@@ -42,6 +47,7 @@ def verify_log(log: CommitLog) -> VerifiedLog:
     try:
         findings += _lost_commits(log)
         state = log.load()
+        findings += _incomplete_checkpoint(log, state)
         findings += _files_above(log)
         findings += _bad_topic_id(log, state)
     except OptionError:
@@ -96,6 +102,31 @@ def _files_above(log: CommitLog) -> Iterator[Finding]:
             f"it shows that version {version} was made, which the log does not reach: its last "
             "commits are lost, or a power loss undid a commit that was not acknowledged",
         )
+
+
+def _incomplete_checkpoint(log: CommitLog, state: TopicState) -> Iterator[Finding]:
+    """Check the checkpoint that the last expired version rests on: it is kept until that rises.
+
+    The load began at a newer one, so readers of the present miss nothing.
+    """
+    expiration = read_last_expiration(log)
+    name = expiration.checkpoint
+    if name is None or any(
+        other == name for other, _ in complete_checkpoints(log, name.version, name.version)
+    ):
+        return
+    oldest = oldest_complete_checkpoint(log, expiration.version)
+    if read_last_expiration(log) != expiration:
+        return  # An expiration went on to another checkpoint, and deleted this one.
+    first = state.version if oldest is None else min(oldest.version, state.version)
+    yield Finding(
+        log.paths.topic,
+        None,
+        log.paths.checkpoint(name),
+        "checkpoint",
+        "this checkpoint, or a part of it, is missing or damaged, and the commits up to version "
+        f"{expiration.version} have expired: the oldest version that can be read is {first}",
+    )
 
 
 def _bad_topic_id(log: CommitLog, state: TopicState) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ NEXT_STEPS = {
     "fork": "copy this file and its segments elsewhere, before log expiration and vacuum delete "
     "them; replace this file with the lost commit from a copy, or delete this file and see what "
     "`klog repair` can do; then append the records of the segments again",
+    "checkpoint": "restore it and its parts from a copy to read earlier versions again",
     "missing": "restore the file from a copy; vacuum deletes no file that a commit needs",
     "unreadable": "fix what the store reports, then verify again",
     "size": _RESTORE,
