@@ -82,6 +82,7 @@ def test_help_lists_the_verbs(klog: Klog) -> None:
             "history",
             "delete-records",
             "restore",
+            "checkpoint",
         ),
         *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
         *("adopt", "import-log", "jobs"),

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from klog import __version__
 from klog.cli import (
+    checkpoint_options,
     configs_options,
     consume_options,
     count_options,
@@ -119,6 +120,7 @@ def command_line() -> Parser:
     history_options.add_verb(verbs, with_klog_root)
     delete_records_options.add_verb(verbs, with_klog_root)
     restore_options.add_verb(verbs, with_klog_root)
+    checkpoint_options.add_verbs(verbs)
     job_verbs.add_verbs(verbs)
     job_files.add_verb(verbs)
     verifiable_producer_options.add_verb(verbs, with_klog_root)
