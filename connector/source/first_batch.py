@@ -9,14 +9,18 @@ does not, as that of an older klog or of Spark's Kafka source, which has a file 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from klog.connector.options.offset_range_limit import (
     EarliestOffset,
     LimitsByPartition,
     OffsetForTime,
     OffsetRangeLimit,
+    PartitionLimit,
     SpecificOffset,
 )
 from klog.connector.source.data_loss import raise_or_warn
+from klog.logformat.topic_partition import TopicPartition
 
 _REMEDY = (
     "`klog checkpoint copy` makes a checkpoint that has it if the query was one of "
@@ -24,18 +28,27 @@ _REMEDY = (
 )
 
 
-def has_fixed_start(limit: OffsetRangeLimit) -> bool:
+def has_fixed_start(limit: OffsetRangeLimit, starts: Mapping[TopicPartition, int]) -> bool:
     """Return whether a start is at the same offsets whenever a query asks.
+
+    A given offset is, unless it was after the end of the log and has become the latest offset.
 
     Args:
         limit: Where the query starts.
+        starts: The offsets that the limit means now.
     """
-    limits = limit.limits.values() if isinstance(limit, LimitsByPartition) else (limit,)
+    if not isinstance(limit, LimitsByPartition):
+        return _is_fixed(limit)
     return all(
-        isinstance(start, EarliestOffset | SpecificOffset)
-        or (isinstance(start, OffsetForTime) and not start.latest_if_no_match)
-        for start in limits
+        start.offset == starts.get(name) if isinstance(start, SpecificOffset) else _is_fixed(start)
+        for name, start in limit.limits.items()
     )
+
+
+def _is_fixed(start: PartitionLimit) -> bool:
+    if isinstance(start, OffsetForTime):
+        return not start.latest_if_no_match
+    return isinstance(start, EarliestOffset | SpecificOffset)
 
 
 def report_unknown_start(option: str, *, fail_on_data_loss: bool) -> None:

@@ -6,7 +6,8 @@ of the same checkpoint has read. A topic with another id is a new one, which is 
 So is one whose log ends before the stream, if the checkpoint has no id to compare, as that of
 Spark's Kafka source: the log of the same topic would have to be cut.
 
-A restore that has changed the log below the offset where the stream is, is data loss too: the
+A partition that appears while a stream runs should begin at offset 0: what is gone of it is data
+loss. A restore that has changed the log below the offset where the stream is, is data loss too: the
 stream has read records that are no longer there, or a hole where records are.
 """
 
@@ -150,6 +151,34 @@ def log_start(name: TopicPartition, log: PartitionSnapshot | None, end: StreamOf
         end: Where the micro-batch ends.
     """
     return log.log_start if log is not None else end.next_offsets[name]
+
+
+def report_added_partition(
+    name: TopicPartition, log: PartitionSnapshot | None, *, fail_on_data_loss: bool
+) -> None:
+    """Report what is gone of a partition that is new to a running stream.
+
+    Args:
+        name: The partition.
+        log: The partition, open; None if it is gone.
+        fail_on_data_loss: Whether records that are gone are an error, else a warning.
+
+    Raises:
+        DataLossError: `fail_on_data_loss` is true, and the partition does not start at offset 0.
+    """
+    if log is None:
+        _report(
+            f"{name}: the partition was added and deleted before the stream could read it",
+            "the other partitions",
+            fail_on_data_loss,
+        )
+    elif log.log_start > 0:
+        _report(
+            f"{name}: the partition was added while the stream ran, and offsets 0 to "
+            f"{log.log_start - 1} were deleted before the stream could read them",
+            f"the log start, offset {log.log_start}",
+            fail_on_data_loss,
+        )
 
 
 def _report(message: str, remainder: str, fail_on_data_loss: bool) -> None:

@@ -2,7 +2,8 @@
 
 The rule: a micro-batch looks at the log once, when Spark asks for the latest offset. A partition
 that appears while the stream runs is read from its start. If there is nothing new, the latest
-offset is the very start, so that Spark runs no micro-batch.
+offset is the very start, so that Spark runs no micro-batch. A run of `availableNow` looks when it
+fixes its end, and then before each micro-batch after the first.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from klog.connector.options.read_options import parse_read_options
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.snapshot import Logs, Root
 from klog.connector.source import scan_planner
+from klog.connector.source.available_now import check_fixed_end
 from klog.connector.source.first_batch import has_fixed_start, report_unknown_start
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets, starting_offsets
@@ -34,7 +36,7 @@ from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
 from klog.connector.source.read_schema import with_schema
 from klog.connector.source.slice_contract import TaskDict
-from klog.connector.source.stream_log_ends import LogEnds, log_start
+from klog.connector.source.stream_log_ends import LogEnds, log_start, report_added_partition
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.source.task_reader import TaskReader, make_reader
@@ -64,6 +66,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._report: dict[str, Any] | None = None
         self._planned_end: dict[str, Any] | None = None
         self._planned_logs: Logs | None = None
+        self._has_planned = False
 
     def __reduce__(self) -> tuple[type[TaskReader], tuple[SliceReader]]:
         """Return what Spark sends to tasks: nothing of what the driver remembers of the logs."""
@@ -88,7 +91,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._report = log_ends.to_json() | {
             METRICS: lag_metrics(end.next_offsets, log_ends.next_offsets, latest.logs)
         }
-        if start == self._initial and not has_fixed_start(self._options.starting):
+        if start == self._initial and not self._has_fixed_start(start_offsets):
             self._planned_end = self._with_start(start_offsets, end, latest.logs).to_json()
         else:
             self._planned_end = start if end.has_same_end(start_offsets) else end.to_json()
@@ -118,8 +121,11 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """See `DataSourceStreamReader.partitions`. Each task is a partition of Spark's."""
         start_offsets, end_offsets = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
         self._check_first_batch(start, end, end_offsets)
-        logs = self._planned_logs if end == self._planned_end else None
+        fixed_end = self._available_now if self._has_planned else None
+        is_recent = end == self._planned_end and fixed_end is None
+        logs = self._planned_logs if is_recent else None
         self._planned_logs = None  # They are of one micro-batch, and old for the next.
+        self._has_planned = True
         if logs is not None:
             try:
                 return _partitions(self._plan(logs, start_offsets, end_offsets))
@@ -129,8 +135,10 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         def plan_now() -> list[TaskDict]:
             snapshot = root.snapshot()
-            names = [name for name in end_offsets.next_offsets if name in snapshot]
-            return self._plan(snapshot.open(names), start_offsets, end_offsets)
+            logs = snapshot.open([name for name in end_offsets.next_offsets if name in snapshot])
+            if fixed_end is not None:
+                check_fixed_end(fixed_end, end_offsets, logs)
+            return self._plan(logs, start_offsets, end_offsets)
 
         return _partitions(retry_stale_listing(plan_now))
 
@@ -154,11 +162,19 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return snapshot.open(subscribed_partitions(self._options.consumer_strategy, snapshot))
 
     def _initial_offsets(self) -> StreamOffsets:
-        logs = self._open_logs()
-        latest = latest_offsets(logs, self._options)
-        starts = starting_offsets(logs, latest, self._options, now_ms())
-        next_offsets = {name: min(start, logs[name].log_end) for name, start in starts.items()}
-        return StreamOffsets.from_logs(next_offsets, logs)
+        """Return where a new query starts, in the logs that `availableNow` has fixed if it has."""
+        ends = self._available_now or self._latest_offsets()
+        latest = ends.offsets.next_offsets
+        try:
+            starts = starting_offsets(ends.logs, latest, self._options, now_ms())
+        except FileNotFoundError:
+            if self._available_now is not None:  # Nothing of it is read yet: it may end later.
+                self._available_now = self._latest_offsets()
+            raise
+        return StreamOffsets.from_logs(starts, ends.logs)
+
+    def _has_fixed_start(self, start: StreamOffsets) -> bool:
+        return has_fixed_start(self._options.starting, start.next_offsets)
 
     def _latest_offsets(self) -> LogEnds:
         logs = self._open_logs()
@@ -174,7 +190,9 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         """Report a first micro-batch that runs again without a start of its own."""
         is_again = start == self._initial and end != self._planned_end
-        if is_again and not end_offsets.batch_start and not has_fixed_start(self._options.starting):
+        if not is_again or end_offsets.batch_start:
+            return
+        if not self._has_fixed_start(StreamOffsets.from_json(start)):
             report_unknown_start(
                 self._options.starting_option, fail_on_data_loss=self._options.fail_on_data_loss
             )
@@ -208,6 +226,10 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> list[TaskDict]:
         planned = []
         for name, end_offset in end_offsets.next_offsets.items():
+            if name not in start_offsets.next_offsets:
+                report_added_partition(
+                    name, logs.get(name), fail_on_data_loss=self._options.fail_on_data_loss
+                )
             start_offset = self._start_offset(name, start_offsets, end_offsets, logs)
             if start_offset < end_offset:
                 topic_id = end_offsets.topic_ids.get(name.topic, "")

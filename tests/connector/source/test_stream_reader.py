@@ -84,6 +84,21 @@ def test_20_start_after_the_log_end(tmp_path: Path) -> None:
     assert lossy.initialOffset() == {"t": {"0": 10}}
 
 
+def test_11_start_below_the_log_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_log(tmp_path, {0: many(10)})
+    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 0): 6})
+    start = '{"t":{"0":2}}'
+    with pytest.raises(OffsetOutOfRangeError, match="t-0: startingOffsets 2 is out of range"):
+        stream(tmp_path, startingOffsets=start).initialOffset()
+    lossy = stream(tmp_path, startingOffsets=start, **LOSSY)
+    assert lossy.initialOffset() == {"t": {"0": 2}}
+    assert caplog.messages == []
+    end = latest(lossy, {"t": {"0": 2}})
+    assert end == {"t": {"0": 10}}
+    assert offsets(rows(lossy, {"t": {"0": 2}}, end)) == [6, 7, 8, 9]
+    assert "t-0: offsets 2 to 5 were deleted" in caplog.text
+
+
 def test_a_partial_json_names_what_is_missing(tmp_path: Path) -> None:
     for number in (0, 1):
         write_log(tmp_path, {0: many(1)}, f"t-{number}")
@@ -150,12 +165,40 @@ def test_a_new_partition_is_read_from_its_start(tmp_path: Path) -> None:
     write_log(tmp_path, {0: many(3)})
     reader = stream(tmp_path, startingOffsets="latest")
     start = reader.initialOffset()
-    write_log(tmp_path, {0: many(4)}, "t-1")
-    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 1): 2})
+    write_log(tmp_path, {0: many(2)}, "t-1")
     end = latest(reader, start)
-    assert end == {"#start": {"t": {"0": 3, "1": 2}}, "t": {"0": 3, "1": 4}}
+    assert end == {"#start": {"t": {"0": 3, "1": 0}}, "t": {"0": 3, "1": 2}}
     read = rows(reader, start, end)
-    assert [(row["partition"], row["offset"]) for row in read] == [(1, 2), (1, 3)]
+    assert [(row["partition"], row["offset"]) for row in read] == [(1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("starting", ["latest", "earliest"])
+@pytest.mark.parametrize("count", [4, 2])
+def test_a_new_partition_that_does_not_start_at_0_is_data_loss(
+    tmp_path: Path, starting: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_log(tmp_path, {0: many(3)})
+    start = {"t": {"0": 3}}
+    write_log(tmp_path, {0: many(count)}, "t-1")
+    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 1): 2})
+    error = "t-1: the partition was added while the stream ran, and offsets 0 to 1 were deleted"
+    reader = stream(tmp_path, startingOffsets=starting)
+    end = latest(reader, start)
+    for planner in (reader, stream(tmp_path, startingOffsets=starting)):
+        with pytest.raises(DataLossError, match=error):
+            planner.partitions(start, end)
+    read = rows(stream(tmp_path, startingOffsets=starting, **LOSSY), start, end)
+    assert [(row["partition"], row["offset"]) for row in read] == [(1, o) for o in range(2, count)]
+    assert error in caplog.text
+    assert rows(reader, end, end) == [], "known from then on"
+
+
+def test_a_new_partition_that_is_gone_again_is_data_loss(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: many(3)})
+    start, end = {"t": {"0": 3}}, {"t": {"0": 3, "1": 4}}
+    with pytest.raises(DataLossError, match="t-1: the partition was added and deleted before"):
+        stream(tmp_path).partitions(start, end)
+    assert rows(stream(tmp_path, **LOSSY), start, end) == []
 
 
 def test_a_new_topic_of_a_pattern_is_read_from_its_start(tmp_path: Path) -> None:
@@ -236,42 +279,6 @@ def test_records_deleted_before_they_were_read(tmp_path: Path) -> None:
     with pytest.raises(DataLossError, match="t-0: offsets 2 to 5 were deleted"):
         stream(tmp_path).partitions(start, end)
     assert offsets(rows(stream(tmp_path, **LOSSY), start, end)) == [6, 7, 8]
-
-
-def test_available_now_has_a_fixed_end(tmp_path: Path) -> None:
-    directory = write_log(tmp_path, {0: many(3)})
-    reader = stream(tmp_path)
-    reader.prepareForTriggerAvailableNow()
-    (directory / "00000000000000000000.log").write_bytes(b"".join(many(8)))
-    write_log(tmp_path, {0: many(2)}, "t-1")
-    start = {"t": {"0": 0}}
-    end = latest(reader, start)
-    assert end == {"t": {"0": 3}}
-    assert offsets(rows(reader, start, end)) == [0, 1, 2]
-    assert latest(reader, end) == end
-    assert latest(stream(tmp_path), start) == {"t": {"0": 8, "1": 2}}
-
-
-@pytest.mark.parametrize("case", ["shorter", "deleted", "created again"])
-def test_available_now_notices_data_loss(tmp_path: Path, case: str) -> None:
-    # As in Spark's connector, AvailableNow checks the partitions and that no offset moved back;
-    # `failOnDataLoss`.
-    if case == "created again":
-        start = create_topic_again(tmp_path, 8)
-    else:
-        write_log(tmp_path, {0: many(5)})
-        start = {"t": {"0": 9}} if case == "shorter" else {"t": {"0": 5, "1": 7}}
-    reader = stream(tmp_path)
-    reader.prepareForTriggerAvailableNow()
-    with pytest.raises(DataLossError):
-        reader.latestOffset(start, EVERYTHING)
-
-
-def test_available_now_never_goes_back(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: many(5)})
-    reader = stream(tmp_path, **LOSSY)
-    reader.prepareForTriggerAvailableNow()
-    assert latest(reader, {"t": {"0": 9}}) == {"t": {"0": 9}}
 
 
 def test_committed_ends_at_the_last_stable_offset(tmp_path: Path) -> None:
