@@ -1,10 +1,11 @@
 """Where the first micro-batch of a stream starts, also if it runs again after a restart.
 
 The rule: the checkpoint has only where a micro-batch ends. Where the first one starts, Spark asks
-the source again, at each run. `startingOffsets` such as `latest` have another answer then, so the
-end of the first micro-batch keeps where its partitions started (`StreamOffsets.batch_start`). If it
-does not, as that of an older klog or of Spark's Kafka source, which has a file of its own for it
-(`sources/0/0`), then such a start is data loss: it could skip records in silence.
+the source again, at each run. All but given offsets can have another answer then: `latest` when
+records came, `earliest` when retention took some away. So the end of the first micro-batch keeps
+where its partitions started (`StreamOffsets.batch_start`). If it does not, as that of an older klog
+or of Spark's Kafka source, which has a file of its own for it (`sources/0/0`), then a start such as
+`latest` is data loss: it could skip records in silence.
 """
 
 from __future__ import annotations
@@ -28,27 +29,43 @@ _REMEDY = (
 )
 
 
-def has_fixed_start(limit: OffsetRangeLimit, starts: Mapping[TopicPartition, int]) -> bool:
-    """Return whether a start is at the same offsets whenever a query asks.
+def is_given_start(limit: OffsetRangeLimit, starts: Mapping[TopicPartition, int]) -> bool:
+    """Return whether a start is at given offsets, the same whenever a query asks.
 
-    A given offset is, unless it was after the end of the log and has become the latest offset.
+    Args:
+        limit: Where the query starts.
+        starts: The offsets that the limit means now.
+    """
+    return isinstance(limit, LimitsByPartition) and all(
+        isinstance(start, SpecificOffset) and start.offset == starts.get(name)
+        for name, start in limit.limits.items()
+    )
+
+
+def could_skip(limit: OffsetRangeLimit, starts: Mapping[TopicPartition, int]) -> bool:
+    """Return whether a start that is asked for again could skip records that are there.
+
+    A given offset after the end of the log could: it has become the latest offset.
 
     Args:
         limit: Where the query starts.
         starts: The offsets that the limit means now.
     """
     if not isinstance(limit, LimitsByPartition):
-        return _is_fixed(limit)
-    return all(
-        start.offset == starts.get(name) if isinstance(start, SpecificOffset) else _is_fixed(start)
+        return not _only_grows_with_loss(limit)
+    return any(
+        start.offset != starts.get(name)
+        if isinstance(start, SpecificOffset)
+        else not _only_grows_with_loss(start)
         for name, start in limit.limits.items()
     )
 
 
-def _is_fixed(start: PartitionLimit) -> bool:
+def _only_grows_with_loss(start: PartitionLimit) -> bool:
+    """Return whether the offset of a start is another one only if records are gone."""
     if isinstance(start, OffsetForTime):
         return not start.latest_if_no_match
-    return isinstance(start, EarliestOffset | SpecificOffset)
+    return isinstance(start, EarliestOffset)
 
 
 def report_unknown_start(option: str, *, fail_on_data_loss: bool) -> None:

@@ -29,7 +29,7 @@ from klog.connector.options.spark_paths import log_directories
 from klog.connector.snapshot import Logs, Root
 from klog.connector.source import scan_planner
 from klog.connector.source.available_now import check_fixed_end
-from klog.connector.source.first_batch import has_fixed_start, report_unknown_start
+from klog.connector.source.first_batch import could_skip, is_given_start, report_unknown_start
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets, starting_offsets
 from klog.connector.source.progress_metrics import METRICS, lag_metrics
@@ -91,7 +91,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._report = log_ends.to_json() | {
             METRICS: lag_metrics(end.next_offsets, log_ends.next_offsets, latest.logs)
         }
-        if start == self._initial and not self._has_fixed_start(start_offsets):
+        if start == self._initial and self._is_start_kept(start_offsets, end):
             self._planned_end = self._with_start(start_offsets, end, latest.logs).to_json()
         else:
             self._planned_end = start if end.has_same_end(start_offsets) else end.to_json()
@@ -121,6 +121,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """See `DataSourceStreamReader.partitions`. Each task is a partition of Spark's."""
         start_offsets, end_offsets = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
         self._check_first_batch(start, end, end_offsets)
+        if start == end:  # Its `#start` is where the micro-batch before began.
+            return []
         fixed_end = self._available_now if self._has_planned else None
         is_recent = end == self._planned_end and fixed_end is None
         logs = self._planned_logs if is_recent else None
@@ -173,12 +175,16 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise
         return StreamOffsets.from_logs(starts, ends.logs)
 
-    def _has_fixed_start(self, start: StreamOffsets) -> bool:
-        return has_fixed_start(self._options.starting, start.next_offsets)
-
     def _latest_offsets(self) -> LogEnds:
         logs = self._open_logs()
         return LogEnds(StreamOffsets.from_logs(latest_offsets(logs, self._options), logs), logs)
+
+    def _is_start_kept(self, start: StreamOffsets, end: StreamOffsets) -> bool:
+        """Return whether the end of the first micro-batch has to keep where it starts."""
+        starting, starts = self._options.starting, start.next_offsets
+        if end.has_same_end(start):
+            return could_skip(starting, starts)
+        return not is_given_start(starting, starts)
 
     def _with_start(self, start: StreamOffsets, end: StreamOffsets, logs: Logs) -> StreamOffsets:
         """Return the end of the first micro-batch, with where it starts."""
@@ -192,7 +198,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_again = start == self._initial and end != self._planned_end
         if not is_again or end_offsets.batch_start:
             return
-        if not self._has_fixed_start(StreamOffsets.from_json(start)):
+        if could_skip(self._options.starting, StreamOffsets.from_json(start).next_offsets):
             report_unknown_start(
                 self._options.starting_option, fail_on_data_loss=self._options.fail_on_data_loss
             )

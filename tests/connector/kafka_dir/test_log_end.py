@@ -58,7 +58,7 @@ def test_log_ends_where_recovery_leaves_it(
         assert offsets(read(root, isolationLevel=level)) == list(range(count))
         reader = stream(root, isolationLevel=level)
         start = reader.initialOffset()
-        assert latest(reader, start) == {"t": {"0": end}}
+        assert latest(reader, start)["t"] == {"0": end}
         assert offsets(rows(reader, start, {"t": {"0": end}})) == list(range(count))
 
 
@@ -169,7 +169,8 @@ def test_a_stream_goes_on_when_a_broker_has_recovered(tmp_path: Path) -> None:
     directory = write_log(tmp_path, {0: [TORN], 10: [b""]}, clean=False)
     reader = stream(tmp_path)
     end = latest(reader, reader.initialOffset())
-    assert latest(reader, end) == end == {"t": {"0": 9}}
+    assert latest(reader, end) == end
+    assert end["t"] == {"0": 9}
     (directory / f"{10:020}.log").unlink()
     (directory / f"{0:020}.log").write_bytes(TEN)
     now = latest(reader, end)

@@ -82,7 +82,7 @@ def test_once_has_no_maximum(tmp_path: Path) -> None:
     logs(tmp_path, 50)
     reader = stream(tmp_path, maxOffsetsPerTrigger=3, minOffsetsPerTrigger=3)
     start = reader.initialOffset()
-    assert reader.latestOffset(start, ReadAllAvailable()) == {"t": {"0": 50}}
+    assert reader.latestOffset(start, ReadAllAvailable())["t"] == {"0": 50}
 
 
 def test_available_now_reads_all_in_limited_batches(tmp_path: Path) -> None:

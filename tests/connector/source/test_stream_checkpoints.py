@@ -127,6 +127,32 @@ def test_the_first_batch_is_the_same_after_a_restart(tmp_path: Path, starting: s
     assert offsets(rows(restarted, end, second)) == [9, 10, 11]
 
 
+@pytest.mark.parametrize("starting", ["earliest", "1970-01-01T00:00:01.001Z"])
+def test_retention_before_the_first_batch_runs_again_is_noticed(
+    tmp_path: Path, starting: str
+) -> None:
+    """What `earliest` means then is not where the micro-batch started."""
+    write_log(tmp_path, {0: many(5)})
+    reader = stream(tmp_path, startingOffsets=starting)
+    start = reader.initialOffset()
+    first = start["t"]["0"]
+    end = latest(reader, start)
+    assert end == {"#start": {"t": {"0": first}}, "t": {"0": 5}}
+    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 0): 3})
+    restarted = stream(tmp_path, startingOffsets=starting)
+    assert restarted.initialOffset() == {"t": {"0": 3}}
+    with pytest.raises(DataLossError, match=f"t-0: offsets {first} to 2 were deleted"):
+        restarted.partitions(restarted.initialOffset(), end)
+    lossy = stream(tmp_path, startingOffsets=starting, **LOSSY)
+    assert offsets(rows(lossy, lossy.initialOffset(), end)) == [3, 4]
+
+
+def test_given_offsets_are_not_kept(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: many(5)})
+    reader = stream(tmp_path, startingOffsets='{"t":{"0":2}}')
+    assert latest(reader, reader.initialOffset()) == {"t": {"0": 5}}
+
+
 def test_an_empty_first_batch_keeps_its_start(tmp_path: Path) -> None:
     write_log(tmp_path, {0: many(5)})
     reader = stream(tmp_path, startingOffsets="latest")
