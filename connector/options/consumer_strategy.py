@@ -25,9 +25,15 @@ class SubscribePattern:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Named partitions."""
+    """Named partitions.
+
+    Attributes:
+        partitions: The partitions.
+        must_exist: Whether one that does not exist is an error; Spark's connector leaves it out.
+    """
 
     partitions: tuple[TopicPartition, ...]
+    must_exist: bool = False
 
 
 ConsumerStrategy: TypeAlias = Subscribe | SubscribePattern | Assign

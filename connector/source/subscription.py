@@ -38,7 +38,8 @@ def subscribed_partitions(strategy: ConsumerStrategy, snapshot: Snapshot) -> lis
         snapshot: A snapshot of the root.
 
     Raises:
-        OptionError: A topic that the strategy names is not in the snapshot.
+        OptionError: A topic that the strategy names is not in the snapshot, or a partition that
+            must exist.
     """
     if isinstance(strategy, Assign):
         return sorted(_assigned_partitions(strategy, snapshot))
@@ -65,7 +66,13 @@ def _assigned_partitions(strategy: Assign, snapshot: Snapshot) -> Iterator[Topic
     for name in strategy.partitions:
         _check_topic("assign", name.topic, snapshot)
         if name.partition not in topics[name.topic]:
-            _warn_of_missing_partition(name, ", ".join(map(str, topics[name.topic])))
+            partitions = ", ".join(map(str, topics[name.topic]))
+            if strategy.must_exist:
+                raise OptionError(
+                    f"there is no partition {name.partition} of topic {name.topic}. Use one of "
+                    f"{partitions}"
+                )
+            _warn_of_missing_partition(name, partitions)
         else:
             yield name
 

@@ -81,7 +81,8 @@ def _strategy(args: argparse.Namespace) -> ConsumerStrategy:
     """Return the topics to read, or the partition with one number of each of them."""
     if args.partition is None:
         return Subscribe(tuple(dict.fromkeys(args.topic)))
-    return Assign(tuple(TopicPartition(topic, args.partition) for topic in args.topic))
+    names = tuple(TopicPartition(topic, args.partition) for topic in args.topic)
+    return Assign(names, must_exist=True)
 
 
 def _resolve(root: Root, options: ReadOptions, offsets: ConsumeRange) -> list[ResolvedRange]:
