@@ -95,6 +95,17 @@ def test_start_is_looked_for_in_what_is_there(tmp_path: Path) -> None:
     assert read_batch(reader, start)[0] == [4, 5, 6, 7]
 
 
+def test_partition_that_is_gone_before_the_start_is_not_part_of_the_run(tmp_path: Path) -> None:
+    for partition in ("t-0", "t-1"):
+        write_log(tmp_path, {0: many(4)}, partition)
+    reader = now(tmp_path, startingOffsets="1970-01-01T00:00:01.002Z")
+    shutil.rmtree(tmp_path / "t-1")
+    start = reader.initialOffset()
+    assert start == {"t": {"0": 2}}
+    read, end = read_batch(reader, start)
+    assert (read, end["t"]) == ([2, 3], {"0": 4})
+
+
 def limited(root: Path, **options: str) -> tuple[KlogStreamReader, dict[str, Any]]:
     """Run the first of several micro-batches of two partitions; return the reader and its end."""
     for partition in ("t-0", "t-1"):

@@ -167,6 +167,19 @@ def test_an_offset_past_the_end_must_not_rewind_a_new_stream(topic: Topic) -> No
     assert read_to_end(again, end) == [7]
 
 
+def test_an_offset_past_the_end_must_not_skip_what_comes_after_an_empty_micro_batch(
+    topic: Topic,
+) -> None:
+    topic.grow(5)
+    reader = stream(topic.path, **starting(9), **LOSSY)
+    end = latest(reader, reader.initialOffset())
+    assert (end["t"], end["#start"]) == ({"0": 5}, {"t": {"0": 5}})
+    topic.grow(8)
+    again = stream(topic.path, **starting(9), **LOSSY)
+    assert rows(again, again.initialOffset(), end) == []
+    assert read_to_end(again, end) == [5, 6, 7]
+
+
 def test_an_offset_past_the_end_must_not_rewind_a_batch(topic: Topic) -> None:
     topic.grow(5)
     for loss in ({}, LOSSY):
