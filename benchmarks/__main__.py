@@ -8,6 +8,9 @@ python -m benchmarks --only compact    # nor this: it starts a broker and writes
 python -m benchmarks --only compact-many    # nor this: a broker, and 44 partitions a round
 python -m benchmarks --only size-check      # nor this: it gives few rows of RESULTS.md
 python -m benchmarks --only less            # nor this: counts, some columns, a wide topic
+python -m benchmarks --only imports         # nor this: what processes import
+python -m benchmarks --only lookups         # nor this: little in many segments, a skewed topic
+python -m benchmarks --only streams         # nor this: a broker, and streams to noop
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from benchmarks import (
     compaction,
     decode,
     encode,
+    imports,
     legacy,
+    lookups,
     machine,
     memory,
     peers,
@@ -37,6 +42,7 @@ from benchmarks import (
     size_check,
     spark_read,
     spark_write,
+    stream_runs,
     upkeep,
 )
 from klog.logformat.codecs.codec_names import CODEC_NAMES
@@ -44,6 +50,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
     "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
+    "imports", "lookups", "streams",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -115,6 +122,19 @@ load gives the state or the commit, a table is what of it Arrow reads.""",
 One process, one core, files in the page cache: how fast records are counted by the headers of their
 batches, what columns cost against all of them (CPU time, in turns), and the plan of a read of a
 klog root with many partitions, from nothing.""",
+    "imports": """\
+Fresh processes in turns: commands in wall time against `import pyarrow`, and the CPU time of klog's
+part in each Python process of a read by Spark, its imports included.""",
+    "lookups": """\
+Queries collected through Spark on local[2], wall time from `load()` on and CPU, in turns with a
+Python data source that returns one ready row; then a scan of a topic with nine of ten records in
+one of ten partitions, in turns with the same records in ten equal ones. CPU is that of Spark and
+its Python workers.""",
+    "streams": """\
+Streams to `noop` with `availableNow` on local[2], each with a checkpoint of its own, wall time from
+`load()` to the end, in turns: Spark's Kafka connector from a broker on this machine, klog from that
+broker's log directory and from a klog root. A micro-batch of one row is compared with a Python
+source that does nothing, by Spark's `triggerExecution`.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -139,6 +159,7 @@ class Run:
     micro_batches: int
     checked_segments: int
     partitions: int
+    segments: int
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -187,6 +208,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Run]:
         stores=options.stores,
         micro_batches=5 if options.tiny else MICRO_BATCHES,
         partitions=reading_less.TINY_PARTITIONS if options.tiny else reading_less.PARTITIONS,
+        segments=lookups.TINY_SEGMENTS if options.tiny else lookups.SEGMENTS,
         checked_segments=size_check.TINY_SEGMENTS if options.tiny else size_check.SEGMENTS,
     )
     return options, run
@@ -245,6 +267,9 @@ _RUN: dict[str, Any] = {
     "upkeep": lambda run: upkeep.run(COMPACTED_SHARE * run.records, run.rounds),
     "size-check": lambda run: size_check.run(run.checked_segments, run.rounds),
     "less": lambda run: reading_less.run(run.records, run.partitions, run.rounds),
+    "imports": lambda run: imports.run(run.rounds),
+    "lookups": lambda run: lookups.run(run.segments, run.records, run.rounds),
+    "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {
     "decode": report.decode_table,
@@ -259,6 +284,9 @@ _TABLE: dict[str, Any] = {
     "upkeep": report.figures_table,
     "size-check": report.figures_table,
     "less": report.figures_table,
+    "imports": report.figures_table,
+    "lookups": report.figures_table,
+    "streams": report.figures_table,
 }
 
 if __name__ == "__main__":

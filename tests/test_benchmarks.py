@@ -15,9 +15,11 @@ from runpy import run_path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import klog
 from benchmarks import (
     ceiling,
     commit_histories,
@@ -25,6 +27,7 @@ from benchmarks import (
     decode,
     encode,
     legacy,
+    lookups,
     machine,
     memory,
     peers,
@@ -39,6 +42,7 @@ from benchmarks.logs import (
     FIRST_TIMESTAMP_MS,
     LARGE_BATCHES,
     SMALL_BATCHES,
+    TOPIC,
     Shape,
     partition_logs,
     shape_records,
@@ -339,6 +343,24 @@ def test_reading_less_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_pat
 
 @pytest.mark.spark
 @pytest.mark.full  # `make bench-tiny` runs them all
+def test_imports_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--tiny", "--only", "imports"])
+    output = capsys.readouterr().out
+    assert "| klog topics list, a broker's directory / import pyarrow | wall time |" in output
+    for step in ("load", "plan", "task"):
+        assert f"| {step}: ms of klog | CPU time, a klog root |" in output
+
+
+def test_many_segments_for_lookups(tmp_path: Path) -> None:
+    """A topic of as many segments as the figure says, in the order of time."""
+    count = lookups.write_many_segments(tmp_path, 20)
+    assert len(list(tmp_path.rglob("*.log"))) in range(18, 24)
+    table = klog.open(tmp_path).scan(TOPIC).read_all()
+    assert table.num_rows == count == 20 * lookups.RECORDS_A_SEGMENT
+    times_ms = table["timestamp"].cast(pa.int64()).to_numpy() // 1000
+    assert set(np.diff(times_ms)) == {lookups.INTERVAL_MS}
+
+
 def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
     (result,) = spark_read.run(spark, [(100, 400)], ["lz4"], 1)
     assert result.times.records == {"klog": 400, "Parquet": 400, "ceiling": 400, "fixed": 4}
