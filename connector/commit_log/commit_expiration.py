@@ -3,14 +3,16 @@
 The rule (docs/commit-protocol.md, Vacuum): the last expired version is raised only to the version
 of a complete checkpoint, whose name its file has. Then the commits up to it are deleted, and the
 checkpoints below it: the last expired version never falls, so no other process can raise it to one
-of them. So every version from the last expired one on can be loaded (`past_versions.py`). A part is
-deleted when no checkpoint names it and no writer can be about to: of parts up to the last expired
-version, only those of that checkpoint are named again.
+of them. So every version from the last expired one on can be loaded (`past_versions.py`). Nothing
+is deleted before the store says that the expiration file exists: a loss of power would undo one
+that was only read, and not the deletions. A part is deleted when no checkpoint names it and no
+writer can be about to: of parts up to the last expired version, only those of that checkpoint are
+named again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 
 from klog.connector.commit_log.checkpoint_store import (
     complete_checkpoints,
@@ -27,7 +29,7 @@ from klog.connector.commit_log.commit_log_paths import (
     parse_expiration_version,
     parse_sidecar_name,
 )
-from klog.connector.commit_log.file_size_limits import read_named
+from klog.connector.commit_log.file_size_limits import MAX_SMALL_FILE_BYTES, read_named
 from klog.connector.commit_log.past_retention import commit_retention_ms
 from klog.connector.store.writable_store import PutResult
 
@@ -45,15 +47,21 @@ def list_expired_versions(log: CommitLog) -> list[int]:
     return _versions(log, last_expired) if _has_checkpoint(log, last_expired) else []
 
 
-def delete_commits(log: CommitLog, versions: Iterable[int]) -> None:
-    """Delete commits that have expired.
+def delete_expired_commits(log: CommitLog) -> int:
+    """Delete the expired commits that an interrupted expiration did not delete.
 
     Args:
         log: The log of the topic.
-        versions: Versions at or below the last expired version that is on the store.
+
+    Returns:
+        How many were deleted: none if the store does not confirm the last expired version.
     """
+    versions = list_expired_versions(log)
+    if not versions or not _is_expiration_durable(log, log.last_expired_version()):
+        return 0
     for version in versions:
         log.store.delete(log.paths.commit(version))
+    return len(versions)
 
 
 def expire_log(log: CommitLog, retention_ms: int | None = None) -> int:
@@ -70,7 +78,7 @@ def expire_log(log: CommitLog, retention_ms: int | None = None) -> int:
     checkpoint = _next_checkpoint(log, last_expired, retention_ms)
     if checkpoint is None:
         if _has_checkpoint(log, last_expired):
-            _delete_below(log, last_expired)  # What an interrupted expiration left.
+            _delete_rest(log, last_expired)
         return last_expired
     path = log.paths.expiration(checkpoint.version)
     if (
@@ -137,6 +145,15 @@ def _is_durable(log: CommitLog, name: CheckpointName) -> bool:
     return is_durable(log, path, lambda: read_named(log.store, path, name))
 
 
+def _is_expiration_durable(log: CommitLog, last_expired: int) -> bool:
+    """Return whether an expiration file outlives a loss of power: its writer may have died before.
+
+    A missing one was deleted by an expiration that raised the last expired version.
+    """
+    path = log.paths.expiration(last_expired)
+    return is_durable(log, path, lambda: log.store.read(path, MAX_SMALL_FILE_BYTES))
+
+
 def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
     """Return whether the store says that a file exists, which it may say only of a durable one.
 
@@ -155,19 +172,39 @@ def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
     return log.store.put_if_absent(path, data) is not PutResult.UNKNOWN
 
 
+def _delete_rest(log: CommitLog, last_expired: int) -> None:
+    """Delete what an interrupted expiration left."""
+    if any(True for _ in _paths_below(log, last_expired)) and _is_expiration_durable(
+        log, last_expired
+    ):
+        _delete_below(log, last_expired)
+
+
 def _delete_below(log: CommitLog, last_expired: int) -> None:
     """Delete what the last expired version on the store makes superfluous, lowest first."""
-    delete_commits(log, _versions(log, last_expired))
+    for path in _paths_below(log, last_expired):
+        log.store.delete(path)
+
+
+def _paths_below(log: CommitLog, last_expired: int) -> Iterator[str]:
+    """List what the last expired version makes superfluous, one folder after the other.
+
+    Parts are listed when the checkpoints that were listed before them are deleted.
+    """
+    for version in _versions(log, last_expired):
+        yield log.paths.commit(version)
     for sidecar in filter(None, map(parse_sidecar_name, _own_names(log, log.paths.sidecars))):
         if sidecar.version <= last_expired:
-            log.store.delete(log.paths.sidecar(sidecar))
+            yield log.paths.sidecar(sidecar)
     for name in filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.checkpoints))):
         if name.version < last_expired:
-            log.store.delete(log.paths.checkpoint(name))
-    _delete_parts(log, last_expired)
+            yield log.paths.checkpoint(name)
+    for part in _unused_parts(log, last_expired):
+        yield log.paths.part(part)
     for file_name in _own_names(log, log.paths.expirations):
-        if (version := parse_expiration_version(file_name)) is not None and version < last_expired:
-            log.store.delete(log.paths.expiration(version))
+        expired = parse_expiration_version(file_name)
+        if expired is not None and expired < last_expired:
+            yield log.paths.expiration(expired)
 
 
 def _versions(log: CommitLog, last_expired: int) -> list[int]:
@@ -183,8 +220,8 @@ def _own_names(log: CommitLog, directory: str) -> list[str]:
     return [entry.name for entry in log.entries(directory) if not entry.link]
 
 
-def _delete_parts(log: CommitLog, last_expired: int) -> None:
-    """Delete parts up to the last expired version that no checkpoint names."""
+def _unused_parts(log: CommitLog, last_expired: int) -> list[CheckpointName]:
+    """List the parts up to the last expired version that no checkpoint names."""
     names = filter(None, map(parse_checkpoint_name, _own_names(log, log.paths.parts)))
     unused_names = {name for name in names if name.version <= last_expired}
     if unused_names:
@@ -192,5 +229,4 @@ def _delete_parts(log: CommitLog, last_expired: int) -> None:
             unused_names.difference_update(part.name for part in parts)
             if not unused_names:
                 break
-    for name in sorted(unused_names):
-        log.store.delete(log.paths.part(name))
+    return sorted(unused_names)

@@ -94,9 +94,7 @@ def _delete(log: CommitLog, task: VacuumTask) -> VacuumedTopic:
     commits, first_version = 0, log.last_expired_version()
     try:
         plan = vacuum.free()
-        versions = commit_expiration.list_expired_versions(log)
-        commit_expiration.delete_commits(log, versions)
-        commits = len(versions)
+        commits = commit_expiration.delete_expired_commits(log)
         vacuum.finish(plan, CommitInfo(random_uuid(), "vacuum", this_engine()))
         commits += commit_expiration.expire_log(log, task.log_retention_ms) - first_version
     except KlogError as exc:

@@ -22,6 +22,7 @@ from tests.simulation.world import ViolationError
 
 NEEDED: dict[str, Callable[[Scene], bool]] = {
     "checkpoint_only_read": lambda scene: scene.chances.power_loss > 0 and scene.expirers > 0,
+    "expiration_only_read": lambda scene: scene.chances.power_loss > 0 and scene.expirers > 0,
 }
 """The scenes in which a rare mistake can show at all."""
 

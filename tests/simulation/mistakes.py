@@ -47,7 +47,20 @@ from tests.simulation import (
     store_mistakes,
     writers,
 )
+from tests.simulation.simulated_store import SimulatedStore
 from tests.simulation.world import StoreDownError
+
+
+class UnsyncedCheckpoints(SimulatedStore):
+    """A store as of a writer that ends before it syncs a checkpoint."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store._world)
+
+    def _sync(self, path: str) -> None:
+        if "/checkpoints/" not in path:
+            super()._sync(path)
+
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -140,8 +153,33 @@ def boundary_against_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def checkpoint_only_read(patch: pytest.MonkeyPatch) -> None:
-    """Expire commits before a checkpoint that can be read but may not survive a power loss."""
+    """Expire commits before a checkpoint that can be read but may not survive a power loss.
+
+    Writers end before they sync a checkpoint, as a killed one may: this shows the mistake often.
+    """
+    usual = checkpoint_writer.write_checkpoint
+
+    def write_checkpoint(log: CommitLog, state: TopicState) -> CheckpointName:
+        return usual(replace(log, store=UnsyncedCheckpoints(log.store)), state)
+
+    patch.setattr(checkpoint_writer, "write_checkpoint", write_checkpoint)
     patch.setattr(commit_expiration, "_is_durable", lambda log, name: True)
+
+
+def expiration_only_read(patch: pytest.MonkeyPatch) -> None:
+    """Delete expired commits by an expiration file that may not survive a power loss.
+
+    Each sync of these files fails, except in the final check: this shows the mistake often.
+    """
+    usual = SimulatedStore._sync
+
+    def sync(store: SimulatedStore, path: str) -> None:
+        if "/gc/" in path and store._world.current_actor() is not None:
+            raise StoreDownError("not synced")
+        usual(store, path)
+
+    patch.setattr(SimulatedStore, "_sync", sync)
+    patch.setattr(commit_expiration, "_is_expiration_durable", lambda log, last_expired: True)
 
 
 def no_boundary(patch: pytest.MonkeyPatch) -> None:
@@ -280,6 +318,7 @@ MISTAKES: dict[str, Patch] = {
         boundary_against_the_end,
         no_boundary,
         checkpoint_only_read,
+        expiration_only_read,
         no_read_back,
         offsets_as_staged,
         batches_without_a_name,

@@ -17,6 +17,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import CheckpointName
 from klog.connector.commit_log.past_versions import load_version, oldest_version
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.store.writable_store import PutResult
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
     Clock,
@@ -71,6 +72,47 @@ def test_it_is_the_newest_checkpoint_as_old_as_the_retention(
     for version in range(max(last_expired, 0), 11):
         assert same(load_version(log, version, states[-1]), states[version])
     assert same(log.load(), states[-1])
+
+
+class UnconfirmedStore(CountingStore):
+    """A store that does not confirm expiration files, as a disk whose sync fails."""
+
+    is_unconfirmed = True
+
+    def put_if_absent(self, path: str, data: bytes) -> PutResult:
+        result = super().put_if_absent(path, data)
+        return PutResult.UNKNOWN if "/gc/" in path and self.is_unconfirmed else result
+
+
+def test_nothing_is_deleted_before_the_store_confirms_the_expiration_file() -> None:
+    """A later run reads the file, which a loss of power may undo: then all commits are needed."""
+    store = UnconfirmedStore()
+    log, states = history(store, 11, checkpoints=(2, 5, 8))
+    for _ in range(2):
+        commit_expiration.expire_log(log, 0)
+        assert log.last_expired_version() == 8
+        assert commit_expiration.delete_expired_commits(log) == 0
+        assert commit_versions(log) == list(range(11))
+        assert checkpoint_versions(log) == [2, 5, 8]
+    del store.files[log.paths.expiration(8)]
+    assert same(load_version(log, 0, states[-1]), states[0])
+    store.is_unconfirmed = False
+    assert commit_expiration.expire_log(log, 0) == 8
+    assert (commit_versions(log), checkpoint_versions(log)) == ([9, 10], [8])
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_confirmed_expiration_file_of_another_is_enough(is_whole: bool) -> None:
+    store = UnconfirmedStore()
+    log, _ = history(store, 11, checkpoints=(2, 5, 8))
+    commit_expiration.expire_log(log, 0)
+    store.is_unconfirmed = False
+    if is_whole:
+        assert commit_expiration.expire_log(log, 0) == 8
+    else:
+        assert commit_expiration.delete_expired_commits(log) == 9
+    assert commit_versions(log) == [9, 10]
+    assert checkpoint_versions(log) == ([8] if is_whole else [2, 5, 8])
 
 
 def test_a_checkpoint_of_the_last_version_does_not_expire_it() -> None:

@@ -195,7 +195,7 @@ def test_commits_that_an_ended_cleaning_left_go_without_a_new_boundary() -> None
     store.files |= commits
     assert commit_expiration.list_expired_versions(log) == [3, 4, 5]
     store.fill()
-    commit_expiration.delete_commits(log, commit_expiration.list_expired_versions(log))
+    assert commit_expiration.delete_expired_commits(log) == 3
     assert not store.files.keys() & commits.keys()
     assert log.load().log_end == (6, 0)
 
