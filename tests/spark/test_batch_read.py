@@ -239,7 +239,8 @@ def test_an_offset_out_of_range_is_refused(spark: SparkSession) -> None:
     frame = load(
         spark, scene("records").log_dirs, subscribe="x", startingOffsets='{"x": {"0": 999}}'
     )
-    with pytest.raises(AnalysisException, match=r"x-0: startingOffsets 999 is after the end of the read at 1"):
+    reason = r"x-0: startingOffsets 999 is after the end of the read at 1"
+    with pytest.raises(AnalysisException, match=reason):
         frame.count()
 
 
