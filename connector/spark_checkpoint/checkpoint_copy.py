@@ -32,8 +32,11 @@ from klog.errors import KlogError, OptionError
 
 _log = logging.getLogger(__name__)
 
-UNFINISHED = b'{"unfinished":"klog checkpoint copy was interrupted: delete this directory"}'
-"""The content of the file with the id while a copy is made."""
+UNFINISHED = b'{"id":"delete this unfinished copy of klog"}'
+"""The content of the file with the id while a copy is made: Spark's error has this text.
+
+It is not a UUID, and not longer than one; else Spark would not show it.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.spark_checkpoint.checkpoint_directory import (
@@ -36,6 +37,9 @@ from klog.connector.spark_checkpoint.offset_log_entry import (
 )
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.errors import KlogError, OptionError
+
+_CHECKSUM = ".crc"
+"""What Spark adds to the name of a file for the file with its checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +113,9 @@ def plan_copy(files: CheckpointFiles) -> CopyPlan:
 
 def _query_id(path: str, metadata: bytes) -> str:
     try:
-        query_id = json.loads(metadata)["id"]
-    except (ValueError, RecursionError, TypeError, KeyError):
-        query_id = None
-    if not isinstance(query_id, str):
-        raise invalid_file(path, "it has no id of a query")
-    return query_id
+        return str(UUID(json.loads(metadata)["id"]))
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as exc:
+        raise invalid_file(path, "it has no id of a query, or a copy was interrupted") from exc
 
 
 def _last_batches(files: CheckpointFiles) -> tuple[int | None, int]:
@@ -187,7 +188,7 @@ def _copied_names(files: CheckpointFiles, rewritten: Mapping[str, bytes]) -> lis
         name
         for name in files.entries
         if name != METADATA
-        and name not in rewritten
+        and name.removesuffix(_CHECKSUM) not in rewritten
         and not name.startswith(f"{SOURCES}/")
         and not is_hidden(name)
     )
