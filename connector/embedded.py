@@ -147,6 +147,22 @@ class Log:
         """
         self._topics().delete(topic)
 
+    def undelete_topic(self, topic: str) -> TopicDescription:
+        """Bring a deleted topic back, if vacuum has not deleted its files (docs/restore.md).
+
+        Args:
+            topic: The name of the topic.
+
+        Returns:
+            Its description. It has the id, offsets and configs that it had.
+
+        Raises:
+            OptionError: The topic exists, never existed, or its deletion has expired.
+            CommitConflictError: Vacuum has deleted a file of the topic, which the message names.
+        """
+        self._topics().undelete(topic)
+        return self.describe(topic)
+
     def history(self, topic: str, limit: int | None = None) -> list[Commit]:
         """Return a topic's commits, newest first.
 

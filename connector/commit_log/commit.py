@@ -12,7 +12,7 @@ actions, each under its own name and left out if there is none:
     operation   append, create-topic, ...: an unknown one is refused
     engine      the program, its version and the user that wrote it: for people
     add, remove, removed, createTopic, setPartitions, setConfig, setLogStart, setLogEnd,
-    setCleanedTo, setHorizon, setProducer, forget, addHoles, restore, post
+    setCleanedTo, setHorizon, setProducer, forget, addHoles, restore, undeleteTopic, post
     sidecar     name, length and CRC-32C of a Parquet file that has add, remove and forget, where
                 they are so many that a commit would be larger than 1 MiB (`commit_sidecar.py`)
 
@@ -22,9 +22,10 @@ it, so that an older klog refuses only what it would misread. Format 2 is what `
 broker's log: `setLogEnd`, if no segment reaches the log's end, and in an entry `tornBytes` and
 `aborted` (`segment_entries.py`). Format 3 is what `repair` needs: the operation, and `addHoles`, a
 list of `partition`, `baseOffset` and `nextOffset`: offsets that have no records and never get any.
-Its segments are in the order of partitions and offsets. Format 4 is what `restore` needs: the
-operation, and `restore`, which says what becomes that of an earlier version (`Restore`). The
-segments that a restore adds are removed ones, which are live again.
+Its segments are in the order of partitions and offsets. Format 4 is what `restore` and `topics
+undelete` need: their operations, and `restore` or `undeleteTopic`, which says what becomes that of
+an earlier version (`Restore`, `UndeletedTopic`). The segments that such a commit adds are removed
+ones, which are live again.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ from klog.connector.commit_log.format_versions import (
     REPAIR_FORMAT,
     RESTORE_FORMAT,
 )
+from klog.connector.commit_log.past_restores import PastRestore
 from klog.text_output import time_text
 
 REPAIR = "repair"
 RESTORE = "restore"
+UNDELETE = "undelete-topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,33 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class UndeletedTopic:
+    """A deleted topic as of its last version, besides its segments: the state after the commit.
+
+    Attributes:
+        version: The version before the deletion.
+        topic: Its id and number of partitions.
+        config: Its configs, as text.
+        log_start: The log starts that are not 0, by partition.
+        log_end: The log ends that are not 0, by partition.
+        cleaned_to: The offsets that the log cleaner has reached, by partition.
+        holes: Its holes.
+        writer_transactions: The last batch of each named writer.
+        restores: Its restores, oldest first.
+    """
+
+    version: int
+    topic: Topic
+    config: Mapping[str, str] = field(default_factory=dict)
+    log_start: Mapping[int, int] = field(default_factory=dict)
+    log_end: Mapping[int, int] = field(default_factory=dict)
+    cleaned_to: Mapping[int, int] = field(default_factory=dict)
+    holes: tuple[Hole, ...] = ()
+    writer_transactions: tuple[WriterTransaction, ...] = ()
+    restores: tuple[PastRestore, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Actions:
     """The changes of a commit. Offsets and versions are those of the log; ends are exclusive."""
 
@@ -130,11 +160,17 @@ class Actions:
     """The log end of each partition whose segments do not reach it."""
     holes: tuple[Hole, ...] = ()
     restore: Restore | None = None
+    undelete: UndeletedTopic | None = None
+
+    @property
+    def adds_removed_segments(self) -> bool:
+        """Return whether `add` has removed segments, which are live again."""
+        return self.restore is not None or self.undelete is not None
 
     @property
     def format(self) -> int:
         """Return the lowest format that can say these actions."""
-        if self.restore is not None:
+        if self.adds_removed_segments:
             return RESTORE_FORMAT
         if self.holes:
             return REPAIR_FORMAT

@@ -14,11 +14,11 @@ from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.commit import (
     REPAIR,
     RESTORE,
+    UNDELETE,
     Actions,
     Amount,
     Commit,
     Topic,
-    WriterTransaction,
 )
 from klog.connector.commit_log.commit_log_paths import MAX_VERSION, SidecarName, parse_sidecar_name
 from klog.connector.commit_log.file_size_limits import MAX_COMMIT_BYTES
@@ -42,13 +42,15 @@ from klog.connector.commit_log.restore_json import (
     restore_from_json,
     restore_to_json,
 )
+from klog.connector.commit_log.undelete_json import undelete_from_json, undelete_to_json
+from klog.connector.commit_log.writer_json import transaction_from_json, transaction_to_json
 from klog.errors import NewerFormatError, UnsupportedFormatError
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
 OPERATIONS = frozenset(
     {
         "append", "create-topic", "delete-topic", "alter-config", "add-partitions", "compact",
-        "merge", "retain", "delete-records", "vacuum", "adopt", REPAIR, RESTORE,
+        "merge", "retain", "delete-records", "vacuum", "adopt", REPAIR, RESTORE, UNDELETE,
     }
 )  # fmt: skip
 
@@ -84,9 +86,11 @@ def encode_commit(commit: Commit) -> bytes:
     if actions.delete_topic:
         fields["deleteTopic"] = {}
     if actions.writer_transaction is not None:
-        fields["setProducer"] = _transaction_to_json(actions.writer_transaction)
+        fields["setProducer"] = transaction_to_json(actions.writer_transaction)
     if actions.restore is not None:
         fields["restore"] = restore_to_json(actions.restore)
+    if actions.undelete is not None:
+        fields["undeleteTopic"] = undelete_to_json(actions.undelete)
     if commit.sidecar is not None:
         fields["sidecar"] = str(commit.sidecar)
     optional: dict[str, Any] = {
@@ -162,8 +166,11 @@ def decode_commit(data: bytes, topic: str, version: int) -> Commit:
             f"this klog does not know operation {shorten(operation)}; read the topic with a "
             "newer one"
         )
-    if (operation == RESTORE) != ("restore" in fields):
-        raise UnsupportedFormatError(f"its operation is {operation}, which does not fit `restore`")
+    for name, field in ((RESTORE, "restore"), (UNDELETE, "undeleteTopic")):
+        if (operation == name) != (field in fields):
+            raise UnsupportedFormatError(
+                f"its operation is {operation}, which does not fit `{field}`"
+            )
     commit = Commit(
         version=version,
         write_id=head.text("writeId"),
@@ -193,7 +200,7 @@ def _actions(head: Fields, topic: str) -> Actions:
     ends = head.object("post") or {}
     transaction = head.object("setProducer")
     removed = head.object("removed")
-    restore = head.object("restore")
+    restore, undelete = head.object("restore"), head.object("undeleteTopic")
     return Actions(
         add=tuple(segment_entries.entry_from_json(entry, topic) for entry in head.objects("add")),
         remove=tuple(check_segment_file(name, topic) for name in head.texts("remove")),
@@ -211,10 +218,11 @@ def _actions(head: Fields, topic: str) -> Actions:
         vacuum_version=head.optional_number("setHorizon", MAX_VERSION),
         writer_transaction=None
         if transaction is None
-        else _transaction_from_json(Fields(transaction)),
+        else transaction_from_json(Fields(transaction)),
         purge=tuple(check_segment_file(name, topic) for name in head.texts("forget")),
         holes=tuple(map(hole_from_json, head.objects("addHoles"))),
         restore=None if restore is None else restore_from_json(Fields(restore)),
+        undelete=None if undelete is None else undelete_from_json(Fields(undelete)),
         asserted_log_end={
             parse_partition("post", key): Fields(check_type("post", value, dict)).number("logEnd")
             for key, value in ends.items()
@@ -231,26 +239,6 @@ def _sidecar(head: Fields, version: int) -> SidecarName | None:
     if name is None or name.version != version:
         raise UnsupportedFormatError(f"sidecar {shorten(text)} is not one of version {version}")
     return name
-
-
-def _transaction_to_json(transaction: WriterTransaction) -> dict[str, Any]:
-    return {
-        "transactionalId": transaction.name,
-        "batchId": transaction.batch_id,
-        "queryId": transaction.query_id,
-        "runId": transaction.run_id,
-        "superseded": list(transaction.superseded),
-    }
-
-
-def _transaction_from_json(fields: Fields) -> WriterTransaction:
-    return WriterTransaction(
-        fields.text("transactionalId"),
-        fields.number("batchId"),
-        fields.text("queryId"),
-        fields.text("runId"),
-        fields.texts("superseded"),
-    )
 
 
 def _amount_to_json(amount: Amount | None) -> dict[str, int] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from klog.connector.commit_log.commit import Actions, Amount, Commit
+from klog.connector.commit_log.commit import Actions, Amount, Commit, Topic
 from klog.connector.commit_log.segment_path import parse_segment_path
 
 
@@ -19,11 +19,8 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
     Args:
         commit: The commit.
     """
-    actions, creation, writer = (
-        commit.actions,
-        commit.actions.create_topic,
-        commit.actions.writer_transaction,
-    )
+    actions, writer = commit.actions, commit.actions.writer_transaction
+    creation = created_topic(actions)
     return {
         "version": commit.version,
         "timestampMs": commit.timestamp_ms,
@@ -32,7 +29,7 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         "writeId": commit.write_id,
         "topicId": creation.topic_id if creation else None,
         "partitionCount": creation.partitions if creation else actions.partitions,
-        "configs": dict(actions.config) or None,
+        "configs": dict(set_configs(actions)) or None,
         "added": added_amount(actions),
         "removed": removed_amount(actions),
         "partitions": changed_partitions(actions) or None,
@@ -40,12 +37,40 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         "logEnd": _sorted(actions.explicit_log_end),
         "cleanedTo": _sorted(actions.cleaned_to),
         "horizon": actions.vacuum_version,
-        "restoredVersion": actions.restore.version if actions.restore else None,
+        "restoredVersion": restored_version(actions),
         "transactionalId": writer.name if writer else None,
         "batchId": writer.batch_id if writer else None,
         "queryId": writer.query_id if writer else None,
         "runId": writer.run_id if writer else None,
     }
+
+
+def created_topic(actions: Actions) -> Topic | None:
+    """Return the topic that a commit created, or brought back; None without one.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    return actions.create_topic if actions.undelete is None else actions.undelete.topic
+
+
+def set_configs(actions: Actions) -> Mapping[str, str | None]:
+    """Return the configs that a commit set or unset, or brought back with the topic.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    return actions.config if actions.undelete is None else dict(actions.undelete.config)
+
+
+def restored_version(actions: Actions) -> int | None:
+    """Return the version that a commit restored; None if it did not.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    change = actions.restore or actions.undelete
+    return None if change is None else change.version
 
 
 def added_amount(actions: Actions) -> dict[str, int] | None:

@@ -10,6 +10,7 @@ raised the vacuum version to its removal or above.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.commit import Actions, Hole, Restore
@@ -17,6 +18,19 @@ from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.commit_checks import amount_of
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import CommitConflictError
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSegments:
+    """Removed segments that cannot be live again.
+
+    Attributes:
+        vacuumed: Vacuum has deleted them, or may be about to.
+        incomplete: A file of each is missing on the store, or has another size.
+    """
+
+    vacuumed: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
 
 def restore(target: TopicState, existing: Collection[str]) -> CommitBuilder:
@@ -38,7 +52,7 @@ def restore(target: TopicState, existing: Collection[str]) -> CommitBuilder:
         remove, _ = segment_entries.split_by_files(
             state.segments, target.segments["file"].to_pylist()
         )
-        _check_not_vacuumed(target, state, add["file"].to_pylist(), existing)
+        _check_files(target, state, missing_segments(state, add["file"].to_pylist(), existing))
         changes = _changes(target, state)
         actions = Actions(
             add=tuple(add.to_pylist()),
@@ -81,25 +95,41 @@ def _check_history(target: TopicState, state: TopicState) -> None:
         )
 
 
-def _check_not_vacuumed(
-    target: TopicState, state: TopicState, files: Iterable[str], existing: Collection[str]
-) -> None:
-    """Refuse removed segments that vacuum has deleted, or may be about to delete."""
+def missing_segments(
+    state: TopicState, files: Iterable[str], existing: Collection[str]
+) -> MissingSegments:
+    """Return the removed segments that cannot be live again.
+
+    Args:
+        state: The state that the commit is to land on.
+        files: The removed segments.
+        existing: The segments that the store has, all their files complete.
+    """
     removals = dict(
         zip(state.removed["file"].to_pylist(), state.removed["version"].to_pylist(), strict=True)
     )
+    vacuumed, incomplete = [], []
     for file in files:
-        removal = removals.get(file)
-        if removal is None or removal <= state.vacuum_version:
-            raise CommitConflictError(
-                f"{file} is of version {target.version}, and vacuum has deleted it or is about to: "
-                f"it went through version {state.vacuum_version}. Choose a later version"
-            )
-        if file not in existing:
-            raise CommitConflictError(
-                f"{file} is of version {target.version}, and it or an index of it is missing or "
-                "incomplete on the store. Put the files back from a copy, or choose a later version"
-            )
+        if removals.get(file, -1) <= state.vacuum_version:
+            vacuumed.append(file)
+        elif file not in existing:
+            incomplete.append(file)
+    return MissingSegments(tuple(vacuumed), tuple(incomplete))
+
+
+def _check_files(target: TopicState, state: TopicState, missing: MissingSegments) -> None:
+    """Refuse removed segments that vacuum has deleted, or may be about to delete."""
+    if missing.vacuumed:
+        raise CommitConflictError(
+            f"{missing.vacuumed[0]} is of version {target.version}, and vacuum has deleted it or "
+            f"is about to: it went through version {state.vacuum_version}. Choose a later version"
+        )
+    if missing.incomplete:
+        raise CommitConflictError(
+            f"{missing.incomplete[0]} is of version {target.version}, and it or an index of it is "
+            "missing or incomplete on the store. Put the files back from a copy, or choose a later "
+            "version"
+        )
 
 
 def _changes(target: TopicState, state: TopicState) -> Restore:

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from klog.connector.commit_log import segment_entries, topic_state
-from klog.connector.commit_log.commit import Actions, Commit, Hole, Restore
+from klog.connector.commit_log.commit import Actions, Commit, Hole, Restore, UndeletedTopic
 from klog.connector.commit_log.live_segments import ROW_SCHEMA, VERSION_COLUMN, LiveSegments
 from klog.connector.commit_log.past_restores import PastRestore, with_restore
 from klog.connector.commit_log.segment_path import parse_segment_path
@@ -101,10 +101,12 @@ class StateReplayer:
         self._set_topic(actions)
         self._set_config(actions.config)
         self._remove(actions.remove)
-        if actions.restore is None:
-            self._add_all(actions)
-        else:
+        if actions.restore is not None:
             self._restore(actions, actions.restore)
+        elif actions.undelete is not None:
+            self._undelete(actions, actions.undelete)
+        else:
+            self._add_all(actions)
         self._adding_versions.update((entry["file"], commit.version) for entry in actions.add)
         for partition, end in actions.explicit_log_end.items():
             self._log_end[partition] = max(self._end(partition), end)
@@ -153,7 +155,9 @@ class StateReplayer:
                 raise ValueError(f"the topic is there, with id {self._topic_id}")
             self._topic_id = actions.create_topic.topic_id
             self._grow(actions.create_topic.partitions)
-        elif not self._topic_id and not (actions.delete_topic or self._is_vacuum(actions)):
+        elif not self._topic_id and not (
+            actions.delete_topic or actions.undelete or self._is_vacuum(actions)
+        ):
             raise ValueError("the topic is not there")
         if actions.partitions is not None:
             self._grow(actions.partitions)
@@ -238,13 +242,7 @@ class StateReplayer:
 
     def _restore(self, actions: Actions, restore: Restore) -> None:
         """Make removed segments live again, and set bounds and holes back."""
-        self._update_tables()
-        files = {entry["file"] for entry in actions.add}
-        self._removed, restored = segment_entries.split_by_files(self._removed, files)
-        if missing := files - set(restored["file"].to_pylist()):
-            raise ValueError(f"{min(missing)} is restored, and no removed segment")
-        for entry in actions.add:
-            self._make_live(entry)
+        self._add_removed(actions)
         ends = [*restore.log_end.items(), *restore.log_start.items(), *restore.cleaned_to.items()]
         ends += [(hole.partition, hole.next_offset) for hole in restore.holes]
         for partition, offset in ends:
@@ -261,6 +259,35 @@ class StateReplayer:
         self._holes = list(restore.holes)
         past = PastRestore(self._version, restore.version, restore.log_end)
         self._restores = with_restore(self._restores, past)
+
+    def _undelete(self, actions: Actions, topic: UndeletedTopic) -> None:
+        """Set a deleted topic back to its last version."""
+        if self._topic_id:
+            raise ValueError(f"the topic is there, with id {self._topic_id}")
+        if topic.version >= self._version:
+            raise ValueError(f"it restores version {topic.version}")
+        self._topic_id, self._config = topic.topic.topic_id, dict(topic.config)
+        self._grow(topic.topic.partitions)
+        for partition, end in topic.log_end.items():
+            self._end(partition)
+            self._log_end[partition] = end
+        self._add_removed(actions)
+        self._set_offsets(topic.log_start, topic.cleaned_to)
+        for hole in topic.holes:
+            if hole.next_offset > self._end(hole.partition):
+                raise ValueError(f"partition {hole.partition} has a hole after its end")
+        self._holes, self._restores = list(topic.holes), topic.restores
+        self._transactions = {writer.name: writer for writer in topic.writer_transactions}
+
+    def _add_removed(self, actions: Actions) -> None:
+        """Make removed segments live again."""
+        self._update_tables()
+        files = {entry["file"] for entry in actions.add}
+        self._removed, restored = segment_entries.split_by_files(self._removed, files)
+        if missing := files - set(restored["file"].to_pylist()):
+            raise ValueError(f"{min(missing)} is restored, and no removed segment")
+        for entry in actions.add:
+            self._make_live(entry)
 
     def _add_hole(self, hole: Hole) -> None:
         end = self._end(hole.partition)

@@ -1,4 +1,4 @@
-"""The topics of a klog root: create, alter, delete and describe them, and read their history.
+"""The topics of a klog root: create, alter, delete, undelete and describe them; their history.
 
 The rule: each change is one commit of the topic's log, checked against the state that it lands on,
 so that two changes at the same time cannot turn two right configs into a wrong one. A name, number
@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from klog.connector.commit_log import commit_builders
-from klog.connector.commit_log.commit import Actions, Commit, Topic
+from klog.connector.commit_log.commit import UNDELETE, Actions, Commit, Topic
 from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.commit_history import read_newest_first
 from klog.connector.commit_log.commit_info import CommitInfo, NewId, random_uuid, this_engine
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot, check_topic_name
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.commit_log.topic_undelete import undelete_log
 from klog.errors import CommitConflictError, OptionError
 from klog.logformat.topic_config import check_config_names, normalize_topic_config
 from klog.logformat.topic_config_defaults import klog_config_names
@@ -192,6 +193,23 @@ class TopicAdmin:
         return self._commit(
             log, before, commit_builders.delete_topic(before.topic_id), "delete-topic"
         )
+
+    def undelete(self, topic: str) -> TopicState:
+        """Bring a deleted topic back, as its last version left it (docs/restore.md).
+
+        Args:
+            topic: The name of the topic.
+
+        Raises:
+            OptionError: The topic exists, never existed, or its deletion has expired.
+            CommitConflictError: Vacuum has deleted a file of the topic.
+        """
+        log = self.root.log_to_write(topic)
+        before = log.load()
+        if before.version < 0:
+            self.root.load(log, before)  # raises
+        refuse_collision(self.root, topic)
+        return undelete_log(log, before, CommitInfo(self.new_id(), UNDELETE, self.engine))
 
     def describe(self, topic: str) -> TopicDescription:
         """Return the description of a topic, from its state alone.

@@ -218,7 +218,7 @@ class RepairPlanner:
         files -= set(repaired.state.removed["file"].to_pylist())
         for lost in ranges:
             for commit in repaired.read_until_lost(lost.last_version + 1):
-                if commit.actions.restore is None:  # That adds what an earlier commit had added.
+                if not commit.actions.adds_removed_segments:  # Earlier commits had added them.
                     files -= {entry["file"] for entry in commit.actions.add}
                 repaired.note_repair(commit)
         last_version = ranges[-1].last_version

@@ -102,3 +102,53 @@ def test_a_wrong_name_deletes_nothing(root: Root) -> None:
     lines = root.does("topics", "delete", "-t", "a", "-t", "c", "--if-exists").splitlines()
     assert lines[1] == "There is no topic c."
     assert root.does("topics", "list") == "b\n"
+
+
+def test_undelete(root: Root) -> None:
+    before = root.state("a")
+    deleted = root.does("topics", "delete", "-t", "a")
+    assert deleted.endswith("until then `klog topics undelete --topic a` brings it back.\n")
+    assert "`klog topics undelete` brings it back while" in root.refuses("configs", "-t", "a")
+    back = root.does("topics", "undelete", "-t", "a")
+    assert back == "Topic a is back: 2 partitions, 1,200 records, 8,400 bytes.\n"
+    state = root.state("a")
+    assert (state.topic_id, state.log_end) == (before.topic_id, before.log_end)
+    line = root.does("history", "-t", "a", "--limit", "1")
+    assert "\tOperation: undelete-topic\t" in line
+    assert f"\tTopicId: {before.topic_id}\tPartitionCount: 2\t" in line
+    assert f"\tRestored: {before.version}\t" in line
+
+
+def test_undelete_as_json(root: Root) -> None:
+    before = root.state("b")
+    root.does("topics", "delete", "-t", "b")
+    row = json.loads(root.does("topics", "undelete", "-t", "b", "--json"))
+    assert row == {
+        "topic": "b",
+        "topicId": before.topic_id,
+        "version": before.version + 2,
+        "partitionCount": 2,
+        "configs": {},
+    }
+
+
+def test_what_is_not_undeleted(root: Root) -> None:
+    undelete = ("topics", "undelete", "-t", "a")
+    assert "topic a exists, with id " in root.refuses(*undelete)
+    assert "there is no topic c" in root.refuses("topics", "undelete", "-t", "c")
+    file = root.state("a").segments["file"].to_pylist()[0]
+    root.does("topics", "delete", "-t", "a")
+    root.clock.now_ms += 3 * 86_400_000
+    root.does("vacuum", "--execute")
+    error = root.refuses(*undelete)
+    assert f"topic a: vacuum has deleted, or is about to delete, {file}: the topic cannot" in error
+    root.does("topics", "create", "-t", "a")
+    root.does("topics", "delete", "-t", "a")
+    assert "Topic a is back: 1 partition, 0 records" in root.does(*undelete)
+
+
+def test_undelete_where_a_name_collides(root: Root) -> None:
+    root.does("topics", "create", "-t", "x.y")
+    root.does("topics", "delete", "-t", "x.y")
+    root.does("topics", "create", "-t", "x_y")
+    assert "topic x.y collides with topic x_y" in root.refuses("topics", "undelete", "-t", "x.y")

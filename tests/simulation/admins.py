@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from klog.connector.commit_log import commit_builders, topic_restore
-from klog.connector.commit_log.commit import Topic
+from klog.connector.commit_log import commit_builders, topic_restore, topic_undelete
+from klog.connector.commit_log.commit import UNDELETE, Topic
+from klog.connector.commit_log.commit_log import CommitLog
 from klog.errors import CommitConflictError, OptionError
 from tests.simulation.cast import PARTITIONS, Cast
 from tests.simulation.world import Actor
@@ -74,17 +75,20 @@ def restorer(cast: Cast) -> Run:
 
 
 def recreator(cast: Cast) -> Run:
-    """Delete the topic and create it again."""
+    """Delete the topic and create it again, or bring it back."""
 
     def run(actor: Actor) -> None:
-        log = cast.log(actor)
+        log, is_undeleted = cast.log(actor), cast.world.scene.is_undeleted
         while True:
             state = log.load()
             if state.topic_id:
-                cast.idle(400)
+                cast.idle(200 if is_undeleted else 400)
                 build = commit_builders.delete_topic(state.topic_id)
                 state = log.commit(state, build, cast.attempt("delete-topic"))
                 cast.idle(10)
+            if is_undeleted and cast.world.random.random() < 0.7:
+                _undelete(cast, log)
+                continue
             topic = Topic(cast.world.new_id(), PARTITIONS)
             try:
                 log.commit(
@@ -94,3 +98,25 @@ def recreator(cast: Cast) -> Run:
                 continue
 
     return run
+
+
+def undeleter(cast: Cast) -> Run:
+    """Bring the topic back whenever it is deleted."""
+
+    def run(actor: Actor) -> None:
+        log = cast.log(actor)
+        while True:
+            cast.idle(20)
+            if not log.load().topic_id:
+                _undelete(cast, log)
+
+    return run
+
+
+def _undelete(cast: Cast, log: CommitLog) -> None:
+    try:
+        topic_undelete.undelete_log(log, log.load(), cast.attempt(UNDELETE))
+    except (CommitConflictError, OptionError):
+        cast.world.events["refused undelete"] += 1
+    else:
+        cast.world.events["undeleted"] += 1

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from klog.connector.commit_log import commit as commits
-from klog.connector.commit_log.commit import Topic
+from klog.connector.commit_log.commit import Topic, UndeletedTopic
 from tests.simulation.admins import COUNTER
 from tests.simulation.cast import Batch, Cast, Position, Record
 from tests.simulation.world import ViolationError
@@ -54,6 +54,8 @@ class ExpectedTopic:
     _topic: Topic = field(default_factory=lambda: Topic("", 0))
     _ends: Counter[int] = field(default_factory=Counter)
     _config: int = 0
+    _deletion: int = -1
+    """The commit that deleted the topic last."""
     _removed: set[str] = field(default_factory=set)
     _shapes: list[Shape] = field(default_factory=list)
 
@@ -82,13 +84,32 @@ class ExpectedTopic:
         if actions.create_topic is not None:
             self._topic, self._ends, self._config = actions.create_topic, Counter(), 0
         if actions.create_topic is not None or actions.delete_topic:
-            self.shape = Shape(self._topic.topic_id)
+            self.shape = Shape("" if actions.delete_topic else self._topic.topic_id)
+        if actions.delete_topic:
+            self._deletion = commit.version
+        if actions.undelete is not None:
+            self._undelete(commit, actions.undelete)
         if actions.partitions is not None:
             self._topic = Topic(self._topic.topic_id, actions.partitions)
         if COUNTER in actions.config:
             self._config += 1
             if actions.config[COUNTER] != str(self._config):
                 raise ViolationError(f"commit {commit.version}: a change of config was lost")
+
+    def _undelete(self, commit: commits.Commit, undelete: UndeletedTopic) -> None:
+        """Take the shape of the version, which must be the one before the last deletion.
+
+        The ends and the config are still those of the topic that was deleted last.
+        """
+        self.shape = self._shapes[undelete.version].copy()
+        is_deleted = not self._shapes[-1].topic_id
+        if not is_deleted or undelete.version != self._deletion - 1:
+            raise ViolationError(
+                f"commit {commit.version} brought back version {undelete.version}, and the last "
+                f"deletion is commit {self._deletion}"
+            )
+        if undelete.topic != self._topic:
+            raise ViolationError(f"commit {commit.version} brought back {undelete.topic}")
 
     def _append(self, file: str, partition: int) -> None:
         start = self._ends[partition]

@@ -339,6 +339,8 @@ MISTAKES: dict[str, Patch] = {
         restore_mistakes.removed_files_deleted_without_a_commit,
         restore_mistakes.named_writers_forgotten,
         restore_mistakes.restore_not_looked_at,
+        restore_mistakes.writers_forgotten_at_an_undelete,
+        restore_mistakes.deletion_looked_up_once,
         loss_mistakes.tail_ends_at_a_gap,
         loss_mistakes.previous_not_looked_at,
         loss_mistakes.one_read_proves,

@@ -1,13 +1,14 @@
-"""Mistakes of restores, each as a change of klog's own code: see `mistakes.py`."""
+"""Mistakes of restores and undeletions, each as a change of klog's own code: see `mistakes.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from klog.connector.commit_log import commit_checks, orphan_files, restore_commit
-from klog.connector.commit_log.commit import Actions, Restore
+from klog.connector.commit_log import commit_checks, orphan_files, restore_commit, undelete_commit
+from klog.connector.commit_log.commit import Actions, Restore, UndeletedTopic
 from klog.connector.commit_log.state_replay import StateReplayer
 
 Change = Callable[[StateReplayer, Restore], None]
@@ -44,7 +45,8 @@ def restored_files_stay_removed(patch: pytest.MonkeyPatch) -> None:
 
 def vacuumed_files_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Restore segments that vacuum has deleted, or has decided to delete."""
-    patch.setattr(restore_commit, "_check_not_vacuumed", lambda *arguments: None)
+    nothing = restore_commit.MissingSegments()
+    patch.setattr(restore_commit, "missing_segments", lambda *arguments: nothing)
 
 
 def removed_files_deleted_without_a_commit(patch: pytest.MonkeyPatch) -> None:
@@ -69,6 +71,21 @@ def named_writers_forgotten(patch: pytest.MonkeyPatch) -> None:
 def restore_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Commit a rewrite that was planned before a restore."""
     patch.setattr(commit_checks, "check_not_restored", lambda state, base_version: None)
+
+
+def writers_forgotten_at_an_undelete(patch: pytest.MonkeyPatch) -> None:
+    """Bring a topic back without the last batches of its named writers."""
+    usual = StateReplayer._undelete
+
+    def undelete(replayer: StateReplayer, actions: Actions, topic: UndeletedTopic) -> None:
+        usual(replayer, actions, replace(topic, writer_transactions=()))
+
+    patch.setattr(StateReplayer, "_undelete", undelete)
+
+
+def deletion_looked_up_once(patch: pytest.MonkeyPatch) -> None:
+    """Bring a topic back, though others were created and deleted after its deletion."""
+    patch.setattr(undelete_commit, "_check_planned", lambda state, planned: None)
 
 
 def _after_restore(patch: pytest.MonkeyPatch, change: Change) -> None:

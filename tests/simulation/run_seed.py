@@ -81,6 +81,7 @@ def _begin(cast: Cast) -> None:
         "admin": (scene.admins, admins.admin),
         "restore": (scene.restores, admins.restorer),
         "recreate": (scene.is_recreated, admins.recreator),
+        "undelete": (scene.is_recreated and scene.is_undeleted, admins.undeleter),
     }
     _begin_streams(cast)
     if scene.two_queries:

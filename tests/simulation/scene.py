@@ -73,6 +73,8 @@ class Scene:
     """A read may miss a young commit once, as with a cache in front of the store."""
     has_past_reader: bool
     """A reader loads earlier versions."""
+    is_undeleted: bool
+    """The actor that deletes the topic brings it back, or another one does."""
 
 
 LOSSES = (
@@ -123,6 +125,7 @@ def draw(random: Random, seed: int) -> Scene:
         restores=0 if loses else restoring.choice([0, 0, 1]),
         has_stale_reads=has_stale_reads,
         has_past_reader=Random(f"past of {seed}").random() < 0.3,
+        is_undeleted=Random(f"undeletions of {seed}").random() < 0.5,
     )
     if scene.restores and restoring.random() < 0.6:
         # A vacuum makes many calls, and a restore meets one that has decided what to delete.

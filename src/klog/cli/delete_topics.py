@@ -1,4 +1,4 @@
-"""`klog topics delete`: it asks on a terminal first.
+"""`klog topics delete`, which asks on a terminal first, and `klog topics undelete`.
 
 The rule: all topics are loaded before the first is deleted, so that a wrong name deletes nothing.
 Without a terminal there is nobody to ask, and `--yes` is implied: a script must not wait.
@@ -36,11 +36,25 @@ def delete_topics(args: argparse.Namespace, out: BinaryIO) -> int:
             state, message = TopicState(), f"There is no topic {topic}."
         else:
             state = TopicAdmin(root).delete(topic)
-            message = f"Deleted topic {topic}. `klog vacuum` frees its space after a day or more."
+            message = (
+                f"Deleted topic {topic}. `klog vacuum` frees its space after a day or more; until "
+                f"then `klog topics undelete --topic {topic}` brings it back."
+            )
         if args.json:
             write_json(out, state_object(topic, state))
         else:
             write_lines(out, [message])
+    return 0
+
+
+def undelete_topic(args: argparse.Namespace, out: BinaryIO) -> int:
+    """Bring a deleted topic back."""
+    state = TopicAdmin(root_with_log(args.root)).undelete(args.topic)
+    if args.json:
+        write_json(out, state_object(args.topic, state))
+    else:
+        held = _content_text(state)
+        write_lines(out, [f"Topic {args.topic} is back: {held}."])
     return 0
 
 
@@ -61,13 +75,14 @@ def _is_terminal() -> bool:
 def _is_confirmed(states: Mapping[str, TopicState]) -> bool:
     """Show what the topics hold, and ask."""
     for topic, state in states.items():
-        amount = amount_of(state.segments) or Amount(0, 0)
-        partitions = f"{state.partitions:,} partition" + "s" * (state.partitions != 1)
-        sys.stderr.write(
-            f"Topic {topic}: {partitions}, {amount.records:,} records, "
-            f"{amount.size_bytes:,} bytes.\n"
-        )
+        sys.stderr.write(f"Topic {topic}: {_content_text(state)}.\n")
     question = "Delete it?" if len(states) == 1 else f"Delete these {len(states)} topics?"
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _content_text(state: TopicState) -> str:
+    amount = amount_of(state.segments) or Amount(0, 0)
+    partitions = f"{state.partitions:,} partition" + "s" * (state.partitions != 1)
+    return f"{partitions}, {amount.records:,} records, {amount.size_bytes:,} bytes"

@@ -16,7 +16,10 @@ from klog.connector.commit_log.commit_summary import (
     added_amount,
     changed_partitions,
     commit_fields,
+    created_topic,
     removed_amount,
+    restored_version,
+    set_configs,
 )
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.text_output import configs_text, labelled, time_text, write_json, write_lines
@@ -41,7 +44,7 @@ def history(args: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _fields(commit: Commit) -> dict[str, object]:
-    actions, creation = commit.actions, commit.actions.create_topic
+    actions, creation = commit.actions, created_topic(commit.actions)
     writer = actions.writer_transaction
     return {
         "Version": commit.version,
@@ -49,7 +52,7 @@ def _fields(commit: Commit) -> dict[str, object]:
         "Operation": commit.operation,
         "TopicId": creation.topic_id if creation else None,
         "PartitionCount": creation.partitions if creation else actions.partitions,
-        "Configs": configs_text(actions.config),
+        "Configs": configs_text(set_configs(actions)),
         "Added": _amount_text(added_amount(actions)),
         "Removed": _amount_text(removed_amount(actions)),
         "Partitions": _ranges_text(changed_partitions(actions)),
@@ -57,7 +60,7 @@ def _fields(commit: Commit) -> dict[str, object]:
         "LogEnd": _by_partition(actions.explicit_log_end),
         "CleanedTo": _by_partition(actions.cleaned_to),
         "Horizon": actions.vacuum_version,
-        "Restored": actions.restore.version if actions.restore else None,
+        "Restored": restored_version(actions),
         "Writer": writer.name if writer else None,
         "Batch": writer.batch_id if writer else None,
         "By": commit.engine,

@@ -23,6 +23,11 @@ In a klog root, Configs are those that are set; `klog configs --all` shows the d
 _DELETE_HELP = """\
 On a terminal it shows what the topics hold and asks; only y or yes deletes them, and --yes does not
 ask. In a script, where standard input is not a terminal, it does not ask."""
+_UNDELETE_HELP = """\
+The topic has the id, records, offsets, configs and writers that it had when it was deleted. It is
+refused if another topic was created under its name, and if vacuum has deleted a file of it, which
+the error names. Vacuum keeps the files of a deleted topic for its grace period, 24 hours by
+default. docs/restore.md says more."""
 
 
 def add_verbs(
@@ -31,7 +36,9 @@ def add_verbs(
     with_any_root: argparse.ArgumentParser,
 ) -> None:
     """Add `topics` to a command line: actions that change a klog root, and those that only read."""
-    topics = verbs.add_parser("topics", help="list, describe, create, alter or delete topics")
+    topics = verbs.add_parser(
+        "topics", help="list, describe, create, alter, delete or undelete topics"
+    )
     actions = topics.add_subparsers(required=True, metavar="ACTION")
     _add_changes(actions, with_klog_root)
     listing = actions.add_parser(
@@ -62,7 +69,7 @@ def add_verbs(
 
 
 def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
-    """Add `create`, `alter` and `delete` to the actions of `klog topics`."""
+    """Add `create`, `alter`, `delete` and `undelete` to the actions of `klog topics`."""
     create = _action(
         actions, common, "create", "create a topic, and the klog root if it does not exist"
     )
@@ -103,6 +110,8 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
     )
     delete.add_argument("--yes", action="store_true", help="do not ask")
     delete.add_argument("--json", action="store_true", help="one JSON object for each topic")
+    undelete = _action(actions, common, "undelete", "bring a deleted topic back", _UNDELETE_HELP)
+    undelete.set_defaults(load=_load_undelete, parser=undelete)
     for action in (alter, delete):
         action.add_argument(
             "--if-exists",
@@ -116,8 +125,11 @@ def _action(
     common: argparse.ArgumentParser,
     name: str,
     help_text: str,
+    epilog: str | None = None,
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, parents=[common], help=help_text)
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, parents=[common], help=help_text, epilog=epilog
+    )
     add_topic_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser
@@ -139,6 +151,12 @@ def _load_delete() -> Run:
     from klog.cli.delete_topics import delete_topics
 
     return delete_topics
+
+
+def _load_undelete() -> Run:
+    from klog.cli.delete_topics import undelete_topic
+
+    return undelete_topic
 
 
 def _load_list() -> Run:

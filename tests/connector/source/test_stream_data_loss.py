@@ -177,6 +177,20 @@ def test_a_topic_that_is_subscribed_to_and_was_deleted(tmp_path: Path) -> None:
             KlogStreamReader(values).latestOffset(start, EVERYTHING)
 
 
+def test_a_topic_that_was_deleted_and_undeleted(tmp_path: Path) -> None:
+    log = fill(tmp_path)
+    topic_id = log.describe("t").topic_id
+    start, end = checkpoint_at(tmp_path, t=2), checkpoint_at(tmp_path, t=9)
+    log.delete_topic("t")
+    assert log.undelete_topic("t").topic_id == topic_id
+    log.append("t", pa.table({"value": ["9"]}))
+    remaining = [("t", offset) for offset in range(2, 10)]
+    assert read(stream(tmp_path), start) == remaining
+    assert len(rows(stream(tmp_path), start, end)) == len(remaining) - 1
+    values = log.scan("t").read_all()["value"].to_pylist()
+    assert values == [str(number).encode() for number in range(10)]
+
+
 def test_records_that_are_deleted_while_a_task_reads(tmp_path: Path) -> None:
     directory = write_log(tmp_path, {0: many(9)})
     start, end = checkpoint_at(tmp_path, t=2), checkpoint_at(tmp_path, t=9)
