@@ -13,7 +13,7 @@ through one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import pyarrow.compute as pc
@@ -23,11 +23,29 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.lost_commit_traces import list_partition_directories, traces_above
 from klog.connector.commit_log.past_retention import removed_file_retention_ms
 from klog.connector.commit_log.segment_path import parse_segment_path, segment_of_file
-from klog.connector.commit_log.snapshot_leases import min_leased_version, read_leases
+from klog.connector.commit_log.snapshot_leases import Lease, min_leased_version, read_leases
 from klog.connector.commit_log.temporary_files import find_links, find_temporary_files, list_folders
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.vacuum_times import WRITER_GRACE_MS
 from klog.connector.store.readable_store import DirectoryEntry
+from klog.logformat.broker_files.file_names import MAX_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFiles:
+    """Files of removed segments that stay for readers, and until when, in ms since the epoch.
+
+    Attributes:
+        files: How many.
+        size_bytes: Their bytes.
+        first_ms: When the first of them may be deleted; None without a file.
+        last_ms: When the last of them may be deleted; None if a lease that cannot be read keeps it.
+    """
+
+    files: int = 0
+    size_bytes: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,7 @@ class OrphanFiles:
     linked: Mapping[str, str] = field(default_factory=dict)
     """Files that stay because of a link, and the link; also links in the folder of the topic's
     log."""
+    waiting: WaitingFiles = WaitingFiles()
 
     def only(self, files: Mapping[str, int]) -> OrphanFiles:
         """Return the part of these that some files belong to.
@@ -81,6 +100,7 @@ class OrphanFiles:
             {**self.files, **other.files},
             {**self.traces, **other.traces},
             {**self.linked, **other.linked},
+            other.waiting if other.waiting.files else self.waiting,
         )
 
 
@@ -124,8 +144,8 @@ def find_orphan_files(
     state = log.load()
     vacuum_version = state.vacuum_version if vacuum_version is None else vacuum_version
     not_live = by_segment.keys() - set(state.segments["file"].to_pylist())
-    removed_before_ms = now_ms - removed_file_retention_ms(state, grace_ms)
-    aged = _aged_removals(not_live, state, removed_before_ms, min_leased)
+    retention_ms = removed_file_retention_ms(state, grace_ms)
+    aged = _aged_removals(not_live, state, now_ms - retention_ms, min_leased)
     removed = tuple(sorted(file for file, version in aged.items() if version <= vacuum_version))
     uncommitted = _uncommitted_segments(not_live, state, vacuum_version)
     versions = [(lease.entry.name, lease.version) for lease in leases]
@@ -143,12 +163,14 @@ def find_orphan_files(
         file: entry.link.removeprefix(f"{log.paths.root}/") for file, entry in entries.items()
     }
     linked = {file: link for file, link in linked.items() if link} | find_links(log, folders)
+    until_ms = _waiting_removals(not_live - aged.keys(), state, retention_ms, leases)
+    waiting = _waiting_files(by_segment, until_ms)
     orphans = OrphanFiles(
-        removed, uncommitted, tuple(sorted(temporary_files)), traces=traces, linked=linked
+        removed, uncommitted, tuple(sorted(temporary_files)), {}, traces, linked, waiting
     )
     files = {file: entry.size_bytes for file, entry in entries.items() if not entry.link}
-    waiting = _indexes(by_segment, aged.keys() - set(removed))
-    return OrphanFileScan(orphans.only(files), state, frozenset(by_segment), waiting)
+    indexes = _indexes(by_segment, aged.keys() - set(removed))
+    return OrphanFileScan(orphans.only(files), state, frozenset(by_segment), indexes)
 
 
 def next_vacuum_version(log: CommitLog, state: TopicState, grace_ms: int | None) -> int:
@@ -187,6 +209,38 @@ def _aged_removals(
         and row["timestamp_ms"] <= removed_before_ms
         and (min_leased is None or min_leased >= row["version"])
     }
+
+
+def _waiting_removals(
+    files: Set[str], state: TopicState, retention_ms: int, leases: Sequence[Lease]
+) -> dict[str, int]:
+    """Return until when each removed segment stays: its grace, or a lease that ends later."""
+    return {
+        row["file"]: max(
+            [row["timestamp_ms"] + retention_ms]
+            + [lease.ends_ms for lease in leases if lease.version < row["version"]]
+        )
+        for row in state.removed.to_pylist()
+        if row["file"] in files
+    }
+
+
+def _waiting_files(
+    by_segment: Mapping[str, Mapping[str, DirectoryEntry]], until_ms: Mapping[str, int]
+) -> WaitingFiles:
+    """Add up the files of segments that stay, a segment's indexes with it."""
+    entries = [
+        entry for segment in until_ms for entry in by_segment[segment].values() if not entry.link
+    ]
+    if not entries:
+        return WaitingFiles()
+    first_ms, last_ms = min(until_ms.values()), max(until_ms.values())
+    return WaitingFiles(
+        len(entries),
+        sum(entry.size_bytes for entry in entries),
+        first_ms,
+        None if last_ms == MAX_OFFSET else last_ms,
+    )
 
 
 def _indexes(

@@ -96,7 +96,7 @@ class Vacuum:
         vacuum_version = next_vacuum_version(log, state, self._grace_ms)
         traces, indexes = scan.files.traces, scan.waiting_indexes
         plan = VacuumPlan(scan.state, vacuum_version, purge, traces, indexes)
-        self._deleted = OrphanFiles((), (), traces=plan.traces)
+        self._deleted = OrphanFiles((), (), traces=plan.traces, waiting=scan.files.waiting)
         self._delete(scan.files, scan.state)
         return plan
 

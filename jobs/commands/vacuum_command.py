@@ -66,6 +66,10 @@ Vacuum deletes these files of each topic, deleted topics too:
               `klog history` no longer shows them, and no version before it can be read
               (asOfVersion)
 
+A line with Waiting has the files of removed segments that stay for readers until their grace
+period is over: when the first of them may be deleted (From), and the last (Until). `klog restore`
+and `klog topics undelete` can bring back what they belong to until then.
+
 Vacuum deletes no link below the root and no file that is reached through one; the report lists
 them. It first deletes files that need no commit, so that a full disk has space for its commit.
 

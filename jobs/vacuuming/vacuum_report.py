@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from klog.connector.commit_log.orphan_files import OrphanFiles
+from klog.connector.commit_log.orphan_files import OrphanFiles, WaitingFiles
 from klog.connector.commit_log.segment_path import segment_of_file
 from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.jobs.vacuuming.file_kind_names import TEMPORARY
-from klog.text_output import labelled
+from klog.text_output import labelled, time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class VacuumedTopic:
         return _total(len(self.orphan_files.files), self.size_bytes, self.commits)
 
     def lines(self) -> Iterator[str]:
-        """Yield the topic's lines: its error, what is deleted, and what stays because of a link."""
+        """Yield the topic's lines: its error, what is deleted, what waits, and what stays."""
         topic, files = {"Topic": self.topic}, self.orphan_files.files
         if self.error:
             yield labelled({**topic, "Error": self.error})
@@ -55,6 +55,9 @@ class VacuumedTopic:
         for file, size_bytes in files.items():
             kind = kinds.get(file) or kinds.get(segment_of_file(file) or "", "")
             yield f"\t{labelled({'File': file, 'Bytes': size_bytes, 'Kind': kind})}"
+        waiting = self.orphan_files.waiting
+        if waiting.files:
+            yield labelled({**topic, **_waiting_labels(waiting)})
         above = self.orphan_files.traces
         if above:
             yield labelled({**topic, "AboveLastCommit": len(above)})
@@ -75,6 +78,12 @@ class VacuumedTopic:
             "files": dict(self.orphan_files.files),
             "bytes": self.size_bytes,
             "commits": self.commits,
+            "waiting": {
+                "files": self.orphan_files.waiting.files,
+                "bytes": self.orphan_files.waiting.size_bytes,
+                "firstMs": self.orphan_files.waiting.first_ms,
+                "lastMs": self.orphan_files.waiting.last_ms,
+            },
             "aboveLastCommit": dict(self.orphan_files.traces),
             "left": dict(self.orphan_files.linked),
         }
@@ -121,6 +130,17 @@ class VacuumReport:
             "topics": {topic.topic: topic.as_json() for topic in self.topics},
             "seconds": round(self.seconds, 3),
         }
+
+
+def _waiting_labels(waiting: WaitingFiles) -> dict[str, object]:
+    """Return what waits for its grace period, and when the first and the last of it may go."""
+    first_ms, last_ms = waiting.first_ms, waiting.last_ms
+    return {
+        "Waiting": waiting.files,
+        "Bytes": waiting.size_bytes,
+        "From": None if first_ms is None else time_text(first_ms),
+        "Until": "a lease is deleted" if last_ms is None else time_text(last_ms),
+    }
 
 
 def _total(files: int, size_bytes: int, commits: int) -> str:

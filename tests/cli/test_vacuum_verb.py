@@ -9,12 +9,16 @@ import pytest
 
 from klog.connector.commit_log import checkpoint_writer, commit_builders
 from klog.connector.commit_log.root_discovery import find_root
+from klog.connector.commit_log.snapshot_leases import take_lease
 from klog.connector.store.temporary_names import temporary_path
 from klog.jobs import vacuum
 from klog.jobs.shared.argument_values import duration_ms
 from tests.connector.commit_log.memory_logs import DAY_MS
 from tests.faults.full_disk import limited
 from tests.support.command_root import Root
+
+REMOVED_FOR_3D = "2023-11-17T22:13:21.001Z"
+"""Three days after the removal of the fixture's segment."""
 
 
 @pytest.fixture
@@ -92,10 +96,13 @@ def test_deletions_before_a_failed_commit_are_reported(littered: Root, topic: st
 
 
 def test_the_grace_decides(littered: Root) -> None:
-    assert littered.does("vacuum", "--grace", "3d") == "There is nothing to delete.\n"
+    assert littered.does("vacuum", "--grace", "3d") == (
+        f"Topic: orders\tWaiting: 2\tBytes: 22\tFrom: {REMOVED_FOR_3D}\tUntil: {REMOVED_FOR_3D}\n"
+        "There is nothing to delete.\n"
+    )
     assert "Would delete 5 files" in littered.does("vacuum", "--grace", "47h")
     output = littered.does("vacuum", "--execute", "--grace", "72h")
-    assert output == "Deleted 0 files, 0 bytes.\n"
+    assert output.splitlines()[1:] == ["Deleted 0 files, 0 bytes."]
     assert littered.does("vacuum", "--execute").endswith("Deleted 5 files, 56 bytes.\n")
 
 
@@ -256,3 +263,54 @@ def test_a_root_may_be_a_link(littered: Root) -> None:
     done = json.loads(littered.does("vacuum", "--execute", "--json"))["topics"]["orders"]
     assert (done, done["left"]) == (due, {})
     assert not littered.files() & due["files"].keys()
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"], ["--execute"]])
+def test_what_waits_and_until_when(on_root: Root, words: list[str]) -> None:
+    on_root.does("topics", "create", "--topic", "orders")
+    begun_ms = on_root.clock.now_ms
+    for records in (1, 2, 3):
+        on_root.append("orders", 0, records)
+    topic_id = on_root.state("orders").topic_id
+    for hour, start in enumerate((1, 3)):
+        on_root.clock.now_ms = begun_ms + 3_600_000 * (hour + 1)
+        build = commit_builders.delete_records(topic_id, {0: start})
+        on_root.commit("orders", build, "delete-records")
+    report = json.loads(on_root.does("vacuum", *words, "--json"))
+    assert report["topics"]["orders"]["waiting"] == {
+        "files": 4,
+        "bytes": 7 + 14 + 2 * 8,
+        "firstMs": begun_ms + 3_600_000 + DAY_MS,
+        "lastMs": begun_ms + 2 * 3_600_000 + DAY_MS,
+    }
+    line, *_ = on_root.does("vacuum", *words).splitlines()
+    assert line == (
+        "Topic: orders\tWaiting: 4\tBytes: 37\tFrom: 2023-11-15T23:13:20.000Z"
+        "\tUntil: 2023-11-16T00:13:20.000Z"
+    )
+    on_root.clock.now_ms = begun_ms + 3_600_000 + DAY_MS
+    assert "\tWaiting: 2\tBytes: 22\t" in on_root.does("vacuum", *words)
+    on_root.does("vacuum", "--execute")
+    on_root.clock.now_ms += DAY_MS
+    on_root.does("vacuum", "--execute")
+    waiting = json.loads(on_root.does("vacuum", *words, "--json"))["topics"]["orders"]["waiting"]
+    assert waiting == {"files": 0, "bytes": 0, "firstMs": None, "lastMs": None}
+    assert "Waiting" not in on_root.does("vacuum", *words)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_lease_keeps_files_for_longer(on_root: Root, is_damaged: bool) -> None:
+    on_root.does("topics", "create", "--topic", "orders")
+    on_root.append("orders", 0, 1)
+    root = find_root(str(on_root.path))
+    assert root is not None
+    take_lease(root.log("orders"), "a-reader-1", 1, 7 * DAY_MS)
+    ends_ms = on_root.clock.now_ms + 7 * DAY_MS
+    if is_damaged:
+        (on_root.path / "_klog/topics/orders/pins/a-reader-1.json").write_bytes(b"{")
+    build = commit_builders.delete_records(on_root.state("orders").topic_id, {0: 1})
+    on_root.commit("orders", build, "delete-records")
+    on_root.clock.now_ms += 2 * DAY_MS
+    waiting = json.loads(on_root.does("vacuum", "--json"))["topics"]["orders"]["waiting"]
+    assert (waiting["files"], waiting["lastMs"]) == (2, None if is_damaged else ends_ms)
+    assert ("Until: a lease is deleted" in on_root.does("vacuum")) == is_damaged

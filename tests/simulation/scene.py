@@ -125,7 +125,7 @@ def draw(random: Random, seed: int) -> Scene:
         restores=0 if loses else restoring.choice([0, 0, 1]),
         has_stale_reads=has_stale_reads,
         has_past_reader=Random(f"past of {seed}").random() < 0.3,
-        is_undeleted=Random(f"undeletions of {seed}").random() < 0.5,
+        is_undeleted=not loses and Random(f"undeletions of {seed}").random() < 0.5,
     )
     if scene.restores and restoring.random() < 0.6:
         # A vacuum makes many calls, and a restore meets one that has decided what to delete.

@@ -18,7 +18,7 @@ from klog.connector.commit_log.commit_expiration import expire_log
 from klog.connector.commit_log.commit_json import decode_commit, encode_commit
 from klog.connector.commit_log.past_versions import load_version
 from klog.connector.commit_log.state_replay import replay
-from klog.connector.commit_log.topic_restore import restore_log
+from klog.connector.commit_log.topic_restore import existing_segments, restore_log
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.topic_undelete import undelete_log
 from klog.errors import CommitConflictError, KlogError, OptionError, ProducerFencedError
@@ -181,11 +181,10 @@ def test_others_come_first(
 ) -> None:
     """What happens after the deletion was looked up decides, whatever was looked up."""
     log, before = deleted_log.log, delete(deleted_log)
-    plan = topic_undelete.existing_segments
     others = [other]
 
     def come_first(*arguments: object) -> set[str]:
-        existing = plan(*arguments)  # type: ignore[arg-type]
+        existing = existing_segments(*arguments)  # type: ignore[arg-type]
         if others and others.pop():
             if other == "undelete":
                 undelete_log(log, deleted_log.state)

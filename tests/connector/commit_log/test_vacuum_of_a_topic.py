@@ -42,7 +42,9 @@ def test_vacuum_deletes_orphan_files_and_nothing_else() -> None:
     live = state.segments["file"].to_pylist()[1:]
     build = commit_builders.delete_records("an id", {0: 3})
     state = log.commit(state, build, attempt("delete-records"))
-    assert topic_vacuum.vacuum(log, attempt("vacuum")) == orphan_files.OrphanFiles((), ())
+    waiting = orphan_files.WaitingFiles(1, 7, *[state.timestamp_ms + DAY_MS] * 2)
+    expected = orphan_files.OrphanFiles((), (), waiting=waiting)
+    assert topic_vacuum.vacuum(log, attempt("vacuum")) == expected
     snapshot_leases.take_lease(log, "12345678", state.version - 1, lease_ms=10 * DAY_MS)
     clock.now_ms += 2 * DAY_MS
     deleted = topic_vacuum.vacuum(log, attempt("vacuum"))
