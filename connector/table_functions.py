@@ -153,6 +153,8 @@ class KlogHistory(TableFunction):
         "batchId": "bigint",
         "queryId": "string",
         "runId": "string",
+        "offsets": "ranges",
+        "holes": "holes",
     }
 
     def eval(self, root: str, topic: str) -> Iterator[tuple[Any, ...]]:
@@ -214,6 +216,8 @@ def _schema(columns: Mapping[str, str]) -> StructType:
         t.StructField("records", t.LongType()),
         t.StructField("bytes", t.LongType()),
     ]
+    ends = [t.StructField("first", t.LongType()), t.StructField("last", t.LongType())]
+    hole = [t.StructField("partition", t.IntegerType()), *ends]
     by_name: dict[str, t.DataType] = {
         "string": t.StringType(),
         "boolean": t.BooleanType(),
@@ -224,5 +228,7 @@ def _schema(columns: Mapping[str, str]) -> StructType:
         "texts": t.MapType(t.StringType(), t.StringType()),
         "offsets": t.MapType(t.IntegerType(), t.LongType()),
         "amount": t.StructType(amount),
+        "ranges": t.MapType(t.IntegerType(), t.StructType(ends)),
+        "holes": t.ArrayType(t.StructType(hole)),
     }
     return t.StructType([t.StructField(name, by_name[kind]) for name, kind in columns.items()])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from klog.connector.commit_log.commit import Actions, Amount, Commit, Topic
+from klog.connector.commit_log.commit import Actions, Amount, Commit, Hole, Topic
 from klog.connector.commit_log.segment_path import parse_segment_path
 
 
@@ -33,7 +33,7 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         "added": added_amount(actions),
         "removed": removed_amount(actions),
         "partitions": changed_partitions(actions) or None,
-        "logStart": _sorted(actions.log_start),
+        "logStart": _sorted(moved_log_start(actions)),
         "logEnd": _sorted(actions.explicit_log_end),
         "cleanedTo": _sorted(actions.cleaned_to),
         "horizon": actions.vacuum_version,
@@ -42,6 +42,16 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         "batchId": writer.batch_id if writer else None,
         "queryId": writer.query_id if writer else None,
         "runId": writer.run_id if writer else None,
+        "offsets": {
+            partition: {"first": first, "last": last}
+            for partition, (first, last) in appended_offsets(actions).items()
+        }
+        or None,
+        "holes": [
+            {"partition": hole.partition, "first": hole.base_offset, "last": hole.next_offset - 1}
+            for hole in new_holes(actions)
+        ]
+        or None,
     }
 
 
@@ -95,6 +105,46 @@ def removed_amount(actions: Actions) -> dict[str, int] | None:
     if not (actions.remove or actions.removed):
         return None
     return _amount(len(actions.remove) or None, actions.removed)
+
+
+def appended_offsets(actions: Actions) -> dict[int, tuple[int, int]]:
+    """Return the first and the last offset that a commit appended, by partition.
+
+    Args:
+        actions: The actions of the commit. One that rewrites segments, or makes removed ones live
+            again, appends nothing.
+    """
+    offsets: dict[int, tuple[int, int]] = {}
+    for entry in () if actions.adds_removed_segments else actions.add:
+        if entry["origin"] in ("append", "adopt"):
+            partition, first, end = entry["partition"], entry["base_offset"], entry["next_offset"]
+            before = offsets.get(partition, (first, end))
+            offsets[partition] = (min(first, before[0]), max(end, before[1]))
+    return {partition: (first, end - 1) for partition, (first, end) in sorted(offsets.items())}
+
+
+def moved_log_start(actions: Actions) -> Mapping[int, int]:
+    """Return the log start offsets that a commit set, by partition; a restore may lower them.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    return actions.log_start if actions.restore is None else actions.restore.log_start
+
+
+def new_holes(actions: Actions) -> list[Hole]:
+    """Return the offsets that a repair gave up, or that a restore took back.
+
+    Args:
+        actions: The actions of the commit.
+    """
+    if actions.restore is None:
+        return list(actions.holes)
+    return [
+        Hole(partition, end, actions.asserted_log_end[partition])
+        for partition, end in sorted(actions.restore.log_end.items())
+        if partition in actions.asserted_log_end
+    ]
 
 
 def changed_partitions(actions: Actions) -> list[int]:

@@ -53,11 +53,12 @@ def test_each_kind_of_commit_as_a_line(on_root: Root) -> None:
         "Operation: delete-topic\tRemoved: 1 record, 7 bytes",
         "Operation: delete-records\tRemoved: 1 segment, 1,000 records, 7,000 bytes"
         "\tPartitions: 2\tLogStart: 2=1000",
-        "Operation: append\tAdded: 1 segment, 1 record, 7 bytes\tPartitions: 2",
+        "Operation: append\tAdded: 1 segment, 1 record, 7 bytes\tPartitions: 2"
+        "\tOffsets: 2=1000..1000",
         "Operation: alter-config\tConfigs: retention.ms unset,segment.ms=7",
         "Operation: add-partitions\tPartitionCount: 4",
         "Operation: append\tAdded: 1 segment, 1,000 records, 7,000 bytes\tPartitions: 2"
-        "\tWriter: the writer\tBatch: 4",
+        "\tOffsets: 2=0..999\tWriter: the writer\tBatch: 4",
         f"Operation: create-topic\tTopicId: {topic_id}\tPartitionCount: 3\tConfigs: retention.ms=5",
     ]
     assert "\tTime: 2023-11-14T22:13:21.234Z\tOperation: append\t" in output[-2]
@@ -93,6 +94,7 @@ def test_as_json(on_root: Root) -> None:
         "batchId": 4,
         "queryId": "query",
         "runId": "run",
+        "offsets": {"0": {"first": 0, "last": 9}},
     }
     assert (created["operation"], created["partitionCount"]) == ("create-topic", 1)
 
@@ -138,3 +140,26 @@ def test_a_deleted_topic_has_its_history(on_root: Root) -> None:
 def test_a_limit_that_is_not_a_number(on_root: Root, limit: str) -> None:
     message = on_root.refuses("history", "--topic", "orders", f"--limit={limit}", code=2)
     assert "must be a number above 0" in message
+
+
+def test_the_offsets_of_a_commit(on_root: Root) -> None:
+    on_root.does(*CREATE, "--partitions", "3")
+    first, second = on_root.stage("orders", 0, 4), on_root.stage("orders", 2, 2)
+    both = append_commit.StagedSegments(
+        first.topic_id, first.base_version, [*first.segments, *second.segments]
+    )
+    on_root.commit("orders", append_commit.append(both), "append")
+    on_root.append("orders", 0, 6)
+    on_root.does("delete-records", "--topic", "orders", "--partition", "0", "--offset", "3")
+    on_root.does("restore", "--topic", "orders", "--version", "1")
+    restored, deleted, _, appended, _ = lines(on_root)
+    assert "\tHoles: 0=4..9\tLogStart: 0=0\tRestored: 1\t" in restored
+    assert "\tOffsets: " not in restored
+    assert "\tLogStart: 0=3\t" in deleted
+    assert "\tOffsets: 0=0..3,2=0..1\t" in appended
+    row = json.loads(lines(on_root, "--json", "--limit", "1")[0])
+    assert row["holes"] == [{"partition": 0, "first": 4, "last": 9}]
+    assert row["logStart"] == {"0": 0}
+    assert "offsets" not in row
+    *_, row, _ = map(json.loads, lines(on_root, "--json"))
+    assert row["offsets"] == {"0": {"first": 0, "last": 3}, "2": {"first": 0, "last": 1}}

@@ -94,6 +94,8 @@ def test_the_history_of_a_topic(spark: SparkSession, log: Log, root: str) -> Non
     assert appended["added"].pop("bytes") > 0
     assert appended["added"] == {"segments": 2, "records": 3}
     assert appended["partitions"] == [0, 1]
+    assert appended["offsets"] == {0: {"first": 0, "last": 1}, 1: {"first": 0, "last": 0}}
+    assert appended["holes"] is None
     assert created["configs"] == {"retention.ms": "1000000"}
     assert (created["version"], created["partitionCount"]) == (0, 2)
     assert created["topicId"] == log.describe("orders").topic_id

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
-from klog.connector.commit_log.commit import Commit
+from klog.connector.commit_log.commit import Actions, Commit
 from klog.connector.commit_log.commit_summary import (
     added_amount,
+    appended_offsets,
     changed_partitions,
     commit_fields,
     created_topic,
+    moved_log_start,
+    new_holes,
     removed_amount,
     restored_version,
     set_configs,
@@ -56,7 +59,9 @@ def _fields(commit: Commit) -> dict[str, object]:
         "Added": _amount_text(added_amount(actions)),
         "Removed": _amount_text(removed_amount(actions)),
         "Partitions": _ranges_text(changed_partitions(actions)),
-        "LogStart": _by_partition(actions.log_start),
+        "Offsets": _offsets_text(actions),
+        "Holes": _holes_text(actions),
+        "LogStart": _by_partition(moved_log_start(actions)),
         "LogEnd": _by_partition(actions.explicit_log_end),
         "CleanedTo": _by_partition(actions.cleaned_to),
         "Horizon": actions.vacuum_version,
@@ -90,6 +95,21 @@ def _ranges_text(partitions: Iterable[int]) -> str | None:
             ranges.append([partition, partition])
     texts = (str(low) if low == high else f"{low}-{high}" for low, high in ranges)
     return ",".join(texts) or None
+
+
+def _offsets_text(actions: Actions) -> str | None:
+    offsets = appended_offsets(actions).items()
+    return ",".join(f"{partition}={first}..{last}" for partition, (first, last) in offsets) or None
+
+
+def _holes_text(actions: Actions) -> str | None:
+    return (
+        ",".join(
+            f"{hole.partition}={hole.base_offset}..{hole.next_offset - 1}"
+            for hole in new_holes(actions)
+        )
+        or None
+    )
 
 
 def _by_partition(offsets: Mapping[int, int]) -> str | None:

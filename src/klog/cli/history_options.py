@@ -14,6 +14,10 @@ Prints one line per commit, newest first, with the fields that apply:
   Configs                    the changed configs; `unset` means back to the default
   Added, Removed             segments that were added or removed, with their records and bytes
   Partitions                 the partitions whose segments changed
+  Offsets                    the first and the last offset of the records that were appended, by
+                             partition
+  Holes                      offsets that have no records any more: a restore took them back, or a
+                             repair gave them up
   LogStart                   new log start offsets, by partition
   LogEnd                     log end offsets of partitions whose segments end before them
   CleanedTo                  the offsets up to which partitions are compacted
