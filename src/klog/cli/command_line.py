@@ -29,6 +29,7 @@ from klog.cli import (
     restore_options,
     topics_options,
 )
+from klog.cli.flag_names import in_flags
 from klog.errors import KlogError, nearest_name, without_passwords
 from klog.interrupts import INTERRUPTED, Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
@@ -42,6 +43,7 @@ from klog.tools.root_option import root_parser
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Raises `SystemExit` (2) for wrong usage."""
     args = _parse(arguments)
+    args.typed = sys.argv[1:] if arguments is None else arguments
     return run_interruptible(lambda interrupt: _run_and_say_errors(args, interrupt))
 
 
@@ -59,7 +61,8 @@ def _run_and_say_errors(args: argparse.Namespace, interrupt: Interrupt) -> int:
     except (KlogError, OSError) as exc:
         if interrupt.is_received:
             return INTERRUPTED
-        sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
+        message = in_flags(str(exc), args.parser, args.typed)
+        sys.stderr.write(f"klog: {printable(without_passwords(message))}\n")
         return REFUSED
 
 

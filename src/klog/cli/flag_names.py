@@ -1,0 +1,90 @@
+"""Errors in the words of the command line: a flag or a variable in place of a Spark option.
+
+The rule: what a verb runs is what Spark runs, and its errors name options of a read, a write or a
+store. On the command line the user typed a flag. So an error names the flag of the verb that sets
+the option, in the form in which it was typed. The options of a store have no flags: an error names
+the environment variable. An option without either keeps its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+
+FLAGS: Mapping[str, tuple[str, ...]] = {
+    "subscribe": ("--topic",),
+    "subscribePattern": ("--topic",),
+    "assign": ("--partition", "--topic-partitions", "--topic"),
+    "startingOffsets": ("--offset", "--start"),
+    "startingTimestamp": ("--offset", "--start"),
+    "startingOffsetsByTimestamp": ("--offset", "--start"),
+    "endingOffsets": ("--offset", "--end"),
+    "endingTimestamp": ("--offset", "--end"),
+    "endingOffsetsByTimestamp": ("--offset", "--end"),
+    "isolationLevel": ("--isolation-level",),
+    "kafka.isolation.level": ("--isolation-level",),
+    "asOfVersion": ("--as-of-version", "--version"),
+    "asOfTimestamp": ("--as-of-timestamp",),
+    "numPartitions": ("--partitions",),
+    "transactionalId": ("--transactional-id",),
+    "transactionVersion": ("--transaction-version",),
+    "compression.type": ("--compression-codec",),
+    "batch.size": ("--batch-size",),
+    "buffer.memory": ("--max-memory-bytes",),
+}
+"""By option the flags that set it, each of one verb or more; the first one that a verb has."""
+VARIABLES: Mapping[str, str] = {
+    "storage.access_key_id": "AWS_ACCESS_KEY_ID",
+    "storage.secret_access_key": "AWS_SECRET_ACCESS_KEY",
+    "storage.session_token": "AWS_SESSION_TOKEN",
+    "storage.profile": "AWS_PROFILE",
+    "storage.region": "AWS_REGION",
+    "storage.endpoint": "AWS_ENDPOINT_URL",
+    "storage.allow_http": "AWS_ALLOW_HTTP",
+    "storage.user": "HADOOP_USER_NAME",
+}
+_PHRASES = (
+    (re.compile(r",? or (?:set )?failOnDataLoss=false to go on with [^,;:.]+"), ""),
+    (re.compile(r"(?<=[Ss]et )([\w.]+)=true"), r"\1 to true"),
+    (re.compile(r"the keys in storage\.\*, the AWS_\* variables"), "the AWS_* variables"),
+    (re.compile(r"startingOffsets and endingOffsets"), "startingOffsets"),
+)
+"""Parts of errors that a command line has no words for."""
+_PLAIN_WORDS = ("assign", "subscribe")
+"""Options that are words of English too: only as the subject of an error, or in backticks."""
+_NAMES = "|".join(
+    sorted((re.escape(name) for name in FLAGS.keys() | VARIABLES.keys()), key=len, reverse=True)
+)
+_OPTION = re.compile(rf"(?<![\w./-])(`?)({_NAMES})(`?)(?![\w/-]|\.\w)(?=([:,]?))")
+
+
+def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> str:
+    """Return an error with the flags of a verb in place of options.
+
+    Args:
+        message: The error.
+        parser: The parser of the verb.
+        arguments: The command line, whose forms of flags are used.
+    """
+    for phrase, replacement in _PHRASES:
+        message = phrase.sub(replacement, message)
+
+    def flag(match: re.Match[str]) -> str:
+        opening, option, closing, after = match.groups()
+        if option in _PLAIN_WORDS and not (after or (opening and closing)):
+            return match[0]
+        name = VARIABLES.get(option) or _flag_of(option, parser, arguments) or option
+        return f"{opening}{name}{closing}"
+
+    return _OPTION.sub(flag, message)
+
+
+def _flag_of(option: str, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str | None:
+    """Return the flag that sets an option, as it was typed; None if the verb has none."""
+    typed = {argument.partition("=")[0] for argument in arguments}
+    for name in FLAGS.get(option, ()):
+        action = parser._option_string_actions.get(name)
+        if action is not None:
+            return next((form for form in action.option_strings if form in typed), name)
+    return None
