@@ -82,7 +82,7 @@ def recreator(cast: Cast) -> Run:
         while True:
             state = log.load()
             if state.topic_id:
-                cast.idle(200 if is_undeleted else 400)
+                cast.idle(60 if is_undeleted else 400)
                 build = commit_builders.delete_topic(state.topic_id)
                 state = log.commit(state, build, cast.attempt("delete-topic"))
                 cast.idle(10)

@@ -23,6 +23,8 @@ from tests.simulation.world import ViolationError
 NEEDED: dict[str, Callable[[Scene], bool]] = {
     "checkpoint_only_read": lambda scene: scene.chances.power_loss > 0 and scene.expirers > 0,
     "expiration_only_read": lambda scene: scene.chances.power_loss > 0 and scene.expirers > 0,
+    "deletion_looked_up_once": lambda scene: scene.is_recreated and scene.is_undeleted,
+    "writers_forgotten_at_an_undelete": lambda scene: scene.is_recreated and scene.is_undeleted,
 }
 """The scenes in which a rare mistake can show at all."""
 

@@ -28,7 +28,7 @@ SHOWN_BY = {
     "checkpoint_not_checked": 3,
     "boundary_against_the_end": 2,
     "no_boundary": 19,
-    "checkpoint_only_read": 28,
+    "checkpoint_only_read": 86,
     "expiration_only_read": 15,
     "no_read_back": 202,
     "offsets_as_staged": 0,
@@ -57,8 +57,10 @@ SHOWN_BY = {
     "own_state_no_evidence": 209,
     "known_write_not_looked_at": 286,
     "boundary_past_a_checkpoint": 17,
-    "checkpoint_of_the_boundary_deleted": 7,
+    "checkpoint_of_the_boundary_deleted": 20,
     "past_without_the_boundary": 1,
+    "deletion_looked_up_once": 47,
+    "writers_forgotten_at_an_undelete": 123,
 }
 """The first seed that shows each mistake. If klog's calls of a store change, so do these."""
 
