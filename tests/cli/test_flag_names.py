@@ -88,7 +88,7 @@ def topic(on_root: Root) -> Root:
         (["consume", "-t", "u"], "-t: there is no topic u"),
         (["consume", "--topic", "u"], "--topic: there is no topic u"),
         (["consume", "--topic=u", "--partition", "0"], "--partition: there is no topic u"),
-        (["consume", "-t", "t", "--partition", "7"], "--partition: there is no partition 7 of"),
+        (["consume", "-t", "t", "--partition", "7"], "there is no partition 7 of"),
         (["count", "--start", "x"], "--start: must be"),
         (["count", "--end", "x"], "--end: must be"),
         (["offsets", "--time", "x"], "--time: must be"),

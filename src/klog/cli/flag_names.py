@@ -3,7 +3,8 @@
 The rule: what a verb runs is what Spark runs, and its errors name options of a read, a write or a
 store. On the command line the user typed a flag. So an error names the flag of the verb that sets
 the option, in the form in which it was typed. The options of a store have no flags: an error names
-the environment variable. An option without either keeps its name.
+the environment variable. An option without either keeps its name, and so does one that was typed
+as a property (`--command-property batch.size=x`) or that an error suggests for a property.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _PLAIN_WORDS = ("assign", "subscribe")
 _NAMES = "|".join(
     sorted((re.escape(name) for name in FLAGS.keys() | VARIABLES.keys()), key=len, reverse=True)
 )
-_OPTION = re.compile(rf"(?<![\w./-])(`?)({_NAMES})(`?)(?![\w/-]|\.\w)(?=([:,]?))")
+_OPTION = re.compile(rf"(?<!Did you mean )(?<![\w./-])(`?)({_NAMES})(`?)(?![\w/-]|\.\w)(?=([:,]?))")
 
 
 def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> str:
@@ -83,6 +84,8 @@ def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[
 def _flag_of(option: str, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str | None:
     """Return the flag that sets an option, as it was typed; None if the verb has none."""
     typed = {argument.partition("=")[0] for argument in arguments}
+    if option in typed:
+        return None
     for name in FLAGS.get(option, ()):
         action = parser._option_string_actions.get(name)
         if action is not None:
