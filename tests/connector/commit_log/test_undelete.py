@@ -176,16 +176,16 @@ def test_an_expired_deletion(deleted_log: RestoredLog) -> None:
 
 
 @pytest.mark.parametrize("other", ["create", "create and delete", "undelete", "vacuum"])
-def test_others_come_first(
+def test_another_comes_first(
     deleted_log: RestoredLog, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
     """What happens after the deletion was looked up decides, whatever was looked up."""
     log, before = deleted_log.log, delete(deleted_log)
-    others = [other]
+    pending = [other]
 
     def come_first(*arguments: object) -> set[str]:
         existing = existing_segments(*arguments)  # type: ignore[arg-type]
-        if others and others.pop():
+        if pending and pending.pop():
             if other == "undelete":
                 undelete_log(log, deleted_log.state)
             elif other == "vacuum":
