@@ -341,8 +341,6 @@ def test_reading_less_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_pat
     assert reading_less.count(tmp_path) == reading_less.scan(tmp_path, "offset") == 400
 
 
-@pytest.mark.spark
-@pytest.mark.full  # `make bench-tiny` runs them all
 def test_imports_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--tiny", "--only", "imports"])
     output = capsys.readouterr().out
@@ -361,6 +359,8 @@ def test_many_segments_for_lookups(tmp_path: Path) -> None:
     assert set(np.diff(times_ms)) == {lookups.INTERVAL_MS}
 
 
+@pytest.mark.spark
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
     (result,) = spark_read.run(spark, [(100, 400)], ["lz4"], 1)
     assert result.times.records == {"klog": 400, "Parquet": 400, "ceiling": 400, "fixed": 4}
