@@ -43,13 +43,25 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Return the shared Spark session, on two local cores."""
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """Return the shared Spark session, on two local cores.
+
+    It has Spark's Kafka connector if a test of the run asks for `kafka_connector`: jars can be
+    given only when the Java process starts.
+    """
     from pyspark.sql import SparkSession
 
+    from tools.jars import jars
+
     folder = tmp_path_factory.mktemp("spark")
+    fixtures = (getattr(item, "fixturenames", ()) for item in request.session.items)
+    has_connector = any("kafka_connector" in names for names in fixtures)
+    connector = sorted(jars("spark-kafka").glob("*.jar")) if has_connector else []
     session = (
         SparkSession.builder.master("local[2]")
+        .config("spark.jars", ",".join(map(str, connector)))
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
@@ -59,6 +71,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_connector(spark: SparkSession) -> None:
+    """Put Spark's Kafka connector into the shared session of a run."""
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,84 @@
+"""The same options for `format("kafka")` on a broker and for `format("klog")` on its directory.
+
+The rule: rows, schema, offsets of a stream, rows of each micro-batch, and whether there is an error
+are the same, but for the differences that `meant_differences.py` lists; an error of klog names an
+option or a topic of the case. The lane of the brokers has room, so the tests run there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.clients import Client
+from tests.kafka.two_sources.changes import CHANGES, Change, Topic
+from tests.kafka.two_sources.changing_log import run_change
+from tests.kafka.two_sources.compared_case import BATCH, Case
+from tests.kafka.two_sources.limits import LIMITS, TASKS, TRANSACTIONS
+from tests.kafka.two_sources.meant_differences import MEANT
+from tests.kafka.two_sources.sources import Ended, Source
+from tests.kafka.two_sources.starts_and_ends import ENDS, STARTS
+from tests.kafka.two_sources.subscriptions import SUBSCRIPTIONS, VALUES
+from tests.kafka.two_sources.times import ENDING_TIMES, PRECEDENCE, STARTING_TIMES, STRATEGIES
+from tests.support.kafka_broker import Broker
+
+pytestmark = pytest.mark.kafka
+
+CASES: tuple[Case, ...] = (
+    *STARTS, *ENDS, *STARTING_TIMES, *STRATEGIES, *ENDING_TIMES, *PRECEDENCE, *SUBSCRIPTIONS,
+    *VALUES, *TRANSACTIONS, *TASKS, *LIMITS,
+)  # fmt: skip
+STREAMS = [case for case in CASES if case.trigger != BATCH]
+SOME_CASES = [
+    pytest.param(case, id=case.name, marks=pytest.mark.full if case in STREAMS[1::2] else ())
+    for case in CASES
+]
+"""A stream takes seconds: every second one runs with `make full` only."""
+MEANT_NAMES = {name for difference in MEANT for name in difference.cases}
+
+
+@pytest.mark.parametrize("case", SOME_CASES)
+def test_the_outcome_is_the_same(
+    sources: tuple[Source, Source], case: Case, tmp_path: Path
+) -> None:
+    theirs, ours = (source.run(case, tmp_path / source.name) for source in sources)
+    _compare(case.name, [theirs], [ours])
+    names = [
+        *case.options,
+        *(name.removeprefix("kafka.").replace(".", "") for name in case.options),
+    ]
+    names += case.options.get("subscribe", "").split(",")
+    assert not ours.error or any(name.lower() in ours.error.lower() for name in names), ours.error
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_the_outcome_of_a_changing_log_is_the_same(
+    sources: tuple[Source, Source], broker: Broker, change: Change, tmp_path: Path
+) -> None:
+    name = f"sides.changes.{CHANGES.index(change)}"
+    topic = Topic(Client(broker), broker.log_dirs[0], name, change.partitions)
+    theirs, ours = run_change(sources, change, topic, tmp_path)
+    _compare(change.name, theirs, ours)
+    assert all(not ended.error or name in ended.error for ended in ours)
+
+
+def _compare(name: str, theirs: Sequence[Ended], ours: Sequence[Ended]) -> None:
+    outcomes = [[ended.outcome for ended in side] for side in (theirs, ours)]
+    if name in MEANT_NAMES:
+        assert outcomes[0] != outcomes[1], "no difference: take it out of meant_differences.py"
+    else:
+        assert outcomes[0] == outcomes[1], [ended.error for ended in (*theirs, *ours)]
+
+
+def test_names_are_unique_and_known() -> None:
+    names = Counter(
+        name for name in (*(case.name for case in CASES), *(change.name for change in CHANGES))
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+    listed = Counter(name for difference in MEANT for name in difference.cases)
+    assert [name for name, count in listed.items() if count > 1] == []
+    assert listed.keys() <= names.keys()
+    assert all(difference.cases for difference in MEANT)
