@@ -42,7 +42,7 @@ def test_records_are_printed(klog: Klog, root: str, where: list[str], printed: s
 def test_a_topic_that_is_not_there(klog: Klog, root: str) -> None:
     result = klog("consume", "--root", root, "--topic", "x")
     assert (result.code, result.out) == (1, b"")
-    assert result.err == "klog: subscribe: there is no topic x; the topics here are t\n"
+    assert result.err == "klog: --topic: there is no topic x; the topics here are t\n"
 
 
 def test_an_offset_that_is_not_there(klog: Klog, root: str) -> None:
