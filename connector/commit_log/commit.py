@@ -168,6 +168,11 @@ class Actions:
         return self.restore is not None or self.undelete is not None
 
     @property
+    def created_topic(self) -> Topic | None:
+        """Return the topic that the commit creates, or brings back; None without one."""
+        return self.create_topic if self.undelete is None else self.undelete.topic
+
+    @property
     def format(self) -> int:
         """Return the lowest format that can say these actions."""
         if self.adds_removed_segments:

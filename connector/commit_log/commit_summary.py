@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from klog.connector.commit_log.commit import Actions, Amount, Commit, Hole, Topic
+from klog.connector.commit_log.commit import Actions, Amount, Commit, Hole
 from klog.connector.commit_log.segment_path import parse_segment_path
 
 
@@ -20,7 +20,7 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         commit: The commit.
     """
     actions, writer = commit.actions, commit.actions.writer_transaction
-    creation = created_topic(actions)
+    creation = actions.created_topic
     return {
         "version": commit.version,
         "timestampMs": commit.timestamp_ms,
@@ -53,15 +53,6 @@ def commit_fields(commit: Commit) -> dict[str, Any]:
         ]
         or None,
     }
-
-
-def created_topic(actions: Actions) -> Topic | None:
-    """Return the topic that a commit created, or brought back; None without one.
-
-    Args:
-        actions: The actions of the commit.
-    """
-    return actions.create_topic if actions.undelete is None else actions.undelete.topic
 
 
 def set_configs(actions: Actions) -> Mapping[str, str | None]:

@@ -61,14 +61,15 @@ class ForkedCommit:
         return f"Its segments: {summarize_files(files)}"
 
 
-def summarize_files(files: Sequence[str]) -> str:
+def summarize_files(files: Sequence[str], max_named: int = MAX_NAMED_FILES) -> str:
     """Return the first files by name, and how many more there are.
 
     Args:
         files: The paths.
+        max_named: How many are named.
     """
-    more = len(files) - MAX_NAMED_FILES
-    return ", ".join(files[:MAX_NAMED_FILES]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(files) - max_named
+    return ", ".join(files[:max_named]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def lost_commit_error(paths: TopicPaths, lost_version: int, evidence: Evidence) -> LostCommitError:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from klog.connector.commit_log import restore_commit
 from klog.connector.commit_log.commit import Actions, Topic, UndeletedTopic
 from klog.connector.commit_log.commit_builders import CommitBuilder
+from klog.connector.commit_log.lost_commit_errors import summarize_files
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import CommitConflictError
 
@@ -70,21 +71,17 @@ def _check_planned(state: TopicState, planned: TopicState) -> None:
 def _check_files(missing: restore_commit.MissingSegments) -> None:
     """Refuse segments that vacuum has deleted, or may be about to delete."""
     if missing.vacuumed:
+        files = summarize_files(missing.vacuumed, _MAX_NAMED_FILES)
         raise CommitConflictError(
-            f"vacuum has deleted, or is about to delete, {_named(missing.vacuumed)}: the topic "
-            "cannot be brought back. `klog topics create` creates a new one under its name"
+            f"vacuum has deleted, or is about to delete, {files}: the topic cannot "
+            "be brought back. `klog topics create` creates a new one under its name"
         )
     if missing.incomplete:
+        files = summarize_files(missing.incomplete, _MAX_NAMED_FILES)
         raise CommitConflictError(
-            f"the store has no complete copy of {_named(missing.incomplete)} or of an index. Put "
-            "the files back from a copy, then run this again"
+            f"the store has no complete copy of {files} or of an index. Put the "
+            "files back from a copy, then run this again"
         )
-
-
-def _named(files: Sequence[str]) -> str:
-    named = ", ".join(files[:_MAX_NAMED_FILES])
-    more = len(files) - _MAX_NAMED_FILES
-    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def _not_zero(offsets: Sequence[int]) -> Mapping[int, int]:

@@ -42,7 +42,7 @@ def topic_actions(
     shown_partitions = [partition + 1 for partition in shown_log_ends(later)]
     min_partitions = max([named_partitions, *shown_partitions])
     if state.topic_id:
-        creates_topic = any(_creates_topic(commit.actions) for commit in later)
+        creates_topic = any(commit.actions.created_topic is not None for commit in later)
         if creates_topic and not needs_topic:
             return Actions(delete_topic=True)
         return _added_partitions(state, choices, min_partitions)
@@ -82,13 +82,8 @@ def _needs_topic(commits: Iterable[Commit]) -> bool:
     """Return whether commits need a topic that they do not create; a vacuum needs none."""
     for commit in commits:
         actions = commit.actions
-        if _creates_topic(actions):
+        if actions.created_topic is not None:
             return False
         if actions != Actions(vacuum_version=actions.vacuum_version, purge=actions.purge):
             return True
     return False
-
-
-def _creates_topic(actions: Actions) -> bool:
-    """Return whether a commit creates the topic, or brings it back."""
-    return actions.create_topic is not None or actions.undelete is not None

@@ -133,7 +133,7 @@ def shown_log_ends(later: Iterable[Commit]) -> dict[int, int]:
     unknown: set[int] = set()
     for commit in later:
         actions = commit.actions
-        if actions.delete_topic or actions.create_topic is not None or actions.undelete is not None:
+        if actions.delete_topic or actions.created_topic is not None:
             break
         starts = [(hole.partition, hole.base_offset) for hole in actions.holes]
         # What a restore adds is older than the log end.

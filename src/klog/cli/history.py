@@ -17,7 +17,6 @@ from klog.connector.commit_log.commit_summary import (
     appended_offsets,
     changed_partitions,
     commit_fields,
-    created_topic,
     moved_log_start,
     new_holes,
     removed_amount,
@@ -47,7 +46,7 @@ def history(args: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _fields(commit: Commit) -> dict[str, object]:
-    actions, creation = commit.actions, created_topic(commit.actions)
+    actions, creation = commit.actions, commit.actions.created_topic
     writer = actions.writer_transaction
     return {
         "Version": commit.version,
