@@ -13,6 +13,7 @@ named again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from klog.connector.commit_log.checkpoint_store import (
     complete_checkpoints,
@@ -174,10 +175,11 @@ def is_durable(log: CommitLog, path: str, read: Callable[[], bytes]) -> bool:
 
 def _delete_rest(log: CommitLog, last_expired: int) -> None:
     """Delete what an interrupted expiration left."""
-    if any(True for _ in _paths_below(log, last_expired)) and _is_expiration_durable(
-        log, last_expired
-    ):
-        _delete_below(log, last_expired)
+    paths = _paths_below(log, last_expired)
+    first = next(paths, None)
+    if first is not None and _is_expiration_durable(log, last_expired):
+        for path in chain([first], paths):
+            log.store.delete(path)
 
 
 def _delete_below(log: CommitLog, last_expired: int) -> None:
