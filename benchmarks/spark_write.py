@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
-from benchmarks.cpu import cpu_seconds, since
+from benchmarks.cpu import with_cpu
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
-from benchmarks.timing import Spread, interleaved
+from benchmarks.timing import Spread, Work, interleaved
 from tests.support.kafka_broker import Broker
 from tools.jars import jars
 from tools.java_home import java_home
@@ -40,6 +40,8 @@ WARM_UP_BATCHES = 10
 MAX_SECONDS = 300
 THROUGHPUT_TARGETS = {KAFKA: 1.3, PARQUET: 0.6}
 TOPIC = "written"
+OLD_RECORDS = {"message.timestamp.before.max.ms": str((1 << 63) - 1)}
+"""The config of a topic that takes records of any time."""
 BROKER = {
     "auto.create.topics.enable": "true",
     "num.partitions": str(PARTITIONS),
@@ -58,7 +60,11 @@ class Result:
 
 
 def session() -> SparkSession:
-    """Return a session that has Spark's Kafka connector and Delta."""
+    """Return a session that has Spark's Kafka connector and Delta.
+
+    Java takes jars when it starts: parts with another session (`spark_read.session`) need a command
+    of their own.
+    """
     os.environ.setdefault("JAVA_HOME", str(java_home()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = [path for name in ("spark-kafka", "delta") for path in sorted(jars(name).glob("*.jar"))]
@@ -101,7 +107,7 @@ def throughput(
     """Write the same rows in turns."""
     df = cached(spark, folder, count)
     log = klog.open(folder / "root")
-    log.create_topic(TOPIC, PARTITIONS, {"message.timestamp.before.max.ms": str((1 << 63) - 1)})
+    log.create_topic(TOPIC, PARTITIONS, OLD_RECORDS)
     cpu: dict[str, list[float]] = {KLOG: [], KAFKA: [], PARQUET: []}
     writes: dict[str, Callable[[], object]] = {
         KLOG: lambda: klog_write(df, folder / "root"),
@@ -109,16 +115,14 @@ def throughput(
         PARQUET: lambda: df.write.mode("overwrite").parquet(str(folder / "parquet")),
     }
 
-    def timed(name: str) -> Callable[[], int]:
-        def work() -> int:
-            began = cpu_seconds()
+    def work(name: str) -> Work:
+        def write() -> int:
             writes[name]()
-            cpu[name].append(since(began))
             return count
 
-        return work
+        return with_cpu(write, cpu[name])
 
-    times = interleaved({name: timed(name) for name in writes}, rounds, time.perf_counter)
+    times = interleaved({name: work(name) for name in writes}, rounds, time.perf_counter)
     written = (rounds + 1) * count
     table = log.describe(TOPIC).partitions
     if (seen := sum(partition.log_end - partition.log_start for partition in table)) != written:
