@@ -27,7 +27,7 @@ from pyspark.sql import functions as sql
 
 import klog
 from benchmarks.broker_cleaner import Cleaning, CleaningBroker, cleaning_broker
-from benchmarks.cpu import cpu_seconds, since
+from benchmarks.cpu import with_cpu
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
 from benchmarks.spark_write import Result, session
@@ -107,12 +107,10 @@ def compared(
 
     def timed(name: str) -> Callable[[], int]:
         def work() -> int:
-            began = cpu_seconds()
             left[name] = works[name]()
-            cpu[name].append(since(began))
             return count
 
-        return work
+        return with_cpu(work, cpu[name])
 
     def by_broker() -> int:
         cleanings.append(broker.clean(next(topics)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -42,6 +42,18 @@ def cpu_seconds() -> dict[Process, float]:
             own[process] = seconds
         pids += children[pid]
     return own
+
+
+def with_cpu(work: Callable[[], int], cpu: list[float]) -> Callable[[], int]:
+    """Return the same work, which appends its CPU seconds to a list each time."""
+
+    def run() -> int:
+        began = cpu_seconds()
+        count = work()
+        cpu.append(since(began))
+        return count
+
+    return run
 
 
 def since(began: Mapping[Process, float]) -> float:

@@ -20,56 +20,24 @@ import klog
 from benchmarks.logs import SMALL_BATCHES, TOPIC, Shape, shape_records, write_log_directory
 from benchmarks.spark_write import Result
 from benchmarks.timing import Spread, Work, interleaved
+from tests.support.read_processes import STEPS, run_step
 
 RECORDS = 1000
 PYARROW, HELP, LIST, LIST_RAW = (
     "import pyarrow", "klog --help", "klog topics list", "klog topics list, a broker's directory"
 )  # fmt: skip
 
-STEPS = {
-    "load": """
-import pyspark.sql.worker.create_data_source
-began()
-from klog.connector.datasource import KlogDataSource
-source = KlogDataSource({"path": root, "subscribe": "records", "startingOffsets": "earliest"})
-source.schema()
-ended()
-write("source", source)
-""",
-    "plan": """
-import pyspark.sql.worker.plan_data_source_read
-from pyspark.sql.types import StructType
-began()
-reader = read("source").reader(StructType([]))
-partitions = reader.partitions()
-ended()
-write("reader", reader)
-write("partitions", partitions)
-""",
-    "task": """
-import pyspark.worker
-import pyspark.sql.worker.plan_data_source_read
-began()
-reader = read("reader")
-rows = sum(batch.num_rows for task in read("partitions") for batch in reader.read(task))
-ended()
-assert rows == 1000, rows
-""",
-}
-"""What PySpark's own process has imported, and what it then asks of klog."""
+CPU_TIME = """
+import time
 
-PRELUDE = """
-import pickle, sys, time
-from pathlib import Path
-root, folder = sys.argv[1], Path(sys.argv[2])
-times = []
-def began(): times.append(time.process_time())
-def ended(): print(time.process_time() - times[0])
-def write(name, value):
-    from pyspark import cloudpickle
-    (folder / name).write_bytes(cloudpickle.dumps(value))
-def read(name): return pickle.loads((folder / name).read_bytes())
+def begin():
+    global before
+    before = time.process_time()
+
+def end():
+    print(time.process_time() - before)
 """
+"""Print the CPU seconds of what klog did, its imports included."""
 
 
 def run(rounds: int) -> Iterator[Result]:
@@ -109,10 +77,9 @@ def _processes(kind: str, root: Path, folder: Path, rounds: int) -> Iterator[Res
     seconds: dict[str, list[float]] = {step: [] for step in STEPS}
     for turn in range(rounds + 1):
         for step in STEPS:
-            command = [sys.executable, "-c", PRELUDE + STEPS[step], str(root), str(folder)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            printed = run_step(step, CPU_TIME, root, TOPIC, RECORDS, folder)
             if turn:  # The first one may have to compile what it imports.
-                seconds[step].append(float(done.stdout))
+                seconds[step].append(float(printed))
     for step in STEPS:
         yield Result(
             f"{step}: ms of klog",

@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from benchmarks import ceiling
-from benchmarks.cpu import cpu_seconds, since
+from benchmarks.cpu import with_cpu
 from benchmarks.logs import FIRST_TIMESTAMP_MS, TOPIC
 from benchmarks.records import as_table, records
-from benchmarks.spark_read import session
-from benchmarks.spark_write import Result
+from benchmarks.spark_read import to_noop
+from benchmarks.spark_write import OLD_RECORDS, Result, session
 from benchmarks.timing import Spread, Work, interleaved
 
 SEGMENTS, TINY_SEGMENTS = 10_000, 50
@@ -54,7 +54,7 @@ def write_many_segments(root: Path, segments: int) -> int:
     """Make a topic of one partition with about so many segments; return its records."""
     config = {
         "segment.bytes": str(SEGMENT_BYTES), "compression.type": "uncompressed",
-        "message.timestamp.before.max.ms": str((1 << 63) - 1),
+        **OLD_RECORDS,
     }  # fmt: skip
     log = klog.open(root)
     log.create_topic(TOPIC, 1, config)
@@ -99,7 +99,7 @@ def _scans(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterat
     for name, partitions in sizes.items():
         _write_partitions(folder / name, partitions)
     works: dict[str, Work] = {
-        name: _to_noop(lambda name=name: _read(spark, folder / name), sum(sizes[name]))  # type: ignore[misc]
+        name: to_noop(lambda name=name: _read(spark, folder / name), sum(sizes[name]))  # type: ignore[misc]
         for name in sizes
     }
     times = interleaved(works, rounds, time.perf_counter)
@@ -116,7 +116,7 @@ def _scans(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterat
 
 def _write_partitions(root: Path, sizes: list[int]) -> None:
     log = klog.open(root)
-    log.create_topic(TOPIC, len(sizes), {"message.timestamp.before.max.ms": str((1 << 63) - 1)})
+    log.create_topic(TOPIC, len(sizes), OLD_RECORDS)
     for partition, size in enumerate(sizes):
         for rows in records(size, 100, seed=partition + 1):
             numbers = pa.array(np.full(len(rows), partition, np.int32))
@@ -135,14 +135,12 @@ def _compared(
 
     def work(name: str) -> Work:
         def collect() -> int:
-            began = cpu_seconds()
             seen = len(frames[name]().collect())
-            cpu[name].append(since(began))
             if seen != expected[name]:
                 raise RuntimeError(f"{name}: {seen} rows instead of {expected[name]}")
             return 1
 
-        return collect
+        return with_cpu(collect, cpu[name])
 
     works = {name: work(name) for name in frames}
     times = interleaved(works, rounds, time.perf_counter)
@@ -168,11 +166,3 @@ def _ready_row(spark: SparkSession) -> DataFrame:
 
 def _at(offset: int) -> str:
     return json.dumps({TOPIC: {"0": offset}})
-
-
-def _to_noop(frame: Callable[[], DataFrame], count: int) -> Work:
-    def work() -> int:
-        frame().write.format("noop").mode("overwrite").save()
-        return count
-
-    return work

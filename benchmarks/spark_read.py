@@ -88,9 +88,9 @@ def measure(
     frames[KLOG]().write.parquet(parquet)
     if (seen := frames[PARQUET]().count()) != shape.records:
         raise RuntimeError(f"klog gives {seen} rows of {shape.records}")
-    works = {name: _to_noop(frame, shape.records) for name, frame in frames.items()}
+    works = {name: to_noop(frame, shape.records) for name, frame in frames.items()}
     firsts = json.dumps({TOPIC: dict.fromkeys(map(str, range(PARTITIONS)), 1)})
-    works[FIXED] = _to_noop(lambda: klog_frame(spark, log_directory, firsts), PARTITIONS)
+    works[FIXED] = to_noop(lambda: klog_frame(spark, log_directory, firsts), PARTITIONS)
     return interleaved(works, rounds, time.perf_counter)
 
 
@@ -123,7 +123,9 @@ def task_shapes(log_directory: str) -> list[list[int]]:
     return [[batch.num_rows for batch in reader.read(task)] for task in tasks]
 
 
-def _to_noop(frame: Callable[[], DataFrame], count: int) -> Work:
+def to_noop(frame: Callable[[], DataFrame], count: int) -> Work:
+    """Return the work of writing a frame of so many rows to `noop`."""
+
     def work() -> int:
         frame().write.format("noop").mode("overwrite").save()
         return count

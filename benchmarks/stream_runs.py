@@ -22,10 +22,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import klog
 from benchmarks import ready_stream
-from benchmarks.cpu import cpu_seconds, since
+from benchmarks.cpu import with_cpu
 from benchmarks.logs import PARTITIONS
 from benchmarks.spark_write import (
     BROKER,
+    OLD_RECORDS,
     TOPIC,
     Result,
     cached,
@@ -61,9 +62,7 @@ def _available_now(
     spark: SparkSession, broker: Broker, folder: Path, records: int, rounds: int
 ) -> Iterator[Result]:
     root = folder / "root"
-    klog.open(root).create_topic(
-        TOPIC, PARTITIONS, {"message.timestamp.before.max.ms": str((1 << 63) - 1)}
-    )
+    klog.open(root).create_topic(TOPIC, PARTITIONS, OLD_RECORDS)
     rows = cached(spark, folder, records)
     kafka_write(rows, broker.bootstrap)
     klog_write(rows, root)
@@ -78,15 +77,13 @@ def _available_now(
 
     def work(name: str) -> Work:
         def run_once() -> int:
-            began = cpu_seconds()
             checkpoint = folder / f"checkpoint-{next(numbered)}"
             seen = _rows(_to_noop(sources[name](), checkpoint))
-            cpu[name].append(since(began))
             if seen != records:
                 raise RuntimeError(f"{name} gives {seen} rows of {records}")
             return records
 
-        return run_once
+        return with_cpu(run_once, cpu[name])
 
     times = interleaved({name: work(name) for name in sources}, rounds, time.perf_counter)
     of = f"{records:,} records of 100 B, lz4, availableNow"

@@ -8,8 +8,6 @@ processes; klog imports it inside of the function that needs it.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import pytest
 
 import klog
 from tests.connector.log_dirs import many, write_log
+from tests.support.read_processes import STEPS, run_step
 
 HEAVY = {
     "pandas", "fsspec", "asyncio", "numba", "ssl", "http.client", "obstore", "hdfs_native",
@@ -31,47 +30,17 @@ PLANNING = {
 OPTIONS = {"klog.connector.options.option_table", "klog.connector.options.storage_option_table"}
 WRITING = {"klog.connector.sink", "klog.logformat.batches.encode_compiled"}
 
-STEPS = {
-    "load": """
-import pyspark.sql.worker.create_data_source
-before = set(sys.modules)
-from klog.connector.datasource import KlogDataSource
-source = KlogDataSource({"path": root, "subscribe": "t", "startingOffsets": "earliest"})
-source.schema()
-write("source", source)
-""",
-    "plan": """
-import pyspark.sql.worker.plan_data_source_read
-from pyspark.sql.types import StructType
-before = set(sys.modules)
-reader = read("source").reader(StructType([]))
-write("reader", reader)
-write("partitions", reader.partitions())
-""",
-    "task": """
-import pyspark.worker
-import pyspark.sql.worker.plan_data_source_read
-before = set(sys.modules)
-reader = read("reader")
-rows = sum(batch.num_rows for task in read("partitions") for batch in reader.read(task))
-assert rows == 100, rows
-""",
-}
-"""What PySpark's own process has imported, and what it then asks of klog."""
+NEW_MODULES = """
+import json
 
-PRELUDE = """
-import json, pickle, sys
-from pathlib import Path
+def begin():
+    global before
+    before = set(sys.modules)
 
-root, folder = sys.argv[1], Path(sys.argv[2])
-
-def write(name, value):
-    from pyspark import cloudpickle
-    (folder / name).write_bytes(cloudpickle.dumps(value))
-
-def read(name):
-    return pickle.loads((folder / name).read_bytes())
+def end():
+    print(json.dumps(sorted(set(sys.modules) - before)))
 """
+"""Print the modules that klog made the process import."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +64,10 @@ def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_each_process_imports_what_it_needs(root: Root, tmp_path: Path) -> None:
-    imported = {step: run_step(step, root.path, tmp_path) for step in STEPS}
+    imported: dict[str, set[str]] = {
+        step: set(json.loads(run_step(step, NEW_MODULES, root.path, "t", 100, tmp_path)))
+        for step in STEPS
+    }
     for step, modules in imported.items():
         assert not modules & (HEAVY | WRITING), step
     assert "klog.connector.source.scan_planner" in imported["load"]
@@ -106,11 +78,3 @@ def test_each_process_imports_what_it_needs(root: Root, tmp_path: Path) -> None:
         assert "klog.connector.kafka_dir.raw_root" not in imported["load"]
     else:
         assert "klog.connector.kafka_dir.raw_root" in imported["load"]
-
-
-def run_step(step: str, root: Path, folder: Path) -> set[str]:
-    """Run a step in a process of its own; return the modules that klog made it import."""
-    code = f"{PRELUDE}{STEPS[step]}\nprint(json.dumps(sorted(set(sys.modules) - before)))"
-    command = [sys.executable, "-c", code, str(root), str(folder)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return set(json.loads(done.stdout))
