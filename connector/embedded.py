@@ -17,8 +17,6 @@ import pyarrow as pa
 from klog.connector.commit_log.background_checkpointer import CHECKPOINTER
 from klog.connector.commit_log.commit import Commit
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
-from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.commit_log.topic_admin import (
     NO_CONFIG,
     TopicAdmin,
@@ -35,8 +33,8 @@ from klog.connector.embedded_lookups import (
     read_options_of,
     snapshot_as_of,
 )
+from klog.connector.embedded_root import EmbeddedRoot
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
-from klog.connector.open_root import open_root
 from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
 from klog.connector.options.option import option_texts
@@ -47,7 +45,6 @@ from klog.connector.options.storage_options import StorageOptions, storage_of_ke
 from klog.connector.root_urls import absolute_root
 from klog.connector.scan_bounds import Bound
 from klog.connector.sink.task_writer import InputRows
-from klog.connector.snapshot import Root, Snapshot
 from klog.connector.source import scan_planner
 from klog.connector.source.row_schema import arrow_schema
 from klog.connector.source.slice_contract import TaskDict
@@ -61,9 +58,7 @@ class Log:
 
     def __init__(self, root: str, storage: StorageOptions) -> None:
         """Take the path or URL of the root; nothing is read yet."""
-        self._path, self._storage = root, storage
-        self._read_root: Root | None = None
-        self._write_root: KlogRoot | None = None
+        self._root = EmbeddedRoot(root, storage)
         self._states: dict[str, TopicState] = {}
 
     def topics(self) -> list[str]:
@@ -72,7 +67,7 @@ class Log:
         They include a topic that this klog cannot read, because a newer klog created it or its log
         is damaged; its readers get the error.
         """
-        topics = self._snapshot().topics
+        topics = self._root.snapshot().topics
         return sorted(name for name in topics if topic_exists(name, topics))
 
     def describe(self, topic: str) -> TopicDescription:
@@ -102,9 +97,7 @@ class Log:
         """
         config = option_texts(config)
         check_new_topic(topic, partitions, config)  # Before a root is made for it.
-        root = find_or_create_root(self._path, random_uuid(), self._storage)
-        self._read_root = None
-        TopicAdmin(root).create(topic, partitions, config)
+        TopicAdmin(self._root.find_or_create()).create(topic, partitions, config)
         return self.describe(topic)
 
     def alter_config(
@@ -193,7 +186,7 @@ class Log:
             CommitConflictError: The topic was created again since, or vacuum has deleted a file of
                 the version, which the message names.
         """
-        return restore_topic(self._klog_root(), topic, version, dry_run=dry_run)
+        return restore_topic(self._root.klog_root(), topic, version, dry_run=dry_run)
 
     def append(
         self,
@@ -225,7 +218,7 @@ class Log:
             CommitStateUnknownError: The store did not say whether the rows are in the topic. With a
                 transactional id, repeat the same call.
         """
-        root = self._klog_root()
+        root = self._root.klog_root()
         log = root.log_to_write(topic)
         state = root.load_to_commit(log, self._states.get(topic))
         commit_info = CommitInfo(random_uuid(), "append", this_engine())
@@ -281,15 +274,21 @@ class Log:
             raise OptionError(f"columns: {exc}. Choose from {', '.join(COLUMNS)}") from None
 
         def plan() -> tuple[ReadOptions, list[TaskDict]]:
-            now = self._snapshot_with(topic)
-            snapshot, version = snapshot_as_of(now, self._read_root, topic, as_of)
+            now = self._root.snapshot_with(topic)
+            snapshot, version = snapshot_as_of(now, self._root.read_root, topic, as_of)
             options = read_options_of(
-                snapshot, topic, start, end, storage=self._storage, columns=names, as_of=version
+                snapshot,
+                topic,
+                start,
+                end,
+                storage=self._root.storage,
+                columns=names,
+                as_of=version,
             )
             return options, scan_planner.plan_snapshot(snapshot, options)
 
         options, tasks = retry_stale_listing(plan)
-        reader = make_reader([self._path], options)
+        reader = make_reader([self._root.path], options)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for task in tasks:
@@ -313,7 +312,9 @@ class Log:
             OptionError: There is no such topic, or `at` is something else.
         """
         limit = parse_offset_spec("at", at)
-        return retry_stale_listing(lambda: offsets_of(self._snapshot_with(topic), topic, limit))
+        return retry_stale_listing(
+            lambda: offsets_of(self._root.snapshot_with(topic), topic, limit)
+        )
 
     def count(
         self,
@@ -341,55 +342,21 @@ class Log:
         is_committed_only = committed_only(isolation_level)
 
         def count() -> dict[int, int]:
-            snapshot = self._snapshot_with(topic)
+            snapshot = self._root.snapshot_with(topic)
             options = read_options_of(
-                snapshot, topic, start, end, storage=self._storage, committed_only=is_committed_only
+                snapshot,
+                topic,
+                start,
+                end,
+                storage=self._root.storage,
+                committed_only=is_committed_only,
             )
-            return counts_of(self._path, snapshot, topic, options)
+            return counts_of(self._root.path, snapshot, topic, options)
 
         return retry_stale_listing(count)
 
-    def _snapshot(self) -> Snapshot:
-        """Return a snapshot of the root, which starts from the states of earlier ones.
-
-        An empty directory may become a klog root, so its kind is not remembered.
-        """
-        if self._read_root is not None:
-            return self._read_root.snapshot()
-        root = open_root([self._path], self._storage)
-        snapshot = root.snapshot()
-        if root.is_klog_root or snapshot.topics:
-            self._read_root = root
-        return snapshot
-
-    def _snapshot_with(self, topic: str) -> Snapshot:
-        """Return a snapshot that has a topic; `OptionError` if there is no such topic."""
-        snapshot = self._snapshot()
-        if topic not in snapshot.topics:
-            raise self._missing_topic(topic)
-        return snapshot
-
-    def _missing_topic(self, topic: str) -> OptionError:
-        """Return the error for a missing topic; `KlogRoot.load` raises a more precise one."""
-        root = find_root(self._path, self._storage)
-        if root is not None:
-            root.load(root.log_to_read(topic))
-        return OptionError(
-            f"there is no topic {topic} in {self._path}. Choose one that topics() returns"
-        )
-
     def _topics(self) -> TopicAdmin:
-        return TopicAdmin(self._klog_root())
-
-    def _klog_root(self) -> KlogRoot:
-        """Return the klog root, which is read once: `format.json` never changes."""
-        self._write_root = self._write_root or find_root(self._path, self._storage)
-        if self._write_root is None:
-            raise OptionError(
-                f"{self._path} is not a klog root. Create one by create_topic, in a directory that "
-                "has no broker's files"
-            )
-        return self._write_root
+        return TopicAdmin(self._root.klog_root())
 
 
 def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
