@@ -12,9 +12,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.corpus.clients import Client, Sent, batch
 from tests.kafka.kafka_source_streams import COUNTS, Query, start
 from tests.support.kafka_broker import Broker, die_with_parent
 from tests.support.project import PROJECT
+from tests.support.waiting import wait_until
 
 PARTITIONS = 2
 KEYS = 3
@@ -67,7 +67,11 @@ class Topic:
         """Wait until the broker's files say that the records are committed."""
         log = klog.open(self.log_dir)
         last = {partition: max(o for p, o in self.places if p == partition) for partition in (0, 1)}
-        wait(lambda: all(end > last[p] for p, end in log.offsets(self.name).items() if end))
+        wait_until(
+            lambda: all(end > last[p] for p, end in log.offsets(self.name).items() if end),
+            f"{self.name}: readable records",
+            WAIT_SECONDS,
+        )
 
 
 @contextmanager
@@ -93,7 +97,11 @@ def kafka_queries(topic: Topic, work: Path, queries: Sequence[Query]) -> Iterato
             work / query.name / "out" / ("ended" if query.blocks_in is None else "blocked")
             for query in queries
         ]
-        wait(lambda: all(end.exists() for end in ends) or process.poll() is not None)
+        wait_until(
+            lambda: all(end.exists() for end in ends) or process.poll() is not None,
+            "the ends of all queries",
+            WAIT_SECONDS,
+        )
         assert process.poll() is None, (work / "queries.out").read_text()[-4000:]
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -171,11 +179,3 @@ def check(left: Left, topic: Topic, query: Query, first: int = 0) -> None:
         assert left.counts() == dict(topic.keys)
     else:
         assert left.places() == sorted(topic.places[first:])
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.2)

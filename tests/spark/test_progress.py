@@ -6,7 +6,6 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from klog.connector.progress_listener import log_progress
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -54,10 +54,7 @@ def run(frame: DataFrame, checkpoint: Path, name: str) -> list[dict[str, Any]]:
 
 def wait(condition: Callable[[], bool]) -> None:
     """Wait for Spark's listener bus, which is asynchronous."""
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(condition, "an event of Spark's listener bus", TIMEOUT_SECONDS)
 
 
 def test_each_micro_batch_logs_its_lag(

@@ -26,6 +26,7 @@ from tests.kafka.two_sources.compared_topics import (
     until_settled,
     write,
 )
+from tests.support.waiting import wait_until
 
 
 class Moment(Enum):
@@ -78,10 +79,10 @@ class Topic:
         else:
             writer.abort_transaction(TIMEOUT_SECONDS)
 
-    def trim(self, before: int) -> None:
-        """Delete the records of partition 0 below an offset."""
-        self.client.delete_records(self.name, 0, before)
-        self._until_start(before)
+    def trim(self, before: int, partition: int = 0) -> None:
+        """Delete the records of a partition below an offset."""
+        self.client.delete_records(self.name, partition, before)
+        self._until_start(before, partition)
 
     def add_partitions(self, count: int) -> None:
         """Make it so many partitions."""
@@ -103,24 +104,19 @@ class Topic:
         until_settled(self.client, self.log_dir, [self.name])
 
     def _until_led(self) -> None:
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
+        def are_led() -> bool:
             topic = self.client.admin.list_topics(self.name, TIMEOUT_SECONDS).topics[self.name]
             leaders = [partition.leader for partition in topic.partitions.values()]
-            if len(leaders) == self.partitions and min(leaders) >= 0:
-                return
-            if time.monotonic() > deadline:
-                raise RuntimeError(
-                    f"{self.name}: not all {self.partitions} partitions have leaders"
-                )
-            time.sleep(0.1)
+            return len(leaders) == self.partitions and min(leaders) >= 0
 
-    def _until_start(self, offset: int) -> None:
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while log_start(self.log_dir, self.name) < offset:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name}: the log start did not move to {offset}")
-            time.sleep(0.1)
+        wait_until(are_led, f"{self.name}: leaders of all partitions", SETTLE_SECONDS)
+
+    def _until_start(self, offset: int, partition: int = 0) -> None:
+        wait_until(
+            lambda: log_start(self.log_dir, self.name, partition) >= offset,
+            f"{self.name}-{partition}: the log start at {offset}",
+            SETTLE_SECONDS,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +177,7 @@ def _partition_added(topic: Topic) -> None:
 def _partition_added_and_trimmed(topic: Topic) -> None:
     topic.add_partitions(2)
     topic.write(0, 4, first=100)
-    topic.client.delete_records(topic.name, 1, 2)
-    time.sleep(1)
+    topic.trim(2, partition=1)
 
 
 def _expired(topic: Topic) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.kafka.two_sources.changes import Change, Moment, Topic
 from tests.kafka.two_sources.sources import Ended, Outcome, Row, Source, committed_offsets, rows_of
+from tests.support.waiting import wait_until
 
 RUNNING_SECONDS = 60
 QUIET_SECONDS = 3.0
@@ -143,8 +144,4 @@ def _until_quiet(streams: Sequence[_Running]) -> None:
 
 
 def _wait(is_done: Callable[[], object]) -> None:
-    deadline = time.monotonic() + RUNNING_SECONDS
-    while not is_done():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the streams did not come to rest in {RUNNING_SECONDS} s")
-        time.sleep(0.1)
+    wait_until(is_done, "the streams at rest", RUNNING_SECONDS)

@@ -17,6 +17,7 @@ from klog.logformat.topic_partition import TopicPartition
 from tests.corpus.clients import EPOCH_2024, TIMEOUT_SECONDS, Client, Sent
 from tests.corpus.clients import batch as send
 from tests.kafka.two_sources.compared_case import at
+from tests.support.waiting import wait_until
 
 PLAIN = "sides.plain"
 """Three partitions of 40, 25 and 7 records, a record each second, in batches of at most ten."""
@@ -91,13 +92,12 @@ def until_settled(client: Client, log_dir: Path, topics: Iterable[str]) -> None:
     for topic in metadata.keys() & set(topics):
         for partition in metadata[topic].partitions:
             ends[TopicPartition(topic, partition)] = _end(client, topic, partition)
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < deadline:
+
+    def are_checkpointed() -> bool:
         marks = _checkpoint(log_dir / "replication-offset-checkpoint")
-        if all(marks.get(name, 0) == end for name, end in ends.items()):
-            return
-        time.sleep(0.1)
-    raise RuntimeError("the broker did not checkpoint every high watermark")
+        return all(marks.get(name, 0) == end for name, end in ends.items())
+
+    wait_until(are_checkpointed, "every high watermark in its checkpoint", SETTLE_SECONDS)
 
 
 def log_start(log_dir: Path, topic: str, partition: int = 0) -> int:
@@ -196,17 +196,14 @@ def _write_cleaned(client: Client, log_dir: Path) -> None:
             client.producer(), COMPACTED, [Sent(b"once%d" % number, b"kept", at(number)), *records]
         )
         send(client.producer(), COMPACTED, records[:3], 1)
-    cleaned: dict[TopicPartition, int] = {}
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < deadline:
+
+    def is_cleaned() -> bool:
         cleaned = _checkpoint(log_dir / "cleaner-offset-checkpoint")
-        if all(
-            cleaned.get(TopicPartition(COMPACTED, p), 0) >= end for p, end in ((0, 80), (1, 30))
-        ):
-            client.configure(COMPACTED, {"min.compaction.lag.ms": str(1 << 62)})
-            return
-        time.sleep(0.2)
-    raise RuntimeError(f"the cleaner did not run: {cleaned}")
+        ends = {0: 80, 1: 30}
+        return all(cleaned.get(TopicPartition(COMPACTED, p), 0) >= ends[p] for p in ends)
+
+    wait_until(is_cleaned, f"{COMPACTED}: the cleaner", SETTLE_SECONDS)
+    client.configure(COMPACTED, {"min.compaction.lag.ms": str(1 << 62)})
 
 
 def _write_deleted(client: Client) -> None:
@@ -228,13 +225,13 @@ def _write_deleted(client: Client) -> None:
 def _until_moved(log_dir: Path) -> None:
     """Wait until the moved log starts are on disk, and retention has come to rest."""
     last, since = -1, time.monotonic()
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < deadline:
+
+    def have_moved() -> bool:
+        nonlocal last, since
         expired = log_start(log_dir, EXPIRED)
         if expired != last:
             last, since = expired, time.monotonic()
-        has_moved = log_start(log_dir, TRIMMED) == 8 and log_start(log_dir, GONE) == 5
-        if has_moved and expired > 0 and time.monotonic() - since > 2:
-            return
-        time.sleep(0.2)
-    raise RuntimeError(f"the log starts did not move; retention has reached {last}")
+        are_trimmed = log_start(log_dir, TRIMMED) == 8 and log_start(log_dir, GONE) == 5
+        return are_trimmed and expired > 0 and time.monotonic() - since > 2
+
+    wait_until(have_moved, "the moved log starts on disk", SETTLE_SECONDS)

@@ -1,0 +1,22 @@
+"""Wait for what another process or thread does, and fail with its name if it does not come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+PAUSE_SECONDS = 0.1
+
+
+def wait_until(is_done: Callable[[], object], expected: str, seconds: float) -> None:
+    """Ask again and again until something is so.
+
+    Args:
+        is_done: Returns whether it is.
+        expected: What is waited for, for the error.
+        seconds: How long it may take.
+    """
+    deadline = time.monotonic() + seconds
+    while not is_done():
+        assert time.monotonic() < deadline, f"{expected}: not in {seconds:.0f} s"
+        time.sleep(PAUSE_SECONDS)
