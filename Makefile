@@ -39,7 +39,7 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
 .PHONY: help env demo test ci full unit spark kafka stores slow package coverage lint types format corpus \
-	golden options migrating fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
+	golden options command-line migrating fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -125,6 +125,9 @@ smoke-min: $(MIN_READY) ## Read and write with the lowest versions that pyprojec
 
 options: $(READY) ## Write docs/options.md from the table of options
 	$(BIN)/python -m tools.options_page
+
+command-line: $(READY) ## Write the verbs of docs/command-line.md from klog's parser
+	$(BIN)/python -m tools.command_line_page
 
 migrating: $(READY) ## Write the table of docs/migrating.md from the differences that are tested
 	$(BIN)/python -m tools.migrating_page

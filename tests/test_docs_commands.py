@@ -31,7 +31,7 @@ _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"^    (klog .*)$", re.MULTILINE)
 _INLINE = re.compile(r"`([^`]*)`")
 _COMMAND = re.compile(r"(?:^|\s)(?:klog (?!root)|(?:spark-submit )?jobs/(\w+)\.py ?)([^#|]*)")
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?:\.[a-z]+)?")
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kafka.two_sources.meant_differences import MEANT
+from tools.generated_part import markdown_table, with_generated_part
 
 PAGE = Path(__file__).parents[1] / "docs" / "migrating.md"
-_BEGIN = "<!-- `make migrating` writes this table. -->\n"
-_END = "<!-- The rest is written by hand. -->\n"
 
 
 def migrating_page(text: str) -> str:
@@ -22,16 +21,15 @@ def migrating_page(text: str) -> str:
     Args:
         text: The present page.
     """
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    return f"{before}{_BEGIN}\n{difference_table()}\n{_END}{after}"
+    return with_generated_part(text, "migrating", difference_table())
 
 
 def difference_table() -> str:
     """Return the differences as a table of Markdown."""
-    rows = [("Kafka option", "klog option", "difference"), ("---", "---", "---")]
-    rows += [(row.kafka_option, row.klog_option, row.difference) for row in MEANT]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return markdown_table(
+        ("Kafka option", "klog option", "difference"),
+        ((row.kafka_option, row.klog_option, row.difference) for row in MEANT),
+    )
 
 
 if __name__ == "__main__":

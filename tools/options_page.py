@@ -14,6 +14,7 @@ from typing import Any
 from klog.connector.options.option import Option, Use
 from klog.connector.options.option_map import REFUSED_KEYS
 from klog.connector.options.option_table import OPTION_TABLE
+from tools.generated_part import markdown_table
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 
@@ -103,7 +104,7 @@ def _rows(use: Use) -> list[Option[Any]]:
 
 
 def _table(rows: Sequence[Option[Any]]) -> str:
-    return _markdown(
+    return markdown_table(
         ("option", "value", "default", "for", "meaning"),
         ((f"`{row.name}`", _value(row), _default(row), row.mode.value, row.help) for row in rows),
     )
@@ -120,7 +121,7 @@ def _default(row: Option[Any]) -> str:
 
 
 def _storage_table() -> str:
-    return _markdown(
+    return markdown_table(
         ("option", "store", "secret", "meaning"),
         (
             (f"`{row.name}`", ", ".join(row.client_names), "yes" if row.is_secret else "", row.help)
@@ -131,19 +132,14 @@ def _storage_table() -> str:
 
 def _refused(use: Use) -> str:
     rows = ((f"`{key}`", f"{text}.") for key, text in REFUSED_KEYS[use].items())
-    return _markdown(("option", "instead"), rows)
+    return markdown_table(("option", "instead"), rows)
 
 
 def _planned_table() -> str:
     rows = (row for row in OPTION_TABLE if not row.is_supported)
-    return _markdown(
+    return markdown_table(
         ("option", "for", "meaning"), ((f"`{row.name}`", row.mode.value, row.help) for row in rows)
     )
-
-
-def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

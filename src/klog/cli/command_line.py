@@ -39,6 +39,9 @@ from klog.text_output import printable
 from klog.tools import dump_options, verifiable_consumer_options, verifiable_producer_options
 from klog.tools.root_option import root_parser
 
+COMPLETION = "_ARGCOMPLETE"
+"""The environment variable that argcomplete sets when a shell asks what can follow."""
+
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Raises `SystemExit` (2) for wrong usage."""
@@ -133,7 +136,12 @@ def command_line() -> Parser:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    args, unknown = command_line().parse_known_args(arguments)
+    parser = command_line()
+    if arguments is None and COMPLETION in os.environ:
+        from klog.cli.completion import complete
+
+        complete(parser)
+    args, unknown = parser.parse_known_args(arguments)
     if unknown:
         verb: Parser = args.parser
         verb.refuse(unknown[0])

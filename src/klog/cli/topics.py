@@ -27,20 +27,28 @@ _LABELS = {
 
 def list_topics(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the names of the topics; with `--json` their ids and partitions too."""
-    root = klog_root(args.root)
-    if root is None:
-        from klog.cli import topics_of_log_dirs
-
-        rows, code = topics_of_log_dirs.list_topics(args)
-    else:
-        from klog.cli import topics_of_klog_root
-
-        rows, code = topics_of_klog_root.list_topics(args, root)
+    rows, code = topic_rows(args)
     if args.json:
         write_json(out, rows)
     else:
         write_lines(out, [str(row["topic"]) for row in rows])
     return code
+
+
+def topic_rows(args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """Return the selected topics as `--json` prints them, and the exit code.
+
+    Args:
+        args: The root, and which topics: the options of `klog topics list`.
+    """
+    root = klog_root(args.root)
+    if root is None:
+        from klog.cli import topics_of_log_dirs
+
+        return topics_of_log_dirs.list_topics(args)
+    from klog.cli import topics_of_klog_root
+
+    return topics_of_klog_root.list_topics(args, root)
 
 
 def describe_topics(args: argparse.Namespace, out: BinaryIO) -> int:
