@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
 from klog.errors import KlogError, without_passwords
-from klog.interrupts import INTERRUPTED, Interrupt, ending_at_once, run_interruptible
+from klog.interrupt_exit import INTERRUPTED
+from klog.interrupts import Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import add_root_option, add_topics_option, set_root
 from klog.jobs.shared.exit_codes import REFUSED

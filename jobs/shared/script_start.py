@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from klog.interrupts import end_at_once
+from klog.interrupt_exit import end_on_sigint
 
 
 def start(name: str) -> NoReturn:
@@ -19,7 +19,7 @@ def start(name: str) -> NoReturn:
     Args:
         name: The name of the module.
     """
-    end_at_once()
+    end_on_sigint()
     job_command = import_module("klog.jobs.shared.job_command")
     command = import_module(f"klog.jobs.commands.{name}_command").COMMAND
     sys.exit(job_command.main(command))

@@ -9,19 +9,17 @@ ends the process. Killing klog at any moment is safe: what was not committed is 
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
+
+from klog.interrupt_exit import INTERRUPTED, end_process
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
-
-INTERRUPTED = 130
 
 
 class Interrupt:
@@ -34,21 +32,15 @@ class Interrupt:
     def receive(self, *_: object) -> None:
         """Raise `KeyboardInterrupt` as the handler of SIGINT; the second time, end the process."""
         if self.is_received:
-            _end()
+            end_process()
         self.is_received = True
         raise KeyboardInterrupt
 
     def end_if_lost(self, unraisable: UnraisableHookArgs) -> None:
         """End the process for a `KeyboardInterrupt` that Python drops, as in a finalizer."""
         if unraisable.exc_type is KeyboardInterrupt:
-            _end()
+            end_process()
         sys.__unraisablehook__(unraisable)
-
-
-def end_at_once() -> None:
-    """Make SIGINT end this process from now on, outside `run_interruptible`."""
-    if _is_handled():
-        signal.signal(signal.SIGINT, _end)
 
 
 @contextmanager
@@ -59,7 +51,7 @@ def ending_at_once() -> Iterator[None]:
     """
     with _handler_restored() as is_handled:
         if is_handled:
-            signal.signal(signal.SIGINT, _end)
+            signal.signal(signal.SIGINT, end_process)
         yield
 
 
@@ -107,7 +99,3 @@ def _is_handled() -> bool:
     """Return whether this thread gets SIGINT, and the process does not ignore it."""
     is_main = threading.current_thread() is threading.main_thread()
     return is_main and callable(signal.getsignal(signal.SIGINT))
-
-
-def _end(_signal: int = signal.SIGINT, _frame: FrameType | None = None) -> NoReturn:
-    os._exit(INTERRUPTED)

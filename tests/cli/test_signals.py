@@ -21,7 +21,7 @@ started = False
 
 def count(frame, event, arg):
     global left, started
-    started = started or (event == "return" and frame.f_code.co_name == "end_at_once")
+    started = started or (event == "return" and frame.f_code.co_name == "end_on_sigint")
     left -= started and event == "call"
     if not left:
         sys.setprofile(None)

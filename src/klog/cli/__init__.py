@@ -8,9 +8,12 @@ imports what it needs when it runs (`klog.cli.command_line`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
-from klog.interrupts import end_at_once, ending_at_once
+from klog.interrupt_exit import end_on_sigint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,8 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line; None for that of the process, which runs nothing else.
     """
     if arguments is None:
-        end_at_once()
+        end_on_sigint()
         sys.meta_path.insert(0, _WithoutPandas)
+    from klog.interrupts import ending_at_once
+
     with ending_at_once():
         from klog.cli.command_line import run
     return run(arguments)

@@ -31,7 +31,8 @@ from klog.cli import (
 )
 from klog.cli.flag_names import in_flags
 from klog.errors import KlogError, nearest_name, without_passwords
-from klog.interrupts import INTERRUPTED, Interrupt, ending_at_once, run_interruptible
+from klog.interrupt_exit import INTERRUPTED
+from klog.interrupts import Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import Run, set_root
 from klog.jobs.shared.exit_codes import DONE, REFUSED
