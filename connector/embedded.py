@@ -38,7 +38,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
 from klog.connector.options.option import option_texts
-from klog.connector.options.option_table import READ_COMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS, known_columns
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.options.storage_options import StorageOptions, storage_of_keywords

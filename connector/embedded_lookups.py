@@ -12,7 +12,8 @@ from klog.connector.limit_offsets import list_offsets
 from klog.connector.options.as_of import AsOf
 from klog.connector.options.consumer_strategy import Subscribe
 from klog.connector.options.offset_range_limit import PartitionLimit
-from klog.connector.options.option_table import ISOLATION_LEVEL, READ_COMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED
+from klog.connector.options.option_table import ISOLATION_LEVEL
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.scan_bounds import Bound, resolve_bounds
 from klog.connector.snapshot import Root, Snapshot

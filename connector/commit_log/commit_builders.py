@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import pyarrow.compute as pc
-
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import commit_checks, segment_entries
 from klog.connector.commit_log.commit import Actions, Topic
 from klog.connector.commit_log.commit_checks import amount_of

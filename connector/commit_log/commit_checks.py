@@ -7,8 +7,8 @@ on, so each builder makes these checks on that state alone.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.commit import Amount
 from klog.connector.commit_log.past_restores import last_restore
 from klog.connector.commit_log.topic_state import TopicState

@@ -15,8 +15,8 @@ from typing import Any
 
 import google_crc32c
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import commit_json, parquet_tables, segment_entries
 from klog.connector.commit_log.commit import Actions, Commit
 from klog.connector.commit_log.commit_log_paths import SidecarName, is_intact

@@ -13,8 +13,8 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import segment_entries
 from klog.logformat.arrow_values import from_numpy, texts, to_numpy
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-import pyarrow.compute as pc
-
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.commit_history import version_at_time
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.lost_commit_traces import list_partition_directories, traces_above

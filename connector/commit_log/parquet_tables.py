@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.parquet_pages import FileSizes, file_sizes
 from klog.errors import UnsupportedFormatError
 from klog.logformat.arrow_values import to_numpy

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.past_versions import load_version, oldest_version
 from klog.connector.commit_log.topic_state import TopicState

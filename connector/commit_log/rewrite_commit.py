@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import commit_checks, segment_entries
 from klog.connector.commit_log.commit import Actions
 from klog.connector.commit_log.commit_builders import CommitBuilder

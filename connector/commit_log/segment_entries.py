@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.json_fields import is_text, shorten
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.errors import UnsupportedFormatError

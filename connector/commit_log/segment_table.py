@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.logformat.array_types import Longs, Mask
 from klog.logformat.arrow_values import text, to_numpy
 

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import google_crc32c
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import (
     checkpoint_parts,
     commit_log_paths,

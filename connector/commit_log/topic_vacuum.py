@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.commit_builders import set_vacuum_version
 from klog.connector.commit_log.commit_expiration import is_durable
 from klog.connector.commit_log.commit_info import CommitInfo

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from klog.connector.decoded_offsets import first_offset_at_time
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.segment_chunks import read_chunks
@@ -87,6 +86,9 @@ def _max_timestamp_in_segment(log: RawPartition, reader: SegmentReader) -> int:
 
 
 def _offset_in_segment(log: RawPartition, reader: SegmentReader, timestamp_ms: int) -> int | None:
+    # It decodes records, which a read without a time does not need.
+    from klog.connector.decoded_offsets import first_offset_at_time
+
     start_offset = max(log.log_start, reader.base_offset)
     position = _position_before(reader, start_offset, timestamp_ms)
     for chunk in read_chunks(reader.file, position, log.readable_bytes(reader)):

@@ -7,7 +7,6 @@ takes its place in memory, as a broker rebuilds it.
 
 from __future__ import annotations
 
-from klog.connector.decoded_offsets import first_offset_of_message
 from klog.connector.kafka_dir.companion_files import read_companion_file
 from klog.connector.kafka_dir.log_bounds import LogEnd
 from klog.connector.kafka_dir.partition_directory import Segment
@@ -88,6 +87,9 @@ class SegmentHeaders:
         size = v2.FRAME_BYTES + int(header["length"])
         if size > MAX_BATCH_BYTES:
             return None
+        # It decodes records, of message formats v0 and v1 only.
+        from klog.connector.decoded_offsets import first_offset_of_message
+
         try:
             return first_offset_of_message(self._read(position, position + size))
         except CorruptRecordError:

@@ -13,6 +13,7 @@ from klog.connector.options import offset_range_values as limits
 from klog.connector.options import option_values as values
 from klog.connector.options.as_of import TIME_OPTION, VERSION_OPTION
 from klog.connector.options.option import Mode, Option, Use
+from klog.connector.options.option_defaults import BUFFER_BYTES, READ_COMMITTED, READ_UNCOMMITTED
 from klog.connector.options.option_values import MAX_INT, MAX_LONG
 from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
 from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
@@ -20,8 +21,6 @@ from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.codecs.codec_names import CODEC_LEVELS, CODEC_NAMES
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
-READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
-BUFFER_BYTES = 64 << 20
 PARTITIONERS = ("murmur2", "sticky", "round-robin")
 
 _NO_END = "a stream has no end. Use spark.read for a range"

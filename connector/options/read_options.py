@@ -18,6 +18,7 @@ from klog.connector.options.offset_range_limit import (
 )
 from klog.connector.options.offset_range_values import for_missing_times
 from klog.connector.options.option import Option, Use
+from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.option_map import OptionMap, option_map
 from klog.connector.options.option_values import LONG
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS
@@ -156,7 +157,7 @@ def _parse_shared(options: Mapping[str, str], values: OptionMap) -> ReadOptions:
         consumer_strategy=_consumer_strategy(values),
         starting=for_missing_times(values[option], latest_if_no_match=is_latest),
         starting_option=option.name,
-        committed_only=values[table.ISOLATION_LEVEL] == table.READ_COMMITTED,
+        committed_only=values[table.ISOLATION_LEVEL] == READ_COMMITTED,
         fail_on_data_loss=values[table.FAIL_ON_DATA_LOSS],
         task_limits=TaskLimits(
             values.get(table.MIN_PARTITIONS) or 0,

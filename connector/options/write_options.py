@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from klog.connector.options import option_table as table
 from klog.connector.options.option import Use
+from klog.connector.options.option_defaults import BUFFER_BYTES
 from klog.connector.options.option_map import OptionMap, option_map
 from klog.connector.options.spark_paths import write_path
 from klog.connector.options.storage_options import (
@@ -43,7 +44,7 @@ class WriteOptions:
     num_partitions: int | None = None
     dead_letter_topic: str | None = None
     segment_options: Mapping[str, str] = field(default_factory=dict)
-    buffer_bytes: int = table.BUFFER_BYTES
+    buffer_bytes: int = BUFFER_BYTES
     storage: StorageOptions = NO_STORAGE_OPTIONS
 
 

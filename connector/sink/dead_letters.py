@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.sink.row_checks import RejectedRowsError
 from klog.connector.sink.write_columns import as_bytes, as_headers, as_milliseconds, as_partitions
 from klog.logformat.array_types import Longs

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.sink.write_columns import as_partitions
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.arrow_columns import Column

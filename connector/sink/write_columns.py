@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.errors import OptionError, nearest_name
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.arrow_columns import element_bounds

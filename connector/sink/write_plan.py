@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.commit_log_paths import TopicPaths

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.connector.commit_log.segment_indexes import positions_between, read_segment_index
@@ -198,7 +198,9 @@ def _narrow(
     Changes `columns`. Returns the columns that only such slices have.
     """
     rows = np.flatnonzero(_needs_index(segments, bounds))
-    numbers = np.unique(bounds.segment[rows])
+    # They ascend. np.unique would import numpy.ma, which a small read would wait for.
+    numbers = bounds.segment[rows]
+    numbers = numbers[np.diff(numbers, prepend=-1) > 0]
     if not len(numbers):
         return {}
     taken = numbers[: index_reads.take(len(numbers))]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.committed_snapshot import CommittedPartition
 from klog.connector.source.offset_ranges import OffsetRange
 from klog.connector.source.read_plan import plan

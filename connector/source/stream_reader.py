@@ -3,7 +3,8 @@
 The rule: a micro-batch looks at the log once, when Spark asks for the latest offset. A partition
 that appears while the stream runs is read from its start. If there is nothing new, the latest
 offset is the very start, so that Spark runs no micro-batch. A run of `availableNow` looks when it
-fixes its end, and then before each micro-batch after the first.
+fixes its end, and then before each micro-batch after the first. Spark also makes a reader in a
+process that only pickles it: what opens and plans is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -23,11 +24,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
-from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.snapshot import Logs, Root
-from klog.connector.source import scan_planner
 from klog.connector.source.available_now import check_fixed_end
 from klog.connector.source.first_batch import could_skip, is_given_start, report_unknown_start
 from klog.connector.source.load_plan import ResolvedRange
@@ -156,6 +155,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _opened_root(self) -> Root:
         if self._root is None:
+            from klog.connector.open_root import open_root
+
             self._root = open_root(self._directories, self._options.storage)
         return self._root
 
@@ -243,6 +244,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 planned.append(
                     ResolvedRange(name, topic_id, start_offset, end_offset, seen_restore)
                 )
+        from klog.connector.source import scan_planner
+
         return scan_planner.plan_logs(logs, planned, self._options)
 
 

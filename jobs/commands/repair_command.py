@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from klog.jobs.repairing.repair_choices import NEW_ID
+from klog.jobs.repairing.new_topic_id import NEW_ID
 from klog.jobs.shared.common_options import add_config_option
 from klog.jobs.shared.job_command import Command, Report, RunJob, is_executed
 

@@ -12,7 +12,8 @@ from klog.connector.commit_log.commit_info import NewId
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import KlogError
 from klog.jobs.repairing.missing_offsets import shown_log_ends
-from klog.jobs.repairing.repair_choices import NEW_ID, RepairChoices
+from klog.jobs.repairing.new_topic_id import NEW_ID
+from klog.jobs.repairing.repair_choices import RepairChoices
 from klog.logformat.topic_config import normalize_topic_config
 
 NEVER_EXPIRES = {"retention.ms": "-1"}

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from klog.connector.commit_log.segment_path import parse_segment_path
 from klog.errors import OptionError
+from klog.jobs.repairing.new_topic_id import NEW_ID
 from klog.logformat.broker_files.metadata_files import is_topic_id
 from klog.logformat.topic_config import normalize_topic_config
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
-NEW_ID = "new"
 """The topic id to give if nobody knows the lost one: repair makes a new id."""
 
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.topic_state import TopicState
 from klog.jobs.retaining.retain_report import RetainedPartition

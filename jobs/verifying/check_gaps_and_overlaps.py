@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.commit import Hole
 from klog.jobs.verifying.findings import Finding
 

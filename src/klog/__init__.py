@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from klog.version import VERSION
 
+TYPE_CHECKING = False  # The command line starts with this file, and `typing` takes 2 ms.
 if TYPE_CHECKING:
     from os import PathLike
 
@@ -38,6 +36,8 @@ def register(spark: SparkSession, **storage: str) -> None:
     Raises:
         klog.errors.OptionError: klog does not know a storage option.
     """
+    from pathlib import Path
+
     from klog.connector.datasource import KlogDataSource
     from klog.connector.progress_listener import add_progress_listener
     from klog.connector.table_functions import register_table_functions

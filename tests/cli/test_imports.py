@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from klog.cli import verbs
+from klog.cli.command_line import command_line
 from tests.corpus import scene
 from tests.support.verb_parsers import VERBS
 
@@ -54,6 +57,36 @@ def test_the_help_of_a_verb_imports_no_heavy_package(tmp_path: Path, verb: str) 
     assert not packages_of(modules) & HEAVY
 
 
+def test_sigint_is_taken_over_before_other_imports() -> None:
+    """What is imported before it is a time in which Ctrl-C prints a traceback."""
+    printed = subprocess.run(
+        [sys.executable, "-c", "import sys, klog.cli; print(*sys.modules)"],
+        capture_output=True, check=True, text=True, timeout=60,
+    ).stdout.split()  # fmt: skip
+    assert {name for name in printed if name.partition(".")[0] == "klog"} == {
+        "klog", "klog.version", "klog.cli", "klog.interrupt_exit"
+    }  # fmt: skip
+    assert not {"argparse", "contextlib", "pathlib", "threading", "typing"} & set(printed)
+
+
+def test_a_verb_imports_the_options_of_no_other(tmp_path: Path) -> None:
+    modules = modules_of(tmp_path, "dump", "--help")
+    assert {name for name in modules if name.endswith("_options")} <= {
+        "klog.jobs.shared.common_options", "klog.tools.dump_options"
+    }  # fmt: skip
+
+
+def test_the_verbs_are_those_of_the_whole_command_line() -> None:
+    for verb in VERBS:
+        (choices,) = [
+            action.choices
+            for action in command_line(verb.split()[0])._actions
+            if isinstance(action, argparse._SubParsersAction)
+        ]
+        assert verb.split()[0] in choices
+    assert list(dict.fromkeys(verb.split()[0] for verb in VERBS)) == list(verbs.VERBS)
+
+
 @pytest.mark.parametrize("kind", ["klog", "broker"])
 def test_a_list_of_topics_imports_what_it_reads(tmp_path: Path, kind: str) -> None:
     if kind == "klog":
@@ -68,6 +101,7 @@ def test_a_list_of_topics_imports_what_it_reads(tmp_path: Path, kind: str) -> No
         "broker": "klog.connector.commit_log.topic_admin",
     }
     unused = {other_kind[kind], "klog.cli.consume", "klog.jobs.vacuum", "pyarrow.dataset"}
+    unused |= {"pyarrow.compute", "klog.connector.decoded_offsets"}
     unused |= {"klog.connector.source.scan_planner", "klog.connector.sink.write_plan"}
     assert not modules & unused
 

@@ -41,6 +41,19 @@ end()
 assert rows == records, rows
 """,
 }
+PICKLE_A_STREAM = "pickle a stream"
+OF_A_STREAM = {
+    PICKLE_A_STREAM: """
+import pyspark.sql.worker.plan_data_source_read
+from pyspark.sql.types import StructType
+begin()
+from klog.connector.datasource import KlogDataSource
+source = KlogDataSource({"path": root, "subscribe": topic, "startingOffsets": "earliest"})
+write("stream", source.streamReader(StructType([])))
+end()
+""",
+}
+"""What Spark does for a stream apart from a read: it pickles the reader, for its tasks."""
 
 _PRELUDE = """
 import pickle, sys
@@ -63,13 +76,13 @@ def run_step(
     """Run a step in a process of its own, and return what `begin` and `end` have printed.
 
     Args:
-        step: One of `STEPS`; they run in this order.
+        step: One of `STEPS`, which run in this order, or of `OF_A_STREAM`.
         begin_and_end: Python code that defines the functions `begin` and `end`.
         root: The root of the topic.
         topic: The topic.
         records: How many records the topic has.
         folder: What a step hands to the next one is here.
     """
-    code = f"{_PRELUDE}{begin_and_end}{STEPS[step]}"
+    code = f"{_PRELUDE}{begin_and_end}{(STEPS | OF_A_STREAM)[step]}"
     command = [sys.executable, "-c", code, str(root), topic, str(records), str(folder)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

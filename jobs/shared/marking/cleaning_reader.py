@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 
-import pyarrow.compute as pc
-
+from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry, aborted_transactions
 from klog.connector.producer_ids import MIN_PRODUCER_ID

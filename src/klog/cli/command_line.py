@@ -15,21 +15,8 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from klog import __version__
-from klog.cli import (
-    checkpoint_options,
-    configs_options,
-    consume_options,
-    count_options,
-    delete_records_options,
-    history_options,
-    job_files,
-    job_verbs,
-    offsets_options,
-    produce_options,
-    restore_options,
-    topics_options,
-)
 from klog.cli.flag_names import in_flags
+from klog.cli.verbs import add_verbs
 from klog.errors import KlogError, nearest_name, without_passwords
 from klog.interrupt_exit import INTERRUPTED
 from klog.interrupts import Interrupt, ending_at_once, run_interruptible
@@ -37,8 +24,6 @@ from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import Run, set_root
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.text_output import printable
-from klog.tools import dump_options, verifiable_consumer_options, verifiable_producer_options
-from klog.tools.root_option import root_parser
 
 COMPLETION = "_ARGCOMPLETE"
 """The environment variable that argcomplete sets when a shell asks what can follow."""
@@ -46,8 +31,13 @@ COMPLETION = "_ARGCOMPLETE"
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Raises `SystemExit` (2) for wrong usage."""
-    args = _parse(arguments)
-    args.typed = sys.argv[1:] if arguments is None else arguments
+    if arguments is None and COMPLETION in os.environ:
+        from klog.cli.completion import complete
+
+        complete(command_line())
+    typed = sys.argv[1:] if arguments is None else arguments
+    args = _parse(typed)
+    args.typed = typed
     return run_interruptible(lambda interrupt: _run_and_say_errors(args, interrupt))
 
 
@@ -108,41 +98,20 @@ class Once(logging.Filter):
         return is_new
 
 
-def command_line() -> Parser:
-    """Return the parser of the whole command line."""
+def command_line(typed: str = "") -> Parser:
+    """Return the parser of the command line.
+
+    Args:
+        typed: The first argument; if it is a verb, the parser may know only that one.
+    """
     parser = Parser(prog="klog", description="Kafka's log without the brokers.")
     parser.add_argument("--version", action="version", version=f"klog {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    with_klog_root = root_parser("a klog root")
-    with_any_root = root_parser(
-        "a klog root or a broker's log directory; for several log.dirs of one broker, repeat it or "
-        "separate them with commas"
-    )
-    topics_options.add_verbs(verbs, with_klog_root, with_any_root)
-    configs_options.add_verb(verbs, with_klog_root)
-    consume_options.add_verb(verbs, with_any_root)
-    offsets_options.add_verb(verbs, with_any_root)
-    count_options.add_verb(verbs, with_any_root)
-    produce_options.add_verb(verbs, with_klog_root)
-    history_options.add_verb(verbs, with_klog_root)
-    delete_records_options.add_verb(verbs, with_klog_root)
-    restore_options.add_verb(verbs, with_klog_root)
-    checkpoint_options.add_verbs(verbs)
-    job_verbs.add_verbs(verbs)
-    job_files.add_verb(verbs)
-    verifiable_producer_options.add_verb(verbs, with_klog_root)
-    verifiable_consumer_options.add_verb(verbs, with_any_root)
-    dump_options.add_verb(verbs)
+    add_verbs(parser.add_subparsers(required=True, metavar="VERB"), typed)
     return parser
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = command_line()
-    if arguments is None and COMPLETION in os.environ:
-        from klog.cli.completion import complete
-
-        complete(parser)
-    args, unknown = parser.parse_known_args(arguments)
+def _parse(typed: Sequence[str]) -> argparse.Namespace:
+    args, unknown = command_line(typed[0] if typed else "").parse_known_args(typed)
     if unknown:
         verb: Parser = args.parser
         verb.refuse(unknown[0])

@@ -21,7 +21,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.consumer_strategy import Assign, ConsumerStrategy, Subscribe
 from klog.connector.options.offset_range_limit import LATEST
-from klog.connector.options.option_table import READ_COMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import Root
 from klog.connector.source import scan_planner

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from klog.cli.consume_positions import parse_position
-from klog.cli.output_formats import kcat
-from klog.connector.options.option_table import READ_COMMITTED, READ_UNCOMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED
 from klog.jobs.shared.argument_values import name_and_value
 from klog.jobs.shared.common_options import Run, add_topics_option
+
+if TYPE_CHECKING:
+    from klog.cli.consume_positions import PositionArgument
+    from klog.cli.output_formats import Format
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     start.add_argument(
         "-o",
         "--offset",
-        type=_usage(parse_position),
+        type=_usage(_position),
         action="append",
         default=[],
         metavar="WHERE",
@@ -79,7 +81,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         help="default: %(default)s",
     )
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("-f", "--format", type=_usage(kcat), metavar="FORMAT", help="see below")
+    output.add_argument("-f", "--format", type=_usage(_format), metavar="FORMAT", help="see below")
     output.add_argument("--json", action="store_true", help="one JSON object per line")
     output.add_argument(
         "--formatter-property",
@@ -97,6 +99,18 @@ def _load() -> Run:
     from klog.cli.consume import consume
 
     return consume
+
+
+def _position(text: str) -> PositionArgument:
+    from klog.cli.consume_positions import parse_position
+
+    return parse_position(text)
+
+
+def _format(text: str) -> Format:
+    from klog.cli.output_formats import kcat
+
+    return kcat(text)
 
 
 def _natural(text: str) -> int:

@@ -11,7 +11,7 @@ from klog.cli.partition_numbers import Numbers, print_numbers
 from klog.connector.options.consumer_strategy import Assign
 from klog.connector.options.offset_range_limit import LATEST
 from klog.connector.options.offset_range_values import OFFSET_RANGE_LIMIT, for_missing_times
-from klog.connector.options.option_table import READ_COMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import Snapshot
 from klog.connector.source import scan_planner

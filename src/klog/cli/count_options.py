@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from klog.cli.partition_selection import add_selection_options
-from klog.connector.options.option_table import READ_COMMITTED, READ_UNCOMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED
 from klog.jobs.shared.common_options import Run
 
 _HELP = """\

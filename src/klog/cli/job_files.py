@@ -7,13 +7,14 @@ takes: `spark-submit $(klog jobs --path compact) --root R`.
 from __future__ import annotations
 
 import argparse
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from klog.cli.job_verbs import COMMANDS
 from klog.errors import OptionError
 from klog.text_output import write_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _HELP = """\
 A job runs in this process as a verb, such as `klog compact`. It runs as a Spark program so:
@@ -40,6 +41,9 @@ def jobs(args: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _file(verb: str) -> Path:
+    from importlib.util import find_spec
+    from pathlib import Path
+
     module = f"klog.jobs.{verb.replace('-', '_')}"
     spec = find_spec(module)
     file = Path(spec.origin) if spec is not None and spec.origin else None

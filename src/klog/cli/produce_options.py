@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from klog.connector.options.option_table import BATCH_SIZE, BUFFER_MEMORY
+from klog.connector.options.option_defaults import BUFFER_BYTES
 from klog.jobs.shared.argument_values import name_and_value
 from klog.jobs.shared.common_options import Run, add_topic_option
-from klog.tools.kafka_options import (
-    add_client_options,
-)
+from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES
+from klog.tools.kafka_options import add_client_options
 
 READER = "org.apache.kafka.tools.LineMessageReader"
 LINGER_MS = 1000
@@ -100,12 +99,12 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
         "--batch-size",
         "--max-partition-memory-bytes",
         metavar="BYTES",
-        help=f"the size of a record batch before compression; default: {BATCH_SIZE.default}",
+        help=f"the size of a record batch before compression; default: {DEFAULT_BATCH_BYTES}",
     )
     parser.add_argument(
         "--max-memory-bytes",
         metavar="BYTES",
-        help=f"the buffer.memory of one commit; default: {BUFFER_MEMORY.default}",
+        help=f"the buffer.memory of one commit; default: {BUFFER_BYTES}",
     )
     parser.add_argument("--transactional-id", metavar="ID", help="the name of the writer")
     parser.add_argument(

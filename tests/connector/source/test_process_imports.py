@@ -16,7 +16,7 @@ import pytest
 
 import klog
 from tests.connector.log_dirs import many, write_log
-from tests.support.read_processes import STEPS, run_step
+from tests.support.read_processes import PICKLE_A_STREAM, STEPS, run_step
 
 HEAVY = {
     "pandas", "fsspec", "asyncio", "numba", "ssl", "http.client", "obstore", "hdfs_native",
@@ -71,6 +71,7 @@ def test_each_process_imports_what_it_needs(root: Root, tmp_path: Path) -> None:
     for step, modules in imported.items():
         assert not modules & (HEAVY | WRITING), step
     assert "klog.connector.source.scan_planner" in imported["load"]
+    assert not imported["load"] & {"numpy.ma", "klog.connector.decoded_offsets"}
     assert not imported["plan"] & (DECODING | PLANNING)
     assert imported["task"] >= DECODING
     assert not imported["task"] & (PLANNING | OPTIONS)
@@ -78,3 +79,13 @@ def test_each_process_imports_what_it_needs(root: Root, tmp_path: Path) -> None:
         assert "klog.connector.kafka_dir.raw_root" not in imported["load"]
     else:
         assert "klog.connector.kafka_dir.raw_root" in imported["load"]
+
+
+def test_a_stream_reader_that_is_only_pickled_imports_no_planner(
+    root: Root, tmp_path: Path
+) -> None:
+    imported = set(
+        json.loads(run_step(PICKLE_A_STREAM, NEW_MODULES, root.path, "t", 100, tmp_path))
+    )
+    assert "klog.connector.source.stream_reader" in imported
+    assert not imported & (DECODING | PLANNING | HEAVY | WRITING)
