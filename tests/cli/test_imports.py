@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from klog.cli import verbs
+from klog.cli import verb_table
 from klog.cli.command_line import command_line
 from tests.corpus import scene
 from tests.support.verb_parsers import VERBS
@@ -84,7 +84,7 @@ def test_the_verbs_are_those_of_the_whole_command_line() -> None:
             if isinstance(action, argparse._SubParsersAction)
         ]
         assert verb.split()[0] in choices
-    assert list(dict.fromkeys(verb.split()[0] for verb in VERBS)) == list(verbs.VERBS)
+    assert list(dict.fromkeys(verb.split()[0] for verb in VERBS)) == list(verb_table.VERBS)
 
 
 @pytest.mark.parametrize("kind", ["klog", "broker"])

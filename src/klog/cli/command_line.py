@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from klog import __version__
 from klog.cli.flag_names import in_flags
-from klog.cli.verbs import add_verbs
+from klog.cli.verb_table import add_verbs
 from klog.errors import KlogError, nearest_name, without_passwords
 from klog.interrupt_exit import INTERRUPTED
 from klog.interrupts import Interrupt, ending_at_once, run_interruptible
