@@ -38,8 +38,9 @@ def snapshot_as_of(
     Raises:
         OptionError: The version cannot be read.
     """
-    if as_of is None or root is None:
+    if as_of is None:
         return now, None
+    assert root is not None, "a root that has the topic is known"
     past = PastRoot(root, Subscribe((topic,)), as_of).past_of(now)
     return past, past.resolved(as_of)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
-from klog.connector.limit_offsets import find_limit_offset
+from klog.connector.limit_offsets import find_limit_offsets
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
@@ -54,12 +54,16 @@ def resolve_bounds(
     starting: dict[TopicPartition, PartitionLimit] = dict.fromkeys(names, EARLIEST)
     ending: dict[TopicPartition, PartitionLimit] = dict.fromkeys(names, LATEST)
     bounded = [name for name in names if name in start_limits or name in end_limits]
-    for name, log in snapshot.open(bounded).items():
-        stable_offset = log.last_stable_offset()
+    logs, now = snapshot.open(bounded), now_ms()
+    stable_offsets = {name: log.last_stable_offset() for name, log in logs.items()}
+    starts = find_limit_offsets(start_limits, logs, stable_offsets, now)
+    ends = find_limit_offsets(end_limits, logs, stable_offsets, now)
+    for name, log in logs.items():
+        stable_offset = stable_offsets[name]
         if name in start_limits:
-            starting[name] = _offset("start", start_limits[name], log, stable_offset)
+            starting[name] = _checked("start", start_limits[name], starts[name], log, stable_offset)
         if name in end_limits:
-            ending[name] = _offset("end", end_limits[name], log, stable_offset)
+            ending[name] = _checked("end", end_limits[name], ends[name], log, stable_offset)
         _check_order(name, starting[name], ending[name])
     return LimitsByPartition(starting), LimitsByPartition(ending)
 
@@ -73,9 +77,10 @@ def _limits(
     if not isinstance(bound, Mapping):
         return dict.fromkeys(names, _limit(parameter, bound))
     limits = {}
+    known_names = frozenset(names)
     for partition, value in bound.items():
         name = TopicPartition(names[0].topic, partition)
-        if name not in names:
+        if name not in known_names:
             raise OptionError(
                 f"{parameter}: {name.topic} has no partition {partition!r}, only "
                 f"{names[0].partition} to {names[-1].partition}"
@@ -95,13 +100,13 @@ def _limit(parameter: str, value: object) -> SpecificOffset | OffsetForTime:
     )
 
 
-def _offset(
+def _checked(
     parameter: str,
     limit: SpecificOffset | OffsetForTime,
+    offset: int | None,
     log: PartitionSnapshot,
     stable_offset: int,
 ) -> SpecificOffset:
-    offset = find_limit_offset(limit, log, stable_offset, now_ms())
     assert offset is not None, "a time after the last record means the end"
     if isinstance(limit, OffsetForTime) or log.log_start <= offset <= stable_offset:
         return SpecificOffset(offset)

@@ -1,8 +1,9 @@
 """What both kinds of root serve: a root, a snapshot of it, a partition of a snapshot.
 
-The rule: what a read asks of a klog root and of a broker's directory goes by these protocols. One
-step of a plan differs by kind: how segments become slices. `source.read_plan` chooses it, as
-neither kind of root knows what a slice is. A task goes by `isCommitted` of its slices.
+The rule: what a read asks of a klog root and of a broker's directory goes by these protocols. Two
+steps differ by kind: how segments become slices (`source.read_plan`), as neither kind of root knows
+what a slice is, and how times are looked up in many partitions (`time_offsets`). A task goes by
+`isCommitted` of its slices.
 """
 
 from __future__ import annotations

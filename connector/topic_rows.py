@@ -14,7 +14,7 @@ from klog.connector.commit_log.commit_summary import commit_fields
 from klog.connector.commit_log.committed_snapshot import CommittedSnapshot
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
-from klog.connector.limit_offsets import find_limit_offset
+from klog.connector.limit_offsets import list_log_offsets
 from klog.connector.open_root import not_a_klog_root, open_klog_root, open_root
 from klog.connector.options.consumer_strategy import Subscribe
 from klog.connector.options.offset_spec import parse_offset_spec
@@ -65,23 +65,24 @@ def offset_rows(take_snapshot: Callable[[], Snapshot], topic: str, at: str) -> l
     Raises:
         OptionError: There is no such topic, or `at` is wrong.
     """
-    limit = parse_offset_spec("at", at)
+    limit, now = parse_offset_spec("at", at), now_ms()
 
     def find() -> list[Row]:
         snapshot = take_snapshot()
-        names = _partitions_of(snapshot, topic)
+        logs = snapshot.open(_partitions_of(snapshot, topic))
+        offsets = list_log_offsets(logs, limit, now)
         return [
             (
                 topic,
                 name.partition,
-                find_limit_offset(limit, log, log.log_end, now_ms()),
+                offsets[name],
                 log.log_start,
                 log.log_end,
                 log.last_stable_offset(),
                 log.segment_count,
                 log.size_bytes,
             )
-            for name, log in snapshot.open(names).items()
+            for name, log in logs.items()
         ]
 
     return retry_stale_listing(find)

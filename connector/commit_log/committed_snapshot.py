@@ -22,15 +22,11 @@ from klog.connector.commit_log.past_restores import (
     first_changed_offset,
     last_restore,
 )
+from klog.connector.commit_log.segment_files import LIVE_FILES, SegmentFiles
 from klog.connector.commit_log.segment_table import SegmentTable
 from klog.connector.commit_log.topic_state import TopicState
 from klog.logformat.array_types import Longs
-from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.topic_partition import TopicPartition
-
-
-def _are_there(segments: pa.Table) -> None:
-    """Take the files of live segments to be there: only vacuum deletes files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class CommittedPartition:
         rows: Those of the partition, in order of offset.
         holes: The holes of the topic.
         restores: The restores of the topic.
-        check_files: Raises for segments with a file that is gone, before any of them is read.
+        files: Looks whether the files of its segments are there.
     """
 
     name: TopicPartition
@@ -59,7 +55,7 @@ class CommittedPartition:
     rows: range
     holes: tuple[Hole, ...] = ()
     restores: tuple[PastRestore, ...] = ()
-    check_files: Callable[[pa.Table], None] = _are_there
+    files: SegmentFiles = LIVE_FILES
 
     @property
     def segments(self) -> pa.Table:
@@ -156,43 +152,15 @@ class CommittedPartition:
             timestamp_ms: The time, in ms since the epoch.
             end_offset: Records at or above this offset do not count.
         """
-        from klog.connector.commit_log import segment_time_lookup  # It decodes batches.
+        from klog.connector.commit_log import partition_times  # It decodes batches.
 
-        may_have = self.numbers("max_timestamp_ms") >= timestamp_ms
-        may_have &= self.numbers("next_offset") > self.log_start
-        for number in np.flatnonzero(may_have).tolist():
-            row = self.rows[number]
-            base_offset = int(self.table.numbers("base_offset")[row])
-            if base_offset >= end_offset:
-                return None
-            if self._begins_at_or_after(row, timestamp_ms):
-                return base_offset
-            segment = self.table.table.slice(row, 1)
-            self.check_files(segment)
-            entry = segment.to_pylist()[0]
-            offset = segment_time_lookup.offset_for_time(
-                self.root, entry, timestamp_ms, self.log_start
-            )
-            if offset is not None:
-                return offset if offset < end_offset else None
-        return None
-
-    def _begins_at_or_after(self, row: int, timestamp_ms: int) -> bool:
-        """Return whether the commits say that a segment's first offset is the first of a time.
-
-        No record of it is earlier then, and its first record is at its base offset.
-        """
-        return bool(
-            self.table.is_appended[row]
-            and self.table.numbers("min_timestamp_ms")[row] >= timestamp_ms
-            and self.table.numbers("base_offset")[row] >= self.log_start
-        )
+        return partition_times.find_first_offsets([self], [timestamp_ms], [end_offset])[0]
 
     def max_timestamp_ms(self) -> int | None:
-        """Return the largest timestamp of a segment, as the commits say it; None without one."""
-        timestamps = self.numbers("max_timestamp_ms")
-        max_ms = int(timestamps.max(initial=NO_TIMESTAMP))
-        return None if max_ms == NO_TIMESTAMP else max_ms
+        """See `PartitionSnapshot.max_timestamp_ms`."""
+        from klog.connector.commit_log import partition_times
+
+        return partition_times.find_max_timestamps([self])[0]
 
 
 class CommittedRoot:

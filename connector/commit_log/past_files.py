@@ -66,6 +66,19 @@ class PastFiles:
         if missing:
             raise self.missing_file_error(version, missing[0])
 
+    def check_again(self, version: int, file: str) -> None:
+        """Look for a file of a version that a read did not find, whatever was listed before.
+
+        Args:
+            version: The version.
+            file: The path of the file, relative to the root.
+
+        Raises:
+            OptionError: As `check`.
+        """
+        self._listed.clear()
+        self.check(version, pa.table({"file": [file]}))
+
     def missing_file_error(self, version: int, file: str) -> OptionError:
         """Return the error for a file that is gone.
 
@@ -110,3 +123,19 @@ class PastFiles:
             names = self.log.names(self.log.paths.data(directory))
             self._listed[directory] = frozenset(f"{directory}/{name}" for name in names)
         return self._listed[directory]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFiles:
+    """The files of one version: `SegmentFiles` of a read of the past."""
+
+    past_files: PastFiles
+    version: int
+
+    def check(self, segments: pa.Table) -> None:
+        """See `SegmentFiles.check`."""
+        self.past_files.check(self.version, segments)
+
+    def check_again(self, file: str) -> None:
+        """See `SegmentFiles.check_again`."""
+        self.past_files.check_again(self.version, file)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from klog.connector.commit_log.committed_snapshot import (
     CommittedPartition,
@@ -16,7 +15,7 @@ from klog.connector.commit_log.committed_snapshot import (
     CommittedSnapshot,
     TopicsOfSnapshot,
 )
-from klog.connector.commit_log.past_files import PastFiles
+from klog.connector.commit_log.past_files import PastFiles, VersionFiles
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.as_of import AsOf, AsOfVersion
 from klog.logformat.topic_partition import TopicPartition
@@ -52,6 +51,6 @@ class PastSnapshot(CommittedSnapshot):
 
     def open(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedPartition]:
         """See `CommittedSnapshot.open`."""
-        check_files = partial(self._files.check, self.version)
+        files = VersionFiles(self._files, self.version)
         opened = super().open(names)
-        return {name: replace(log, check_files=check_files) for name, log in opened.items()}
+        return {name: replace(log, files=files) for name, log in opened.items()}

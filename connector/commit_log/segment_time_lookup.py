@@ -9,7 +9,10 @@ is read from its start. All offsets here are those in the file unless they are c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,16 +23,20 @@ from klog.connector.commit_log.segment_entries import (
     first_offset_in_file,
     partition_directory_of,
 )
+from klog.connector.commit_log.segment_files import LIVE_FILES, SegmentFiles
 from klog.connector.commit_log.segment_indexes import (
     positions_between,
     read_segment_index,
     read_segment_time_index,
 )
 from klog.connector.commit_log.segment_path import index_file_path
-from klog.connector.decoded_offsets import first_offset_at_time
+from klog.connector.commit_log.small_segments import find_in_small_segments
+from klog.connector.decoded_offsets import first_offset_at_time, max_timestamp_from
 from klog.connector.segment_chunks import read_chunks
+from klog.connector.store.parallel_reads import read_in_order
 from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.indexes.time_index import TimestampOffset
 
 MAX_READ_BYTES = 4 << 20
@@ -50,40 +57,114 @@ class _Window:
     earlier: TimestampOffset | None = None
 
 
-def offset_for_time(
-    root: KlogRoot, entry: SegmentEntry, timestamp_ms: int, start_offset: int
-) -> int | None:
-    """Return the first offset of the log in a segment whose record is at or after a time.
+class SegmentLookup(NamedTuple):
+    """What to look up in a segment.
 
-    Args:
-        root: The root of the segment.
+    Attributes:
         entry: The entry of the segment.
         timestamp_ms: The time.
         start_offset: The offset of the log to start at.
+    """
+
+    entry: SegmentEntry
+    timestamp_ms: int
+    start_offset: int
+
+
+def first_offsets(
+    root: KlogRoot, lookups: Sequence[SegmentLookup], files: SegmentFiles = LIVE_FILES
+) -> list[int | None]:
+    """Return the first offset of the log in each segment whose record is at or after a time.
+
+    Args:
+        root: The root of the segments.
+        lookups: The times, and where to look for them.
+        files: Says whether a segment that is not found may be gone.
 
     Returns:
-        The offset; None if the segment has no such record.
+        The offsets; None where the segment has no such record.
 
     Raises:
-        CorruptFileError: The segment is missing or damaged.
+        CorruptFileError: A segment is missing or damaged.
+        OptionError: `files` says that it is gone.
     """
-    shift, path = entry["offset_shift"], root.segment_path(entry)
+    if not lookups:
+        return []
+    offsets: dict[int, int | None] = dict(find_in_small_segments(root, *zip(*lookups, strict=True)))
+    rest = [number for number in range(len(lookups)) if number not in offsets]
+    remaining = read_in_order(
+        lambda number: _first_offset(root, lookups[number], files),
+        rest,
+        root.store.max_parallel_reads,
+    )
+    offsets.update(zip(rest, remaining, strict=True))
+    return [offsets[number] for number in range(len(lookups))]
+
+
+def max_timestamps(
+    root: KlogRoot, lookups: Sequence[SegmentLookup], files: SegmentFiles = LIVE_FILES
+) -> list[int]:
+    """Return the largest timestamp in each segment from an offset on; -1 if there is none.
+
+    Args:
+        root: The root of the segments.
+        lookups: Where to look; the times do not matter.
+        files: Says whether a segment that is not found may be gone.
+
+    Raises:
+        CorruptFileError: A segment is missing or damaged.
+        OptionError: `files` says that it is gone.
+    """
+    return list(
+        read_in_order(
+            lambda lookup: _max_timestamp(root, lookup, files),
+            lookups,
+            root.store.max_parallel_reads,
+        )
+    )
+
+
+def _first_offset(root: KlogRoot, lookup: SegmentLookup, files: SegmentFiles) -> int | None:
+    """Look in one segment: where its indexes say, or from its start."""
+    entry, timestamp_ms, start_offset = lookup
+    shift = entry["offset_shift"]
     full_window = _Window(0, min(entry["size_bytes"], MAX_READ_BYTES), start_offset - shift)
+    with _opened(root, entry, files) as file:
+        offset = _scan_by_index(root, file, entry, timestamp_ms, full_window)
+        if offset is None:
+            offset = _scan(file, entry["size_bytes"], full_window, timestamp_ms)
+    return None if offset is None else offset + shift
+
+
+def _max_timestamp(root: KlogRoot, lookup: SegmentLookup, files: SegmentFiles) -> int:
+    """Look in one segment: the headers say all but what a batch has that the start cuts."""
+    entry = lookup.entry
+    start_offset = lookup.start_offset - entry["offset_shift"]
+    max_ms = NO_TIMESTAMP
+    with _opened(root, entry, files) as file:
+        for chunk in read_chunks(file, 0, entry["size_bytes"]):
+            max_ms = max(max_ms, max_timestamp_from(chunk, start_offset, max_ms))
+    return max_ms
+
+
+@contextmanager
+def _opened(root: KlogRoot, entry: SegmentEntry, files: SegmentFiles) -> Iterator[File]:
+    """Open a segment; damage is an error with its path."""
+    path = root.segment_path(entry)
     try:
         file = root.store.open(path, file_size_bytes(entry))
         try:
-            offset = _scan_by_index(root, file, entry, timestamp_ms, full_window)
-            if offset is None:
-                offset = _scan(file, entry["size_bytes"], full_window, timestamp_ms)
+            yield file
         finally:
             file.close()
     except FileNotFoundError as exc:
-        # The state was just loaded, and a removed segment stays for the grace of a day.
+        files.check_again(entry["file"])
+        # Vacuum keeps the file of a segment that was just live for as long as the topic's config
+        # says.
         reason = "the file is missing, and the topic's log names it"
         raise CorruptRecordError(reason).in_file(path, partition_directory_of(entry)) from exc
     except CorruptRecordError as exc:
         raise exc.in_file(path, partition_directory_of(entry)) from exc
-    return None if offset is None else offset + shift
 
 
 def _scan_by_index(

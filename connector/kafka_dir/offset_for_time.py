@@ -54,6 +54,8 @@ def max_timestamp_ms(log: RawPartition) -> int | None:
     """Return the largest timestamp in a partition; None without one.
 
     The time index of a segment says it up to its last entry; the headers after that say the rest.
+    A batch that the log start cuts is decoded, as its largest timestamp may be that of a record
+    below it.
 
     Args:
         log: The partition.
@@ -75,13 +77,14 @@ def max_timestamp_ms(log: RawPartition) -> int | None:
 
 
 def _max_timestamp_in_segment(log: RawPartition, reader: SegmentReader) -> int:
+    # As below, only a read with a time decodes records.
+    from klog.connector.decoded_offsets import max_timestamp_from
+
     # The last entry of a time index has the largest timestamp so far.
     position = _position_before(reader, max(log.log_start, reader.base_offset), _MAX_LONG)
     max_ms = NO_TIMESTAMP
     for chunk in read_chunks(reader.file, position, log.readable_bytes(reader)):
-        timestamps = chunk.batches.headers["max_timestamp"]
-        is_readable = chunk.batches.next_offsets > log.log_start
-        max_ms = max(max_ms, int(timestamps[is_readable].max(initial=NO_TIMESTAMP)))
+        max_ms = max_timestamp_from(chunk, log.log_start, max_ms)
     return max_ms
 
 

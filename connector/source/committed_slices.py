@@ -54,7 +54,7 @@ def plan_ranges(
     log, committed_only = ranges[0].log, ranges[0].offset_range.committed_only
     rows = [part.rows for part in ranges]
     segments = _take(log.table.table, rows)
-    log.check_files(segments)
+    log.files.check(segments)
     range_of_segment = np.repeat(np.arange(len(rows)), [len(segment_rows) for segment_rows in rows])
     start_offsets = np.array([part.offset_range.start_offset for part in ranges], np.int64)
     end_offsets = np.array([part.offset_range.end_offset for part in ranges], np.int64)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from klog.connector.limit_offsets import find_limit_offset
+from klog.connector.limit_offsets import find_limit_offsets
 from klog.connector.options.offset_range_limit import (
     LimitsByPartition,
     OffsetRangeLimit,
@@ -22,7 +22,6 @@ from klog.connector.options.offset_range_limit import (
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot
 from klog.connector.source.load_plan import ResolvedRange
-from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
@@ -79,6 +78,7 @@ def split_by_count(ranges: Iterable[OffsetRange], max_offsets: int) -> list[Offs
 def batch_ranges(
     logs: Mapping[TopicPartition, PartitionSnapshot],
     options: ReadOptions,
+    now: int,
     warn: Callable[[str], None] = _log.warning,
 ) -> list[OffsetRange]:
     """Return the ranges of a batch, without empty ones.
@@ -86,13 +86,14 @@ def batch_ranges(
     Args:
         logs: The partitions of the read.
         options: The options of the read.
+        now: The time from which an age counts, in ms since the epoch.
         warn: Called with each warning about offsets that the log does not have.
 
     Raises:
         OptionError: The options name other partitions than the read's.
         OffsetOutOfRangeError: A start is after its end, or the log does not have the offsets.
     """
-    latest, now = latest_offsets(logs, options), now_ms()
+    latest = latest_offsets(logs, options)
     starts = _offsets(options.starting_option, options.starting, logs, latest, now)
     ends = _offsets(options.ending_option, options.ending, logs, latest, now)
     ranges = []
@@ -169,9 +170,9 @@ def _offsets(
     now: int,
 ) -> dict[TopicPartition, int]:
     """Return the offset that a limit means in each partition; a given one may be out of range."""
-    offsets = {}
-    for name, limit_of_partition in _limits_by_partition(option, limit, logs).items():
-        offset = find_limit_offset(limit_of_partition, logs[name], latest[name], now)
+    limits = _limits_by_partition(option, limit, logs)
+    offsets: dict[TopicPartition, int] = {}
+    for name, offset in find_limit_offsets(limits, logs, latest, now).items():
         if offset is None:
             raise OffsetOutOfRangeError(
                 f"{name}: {option} is later than every record of the partition; give an earlier "

@@ -31,6 +31,7 @@ from klog.connector.source.slice_contract import TaskDict, expand_task, slice_co
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
 from klog.connector.source.subscription import describe_topics, subscribed_partitions
+from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
@@ -255,7 +256,7 @@ def _ranges(
     snapshot: Snapshot, options: ReadOptions, warn: Callable[[str], None] = _log.warning
 ) -> list[OffsetRange]:
     names = subscribed_partitions(options.consumer_strategy, snapshot)
-    return batch_ranges(snapshot.open(names), options, warn)
+    return batch_ranges(snapshot.open(names), options, now_ms(), warn)
 
 
 def _still_there(

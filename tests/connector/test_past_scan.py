@@ -12,7 +12,8 @@ import pytest
 
 import klog
 from klog.cli import main
-from klog.connector.commit_log import snapshot_leases
+from klog.connector.commit_log import small_segments, snapshot_leases
+from klog.connector.commit_log.past_files import PastFiles
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.embedded import Log
 from klog.errors import OffsetOutOfRangeError, OptionError
@@ -193,3 +194,26 @@ def test_the_version_of_a_scan_is_fixed_when_it_is_made(path: str) -> None:
     reader = log.scan("t", columns=COLUMNS, as_of_timestamp="now")
     append(log, 100, 10)
     assert reader.read_all().to_pylist() == past[version(log) - 1]
+
+
+@pytest.mark.parametrize("max_whole_bytes", [small_segments.MAX_WHOLE_BYTES, 0])
+def test_a_file_that_vacuum_takes_before_it_is_read_is_not_called_damaged(
+    path: str, monkeypatch: pytest.MonkeyPatch, max_whole_bytes: int
+) -> None:
+    monkeypatch.setattr(small_segments, "MAX_WHOLE_BYTES", max_whole_bytes)
+    log = klog.open(path)
+    log.create_topic("t", 1, {"cleanup.policy": "compact"})
+    times = pa.array([1, 2, 3], pa.timestamp("s", "UTC"))
+    for _ in range(2):
+        log.append("t", pa.table({"key": ["k"] * 3, "value": ["v"] * 3, "timestamp": times}))
+    compact.run(None, path, "t", min_dirty_ratio=0)
+    check = PastFiles.check
+
+    def check_and_vacuum(self: PastFiles, version: int, segments: pa.Table) -> None:
+        check(self, version, segments)
+        for file in segments["file"].to_pylist():
+            Path(path, file).unlink(missing_ok=True)
+
+    monkeypatch.setattr(PastFiles, "check", check_and_vacuum)
+    with pytest.raises(OptionError, match=r"as_of_version: version 1 of topic t needs t-0/0000"):
+        rows(log, as_of_version=1, start=datetime(1970, 1, 1, 0, 0, 2, tzinfo=timezone.utc))

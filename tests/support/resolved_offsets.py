@@ -8,6 +8,7 @@ from klog.connector.snapshot import Root
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.offset_ranges import batch_ranges
 from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.system_clock import now_ms
 
 
 def resolve_offsets(root: Root, options: ReadOptions) -> list[ResolvedRange]:
@@ -16,6 +17,6 @@ def resolve_offsets(root: Root, options: ReadOptions) -> list[ResolvedRange]:
     def resolve_now() -> list[ResolvedRange]:
         snapshot = root.snapshot()
         logs = snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot))
-        return [offset_range.resolved() for offset_range in batch_ranges(logs, options)]
+        return [offset_range.resolved() for offset_range in batch_ranges(logs, options, now_ms())]
 
     return retry_stale_listing(resolve_now)

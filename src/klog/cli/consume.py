@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from klog.cli.consume_positions import ConsumeRange, consume_range, offset_at
+from klog.cli.consume_positions import ConsumeRange, consume_range, offset_at, offsets_at
 from klog.cli.output_formats import Format, console, json_lines
 from klog.cli.output_reader import wait_while_read
 from klog.cli.topic_tail import TopicTail
@@ -90,10 +90,11 @@ def _resolve(root: Root, options: ReadOptions, offsets: ConsumeRange) -> list[Re
     snapshot = root.snapshot()
     logs = snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot))
     latest = latest_offsets(logs, options)
+    starts = offsets_at(offsets.start, logs, latest)
+    ends = offsets_at(offsets.end, logs, latest)
     resolved = []
     for name, log in logs.items():
-        start_offset = offset_at(offsets.start, log, latest[name])
-        end_offset = offset_at(offsets.end, log, latest[name])
+        start_offset, end_offset = starts[name], ends[name]
         if start_offset < end_offset:
             resolved.append(
                 ResolvedRange(name, log.topic_id, start_offset, end_offset, log.last_restore)

@@ -9,10 +9,10 @@ a read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from klog.connector.limit_offsets import find_limit_offset
+from klog.connector.limit_offsets import find_limit_offsets
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
@@ -21,9 +21,10 @@ from klog.connector.options.offset_range_limit import (
     PartitionLimit,
     SpecificOffset,
 )
-from klog.connector.snapshot import PartitionSnapshot
+from klog.connector.snapshot import Logs, PartitionSnapshot
 from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError
+from klog.logformat.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +80,29 @@ def consume_range(arguments: Iterable[PositionArgument]) -> ConsumeRange:
     return ConsumeRange((starts or [EARLIEST])[0], (ends or [LATEST])[0])
 
 
-def offset_at(position: PartitionLimit, log: PartitionSnapshot, latest: int) -> int:
-    """Resolve a position to an offset. `latest` is where the reader's isolation level stops.
+def offsets_at(
+    position: PartitionLimit, logs: Logs, latest: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Resolve a position to an offset of each partition.
 
-    Raises `OffsetOutOfRangeError` for an offset that the log does not hold.
+    `latest` is where the reader's isolation level stops. Raises `OffsetOutOfRangeError` for an
+    offset that a log does not hold.
     """
-    offset = find_limit_offset(position, log, latest, now_ms())
-    if offset is None:
-        return latest
-    if isinstance(position, SpecificOffset) and not log.log_start <= offset <= log.log_end:
-        raise OffsetOutOfRangeError(
-            f"{log.name}: offset {offset} is out of range; the log has {log.log_start} to "
-            f"{log.log_end}. Give one --partition, or start at -o beginning"
-        )
-    return offset
+    limits = dict.fromkeys(logs, position)
+    offsets = {}
+    for name, offset in find_limit_offsets(limits, logs, latest, now_ms()).items():
+        log = logs[name]
+        if offset is None:
+            offset = latest[name]
+        elif isinstance(position, SpecificOffset) and not log.log_start <= offset <= log.log_end:
+            raise OffsetOutOfRangeError(
+                f"{name}: offset {offset} is out of range; the log has {log.log_start} to "
+                f"{log.log_end}. Give one --partition, or start at -o beginning"
+            )
+        offsets[name] = offset
+    return offsets
+
+
+def offset_at(position: PartitionLimit, log: PartitionSnapshot, latest: int) -> int:
+    """Resolve a position to an offset of one partition; see `offsets_at`."""
+    return offsets_at(position, {log.name: log}, {log.name: latest})[log.name]

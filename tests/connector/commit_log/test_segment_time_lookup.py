@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import klog
+from klog.connector.commit_log import small_segments
 from klog.connector.open_root import open_root
 from klog.connector.store.local_store import LocalFile, LocalStore
 from klog.errors import CorruptFileError
@@ -19,6 +20,12 @@ from klog.logformat.topic_partition import TopicPartition
 from tests.connector.committed_topic import START_MS, make_root
 
 SEARCHED = (0, 1, 239, 240, 700, 999, 1000, 1499, 1500, 2222, 2999)
+
+
+@pytest.fixture(autouse=True)
+def no_small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every look-up use the indexes of its segment."""
+    monkeypatch.setattr(small_segments, "MAX_WHOLE_BYTES", 0)
 
 
 @pytest.fixture

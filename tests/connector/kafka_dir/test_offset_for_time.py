@@ -197,3 +197,15 @@ def test_damage_after_the_first_chunk_has_its_position_in_the_file(tmp_path: Pat
 def test_a_marker_of_the_brokers_clock(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [transactional(0, 5), marker(1, 5, 0), plain(2, timestamp=7)]})
     assert first_offset(tmp_path, 5) == 0
+
+
+def test_the_largest_time_is_that_of_a_record_after_the_log_start(tmp_path: Path) -> None:
+    """The batch's largest time is of a record below the log start."""
+    rows = [Record(0, 100), Record(1, 50), Record(2, 60)]
+    write_log(tmp_path, {0: [batch(rows)]})
+    assert max_timestamp_ms(open_log(tmp_path)) == 100
+    set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 0): 1})
+    assert max_timestamp_ms(open_log(tmp_path)) == 60
+    assert first_offset(tmp_path, 60) == 2
+    write_log(tmp_path, {0: [batch(rows), plain(3, timestamp=70)]})
+    assert max_timestamp_ms(open_log(tmp_path)) == 70

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 import klog
+from klog.connector.commit_log import small_segments
 from klog.connector.datasource import KlogDataSource
 from klog.connector.open_root import open_root
 from klog.connector.source import index_narrowing, scan_planner, task_sizing
@@ -268,12 +269,20 @@ def test_a_micro_batch_that_spark_plans_again_is_looked_at_again(
     assert requests["list"] == 2
 
 
-def test_a_time_costs_three_reads_after_the_state(klog_root: Path, requests: Counter[str]) -> None:
+@pytest.mark.parametrize(
+    ("max_whole_bytes", "expected"),
+    [(0, {"read": 2, "open": 1, "range": 1}), (64 << 10, {"open": 1, "range": 1})],
+)
+def test_a_time_costs_three_reads_after_the_state_and_one_in_a_small_segment(
+    klog_root: Path, requests: Counter[str], monkeypatch: pytest.MonkeyPatch,
+    max_whole_bytes: int, expected: dict[str, int],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(small_segments, "MAX_WHOLE_BYTES", max_whole_bytes)
     name = TopicPartition("t", 0)
     log = open_root([str(klog_root)]).snapshot().open([name])[name]
     requests.clear()
     assert log.offset_for_time(START_MS + 2_345_000, 3000) == 2345
-    assert requests == {"read": 2, "open": 1, "range": 1}
+    assert requests == expected
 
 
 def test_looking_at_an_idle_topic_again_is_one_read_and_one_listing(

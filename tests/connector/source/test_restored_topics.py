@@ -144,7 +144,7 @@ def plan(topic: RestoredTopic, options: dict[str, str]) -> tuple[Any, Any, Slice
     parsed = parse_read_options({"subscribe": TOPIC, **options})
     snapshot = open_root([str(topic.path)]).snapshot()
     logs = snapshot.open([TopicPartition(TOPIC, 0)])
-    resolved = [offset_range.resolved() for offset_range in batch_ranges(logs, parsed)]
+    resolved = [offset_range.resolved() for offset_range in batch_ranges(logs, parsed, 0)]
     return parsed, resolved, make_reader([str(topic.path)], parsed)
 
 
