@@ -2,7 +2,7 @@
 
 The rule: nothing is decompressed, and no CRC is checked, except where no header says it: how many
 records a batch has between two of its offsets after a compaction, and what a compressed message of
-format v0 or v1 holds.
+format v0 or v1 holds. A header that counts more records than a reader takes is damage here, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from klog.connector.source.slices import Slice
 from klog.connector.store.readable_store import ReadableStore
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs
-from klog.logformat.batches.decode_records import decode_parts
+from klog.logformat.batches.decode_records import check_record_counts, decode_parts
 from klog.logformat.batches.header_records import are_headers_enough
 
 
@@ -63,6 +63,8 @@ def count_slice(store: ReadableStore, slice_: Slice) -> Iterator[tuple[int, int]
 
 def _count(chunk: Chunk, batches: v2.Batches, slice_: Slice) -> int:
     """Return how many wanted records batches have."""
+    with at_file_position(chunk.position):
+        check_record_counts(batches)
     is_whole = are_wholly_wanted(batches, slice_)
     is_whole &= batches.headers["count"] != v2.WRAPPER_COUNT
     count = int(batches.headers["count"][is_whole].sum(dtype=np.int64))

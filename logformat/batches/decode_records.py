@@ -26,7 +26,7 @@ from klog.logformat.batches.batch_limits import MAX_BATCH_RECORDS, MAX_DECODED_B
 from klog.logformat.batches.gather_fields import gather_fields, gather_fields_compiled
 from klog.logformat.batches.legacy_messages import FieldBounds
 from klog.logformat.batches.legacy_wrappers import LegacyMessages, decode_messages
-from klog.logformat.batches.record_bounds import record_bounds
+from klog.logformat.batches.record_bounds import MIN_RECORD_BYTES, record_bounds
 from klog.logformat.batches.record_columns import RecordColumns
 from klog.logformat.batches.record_headers import HEADERS_TYPE, decode_headers
 from klog.logformat.batches.record_sections import record_sections
@@ -119,20 +119,29 @@ def decode_parts(
 
 
 def check_record_counts(batches: v2.Batches) -> None:
-    """Refuse a batch of more records than memory is allocated for.
+    """Refuse a batch that counts more records than its bytes hold, or memory is allocated for.
 
     Args:
         batches: Any batches.
 
     Raises:
-        CorruptRecordError: A header counts more than `MAX_BATCH_RECORDS`.
+        CorruptRecordError: A header counts more than `MAX_BATCH_RECORDS`, or than the bytes of a
+            batch that is not compressed have room for.
     """
-    counts = batches.headers["count"]
+    counts = batches.headers["count"].astype(np.int64)
     if (counts > MAX_BATCH_RECORDS).any():
         first = int(np.argmax(counts > MAX_BATCH_RECORDS))
         raise CorruptRecordError(
             f"a batch of {counts[first]} records is refused, the limit is {MAX_BATCH_RECORDS}",
             int(batches.starts[first]),
+        )
+    section_bytes = batches.ends - batches.starts - v2.HEADER_BYTES
+    too_many = counts * MIN_RECORD_BYTES > section_bytes
+    too_many &= ((batches.attributes & v2.CODEC_MASK) == 0) & ~batches.is_legacy
+    if too_many.any():
+        first = int(np.argmax(too_many))
+        raise CorruptRecordError(
+            f"{counts[first]} records in {section_bytes[first]} bytes", int(batches.starts[first])
         )
 
 

@@ -225,3 +225,36 @@ def test_empty_partitions_count_zero_and_others_are_errors(tmp_path: Path) -> No
         log.count("t", isolation_level="serializable")
     with pytest.raises(OffsetOutOfRangeError, match="t-0: start 5 is out of range"):
         log.count("t", start=5)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "count", "reason"),
+    [
+        (0, 1 << 22, "4194304 records in 0 bytes"),
+        (0, (1 << 22) + 1, "a batch of 4194305 records is refused"),
+        (ZSTD, (1 << 22) + 1, "a batch of 4194305 records is refused"),
+    ],
+)
+def test_a_header_that_counts_more_than_its_bytes_hold_is_damage(
+    tmp_path: Path, attributes: int, count: int, reason: str
+) -> None:
+    """A valid CRC proves nothing: a log of a few bytes would have millions of records."""
+    write_log(
+        tmp_path,
+        {
+            0: [
+                plain(0),
+                batch(
+                    base_offset=1,
+                    count=count,
+                    last_offset_delta=count - 1,
+                    attributes=attributes,
+                    payload=b"",
+                ),
+            ]
+        },
+    )
+    log = klog.open(str(tmp_path))
+    for read in (log.count, lambda topic: log.scan(topic, columns=["offset"]).read_all()):
+        with pytest.raises(CorruptFileError, match=f"at position {len(plain(0))}: {reason}"):
+            read("t")

@@ -147,6 +147,16 @@ def test_a_count_that_no_memory_holds_is_refused() -> None:
         list(by_headers(data, ("offset",)))
 
 
+@pytest.mark.parametrize("payload_bytes", [13, 14])
+def test_a_count_that_its_bytes_do_not_hold_is_refused(payload_bytes: int) -> None:
+    data = batch(count=2, last_offset_delta=1, payload=bytes(payload_bytes))
+    if payload_bytes == 14:  # The smallest records take seven bytes each.
+        assert [part.offset.tolist() for part in by_headers(data, ("offset",))] == [[0, 1]]
+        return
+    with pytest.raises(CorruptRecordError, match="2 records in 13 bytes"):
+        list(by_headers(data, ("offset",)))
+
+
 def decoded(log: bytes, columns: Collection[str]) -> RecordColumns:
     return decode_records.decode_records(log, scan_batches(log, 0, len(log)), columns)
 
