@@ -1,9 +1,8 @@
 """The files of an earlier version of a topic: vacuum may have deleted some of them.
 
 The rule (docs/commit-protocol.md, The past): the files of live segments are there. Those of other
-segments stay until vacuum deletes them, so the directories of their partitions are listed, each at
-most once. Nothing keeps a file that is there: a reader that does not find it later gets the same
-error.
+segments stay until vacuum deletes them, so the store is asked for them, for each at most once.
+Nothing keeps a file that is there: a reader that does not find it later gets the same error.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import pyarrow as pa
 from klog.connector import arrow_compute as pc
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.past_versions import load_version, oldest_version
+from klog.connector.commit_log.segment_file_sizes import SegmentFileSizes
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import OptionError
 from klog.logformat.topic_config_defaults import REMOVED_FILE_RETENTION_MS
@@ -34,7 +34,7 @@ class PastFiles:
     log: CommitLog
     current: TopicState
     option: str = "version"
-    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+    _sizes: SegmentFileSizes = field(default_factory=SegmentFileSizes)
 
     def missing(self, segments: pa.Table) -> list[str]:
         """Return the files of segments that vacuum has deleted.
@@ -50,7 +50,8 @@ class PastFiles:
         live = self.current.segments["file"].combine_chunks()
         is_live = pc.is_in(segments["file"], value_set=live)
         not_live: Sequence[str] = segments["file"].filter(pc.invert(is_live)).to_pylist()
-        return [file for file in not_live if file not in self._files_with(file)]
+        existing = self._sizes.sizes(self.log, not_live)
+        return [file for file in not_live if file not in existing]
 
     def check(self, version: int, segments: pa.Table) -> None:
         """Refuse to read segments of a version if a file of theirs is gone.
@@ -60,7 +61,7 @@ class PastFiles:
             segments: The segments that are read.
 
         Raises:
-            OptionError: A file is gone. The error names it and the oldest version that has all.
+            OptionError: A file is gone. The error names it, and a later version that can be read.
         """
         missing = self.missing(segments)
         if missing:
@@ -76,7 +77,7 @@ class PastFiles:
         Raises:
             OptionError: As `check`.
         """
-        self._listed.clear()
+        self._sizes.forget()
         self.check(version, pa.table({"file": [file]}))
 
     def missing_file_error(self, version: int, file: str) -> OptionError:
@@ -86,16 +87,19 @@ class PastFiles:
             version: The version that it is of.
             file: The path of the file, relative to the root.
         """
-        oldest = self.oldest_version_after(version)
+        readable = self.readable_version_after(version)
         return OptionError(
             f"{self.option}: version {version} of topic {self.log.paths.topic} needs {file}, which "
-            "a later commit removed and vacuum has deleted. The oldest version whose commits and "
-            f"files are all there is {oldest}: give that one or a later one. "
+            f"a later commit removed and vacuum has deleted. Version {readable} can be read: give "
+            "that one, or another one whose files are there. "
             f"{REMOVED_FILE_RETENTION_MS} of the topic says how long vacuum keeps such files"
         )
 
-    def oldest_version_after(self, version: int) -> int:
-        """Return the oldest version above one that has all commits and files, found by bisection.
+    def readable_version_after(self, version: int) -> int:
+        """Return a version above one that has all commits and files, found by bisection.
+
+        It is the oldest one unless a restore made older segments live again in between: then an
+        older version may have all files, and one after it may not.
 
         Args:
             version: A version that lacks a file.
@@ -115,14 +119,6 @@ class PastFiles:
         except OptionError:  # It expired meanwhile, or is of an earlier topic of the name.
             return False
         return not self.missing(state.segments)
-
-    def _files_with(self, file: str) -> frozenset[str]:
-        """Return the files in the directory of a file."""
-        directory = file.rpartition("/")[0]
-        if directory not in self._listed:
-            names = self.log.names(self.log.paths.data(directory))
-            self._listed[directory] = frozenset(f"{directory}/{name}" for name in names)
-        return self._listed[directory]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
 """Restore a topic to an earlier version: plan it, and commit it.
 
 The rule (docs/commit-protocol.md, Restore): the state of the version is loaded first, then the
-files of its segments are listed, then one commit is put. A restore is built again on top of others'
-commits, and takes them back as it takes back all others after the version.
+files of its segments are looked for, then one commit is put. A restore is built again on top of
+others' commits, and takes them back as it takes back all others after the version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.past_versions import load_version
 from klog.connector.commit_log.segment_entries import SegmentEntry
+from klog.connector.commit_log.segment_file_sizes import SegmentFileSizes
 from klog.connector.commit_log.segment_path import index_file_path
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import CommitConflictError
@@ -143,7 +143,7 @@ def restore_log(
 
 
 def existing_segments(log: CommitLog, target: TopicState, state: TopicState) -> set[str]:
-    """Return the segments of a version whose files the store has: live ones, and those it lists.
+    """Return the segments of a version whose files the store has, and all that are live.
 
     Args:
         log: The log.
@@ -153,35 +153,23 @@ def existing_segments(log: CommitLog, target: TopicState, state: TopicState) -> 
     removed, live = segment_entries.split_by_files(
         target.segments, state.segments["file"].to_pylist()
     )
-    existing = set(live["file"].to_pylist())
-    sizes: dict[str, dict[str, int]] = {}
-    for entry in removed.to_pylist():
-        directory = segment_entries.partition_directory_of(entry)
-        if directory not in sizes:
-            listed = log.entries(log.paths.data(directory))
-            sizes[directory] = {
-                f"{directory}/{file.name}": file.size_bytes
-                for file in listed
-                if not file.is_directory
-            }
-        if _is_complete(entry, sizes[directory]):
-            existing.add(entry["file"])
-    return existing
+    expected = {entry["file"]: _expected_sizes(entry) for entry in removed.to_pylist()}
+    files = [file for sizes in expected.values() for file in sizes]
+    existing_sizes = SegmentFileSizes().sizes(log, files)
+    return set(live["file"].to_pylist()) | {
+        file for file, sizes in expected.items() if sizes.items() <= existing_sizes.items()
+    }
 
 
-def _is_complete(entry: SegmentEntry, sizes: Mapping[str, int]) -> bool:
-    """Return whether a segment and its indexes have the sizes that its entry says."""
+def _expected_sizes(entry: SegmentEntry) -> dict[str, int]:
+    """Return the sizes that a segment's files have, without indexes that it does not have."""
     file = entry["file"]
-    expected = {
-        file: segment_entries.file_size_bytes(entry),
+    sizes = {
         index_file_path(file, "index"): entry["index_bytes"],
         index_file_path(file, "timeindex"): entry["time_index_bytes"],
     }
-    return all(
-        sizes.get(path, -1) == size_bytes
-        for path, size_bytes in expected.items()
-        if size_bytes or path == file
-    )
+    indexes = {path: size_bytes for path, size_bytes in sizes.items() if size_bytes}
+    return {file: segment_entries.file_size_bytes(entry)} | indexes
 
 
 def _report(

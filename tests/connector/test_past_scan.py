@@ -164,7 +164,9 @@ def test_a_version_is_read_as_long_as_vacuum_leaves_its_files(path: str) -> None
         if as_of == 0 or as_of >= compacted:
             assert rows(log, as_of_version=as_of) == expected
             continue
-        with pytest.raises(OptionError, match=rf"vacuum has deleted.* all there is {compacted}:"):
+        with pytest.raises(
+            OptionError, match=rf"vacuum has deleted.*Version {compacted} can be read"
+        ):
             rows(log, as_of_version=as_of)
     # What is read needs no file that is gone: an empty range, and a partition of live segments.
     appended = max(as_of for as_of in past if as_of < compacted)
