@@ -75,7 +75,7 @@ class KlogDataSource(DataSource):
 
         try:
             refuse_table_read(self.options, schema)
-            return KlogStreamReader(dict(self.options), schema)
+            return KlogStreamReader(dict(self.options), schema, self._load_plan)
         except Exception as exc:  # noqa: BLE001 - Spark would hide any error that is raised here.
             return FailedStreamReader(exc)
 

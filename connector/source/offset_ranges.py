@@ -16,8 +16,10 @@ from itertools import pairwise
 from klog.connector.limit_offsets import find_limit_offsets
 from klog.connector.options.offset_range_limit import (
     LimitsByPartition,
+    OffsetForTime,
     OffsetRangeLimit,
     PartitionLimit,
+    SpecificOffset,
 )
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot
@@ -135,8 +137,12 @@ def starting_offsets(
     latest: Mapping[TopicPartition, int],
     options: ReadOptions,
     now: int,
+    resolved: Iterable[ResolvedRange] = (),
 ) -> dict[TopicPartition, int]:
     """Return where each partition of a new stream starts.
+
+    A time that `load()` has looked up is not looked up again: its first record is the same as long
+    as that record is there, whatever was appended since.
 
     With `failOnDataLoss=false` a start below the log start stays as given, as in Spark's Kafka
     connector: the first micro-batch warns of what it does not find. One after the latest offset is
@@ -147,12 +153,20 @@ def starting_offsets(
         latest: What `latest_offsets` returned for them.
         options: The options of the read.
         now: The time from which an age counts, in ms since the epoch.
+        resolved: What `load()` has resolved with the same options.
 
     Raises:
         OptionError: The options name other partitions than the read's.
         OffsetOutOfRangeError: The log does not have the offsets.
     """
-    starts = _offsets(options.starting_option, options.starting, logs, latest, now)
+    limits = dict(_limits_by_partition(options.starting_option, options.starting, logs))
+    for known in resolved:
+        if isinstance(limits.get(known.name), OffsetForTime) and _has_start(
+            logs[known.name], known
+        ):
+            limits[known.name] = SpecificOffset(known.start_offset)
+    limit = LimitsByPartition(limits)
+    starts = _offsets(options.starting_option, limit, logs, latest, now)
     for name, start in starts.items():
         log = logs[name]
         if start > latest[name] or (options.fail_on_data_loss and start < log.log_start):
@@ -160,6 +174,13 @@ def starting_offsets(
                 options.starting_option, start, log, latest[name], options, _log.warning
             )
     return {name: min(start, latest[name]) for name, start in starts.items()}
+
+
+def _has_start(log: PartitionSnapshot, known: ResolvedRange) -> bool:
+    """Return whether a partition still has the record at which a range was resolved to start."""
+    is_same = bool(known.topic_id) and known.topic_id == log.topic_id
+    is_same = is_same and known.seen_restore == log.last_restore
+    return is_same and log.log_start <= known.start_offset < log.log_end
 
 
 def _offsets(

@@ -29,7 +29,7 @@ from klog.connector.options.spark_paths import log_directories
 from klog.connector.snapshot import Logs, Root
 from klog.connector.source.available_now import check_fixed_end
 from klog.connector.source.first_batch import could_skip, is_given_start, report_unknown_start
-from klog.connector.source.load_plan import ResolvedRange
+from klog.connector.source.load_plan import LoadPlan, ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets, starting_offsets
 from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
@@ -53,8 +53,17 @@ if TYPE_CHECKING:
 class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream over a root; long-lived in the driver, where it remembers where logs end."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType | None = None) -> None:
-        """Check the options and the schema, as Spark gives them; nothing is read yet."""
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        schema: StructType | None = None,
+        load_plan: LoadPlan | None = None,
+    ) -> None:
+        """Check the options and the schema, as Spark gives them; nothing is read yet.
+
+        What `load()` resolved as for a batch spares a new query to look up the same times again.
+        """
+        self._resolved = load_plan.ranges if load_plan is not None else ()
         self._options = with_schema(parse_read_options(options, is_streaming=True), schema)
         self._directories = log_directories(options)
         self._reader = TaskReader(make_reader(self._directories, self._options))
@@ -169,7 +178,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._available_now or self._latest_offsets()
         latest = ends.offsets.next_offsets
         try:
-            starts = starting_offsets(ends.logs, latest, self._options, now_ms())
+            starts = starting_offsets(ends.logs, latest, self._options, now_ms(), self._resolved)
         except FileNotFoundError:
             if self._available_now is not None:  # Nothing of it is read yet: it may end later.
                 self._available_now = self._latest_offsets()

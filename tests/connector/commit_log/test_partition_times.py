@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 import klog
 from klog.cli import main
@@ -26,6 +29,7 @@ from klog.connector.options.offset_range_limit import (
     OffsetForTime,
     PartitionLimit,
 )
+from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.store.local_store import LocalStore
 from klog.errors import CorruptFileError
 from klog.jobs import merge
@@ -207,3 +211,36 @@ def test_a_cut_segment_is_read_only_if_its_time_is_the_largest(
     requests.clear()
     assert [log.max_timestamp_ms() for log in opened(path)] == [60_000] * COUNT
     assert requests["open"] == 0
+
+
+def stream_start(path: Path, requests: Counter[str], change: Callable[[], object]) -> list[int]:
+    """Load a stream from a time, change the log, and return the start and the files opened."""
+    source = KlogDataSource({"path": str(path), "subscribe": "t", "startingTimestamp": "25000"})
+    source.schema()
+    change()
+    requests.clear()
+    reader = pickle.loads(pickle.dumps(source)).streamReader(StructType([]))
+    start = StreamOffsets.from_json(reader.initialOffset()).next_offsets
+    return [*start.values(), requests["open"]]
+
+
+def test_a_stream_does_not_look_up_the_times_of_its_load_again(
+    path: Path, requests: Counter[str]
+) -> None:
+    assert stream_start(path, requests, lambda: None) == [*[2] * COUNT, 0]
+    append_more = partial(append, path, [60], range(COUNT))
+    assert stream_start(path, requests, append_more) == [*[2] * COUNT, 0]
+
+
+def test_a_stream_looks_up_the_times_of_its_load_if_their_records_are_gone(
+    path: Path, requests: Counter[str]
+) -> None:
+    delete_one = partial(delete_records, path, 3, [0])
+    assert stream_start(path, requests, delete_one) == [3, *[2] * (COUNT - 1), 1]
+
+    def create_again() -> None:
+        assert main(f"topics delete --root {path} --topic t".split()) == 0
+        klog.open(path).create_topic("t", COUNT)
+        append(path, [10, 15, 20, 30], range(COUNT))
+
+    assert stream_start(path, requests, create_again) == [*[3] * COUNT, COUNT]
