@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import klog
-from klog.connector.commit_log import append_commit
+from klog.connector.commit_log import append_commit, small_segments
 from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
@@ -68,7 +68,10 @@ def test_one_offset_is_two_reads(path: Path, requests: Counter[str]) -> None:
     assert requests - state == {"read": 1, "open": 1, "range": 1}, "the index, and the data"
 
 
-def test_a_second_is_found_by_three_reads_a_bound(path: Path, requests: Counter[str]) -> None:
+def test_a_second_is_found_by_three_reads_a_bound(
+    path: Path, requests: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_segments, "MAX_WHOLE_BYTES", 0)
     log = klog.open(path)
     log.offsets("t")
     start, end = (
