@@ -43,8 +43,7 @@ class LogEnds:
             fail_on_data_loss: Whether records that are gone are an error, else a warning.
 
         Returns:
-            The offsets; `batch_start` has the partitions of topics that were created again and
-            that the ids do not show.
+            The offsets; `batch_start` has the partitions of topics that were created again.
 
         Raises:
             DataLossError: `fail_on_data_loss` is true, and something is gone of what the stream
@@ -57,8 +56,15 @@ class LogEnds:
             _report(message, _NEW_TOPIC, fail_on_data_loss)
         for topic, description in unnamed.items():
             _report(description, f"topic {topic}, from its start", fail_on_data_loss)
+        batch_start = {
+            name: log.log_start
+            for name, log in self.logs.items()
+            if name.topic in unnamed or self._has_other_id(name.topic, start)
+        }
         for name, offset in start.next_offsets.items():
             if name.topic in unnamed or self._has_other_id(name.topic, start):
+                start_offset = batch_start.get(name, 0)
+                report_new_partition(name, start_offset, fail_on_data_loss=fail_on_data_loss)
                 continue
             if name not in ends:
                 _report(
@@ -75,9 +81,6 @@ class LogEnds:
             else:
                 self._report_restore(name, offset, start, fail_on_data_loss)
             ends[name] = max(ends.get(name, 0), offset)
-        batch_start = {
-            name: log.log_start for name, log in self.logs.items() if name.topic in unnamed
-        }
         ids = {**start.topic_ids, **self.offsets.topic_ids}
         return StreamOffsets(ends, ids, batch_start, self._restores(start))
 
@@ -142,41 +145,46 @@ def _warn_of_unknown_restores(topic: str, restore: int) -> None:
     )
 
 
-def log_start(name: TopicPartition, log: PartitionSnapshot | None, end: StreamOffsets) -> int:
-    """Return where a partition that is new to a stream starts: its end if it is gone.
+def first_offset(
+    name: TopicPartition, log: PartitionSnapshot | None, end: StreamOffsets
+) -> int | None:
+    """Return where a partition that is new to a stream starts; None if nothing says it any more.
 
     Args:
         name: The partition.
         log: The partition, open; None if it is gone.
         end: Where the micro-batch ends.
     """
-    return log.log_start if log is not None else end.next_offsets[name]
+    if name in end.batch_start:
+        return end.batch_start[name]
+    return None if log is None else log.log_start
 
 
-def report_added_partition(
-    name: TopicPartition, log: PartitionSnapshot | None, *, fail_on_data_loss: bool
+def report_new_partition(
+    name: TopicPartition, start_offset: int | None, *, fail_on_data_loss: bool
 ) -> None:
-    """Report what is gone of a partition that is new to a running stream.
+    """Report what is gone of a partition that is new to a running stream, or of a new topic.
 
     Args:
         name: The partition.
-        log: The partition, open; None if it is gone.
+        start_offset: What `first_offset` returned for it.
         fail_on_data_loss: Whether records that are gone are an error, else a warning.
 
     Raises:
         DataLossError: `fail_on_data_loss` is true, and the partition does not start at offset 0.
     """
-    if log is None:
+    if start_offset is None:
         _report(
-            f"{name}: the partition was added and deleted before the stream could read it",
+            f"{name}: the partition is new to the stream, and was deleted before the stream could "
+            "read it",
             "the other partitions",
             fail_on_data_loss,
         )
-    elif log.log_start > 0:
+    elif start_offset > 0:
         _report(
-            f"{name}: the partition was added while the stream ran, and offsets 0 to "
-            f"{log.log_start - 1} were deleted before the stream could read them",
-            f"the log start, offset {log.log_start}",
+            f"{name}: the partition is new to the stream, and offsets 0 to {start_offset - 1} were "
+            "deleted before the stream could read them",
+            f"the log start, offset {start_offset}",
             fail_on_data_loss,
         )
 

@@ -10,8 +10,8 @@ are accepted; those of a key that this klog does not know are ignored:
   above what a later restore has taken back are noticed by it. It is there for a klog root, also if
   no topic was restored; offsets without it may be from before a restore or not.
 * `#start`: where partitions start in the micro-batch that ends here, if the offsets of the
-  micro-batch before do not say it: in the first one, and for a topic without an id that was created
-  again. Later micro-batches ignore it.
+  micro-batch before do not say it: in the first one, and for a topic that was created again. Later
+  micro-batches ignore it.
 
     {"#ids": {"orders": "oLU2KAuJTQu3f_SSptKlOA"}, "#restored": {}, "orders": {"0": 200, "1": 40}}
 """
@@ -129,16 +129,6 @@ class StreamOffsets:
         """
         topic_id, earlier_id = self.topic_ids.get(topic), earlier.topic_ids.get(topic)
         return topic_id is not None and earlier_id is not None and topic_id != earlier_id
-
-    def is_known_topic(self, topic: str, earlier: StreamOffsets) -> bool:
-        """Return whether the ids show that a topic is the one of earlier offsets.
-
-        Args:
-            topic: The name of the topic.
-            earlier: The earlier offsets.
-        """
-        topic_id = self.topic_ids.get(topic)
-        return topic_id is not None and topic_id == earlier.topic_ids.get(topic)
 
 
 def offsets_from_json(values: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:

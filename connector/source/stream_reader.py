@@ -35,7 +35,7 @@ from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
 from klog.connector.source.read_schema import with_schema
 from klog.connector.source.slice_contract import TaskDict
-from klog.connector.source.stream_log_ends import LogEnds, log_start, report_added_partition
+from klog.connector.source.stream_log_ends import LogEnds, first_offset, report_new_partition
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.source.task_reader import TaskReader, make_reader
@@ -230,21 +230,31 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, name: TopicPartition, start: StreamOffsets, end: StreamOffsets, logs: Logs
     ) -> int:
         """Return where a partition goes on: a new one, or one of a new topic, at its log start."""
-        if name in end.batch_start:
-            return end.batch_start[name]
-        offset = start.next_offsets.get(name)
-        if offset is None or end.is_another_topic(name.topic, start):
-            return log_start(name, logs.get(name), end)
-        return offset
+        if not self._is_new(name, start, end):
+            return start.next_offsets[name]
+        offset = first_offset(name, logs.get(name), end)
+        return end.next_offsets[name] if offset is None else offset
+
+    @staticmethod
+    def _is_new(name: TopicPartition, start: StreamOffsets, end: StreamOffsets) -> bool:
+        """Return whether the offsets before a micro-batch do not say where a partition starts."""
+        return (
+            name not in start.next_offsets
+            or name in end.batch_start
+            or end.is_another_topic(name.topic, start)
+        )
 
     def _plan(
         self, logs: Logs, start_offsets: StreamOffsets, end_offsets: StreamOffsets
     ) -> list[TaskDict]:
         planned = []
         for name, end_offset in end_offsets.next_offsets.items():
-            if name not in start_offsets.next_offsets:
-                report_added_partition(
-                    name, logs.get(name), fail_on_data_loss=self._options.fail_on_data_loss
+            is_kept = name in end_offsets.batch_start and name in start_offsets.next_offsets
+            if not is_kept and self._is_new(name, start_offsets, end_offsets):
+                report_new_partition(
+                    name,
+                    first_offset(name, logs.get(name), end_offsets),
+                    fail_on_data_loss=self._options.fail_on_data_loss,
                 )
             start_offset = self._start_offset(name, start_offsets, end_offsets, logs)
             if start_offset < end_offset:

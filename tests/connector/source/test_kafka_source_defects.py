@@ -267,6 +267,38 @@ def test_a_topic_made_again_after_its_micro_batch_was_planned(topic: Topic, coun
     assert read_to_end(lossy, end) == list(range(count))
 
 
+def test_retention_before_the_micro_batch_of_a_topic_made_again_runs_again(topic: Topic) -> None:
+    """Where the micro-batch started, the offsets before it do not say: they are of the old one."""
+    topic.grow(3)
+    start = latest(stream(topic.path), stream(topic.path).initialOffset())
+    topic.create_again(9)
+    end = latest(stream(topic.path, **LOSSY), start)
+    assert end["#start"] == {"t": {"0": 0}}
+    topic.delete_before(5)
+    with pytest.raises(DataLossError, match="t-0: offsets 0 to 4 were deleted: 5 that the stream"):
+        stream(topic.path).partitions(start, end)
+    assert offsets(rows(stream(topic.path, **LOSSY), start, end)) == [5, 6, 7, 8]
+    del end["#start"]  # As an older klog wrote it.
+    with pytest.raises(DataLossError, match="t-0: the partition is new .* 0 to 4 were deleted"):
+        stream(topic.path).partitions(start, end)
+
+
+def test_a_topic_made_again_that_does_not_start_at_0_is_data_loss(
+    topic: Topic, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic.grow(3)
+    start = latest(stream(topic.path), stream(topic.path).initialOffset())
+    topic.create_again(9)
+    topic.delete_before(5)
+    lossy = stream(topic.path, **LOSSY)
+    assert read_to_end(lossy, start) == [5, 6, 7, 8]
+    created_again, deleted = caplog.messages
+    assert created_again.startswith("t: the topic was deleted and created again")
+    assert deleted.startswith("t-0: the partition is new to the stream, and offsets 0 to 4 were")
+    with pytest.raises(DataLossError, match="t: the topic was deleted and created again"):
+        stream(topic.path).latestOffset(start, EVERYTHING)
+
+
 GAPS = [
     *(transactional(offset, 3) for offset in (0, 1)),
     marker(2, 3, COMMIT),

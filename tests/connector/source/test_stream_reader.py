@@ -181,7 +181,7 @@ def test_a_new_partition_that_does_not_start_at_0_is_data_loss(
     start = {"t": {"0": 3}}
     write_log(tmp_path, {0: many(count)}, "t-1")
     set_checkpoint(tmp_path, "log-start-offset-checkpoint", {("t", 1): 2})
-    error = "t-1: the partition was added while the stream ran, and offsets 0 to 1 were deleted"
+    error = "t-1: the partition is new to the stream, and offsets 0 to 1 were deleted"
     reader = stream(tmp_path, startingOffsets=starting)
     end = latest(reader, start)
     for planner in (reader, stream(tmp_path, startingOffsets=starting)):
@@ -196,7 +196,7 @@ def test_a_new_partition_that_does_not_start_at_0_is_data_loss(
 def test_a_new_partition_that_is_gone_again_is_data_loss(tmp_path: Path) -> None:
     write_log(tmp_path, {0: many(3)})
     start, end = {"t": {"0": 3}}, {"t": {"0": 3, "1": 4}}
-    with pytest.raises(DataLossError, match="t-1: the partition was added and deleted before"):
+    with pytest.raises(DataLossError, match="t-1: the partition is new to the stream, and was deleted"):
         stream(tmp_path).partitions(start, end)
     assert rows(stream(tmp_path, **LOSSY), start, end) == []
 
@@ -236,7 +236,7 @@ def test_topic_created_again_is_read_from_its_start(tmp_path: Path, count: int) 
     start = create_topic_again(tmp_path, count)
     reader = stream(tmp_path, **LOSSY)
     end = latest(reader, start)
-    assert end == {"#ids": {"t": OTHER_ID}, "t": {"0": count}}
+    assert end == {"#ids": {"t": OTHER_ID}, "#start": {"t": {"0": 0}}, "t": {"0": count}}
     assert offsets(rows(reader, start, end)) == list(range(count))
 
 
