@@ -279,7 +279,7 @@ def test_retention_before_the_micro_batch_of_a_topic_made_again_runs_again(topic
         stream(topic.path).partitions(start, end)
     assert offsets(rows(stream(topic.path, **LOSSY), start, end)) == [5, 6, 7, 8]
     del end["#start"]  # As an older klog wrote it.
-    with pytest.raises(DataLossError, match="t-0: the partition is new .* 0 to 4 were deleted"):
+    with pytest.raises(DataLossError, match=r"t-0: the partition is new .* 0 to 4 were deleted"):
         stream(topic.path).partitions(start, end)
 
 
