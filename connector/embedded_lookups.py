@@ -41,7 +41,7 @@ def snapshot_as_of(
     if as_of is None:
         return now, None
     assert root is not None, "a root that has the topic is known"
-    past = PastRoot(root, Subscribe((topic,)), as_of).past_of(now)
+    past = PastRoot(root, topic, as_of).past_of(now)
     return past, past.resolved(as_of)
 
 

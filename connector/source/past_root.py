@@ -15,19 +15,19 @@ from klog.connector.commit_log.past_versions import load_version, version_at
 from klog.connector.options.as_of import AsOf, AsOfAge, AsOfVersion
 from klog.connector.options.consumer_strategy import ConsumerStrategy
 from klog.connector.snapshot import Root, Snapshot
-from klog.connector.source.subscription import subscribed_partitions
+from klog.connector.source.subscription import describe_topics, subscribed_partitions
 from klog.errors import OptionError, with_context
 
 
 class PastRoot:
     """A root whose snapshots have one topic, as of an earlier version."""
 
-    def __init__(self, root: Root, strategy: ConsumerStrategy, as_of: AsOf) -> None:
+    def __init__(self, root: Root, topic: str | ConsumerStrategy, as_of: AsOf) -> None:
         """Take the root; nothing is read yet.
 
         Args:
             root: The root.
-            strategy: What the read subscribes to.
+            topic: The topic, or what the read subscribes to, which must be one topic.
             as_of: The version that it asks for.
 
         Raises:
@@ -39,7 +39,7 @@ class PastRoot:
                 "versions: a klog root does. To read the records up to a time, end the read at "
                 "that time"
             )
-        self._root, self._strategy, self._as_of = root, strategy, as_of
+        self._root, self._topic, self._as_of = root, topic, as_of
 
     @property
     def is_klog_root(self) -> bool:
@@ -64,7 +64,7 @@ class PastRoot:
             OptionError: As `snapshot`.
         """
         assert isinstance(now, CommittedSnapshot), "a snapshot of a klog root is one"
-        topic = self._topic(now)
+        topic = self._topic_in(now)
         current, log = now.state(topic), self._root.root.log(topic)
         try:
             if isinstance(self._as_of, AsOfVersion):
@@ -79,9 +79,17 @@ class PastRoot:
         files = PastFiles(log, current, self._as_of.option)
         return PastSnapshot(self._root, topic, state, files)
 
-    def _topic(self, now: Snapshot) -> str:
-        """Return the only topic that the read subscribes to."""
-        topics = sorted({name.topic for name in subscribed_partitions(self._strategy, now)})
+    def _topic_in(self, now: Snapshot) -> str:
+        """Return the topic, or the only one that the read subscribes to."""
+        if isinstance(self._topic, str):
+            if self._topic not in now.topics:
+                raise OptionError(
+                    f"{self._as_of.option}: {now.missing_topic_reason(self._topic)}; "
+                    f"{describe_topics(now)}"
+                )
+            return self._topic
+        names = subscribed_partitions(self._topic, now, lambda _: None)
+        topics = sorted({name.topic for name in names})
         if len(topics) == 1:
             return topics[0]
         subscription = f"subscribes to {', '.join(topics)}" if topics else "subscribes to none"

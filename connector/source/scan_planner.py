@@ -15,7 +15,6 @@ from itertools import chain, count, repeat
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.as_of import AsOf
-from klog.connector.options.consumer_strategy import Assign
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
@@ -73,7 +72,7 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
     directories = log_directories(options)
     root = ROOTS.open(directories, shared_options.storage)
     snapshot = root.snapshot()
-    subscribed_partitions(shared_options.consumer_strategy, snapshot)
+    subscribed_partitions(shared_options.consumer_strategy, snapshot, _be_silent)
     snapshots: Iterator[Snapshot] = chain([snapshot], (root.snapshot() for _ in count()))
     offset_warnings: list[str] = []
     try:
@@ -227,7 +226,8 @@ def plan_slice_again(
         OptionError: The file is of an earlier version, and vacuum has deleted it.
     """
     name = TopicPartition(slice_.topic, slice_.partition)
-    root = _root_of(open_root(directories, storage), ReadOptions(Assign((name,)), as_of=as_of))
+    root = open_root(directories, storage)
+    root = root if as_of is None else PastRoot(root, slice_.topic, as_of)
 
     def plan_now() -> tuple[int, list[Slice]]:
         snapshot = root.snapshot()
@@ -255,8 +255,12 @@ def _root_of(root: Root, options: ReadOptions) -> Root:
 def _ranges(
     snapshot: Snapshot, options: ReadOptions, warn: Callable[[str], None] = _log.warning
 ) -> list[OffsetRange]:
-    names = subscribed_partitions(options.consumer_strategy, snapshot)
+    names = subscribed_partitions(options.consumer_strategy, snapshot, warn)
     return batch_ranges(snapshot.open(names), options, now_ms(), warn)
+
+
+def _be_silent(_warning: str) -> None:
+    """Drop the warning: the reader gives it."""
 
 
 def _still_there(

@@ -13,19 +13,16 @@ stream has read records that are no longer there, or a hole where records are.
 
 from __future__ import annotations
 
-import functools
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from klog.connector.options.consumer_strategy import ConsumerStrategy
 from klog.connector.snapshot import Logs, PartitionSnapshot
-from klog.connector.source.data_loss import raise_or_warn, restored_from, stream_remedy
+from klog.connector.source.data_loss import restored_from
+from klog.connector.source.stream_losses import StreamLoss, find_new_partition_loss
 from klog.connector.source.stream_offsets import StreamOffsets
+from klog.connector.source.subscription import takes_partition
 from klog.logformat.topic_partition import TopicPartition
-
-_log = logging.getLogger(__name__)
-
-_NEW_TOPIC = "the new topic, from its start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,54 +32,71 @@ class LogEnds:
     offsets: StreamOffsets
     logs: Logs
 
-    def after(self, start: StreamOffsets, *, fail_on_data_loss: bool) -> StreamOffsets:
+    def after(self, start: StreamOffsets) -> StreamOffsets:
         """Return how far the stream can read, at least to where it is.
 
         Args:
             start: Where the stream is.
-            fail_on_data_loss: Whether records that are gone are an error, else a warning.
 
         Returns:
             The offsets; `batch_start` has the partitions of topics that were created again.
-
-        Raises:
-            DataLossError: `fail_on_data_loss` is true, and something is gone of what the stream
-                has counted on.
         """
         ends = dict(self.offsets.next_offsets)
-        unnamed = self._created_again_without_id(start)
-        for topic in sorted(topic for topic in start.topic_ids if self._has_other_id(topic, start)):
-            message = f"{topic}: the topic was deleted and created again (its id has changed)"
-            _report(message, _NEW_TOPIC, fail_on_data_loss)
-        for topic, description in unnamed.items():
-            _report(description, f"topic {topic}, from its start", fail_on_data_loss)
-        batch_start = {
-            name: log.log_start
-            for name, log in self.logs.items()
-            if name.topic in unnamed or self._has_other_id(name.topic, start)
-        }
+        new_topics = self._new_topics(start)
         for name, offset in start.next_offsets.items():
-            if name.topic in unnamed or self._has_other_id(name.topic, start):
-                start_offset = batch_start.get(name, 0)
-                report_new_partition(name, start_offset, fail_on_data_loss=fail_on_data_loss)
-                continue
-            if name not in ends:
-                _report(
-                    f"{name}: the partition was deleted while the stream was at {offset}",
-                    "the other partitions",
-                    fail_on_data_loss,
-                )
+            if name.topic not in new_topics:
+                ends[name] = max(ends.get(name, 0), offset)
+        ids = {**start.topic_ids, **self.offsets.topic_ids}
+        return StreamOffsets(ends, ids, self._starts(new_topics), self._restores(start))
+
+    def losses(self, start: StreamOffsets, strategy: ConsumerStrategy) -> Iterator[StreamLoss]:
+        """Yield what is gone of what the stream has counted on.
+
+        Args:
+            start: Where the stream is.
+            strategy: What the stream subscribes to.
+        """
+        new_topics = self._new_topics(start)
+        yield from new_topics.values()
+        starts = self._starts(new_topics)
+        for name, offset in start.next_offsets.items():
+            if name.topic in new_topics:
+                loss = find_new_partition_loss(name, starts.get(name, 0))
+            elif name not in self.logs:
+                loss = _missing_partition(name, offset, strategy)
             elif self._is_cut(name, offset):
-                _report(
-                    f"{name}: the log ends at {ends[name]}, the stream was at {offset}",
+                loss = StreamLoss(
+                    ("cut", name, offset),
+                    f"{name}: the log ends at {self.offsets.next_offsets[name]}, the stream was at "
+                    f"{offset}",
                     f"offset {offset}, which leaves out what is written before it",
-                    fail_on_data_loss,
                 )
             else:
-                self._report_restore(name, offset, start, fail_on_data_loss)
-            ends[name] = max(ends.get(name, 0), offset)
-        ids = {**start.topic_ids, **self.offsets.topic_ids}
-        return StreamOffsets(ends, ids, batch_start, self._restores(start))
+                loss = self._restored(name, offset, start)
+            if loss is not None:
+                yield loss
+
+    def warn_of_unknown_restores(self, start: StreamOffsets, warn: Callable[[str], None]) -> None:
+        """Warn of restores that the checkpoint of an older klog or of Spark's source cannot know.
+
+        Args:
+            start: Where the stream is.
+            warn: Called with each warning.
+        """
+        new_topics = self._new_topics(start)
+        for name in start.next_offsets:
+            log = self.logs.get(name)
+            if log is None or name.topic in new_topics:
+                continue
+            if log.last_restore and start.seen_restore(name.topic) is None:
+                warn(
+                    f"topic {name.topic}: commit {log.last_restore} restored an earlier version, "
+                    "and the checkpoint of this stream does not say whether the stream has read "
+                    "what was taken back; going on at its offsets"
+                )
+
+    def _starts(self, new_topics: Mapping[str, StreamLoss]) -> dict[TopicPartition, int]:
+        return {name: log.log_start for name, log in self.logs.items() if name.topic in new_topics}
 
     def _restores(self, start: StreamOffsets) -> Mapping[str, int] | None:
         """Return the last restores, of a topic that is gone as the stream knew it."""
@@ -93,40 +107,45 @@ class LogEnds:
         gone = {topic: version for topic, version in earlier if topic not in present}
         return {**gone, **self.offsets.restores}
 
-    def _report_restore(
-        self, name: TopicPartition, offset: int, start: StreamOffsets, fail_on_data_loss: bool
-    ) -> None:
-        """Report a restore that has changed the log below the offset where the stream is."""
-        log, seen_restore = self.logs[name], start.seen_restore(name.topic)
-        if seen_restore is None and log.last_restore:
-            _warn_of_unknown_restores(name.topic, log.last_restore)
-        changed = restored_from(log, seen_restore)
-        if changed is not None and changed < offset:
-            _report(
-                f"{name}: commit {log.last_restore} restored an earlier version of the topic. From "
-                f"offset {changed} on the log is not what the stream has read, and the stream was "
-                f"at {offset}",
-                f"offset {offset}: nothing that the stream has written is taken back, and records "
-                "that came back before that offset are not read",
-                fail_on_data_loss,
-            )
+    def _restored(
+        self, name: TopicPartition, offset: int, start: StreamOffsets
+    ) -> StreamLoss | None:
+        """Return that a restore has changed the log below the offset where the stream is."""
+        log = self.logs[name]
+        changed = restored_from(log, start.seen_restore(name.topic))
+        if changed is None or changed >= offset:
+            return None
+        return StreamLoss(
+            ("restored", name, log.last_restore or 0),
+            f"{name}: commit {log.last_restore} restored an earlier version of the topic. From "
+            f"offset {changed} on the log is not what the stream has read, and the stream was "
+            f"at {offset}",
+            f"offset {offset}: nothing that the stream has written is taken back, and records "
+            "that came back before that offset are not read",
+        )
 
-    def _has_other_id(self, topic: str, start: StreamOffsets) -> bool:
-        return self.offsets.is_another_topic(topic, start)
-
-    def _created_again_without_id(self, start: StreamOffsets) -> dict[str, str]:
-        """Return the topics that the stream knew without their ids and whose logs end earlier."""
-        topics: dict[str, str] = {}
+    def _new_topics(self, start: StreamOffsets) -> dict[str, StreamLoss]:
+        """Return the topics that were created again: by their ids, or as their logs end earlier."""
+        new_topics: dict[str, StreamLoss] = {}
+        for topic in sorted(start.topic_ids):
+            if self.offsets.is_another_topic(topic, start):
+                new_topics[topic] = StreamLoss(
+                    ("created again", topic, self.offsets.topic_ids[topic]),
+                    f"{topic}: the topic was deleted and created again (its id has changed)",
+                    "the new topic, from its start",
+                )
+        have_only_new_ids = self.offsets.topic_ids.keys() - start.topic_ids.keys()
         for name, offset in start.next_offsets.items():
-            has_only_new_id = name.topic in self.offsets.topic_ids.keys() - start.topic_ids.keys()
-            if has_only_new_id and self._is_cut(name, offset):
-                topics.setdefault(
-                    name.topic,
+            is_unknown = name.topic in have_only_new_ids and name.topic not in new_topics
+            if is_unknown and self._is_cut(name, offset):
+                new_topics[name.topic] = StreamLoss(
+                    ("created again", name.topic, self.offsets.topic_ids[name.topic]),
                     f"{name}: the log ends at {self.offsets.next_offsets[name]}, the stream was at "
                     f"{offset}: the topic was deleted and created again, or its log was cut (the "
                     "checkpoint has no topic id that would tell)",
+                    f"topic {name.topic}, from its start",
                 )
-        return topics
+        return new_topics
 
     def _is_cut(self, name: TopicPartition, offset: int) -> bool:
         """Return whether a log has lost bytes below an offset; False for one that is gone."""
@@ -134,15 +153,16 @@ class LogEnds:
         return log is not None and max(log.log_end, log.readable_end) < offset
 
 
-@functools.cache
-def _warn_of_unknown_restores(topic: str, restore: int) -> None:
-    """Log one warning of a process about the checkpoint of an older klog or of Spark's source."""
-    _log.warning(
-        "topic %s: commit %s restored an earlier version, and the checkpoint of this stream does "
-        "not say whether the stream has read what was taken back; going on at its offsets",
-        topic,
-        restore,
-    )
+def _missing_partition(name: TopicPartition, offset: int, strategy: ConsumerStrategy) -> StreamLoss:
+    """Return that a partition of the stream is deleted, or not subscribed to any more."""
+    if takes_partition(strategy, name):
+        message = f"{name}: the partition was deleted while the stream was at {offset}"
+    else:
+        message = (
+            f"{name}: the query does not subscribe to the partition any more, and the stream was "
+            f"at {offset}"
+        )
+    return StreamLoss(("missing", name, offset), message, "the other partitions")
 
 
 def first_offset(
@@ -158,36 +178,3 @@ def first_offset(
     if name in end.batch_start:
         return end.batch_start[name]
     return None if log is None else log.log_start
-
-
-def report_new_partition(
-    name: TopicPartition, start_offset: int | None, *, fail_on_data_loss: bool
-) -> None:
-    """Report what is gone of a partition that is new to a running stream, or of a new topic.
-
-    Args:
-        name: The partition.
-        start_offset: What `first_offset` returned for it.
-        fail_on_data_loss: Whether records that are gone are an error, else a warning.
-
-    Raises:
-        DataLossError: `fail_on_data_loss` is true, and the partition does not start at offset 0.
-    """
-    if start_offset is None:
-        _report(
-            f"{name}: the partition is new to the stream, and was deleted before the stream could "
-            "read it",
-            "the other partitions",
-            fail_on_data_loss,
-        )
-    elif start_offset > 0:
-        _report(
-            f"{name}: the partition is new to the stream, and offsets 0 to {start_offset - 1} were "
-            "deleted before the stream could read them",
-            f"the log start, offset {start_offset}",
-            fail_on_data_loss,
-        )
-
-
-def _report(message: str, remainder: str, fail_on_data_loss: bool) -> None:
-    raise_or_warn(message, stream_remedy(remainder), remainder, fail_on_data_loss=fail_on_data_loss)

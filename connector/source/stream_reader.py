@@ -35,7 +35,8 @@ from klog.connector.source.progress_metrics import METRICS, lag_metrics
 from klog.connector.source.rate_limits import RateLimiter
 from klog.connector.source.read_schema import with_schema
 from klog.connector.source.slice_contract import TaskDict
-from klog.connector.source.stream_log_ends import LogEnds, first_offset, report_new_partition
+from klog.connector.source.stream_log_ends import LogEnds, first_offset
+from klog.connector.source.stream_losses import LossReports, find_new_partition_loss
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.source.task_reader import TaskReader, make_reader
@@ -67,6 +68,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = with_schema(parse_read_options(options, is_streaming=True), schema)
         self._directories = log_directories(options)
         self._reader = TaskReader(make_reader(self._directories, self._options))
+        self._losses = LossReports(fail_on_data_loss=self._options.fail_on_data_loss)
         self._root: Root | None = None
         self._rate_limiter = RateLimiter(self._options.trigger_limits, now_ms)
         self._initial: dict[str, Any] | None = None
@@ -92,7 +94,9 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """See `DataSourceStreamReader.latestOffset`."""
         latest = self._available_now or retry_stale_listing(self._latest_offsets)
         start_offsets = StreamOffsets.from_json(start)
-        log_ends = latest.after(start_offsets, fail_on_data_loss=self._options.fail_on_data_loss)
+        self._losses.report(latest.losses(start_offsets, self._options.consumer_strategy))
+        latest.warn_of_unknown_restores(start_offsets, self._losses.warn_once)
+        log_ends = latest.after(start_offsets)
         end = log_ends
         if not isinstance(limit, ReadAllAvailable):
             end = self._limited_end(start_offsets, log_ends, latest.logs)
@@ -171,7 +175,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open_logs(self) -> Logs:
         snapshot = self._opened_root().snapshot()
-        return snapshot.open(subscribed_partitions(self._options.consumer_strategy, snapshot))
+        strategy = self._options.consumer_strategy
+        return snapshot.open(subscribed_partitions(strategy, snapshot, self._losses.warn_once))
 
     def _initial_offsets(self) -> StreamOffsets:
         """Return where a new query starts, in the logs that `availableNow` has fixed if it has."""
@@ -251,11 +256,9 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, end_offset in end_offsets.next_offsets.items():
             is_kept = name in end_offsets.batch_start and name in start_offsets.next_offsets
             if not is_kept and self._is_new(name, start_offsets, end_offsets):
-                report_new_partition(
-                    name,
-                    first_offset(name, logs.get(name), end_offsets),
-                    fail_on_data_loss=self._options.fail_on_data_loss,
-                )
+                first = first_offset(name, logs.get(name), end_offsets)
+                if (loss := find_new_partition_loss(name, first)) is not None:
+                    self._losses.report_planned(loss)
             start_offset = self._start_offset(name, start_offsets, end_offsets, logs)
             if start_offset < end_offset:
                 topic_id = end_offsets.topic_ids.get(name.topic, "")

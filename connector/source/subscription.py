@@ -7,9 +7,8 @@ partition that is assigned and missing is left out, with a warning.
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from klog.connector.options.consumer_strategy import (
@@ -28,7 +27,9 @@ _log = logging.getLogger(__name__)
 _MAX_LISTED_TOPICS = 20
 
 
-def subscribed_partitions(strategy: ConsumerStrategy, snapshot: Snapshot) -> list[TopicPartition]:
+def subscribed_partitions(
+    strategy: ConsumerStrategy, snapshot: Snapshot, warn: Callable[[str], None] = _log.warning
+) -> list[TopicPartition]:
     """Return the partitions that a read subscribes to, in order.
 
     Only the partitions of topics that the strategy takes are looked up.
@@ -36,19 +37,34 @@ def subscribed_partitions(strategy: ConsumerStrategy, snapshot: Snapshot) -> lis
     Args:
         strategy: The topics or partitions that the options name.
         snapshot: A snapshot of the root.
+        warn: Called with the warning about each assigned partition that is missing.
 
     Raises:
         OptionError: A topic that the strategy names is not in the snapshot, or a partition that
             must exist.
     """
     if isinstance(strategy, Assign):
-        return sorted(_assigned_partitions(strategy, snapshot))
+        return sorted(_assigned_partitions(strategy, snapshot, warn))
     topics = snapshot.topics
     if isinstance(strategy, SubscribePattern):
         names = [name for name in sorted(topics) if _matches(strategy, name) and name in topics]
     else:
         names = _subscribed_topics(strategy, snapshot)
     return [TopicPartition(name, partition) for name in names for partition in topics[name]]
+
+
+def takes_partition(strategy: ConsumerStrategy, name: TopicPartition) -> bool:
+    """Return whether a read subscribes to a partition, if it exists.
+
+    Args:
+        strategy: The topics or partitions that the options name.
+        name: The partition.
+    """
+    if isinstance(strategy, Assign):
+        return name in strategy.partitions
+    if isinstance(strategy, SubscribePattern):
+        return _matches(strategy, name.topic)
+    return name.topic in strategy.topics
 
 
 def _matches(strategy: SubscribePattern, topic: str) -> bool:
@@ -61,7 +77,9 @@ def _subscribed_topics(strategy: Subscribe, snapshot: Snapshot) -> list[str]:
     return sorted(strategy.topics)
 
 
-def _assigned_partitions(strategy: Assign, snapshot: Snapshot) -> Iterator[TopicPartition]:
+def _assigned_partitions(
+    strategy: Assign, snapshot: Snapshot, warn: Callable[[str], None]
+) -> Iterator[TopicPartition]:
     topics = snapshot.topics
     for name in strategy.partitions:
         _check_topic("assign", name.topic, snapshot)
@@ -72,20 +90,12 @@ def _assigned_partitions(strategy: Assign, snapshot: Snapshot) -> Iterator[Topic
                     f"there is no partition {name.partition} of topic {name.topic}. Use one of "
                     f"{partitions}"
                 )
-            _warn_of_missing_partition(name, partitions)
+            warn(
+                f"assign: there is no partition {name.partition} of topic {name.topic}, whose "
+                f"partitions are {partitions}; left out"
+            )
         else:
             yield name
-
-
-@functools.cache
-def _warn_of_missing_partition(name: TopicPartition, partitions: str) -> None:
-    """Log one warning of a process: a stream looks at its partitions for each micro-batch."""
-    _log.warning(
-        "assign: there is no partition %s of topic %s, whose partitions are %s; left out",
-        name.partition,
-        name.topic,
-        partitions,
-    )
 
 
 def _check_topic(option: str, topic: str, snapshot: Snapshot) -> None:

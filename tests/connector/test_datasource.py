@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 import klog
@@ -157,6 +158,29 @@ def test_load_of_a_stream_is_silent_about_batches(
     reader.partitions()
     (message,) = caplog.messages
     assert message.startswith("t-0: startingOffsets 1 is out of range, the log has offsets 2 to 3")
+
+
+def test_an_assigned_partition_that_is_missing_is_one_warning(
+    options_of_topic: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    del options_of_topic["subscribe"]
+    options = options_of_topic | {"assign": '{"t": [0, 7]}'}
+    for _ in range(2):
+        caplog.clear()
+        batch = KlogDataSource(options)
+        batch.schema()
+        batch.reader(StructType([])).partitions()
+        (message,) = caplog.messages
+        assert message.startswith("assign: there is no partition 7 of topic t")
+        caplog.clear()
+        source = KlogDataSource(options)
+        source.schema()
+        stream = source.streamReader(StructType([]))
+        start = stream.initialOffset()
+        for _ in range(2):
+            stream.latestOffset(start, ReadAllAvailable())
+        (message,) = caplog.messages
+        assert message.startswith("assign: there is no partition 7 of topic t")
 
 
 def test_a_stream_may_start_at_latest(options_of_topic: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,12 @@ def test_a_task_whose_file_is_gone_says_so_and_loses_nothing(path: str) -> None:
     with pytest.raises(OptionError, match=r"^asOfVersion: version 3 of topic t needs t-0/"):
         reader_of(path, asOfVersion="3").partitions()
     assert values(reader_of(path, asOfVersion=str(merged))) == numbered(4)
+
+
+def test_a_task_whose_topic_is_gone_names_the_option_that_was_given(path: str) -> None:
+    reader = reader_of(path, asOfVersion="3")
+    tasks = reader.partitions()
+    klog.open(path).delete_topic("t")
+    shutil.rmtree(Path(path) / "t-0")
+    with pytest.raises(OptionError, match=r"^asOfVersion: topic t was deleted .* here are other$"):
+        [list(reader.read(task)) for task in tasks]

@@ -167,6 +167,49 @@ def test_a_log_that_ends_before_the_checkpoint(tmp_path: Path, is_raw: bool) -> 
         stream(tmp_path).partitions(start, end)
 
 
+def test_an_idle_stream_is_told_once_of_each_loss(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark asks an idle stream again and again; a log that grows meanwhile is the same loss."""
+    write_log(tmp_path, {0: many(5)})
+    reader, start = stream(tmp_path, **LOSSY), {"t": {"0": 9}, "u": {"0": 9}}
+    for count in (5, 5, 6, 7):
+        write_log(tmp_path, {0: many(count)})
+        assert latest(reader, start) == start
+    cut, deleted = caplog.messages
+    assert cut.startswith("t-0: the log ends at 5, the stream was at 9")
+    assert deleted.startswith("u-0: the partition was deleted while the stream was at 9")
+    write_log(tmp_path, {0: many(9)})
+    assert latest(reader, start) == start
+    write_log(tmp_path, {0: many(8)})
+    assert latest(reader, start) == start
+    assert len(caplog.messages) == 3, "the log was cut again"
+    assert latest(stream(tmp_path, **LOSSY), start) == start
+    assert len(caplog.messages) == 5, "another reader knows nothing of what the first one said"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"subscribe": "t"}, {"subscribePattern": "^t"}, {"assign": '{"t": [0]}'}],
+    ids=str,
+)
+def test_a_subscription_that_became_narrower(
+    tmp_path: Path, options: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As for Spark's Kafka source it is data loss; the sentence says what has happened."""
+    for name in ("t-0", "t-1", "u-0"):
+        write_log(tmp_path, {0: many(9)}, name)
+    wider = KlogStreamReader({"path": str(tmp_path), "subscribe": "t,u"})
+    start = latest(wider, {"t": {"0": 9, "1": 9}, "u": {"0": 9}})
+    values = {"path": str(tmp_path)} | options
+    text = "{}: the query does not subscribe to the partition any more, and the stream was at 9"
+    gone = ["t-1", "u-0"] if "assign" in options else ["u-0"]
+    with pytest.raises(DataLossError, match=text.format(gone[0])):
+        latest(KlogStreamReader(values), start)
+    assert latest(KlogStreamReader(values | LOSSY), start) == start
+    assert [message.split(";")[0] for message in caplog.messages] == [*map(text.format, gone)]
+
+
 def test_a_topic_that_is_subscribed_to_and_was_deleted(tmp_path: Path) -> None:
     log = fill(tmp_path)
     start = checkpoint_at(tmp_path, t=2)
