@@ -23,6 +23,7 @@ class KlogDataSource(DataSource):
         """Keep the options; Spark creates one data source for each `load()`."""
         super().__init__(options)
         self._load_plan: LoadPlan | None = None
+        self._is_loaded = False
         self._has_reader = False
 
     @classmethod
@@ -55,6 +56,7 @@ class KlogDataSource(DataSource):
             shared_options = parse_shared_options(options)
         except NoSubscriptionError:
             raise scan_planner.no_subscription_error(options) from None
+        self._is_loaded = True
         self._load_plan = scan_planner.try_resolve_offsets(options, shared_options)
         return schema_text(shared_options.columns)
 
@@ -66,7 +68,9 @@ class KlogDataSource(DataSource):
 
         refuse_table_read(self.options, schema)
         self._has_reader = True
-        return KlogBatchReader(dict(self.options), self._load_plan, schema)
+        return KlogBatchReader(
+            dict(self.options), self._load_plan, schema, is_loaded=self._is_loaded
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`. An error is raised by the reader's methods."""
@@ -75,7 +79,9 @@ class KlogDataSource(DataSource):
 
         try:
             refuse_table_read(self.options, schema)
-            return KlogStreamReader(dict(self.options), schema, self._load_plan)
+            return KlogStreamReader(
+                dict(self.options), schema, self._load_plan, is_loaded=self._is_loaded
+            )
         except Exception as exc:  # noqa: BLE001 - Spark would hide any error that is raised here.
             return FailedStreamReader(exc)
 

@@ -109,8 +109,10 @@ def _timestamps_by_partition(text: str) -> LimitsByPartition:
 
 
 def _offset(offset: int) -> PartitionLimit:
-    if not min(_SPECIAL_OFFSETS) <= offset <= MAX_LONG:
+    if offset > MAX_LONG:
         raise ValueError
+    if offset < min(_SPECIAL_OFFSETS):
+        raise ValueError("the special offsets are -1 and -2")
     return _SPECIAL_OFFSETS.get(offset, SpecificOffset(offset))
 
 
@@ -167,15 +169,24 @@ def _by_partition(
         if not isinstance(by_partition, Mapping):
             raise ValueError(f"{topic} has no {kind} by partition")
         for number, value in by_partition.items():
-            if not number.isdecimal() or int(number) > MAX_INT:
-                raise ValueError(f"{topic} has no partition {number}")
+            name = TopicPartition(topic, _partition(topic, number))
+            if name in limits:
+                raise ValueError(f"{name} is there twice")
             try:
                 if not is_whole(value):
                     raise ValueError
-                limits[TopicPartition(topic, int(number))] = parse(int(value))
-            except ValueError:
-                raise ValueError(f"{topic}-{number} has {value!r}") from None
+                limits[name] = parse(int(value))
+            except ValueError as exc:
+                reason = f": {exc}" if str(exc) else ""
+                raise ValueError(f"{topic}-{number} has {value!r}{reason}") from None
     return LimitsByPartition(limits)
+
+
+def _partition(topic: str, number: str) -> int:
+    """Return the number of a partition; `00` is one, as for Spark."""
+    if not (number.isascii() and number.isdecimal()) or int(number) > MAX_INT:
+        raise ValueError(f"{topic} has no partition {number}")
+    return int(number)
 
 
 OFFSET_RANGE_LIMIT = ValueParser(

@@ -172,7 +172,10 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
             without_effect.append(key)
         else:
             if use is Use.READ and key in DELTA_KEYS:
-                raise OptionError(f"{key}: unknown read option. Did you mean {DELTA_KEYS[key]}?")
+                raise OptionError(
+                    f"{key}: unknown read option. Did you mean {DELTA_KEYS[key]}? It is for "
+                    "spark.read; a stream starts where startingOffsets or startingTimestamp says"
+                )
             supported = [option.name for option in rows.values() if option.is_supported]
             raise unknown_option(key, use.value, dict.fromkeys(supported))
     if without_effect:

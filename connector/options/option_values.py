@@ -210,7 +210,7 @@ def json_object(text: str) -> dict[str, Any]:
         text: The text.
 
     Raises:
-        ValueError: It is not a JSON object.
+        ValueError: It is not a JSON object, or an object in it has a name twice.
     """
     value = _json(text)
     if not isinstance(value, dict):
@@ -220,9 +220,19 @@ def json_object(text: str) -> dict[str, Any]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as exc:
+        return json.loads(text, object_pairs_hook=_object)
+    except (json.JSONDecodeError, RecursionError) as exc:
         raise ValueError(f"not JSON: {exc}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; of a name that is there twice, one value would have no effect."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"{name} is there twice")
+        values[name] = value
+    return values
 
 
 def is_whole(value: Any) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +14,11 @@ from klog.connector.options.consumer_strategy import ConsumerStrategy
 from klog.connector.options.offset_range_limit import (
     EARLIEST,
     LATEST,
+    LastOffsets,
     LimitsByPartition,
     OffsetForTime,
     OffsetRangeLimit,
+    PartitionLimit,
 )
 from klog.connector.options.offset_range_values import for_missing_times
 from klog.connector.options.option import Option, Use
@@ -29,6 +33,8 @@ from klog.connector.options.storage_options import (
 )
 from klog.errors import NoSubscriptionError, OptionError
 
+_EMPTY_STARTS: Mapping[PartitionLimit, str] = {LATEST: "latest (-1)", LastOffsets(0): "-0"}
+_EMPTY_ENDS: Mapping[PartitionLimit, str] = {EARLIEST: "earliest (-2)"}
 _STRATEGIES: tuple[Option[Any], ...] = (table.SUBSCRIBE, table.SUBSCRIBE_PATTERN, table.ASSIGN)
 
 
@@ -102,7 +108,9 @@ class ReadOptions:
     columns: tuple[str, ...] = DEFAULT_COLUMNS
 
 
-def parse_read_options(options: Mapping[str, str], *, is_streaming: bool = False) -> ReadOptions:
+def parse_read_options(
+    options: Mapping[str, str], *, is_streaming: bool = False, is_loaded: bool = False
+) -> ReadOptions:
     """Parse and check the options of a read.
 
     A stream starts at `latest` by default and has no end, as in Spark's Kafka connector.
@@ -110,27 +118,36 @@ def parse_read_options(options: Mapping[str, str], *, is_streaming: bool = False
     Args:
         options: All options as Spark hands them over.
         is_streaming: Whether the read is a stream.
+        is_loaded: Whether `parse_shared_options` was called before, and gave its warnings.
 
     Raises:
         OptionError: An option is wrong; the message begins with its name.
     """
-    values = option_map(options, Use.READ, is_streaming=is_streaming)
-    shared = _parse_shared(options, values)
+    with _without_warnings() if is_loaded else nullcontext():
+        values = option_map(options, Use.READ, is_streaming=is_streaming)
+        shared = _parse_shared(options, values)
     values.check_mode(Use.READ)
     _check_trigger_order(values)
     if is_streaming:
         return replace(shared, is_streaming=True, trigger_limits=_trigger_limits(values))
     shared = replace(shared, as_of=_as_of(values))
     if shared.starting_option == table.STARTING_OFFSETS.name:
-        _refuse_empty_batch(table.STARTING_OFFSETS, shared.starting, LATEST)
+        _refuse_empty_batch(table.STARTING_OFFSETS, shared.starting, _EMPTY_STARTS)
     option = values.first_set(
         table.ENDING_TIMESTAMP, table.ENDING_OFFSETS_BY_TIMESTAMP, table.ENDING_OFFSETS
     )
     ending = for_missing_times(values[option], latest_if_no_match=True)
     if option is table.ENDING_OFFSETS:
-        _refuse_empty_batch(option, ending, EARLIEST)
+        _refuse_empty_batch(option, ending, _EMPTY_ENDS)
     _refuse_times_that_end_before_they_start(shared.starting, ending)
     return replace(shared, ending=ending, ending_option=option.name)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def parse_shared_options(options: Mapping[str, str]) -> ReadOptions:
@@ -247,13 +264,15 @@ def _refuse_times_that_end_before_they_start(
 
 
 def _refuse_empty_batch(
-    option: Option[OffsetRangeLimit], limit: OffsetRangeLimit, refused: OffsetRangeLimit
+    option: Option[OffsetRangeLimit],
+    limit: OffsetRangeLimit,
+    refused: Mapping[PartitionLimit, str],
 ) -> None:
     """Raise `OptionError` for a start or end with which every batch would be empty."""
     limits = limit.limits.values() if isinstance(limit, LimitsByPartition) else (limit,)
-    if refused in limits:
-        word = "latest (-1)" if refused == LATEST else "earliest (-2)"
-        raise OptionError(
-            f"{option.name}: must not be {word}, with which a batch is empty. Use "
-            f"{option.default} or an offset"
-        )
+    for refused_limit, word in refused.items():
+        if refused_limit in limits:
+            raise OptionError(
+                f"{option.name}: must not be {word}, with which a batch is empty. Use "
+                f"{option.default} or an offset"
+            )

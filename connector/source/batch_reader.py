@@ -37,6 +37,8 @@ class KlogBatchReader(DataSourceReader):
         options: Mapping[str, str],
         load_plan: LoadPlan | None,
         schema: StructType | None = None,
+        *,
+        is_loaded: bool = False,
     ) -> None:
         """Check the options and the schema; nothing is read yet.
 
@@ -44,8 +46,9 @@ class KlogBatchReader(DataSourceReader):
             options: The options as Spark gives them.
             load_plan: What `load()` resolved; None if it could not.
             schema: The columns to read; None for what the options say.
+            is_loaded: Whether `load()` has parsed the options, and gave their warnings.
         """
-        read_options = with_schema(parse_read_options(options), schema)
+        read_options = with_schema(parse_read_options(options, is_loaded=is_loaded), schema)
         if load_plan is not None:
             read_options = replace(read_options, as_of=load_plan.as_of)
         self._options = read_options

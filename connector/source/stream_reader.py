@@ -9,6 +9,7 @@ process that only pickles it: what opens and plans is imported when it is needed
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -59,13 +60,19 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options: Mapping[str, str],
         schema: StructType | None = None,
         load_plan: LoadPlan | None = None,
+        *,
+        is_loaded: bool = False,
     ) -> None:
         """Check the options and the schema, as Spark gives them; nothing is read yet.
 
-        What `load()` resolved as for a batch spares a new query to look up the same times again.
+        What `load()` resolved as for a batch spares a new query to look up the same times again. If
+        it has parsed the options, it gave their warnings too; else the reader that reads does.
         """
         self._resolved = load_plan.ranges if load_plan is not None else ()
-        self._options = with_schema(parse_read_options(options, is_streaming=True), schema)
+        with warnings.catch_warnings(record=True) as self._option_warnings:
+            warnings.simplefilter("always")
+            parsed = parse_read_options(options, is_streaming=True, is_loaded=is_loaded)
+        self._options = with_schema(parsed, schema)
         self._directories = log_directories(options)
         self._reader = TaskReader(make_reader(self._directories, self._options))
         self._losses = LossReports(fail_on_data_loss=self._options.fail_on_data_loss)
@@ -171,6 +178,8 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             from klog.connector.open_root import open_root
 
             self._root = open_root(self._directories, self._options.storage)
+            for warning in self._option_warnings:
+                warnings.warn(warning.message, stacklevel=2)
         return self._root
 
     def _open_logs(self) -> Logs:

@@ -5,6 +5,8 @@ The rule: an error of a batch speaks of a batch, an error of a stream of a strea
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,33 @@ def test_load_of_a_stream_is_silent_about_batches(
     reader.partitions()
     (message,) = caplog.messages
     assert message.startswith("t-0: startingOffsets 1 is out of range, the log has offsets 2 to 3")
+
+
+@pytest.mark.parametrize("has_schema", [False, True])
+@pytest.mark.parametrize("is_streaming", [False, True])
+def test_a_warning_about_options_is_given_once(
+    options_of_topic: dict[str, str], is_streaming: bool, has_schema: bool
+) -> None:
+    """Spark asks for no schema if the user gives one, and makes each stream reader twice."""
+    source = KlogDataSource(
+        options_of_topic
+        | {"startingOffsets": "earliest", "startingTimestamp": "5", "kafka.group.id": "g"}
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if not has_schema:
+            source.schema()
+        travelled: KlogDataSource = pickle.loads(pickle.dumps(source))
+        if is_streaming:
+            pickle.dumps(travelled.streamReader(StructType([])))
+            stream = travelled.streamReader(StructType([]))
+            stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+        else:
+            travelled.reader(StructType([])).partitions()
+    assert [str(warning.message) for warning in caught] == [
+        "klog reads files, not brokers: kafka.group.id have no effect",
+        "startingOffsets: ignored, because startingTimestamp is set",
+    ]
 
 
 def test_an_assigned_partition_that_is_missing_is_one_warning(

@@ -50,11 +50,15 @@ WRONG = [
             ('{"t":{"0":1.5}}', ["t-0 has 1.5"]),
             ('{"t":{"0":true}}', ["t-0 has True"]),
             ('{"t":{"0":null}}', ["t-0 has None"]),
-            ('{"t":{"0":-3}}', ["t-0 has -3"]),
+            ('{"t":{"0":-3}}', ["t-0 has -3: the special offsets are -1 and -2"]),
             ('{"t":{"0":9223372036854775808}}', ["t-0 has 9223372036854775808"]),
             ('{"t":{"2147483648":3}}', ["no partition 2147483648"]),
             ('{"t":{"a":3}}', ["no partition a"]),
             ('{"t":{"-1":3}}', ["no partition -1"]),
+            ('{"t":{"\u0663":3}}', ["no partition \u0663"]),
+            ('{"t":{"0":0,"00":2}}', ["t-0 is there twice"]),
+            ('{"t":{"0":0,"0":2}}', ["0 is there twice"]),
+            ('{"t":{"0":0},"t":{"1":2}}', ["t is there twice"]),
             ('{"t":{"0":NaN}}', ["t-0 has nan"]),
             ('{"t":{"0":1e999}}', ["t-0 has inf"]),
         ]
@@ -63,6 +67,11 @@ WRONG = [
         T | {"startingOffsets": "latest"},
         ["startingOffsets: must not be latest (-1)", "Use earliest or an offset"],
         id="starting at latest",
+    ),
+    pytest.param(
+        T | {"startingOffsets": "-0"},
+        ["startingOffsets: must not be -0, with which a batch is empty. Use earliest or an offset"],
+        id="starting at the last 0 offsets",
     ),
     pytest.param(
         T | {"startingOffsets": '{"t":{"0":-1}}'},
@@ -111,7 +120,7 @@ WRONG = [
             ("5", ["not a JSON object"]),
             ('{"t":{"0":"5"}}', ["t-0 has '5'"]),
             ('{"t":{"0":1.5}}', ["t-0 has 1.5"]),
-            ('{"t":{"0":-6}}', ["t-0 has -6"]),
+            ('{"t":{"0":-6}}', ["t-0 has -6: the special times are -1 to -5"]),
             ('{"t":[5]}', ["t has no timestamps by partition"]),
         ]
     ),

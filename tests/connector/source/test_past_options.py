@@ -94,6 +94,10 @@ def test_a_time_is_resolved_at_load(
             "asOfVersion, asOfTimestamp: must set at most one, got both",
         ),
         ({"versionAsOf": "1"}, "versionasof: unknown read option. Did you mean asOfVersion?"),
+        (
+            {"versionAsOf": "1"},
+            "It is for spark.read; a stream starts where startingOffsets or startingTimestamp says",
+        ),
         ({"timestampAsOf": "1"}, "timestampasof: unknown read option. Did you mean asOfTimestamp?"),
         (
             {"asOfVersion": "1", "subscribe": "t,other"},
