@@ -1,47 +1,33 @@
 """The README is true: its blocks run as pasted, and print what it says they print.
 
-A `text` block is the output of the block above it. Blocks run in their own folder, with links to
-the repository's files. Tests do not run `make` commands, as `make` runs the tests; they check that
-the tasks exist.
+`page_blocks.py` says how blocks run. Tests do not run `make` commands, as `make` runs the tests;
+they check that the tasks exist.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from klog.connector.options.option import Use
 from klog.connector.options.option_table import OPTION_TABLE
+from tests.support.page_blocks import (
+    PYTHON,
+    SHELL,
+    blocks_of,
+    link_project,
+    run_blocks,
+    run_in,
+)
 from tests.support.project import PROJECT
 
 README = (PROJECT / "README.md").read_text()
-PYTHON, SHELL, TEXT = "python", "sh", "text"
-
-
-class Block(NamedTuple):
-    language: str
-    code: str
-    prints: str | None
-
-
-def blocks() -> list[Block]:
-    matches = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    following = [*matches[1:], ("", "")]
-    return [
-        Block(language, code, text if after == TEXT else None)
-        for (language, code), (after, text) in zip(matches, following, strict=True)
-        if language != TEXT
-    ]
-
-
-BLOCKS = blocks()
+BLOCKS = blocks_of(README)
 COMMANDS = [
     (line, block.prints)
     for block in BLOCKS
@@ -52,25 +38,8 @@ COMMANDS = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with links to the repository's files, and its own `build`."""
-    for path in PROJECT.iterdir():
-        if path.name != "build":
-            (tmp_path / path.name).symlink_to(path)
+    link_project(tmp_path)
     return tmp_path
-
-
-def run(folder: Path, *command: str) -> str:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
 
 
 def test_there_is_something_to_run() -> None:
@@ -84,7 +53,7 @@ def test_klog_commands_print_what_the_readme_says(folder: Path) -> None:
     klog = str(Path(sys.executable).with_name("klog"))
     for line, prints in COMMANDS:
         if line.startswith("klog "):
-            printed = run(folder, klog, *shlex.split(line)[1:])
+            printed = run_in(folder, klog, *shlex.split(line)[1:])
             assert printed == (printed if prints is None else prints), line
 
 
@@ -100,15 +69,7 @@ def test_make_commands_are_tasks(line: str) -> None:
 
 @pytest.mark.spark
 def test_python_blocks_run_as_pasted(folder: Path) -> None:
-    python = [block for block in BLOCKS if block.language == PYTHON]
-    mark = "---- next block"
-    script = f"\nprint({mark!r}, flush=True)\n".join(block.code for block in python)
-    printed = run(folder, sys.executable, "-c", script).split(mark)
-    assert len(printed) == len(python)
-    for block, output in zip(python, printed, strict=True):
-        assert output.strip()
-        if block.prints is not None:
-            assert block.prints.strip() in output
+    run_blocks(folder, [block for block in BLOCKS if block.language == PYTHON])
 
 
 def test_every_link_leads_somewhere() -> None:

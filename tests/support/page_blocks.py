@@ -1,0 +1,83 @@
+"""The code blocks of a page, run as a reader pastes them.
+
+The rule: a `text` block is the output of the block above it. Blocks run in a folder of their own,
+with links to the repository's files. Python blocks share one process; a shell block between them
+runs where it stands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.project import PROJECT
+
+PYTHON, SHELL, TEXT = "python", "sh", "text"
+_MARK = "---- next block"
+_RUN_SHELL = "import subprocess as _s; print(_s.check_output(['bash', '-ec', {code!r}], text=True))"
+
+
+class Block(NamedTuple):
+    """A block: its language, its code, and what it prints if the page says it."""
+
+    language: str
+    code: str
+    prints: str | None
+
+
+def blocks_of(page: str) -> list[Block]:
+    """Return the blocks of a page in Markdown that can be run."""
+    matches = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    following = [*matches[1:], ("", "")]
+    return [
+        Block(language, code, text if after == TEXT else None)
+        for (language, code), (after, text) in zip(matches, following, strict=True)
+        if language != TEXT
+    ]
+
+
+def link_project(folder: Path) -> None:
+    """Link every file of the repository but `build` into a folder."""
+    for path in PROJECT.iterdir():
+        if path.name != "build":
+            (folder / path.name).symlink_to(path)
+
+
+def run_in(folder: Path, *command: str) -> str:
+    """Run a command in a folder, with this environment's `klog` first, and return its output."""
+    executable = Path(sys.executable)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{executable.parent}:{os.environ['PATH']}",
+            "PYSPARK_PYTHON": str(executable),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def run_blocks(folder: Path, blocks: Sequence[Block]) -> None:
+    """Run blocks one after another; each prints what its page says, or anything."""
+    codes = [
+        block.code if block.language == PYTHON else _RUN_SHELL.format(code=block.code)
+        for block in blocks
+    ]
+    script = f"\nprint({_MARK!r}, flush=True)\n".join(codes)
+    printed = run_in(folder, sys.executable, "-c", script).split(_MARK)
+    assert len(printed) == len(blocks)
+    for block, output in zip(blocks, printed, strict=True):
+        if block.prints is not None:
+            assert block.prints.strip() in output, block.code
