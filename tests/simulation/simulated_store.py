@@ -24,6 +24,22 @@ Name = tuple[str, int, bool]
 """A name, its file's size, and whether it is a folder."""
 
 
+class SizeOnlyFile:
+    """An open file whose bytes nobody reads."""
+
+    identity = stamp = ""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+
+    def read(self, start: int, end: int) -> bytes:
+        """Raise an error: the protocol reads whole files, and opens none for its bytes."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
 class SimulatedStore:
     """A flat space of names."""
 
@@ -62,9 +78,9 @@ class SimulatedStore:
         """Return the names that sort after `name`."""
         return entry_names_after(self, directory, name)
 
-    def open(self, path: str, size_bytes: int | None = None) -> Any:
-        """Raise an error: the protocol never opens files."""
-        raise NotImplementedError
+    def open(self, path: str, size_bytes: int | None = None) -> SizeOnlyFile:
+        """Open a file, of which the protocol asks nothing but its size."""
+        return SizeOnlyFile(len(self._again("open", lambda: self._read(path, None))))
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """Read a file."""
