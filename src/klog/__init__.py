@@ -21,8 +21,8 @@ def register(spark: SparkSession, **storage: str) -> None:
     """Register the format `klog` and klog's table functions with a session.
 
     The format needs it only if klog comes as a zip (`--py-files`), because Spark does not search a
-    zip for formats. The process that plans a stream looks for modules on `PYTHONPATH` only (seen on
-    PySpark 4.2.0), so this adds the zip to `PYTHONPATH` for the workers that the session starts.
+    zip for formats. It then also brings the zip to the workers of the session. Streams over Spark
+    Connect need klog installed on the server (docs/clusters.md).
 
     It also adds a listener that logs the lag of each stream of the session (logger
     `klog.progress`, docs/reading.md).
@@ -41,12 +41,11 @@ def register(spark: SparkSession, **storage: str) -> None:
     from klog.connector.datasource import KlogDataSource
     from klog.connector.progress_listener import add_progress_listener
     from klog.connector.table_functions import register_table_functions
+    from klog.connector.zip_on_workers import put_zip_on_workers
 
     archive = Path(__file__).parent.parent
     if archive.is_file():
-        environment = spark.sparkContext.environment
-        modules_path = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{archive}:{modules_path}" if modules_path else str(archive)
+        put_zip_on_workers(spark, archive)
     spark.dataSource.register(KlogDataSource)
     register_table_functions(spark, storage)
     add_progress_listener(spark)
