@@ -24,6 +24,8 @@ OPTIONS_OF_OTHER_TOOLS = {
     "--conf",
     "--master",
     "--add-modules",
+    "--archives",
+    "--deploy-mode",
 }
 """The options of spark-submit and java."""
 

@@ -42,7 +42,7 @@ def _section(verb: str, summary: str, parser: argparse.ArgumentParser) -> str:
     rows = [
         (_name(action), _help(action))
         for action in parser._actions
-        if not isinstance(action, argparse._HelpAction)
+        if not isinstance(action, argparse._HelpAction) and action.help is not argparse.SUPPRESS
     ]
     section = f"### {verb}\n\n{summary[0].upper()}{summary[1:]}.\n\n"
     section += markdown_table(("option", "meaning"), rows)
