@@ -9,7 +9,7 @@ from __future__ import annotations
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
-from klog.connector.open_root import open_root
+from klog.connector.open_root import open_klog_root, open_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.snapshot import Root, Snapshot
 from klog.errors import OptionError
@@ -66,11 +66,11 @@ class EmbeddedRoot:
         Raises:
             OptionError: It is none.
         """
-        self._write_root = self._write_root or find_root(self.path, self.storage)
         if self._write_root is None:
-            raise OptionError(
-                f"{self.path} is not a klog root. Create one by create_topic, in a directory that "
-                "has no broker's files"
+            self._write_root = open_klog_root(
+                self.path,
+                self.storage,
+                "create one by create_topic, in a directory that has no broker's files",
             )
         return self._write_root
 

@@ -14,6 +14,7 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.snapshot import Root
+from klog.connector.store.store_for_url import log_store_for
 from klog.errors import OptionError
 
 
@@ -43,29 +44,49 @@ def open_root(paths: Sequence[str], storage: StorageOptions = NO_STORAGE_OPTIONS
     return RawRoot(paths, storage)
 
 
-def open_klog_root(path: str, storage: StorageOptions) -> KlogRoot:
+_NEXT_STEP = (
+    "it has no commit logs, and a broker keeps its own logs in order. Give a root that "
+    "`klog topics create` or a write has made"
+)
+
+
+def open_klog_root(
+    path: str, storage: StorageOptions = NO_STORAGE_OPTIONS, next_step: str = _NEXT_STEP
+) -> KlogRoot:
     """Open a klog root.
 
     Args:
         path: The root, as the caller gave it.
         storage: The options of its store.
+        next_step: What to do with another directory.
 
     Raises:
-        OptionError: The directory has no commit logs.
+        OptionError: There is no such directory, or it has no commit logs.
     """
     root = find_root(path, storage)
     if root is None:
-        raise not_a_klog_root(path)
+        raise not_a_klog_root(path, storage, next_step)
     return root
 
 
-def not_a_klog_root(path: str) -> OptionError:
-    """Return the error for a directory that has no commit logs.
+def not_a_klog_root(
+    path: str, storage: StorageOptions = NO_STORAGE_OPTIONS, next_step: str = _NEXT_STEP
+) -> OptionError:
+    """Return the error for a path that is not a klog root: one listing.
 
     Args:
         path: The directory, as the caller gave it.
+        storage: The options of its store.
+        next_step: What to do with a directory that has no commit logs.
     """
-    return OptionError(
-        f"{path} is not a klog root: it has no commit logs, and a broker keeps its own logs in "
-        "order. Give a root that `klog topics create` or a write has made"
-    )
+    store, directory = log_store_for(path, storage)
+    try:
+        store.entries(directory)
+    except FileNotFoundError:
+        return OptionError(
+            f"there is no directory {path}. Give one that exists, or create a klog root there: "
+            "`klog topics create`"
+        )
+    except NotADirectoryError:
+        return OptionError(f"{path} is a file. Give the directory of a klog root")
+    return OptionError(f"{path} is not a klog root: {next_step}")

@@ -15,7 +15,7 @@ from klog.connector.commit_log.committed_snapshot import CommittedSnapshot
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.limit_offsets import list_log_offsets
-from klog.connector.open_root import not_a_klog_root, open_klog_root, open_root
+from klog.connector.open_root import open_klog_root, open_root
 from klog.connector.options.consumer_strategy import Subscribe
 from klog.connector.options.offset_spec import parse_offset_spec
 from klog.connector.options.read_options import parse_read_options
@@ -134,7 +134,10 @@ def history_rows(
         OptionError: It is not a klog root, or the topic never existed.
     """
     if len(directories) > 1:
-        raise not_a_klog_root(", ".join(directories))
+        raise OptionError(
+            f"a history is of one klog root, and these are {len(directories)} directories: "
+            f"{', '.join(directories)}. Give one"
+        )
     commits = TopicAdmin(open_klog_root(directories[0], storage)).history(topic)
     return map(commit_fields, commits)
 

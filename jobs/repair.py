@@ -96,7 +96,7 @@ def _find_root(root: str, cluster_id: str, storage: StorageOptions) -> RootToRep
 
     to_repair = find_root_to_repair(root, cluster_id_of, storage)
     if to_repair is None:
-        raise not_a_klog_root(root)
+        raise not_a_klog_root(root, storage)
     if cluster_id and not to_repair.lost_format:
         raise OptionError(
             f"--cluster-id: {to_repair.root.path}/{FORMAT_FILE} has a cluster id already; leave "

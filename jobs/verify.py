@@ -17,9 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from klog.connector.commit_log.root_discovery import find_root
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
-from klog.errors import OptionError
 from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.verifying.verify_report import VerifyReport
 from klog.jobs.verifying.verify_topic import verify_topic
@@ -52,12 +51,12 @@ def run(
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.
     """
-    klog_root = find_root(root, storage)
-    if klog_root is None:
-        raise OptionError(
-            f"{root} is not a klog root, and verify compares files with a commit log; `klog dump "
-            "--files ...` checks the segments and indexes of a broker's directory"
-        )
+    klog_root = open_klog_root(
+        root,
+        storage,
+        "verify compares files with a commit log. `klog dump --files ...` checks the segments and "
+        "indexes of a broker's directory",
+    )
     started = timer()
     named = [topic] if isinstance(topic, str) else topic
     names = select_topic_names(klog_root, None) if named is None else dict.fromkeys(named)

@@ -15,9 +15,9 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.options.write_options import WriteOptions
-from klog.errors import OptionError
 
 MAX_TOPICS = 64
 """The cache keeps so many states; those of large topics take some memory."""
@@ -41,14 +41,13 @@ def find_or_create_write_root(options: WriteOptions) -> KlogRoot:
     Raises:
         OptionError: The path is not a klog root, and the write must not create one.
     """
-    root = find_root(options.path, options.storage)
-    if root is not None:
-        return root
     if options.create_topic:
-        return find_or_create_root(options.path, random_uuid(), options.storage)
-    raise OptionError(
-        f"path: {options.path} is not a klog root, and createTopic=false; create one with klog "
-        "topics create"
+        root = find_root(options.path, options.storage)
+        return root or find_or_create_root(options.path, random_uuid(), options.storage)
+    return open_klog_root(
+        options.path,
+        options.storage,
+        "createTopic=false creates no root. Create one with `klog topics create`",
     )
 
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.committed_snapshot import CommittedPartition, CommittedSnapshot
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.commit_log.segment_table import SegmentTable
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.roll_limits import roll_limits
-from klog.errors import OptionError
 from klog.jobs.exporting.export_directory import ExportDirectory
 from klog.jobs.exporting.export_partition import StagedPartition, stage_partition
 from klog.jobs.shared.entry_rows import EntryRows
@@ -145,13 +144,9 @@ def root_to_export(path: str, storage: StorageOptions) -> KlogRoot:
     Raises:
         OptionError: The directory is not a klog root.
     """
-    root = find_root(path, storage)
-    if root is None:
-        raise OptionError(
-            f"{path} is not a klog root. A broker's own log directory needs no export: a broker "
-            "mounts it directly"
-        )
-    return root
+    return open_klog_root(
+        path, storage, "a broker's own log directory needs no export, a broker mounts it directly"
+    )
 
 
 def _local_session(spark: SparkSession | None) -> SparkSession | None:

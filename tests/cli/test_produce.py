@@ -174,7 +174,7 @@ def test_a_topic_or_root_that_is_not_there(klog: Klog, path: str, tmp_path: Path
     assert "there is no topic x" in result.err
     result = klog("produce", "--root", str(tmp_path / "none"), "--topic", "t")
     assert result.code == 1
-    assert "`klog topics create` creates a root" in result.err
+    assert "create a klog root there: `klog topics create`" in result.err
 
 
 def test_broker_options_cause_one_warning(typed: Produce, log: Log) -> None:

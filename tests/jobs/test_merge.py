@@ -279,5 +279,5 @@ def test_a_damaged_segment_ends_only_its_own_partition(root: WrittenRoot) -> Non
 def test_what_is_not_there_is_refused(root: WrittenRoot, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="nothere"):
         run(root, "nothere")
-    with pytest.raises(OptionError, match="is not a klog root"):
+    with pytest.raises(OptionError, match="there is no directory"):
         merge.run(None, str(tmp_path / "other"))

@@ -79,7 +79,7 @@ class SimulatedStore:
         return entry_names_after(self, directory, name)
 
     def open(self, path: str, size_bytes: int | None = None) -> SizeOnlyFile:
-        """Open a file, of which the protocol asks nothing but its size."""
+        """Open a file; nobody asks for more than its size."""
         return SizeOnlyFile(len(self._again("open", lambda: self._read(path, None))))
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:

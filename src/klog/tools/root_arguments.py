@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.commit_log.topic_state import TopicState
+from klog.connector.open_root import open_klog_root
 from klog.connector.options.spark_paths import log_directories
 from klog.errors import KlogError, OptionError
 
@@ -47,14 +48,11 @@ def root_with_log(roots: Iterable[str]) -> KlogRoot:
 
     Raises `OptionError`, which says how to create one, if it names none.
     """
-    path = single_directory(roots)
-    root = find_root(path)
-    if root is None:
-        raise OptionError(
-            f"{path} is not a klog root, and klog does not write to a broker's directory; "
-            "`klog topics create` creates a root in a directory of its own"
-        )
-    return root
+    return open_klog_root(
+        single_directory(roots),
+        next_step="klog does not write to a broker's directory. `klog topics create` creates a "
+        "root in a directory of its own",
+    )
 
 
 def states(root: KlogRoot, topics: Iterable[str]) -> dict[str, TopicState | KlogError]:

@@ -88,7 +88,7 @@ def test_topic_created_otherwise_meanwhile_is_a_conflict(
 
 def test_missing_topic_is_refused_without_create_topic(tmp_path: Path) -> None:
     options = write_options(tmp_path, topic="t", createTopic="false")
-    with pytest.raises(OptionError, match="is not a klog root, and createTopic=false"):
+    with pytest.raises(OptionError, match="is not a klog root: createTopic=false"):
         load_write_plan(options)
     klog.open(tmp_path).create_topic("other")
     with pytest.raises(OptionError, match="there is no topic t in"):
