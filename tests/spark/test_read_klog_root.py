@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException, StreamingQueryException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from klog.cli import main
 from klog.connector.embedded import Log
+from klog.jobs import merge
 
 pytestmark = pytest.mark.spark
 
@@ -51,6 +52,28 @@ def test_a_root_is_read_as_of_its_load(spark: SparkSession, root: Path) -> None:
     ]
     joined = frame.alias("a").join(frame.alias("b"), "value")
     assert joined.count() == 10
+
+
+def test_the_past_is_read_as_its_commit_left_it(spark: SparkSession, root: Path) -> None:
+    """Jobs change the files meanwhile: the commits of before still name theirs."""
+    log = klog.open(str(root))
+    append(log, range(10, 30))
+    now = log.history("t", 1)[0].version
+    merge.run(None, str(root))
+    append(log, range(30, 40))
+    assert numbers(load(spark, root, asOfVersion="1")) == list(range(10))
+    assert numbers(load(spark, root, asOfVersion=str(now))) == list(range(30))
+    assert numbers(load(spark, root, asOfVersion=str(now), startingOffsets="-2")) == [
+        *range(26, 30)
+    ]
+    assert numbers(load(spark, root, asOfTimestamp="now")) == list(range(40))
+    with pytest.raises(AnalysisException, match="asOfTimestamp: "):
+        load(spark, root, asOfTimestamp="1970-01-01T00:00:00Z").count()
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW past USING klog "
+        f"OPTIONS (path '{root}', subscribe 't', asOfVersion '1')"
+    )
+    assert spark.sql("SELECT count(*) FROM past").first() == (10,)
 
 
 def test_a_pattern_takes_the_topics_that_are_there(spark: SparkSession, root: Path) -> None:

@@ -293,3 +293,26 @@ def test_looking_at_an_idle_topic_again_is_one_read_and_one_listing(
     requests.clear()
     assert list(root.snapshot().topics["t"]) == [0]
     assert requests == {"read": 1, "list": 1}
+
+
+@pytest.mark.parametrize(
+    ("subscription", "expected"),
+    [
+        ({"subscribe": "t"}, {"read": 1, "list": 1}),
+        # The names of the topics are listed, too.
+        ({"subscribe": "", "subscribePattern": ".*"}, {"read": 1, "list": 2}),
+    ],
+)
+def test_a_poll_of_an_idle_stream(
+    klog_root: Path,
+    requests: Counter[str],
+    subscription: dict[str, str],
+    expected: dict[str, int],
+) -> None:
+    options = options_of(klog_root, startingOffsets="earliest") | subscription
+    reader = KlogStreamReader({name: value for name, value in options.items() if value})
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    for _ in range(3):
+        requests.clear()
+        assert reader.latestOffset(end, ReadAllAvailable()) == end
+        assert requests == expected
