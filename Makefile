@@ -116,7 +116,7 @@ bench: $(READY) ## Benchmarks, with the ratios to Parquet and to other decoders
 
 bench-tiny: $(READY) ## The same at a tiny size, so that they cannot rot
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny
-	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many --only less --only imports
+	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many --only less --only imports --only first-query
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only lookups --only streams
 
 smoke-min: $(MIN_READY) ## Read and write with the lowest versions that pyproject.toml allows

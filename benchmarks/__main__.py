@@ -9,6 +9,7 @@ python -m benchmarks --only compact-many    # nor this: a broker, and 44 partiti
 python -m benchmarks --only size-check      # nor this: it gives few rows of RESULTS.md
 python -m benchmarks --only less            # nor this: counts, some columns, a wide topic
 python -m benchmarks --only imports         # nor this: what processes import
+python -m benchmarks --only first-query     # nor this: the first stream of fresh sessions
 python -m benchmarks --only lookups         # nor this: little in many segments, a skewed topic
 python -m benchmarks --only streams         # nor this: a broker, and streams to noop
 """
@@ -31,6 +32,7 @@ from benchmarks import (
     compaction,
     decode,
     encode,
+    first_query,
     imports,
     legacy,
     lookups,
@@ -50,7 +52,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
     "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
-    "imports", "lookups", "streams",
+    "imports", "first-query", "lookups", "streams",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -125,6 +127,10 @@ klog root with many partitions, from nothing.""",
     "imports": """\
 Fresh processes in turns: commands in wall time against `import pyarrow`, and the CPU time of klog's
 part in each Python process of a read by Spark, its imports included.""",
+    "first-query": """\
+The first stream of a fresh session on local[2], `availableNow` to `noop`, in turns: a klog root of
+1,000 records, and a Python source that does nothing. `load()` and the whole query are wall times
+of the driver, the steps Spark's account of the first micro-batch.""",
     "lookups": """\
 Queries collected through Spark on local[2], wall time from `load()` on and CPU, in turns with a
 Python data source that returns one ready row; then a scan of a topic with nine of ten records in
@@ -268,6 +274,7 @@ _RUN: dict[str, Any] = {
     "size-check": lambda run: size_check.run(run.checked_segments, run.rounds),
     "less": lambda run: reading_less.run(run.records, run.partitions, run.rounds),
     "imports": lambda run: imports.run(run.rounds),
+    "first-query": lambda run: first_query.run(run.rounds),
     "lookups": lambda run: lookups.run(run.segments, run.records, run.rounds),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
@@ -285,6 +292,7 @@ _TABLE: dict[str, Any] = {
     "size-check": report.figures_table,
     "less": report.figures_table,
     "imports": report.figures_table,
+    "first-query": report.figures_table,
     "lookups": report.figures_table,
     "streams": report.figures_table,
 }
