@@ -135,6 +135,20 @@ class Source:
         return df
 
 
+class Directory:
+    """klog over the broker's directory; it runs a case once, as two tests compare with it."""
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        self._source, self._folder = source, folder
+        self._ended: dict[str, Ended] = {}
+
+    def run(self, case: Case) -> Ended:
+        """Return what a case gives."""
+        if case.name not in self._ended:
+            self._ended[case.name] = self._source.run(case, self._folder / str(len(self._ended)))
+        return self._ended[case.name]
+
+
 def committed_offsets(checkpoint: Path) -> tuple[Mapping[str, Any], ...]:
     """Return where each micro-batch ended that a stream has finished, without klog's own keys."""
     numbers = sorted(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
