@@ -122,7 +122,7 @@ def test_repartition_leaves_one_file_per_partition(spark: SparkSession, tmp_path
         ("1 value", {"topic": "t"}, "column value is int32; cast it to binary or string"),
         ("'a' value", {}, "topic: name the topic with this option, or give each row its own"),
         ("'a' value", {"topic": "t", "topik": "u"}, "topik: unknown write option"),
-        ("'a' value", {"topic": "t", "createTopic": "false"}, "and createTopic=false"),
+        ("'a' value", {"topic": "t", "createTopic": "false"}, "createTopic=false creates no root"),
         ("'a' value, 'b' key, 'c' VALUE2", {"topic": "t"}, "column VALUE2: a write has no such"),
     ],
 )
