@@ -143,3 +143,39 @@ def test_options_of_a_client_have_no_effect(klog: Klog, root: str) -> None:
     result = klog("offsets", "--root", root, "--bootstrap-server", "x:9092", "--partitions", "2")
     assert (result.code, result.out) == (0, b"a.orders:2:0\nb:2:0\n")
     assert "--bootstrap-server" in result.err
+
+
+BOTH = '{"a.orders": {"0": 1, "1": 0, "2": 0}, "b": {"0": 0}}'
+
+
+def test_json_bounds_are_of_all_selected_partitions(klog: Klog, root: str) -> None:
+    selected = ("count", "--root", root, "--topic-partitions", "a.orders,b:0")
+    assert lines(klog, *selected, "--start", BOTH) == [
+        "a.orders:0:2", "a.orders:1:0", "a.orders:2:0", "b:0:0",
+    ]  # fmt: skip
+    assert lines(klog, *selected, "--start=latest", "--end", BOTH.replace("1", "3", 1))[0].endswith(
+        ":0"
+    )
+
+
+@pytest.mark.parametrize("option", ["--start", "--end"])
+def test_wrong_json_bounds_are_one_error(klog: Klog, root: str, option: str) -> None:
+    result = klog("count", "--root", root, option, BOTH, "--topic", "a.orders,c")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err == (
+        f"klog: {option}: the JSON must name every partition of the read and no other. "
+        "Remove b-0\n"
+    )
+
+
+def test_one_wrong_offset_leaves_out_one_partition(klog: Klog, root: str) -> None:
+    bounds = BOTH.replace("1", "9", 1)
+    selected = ("count", "--root", root, "--topic-partitions", "a.orders,b:0")
+    result = klog(*selected, "--start", bounds)
+    assert (result.code, result.out.decode().splitlines()) == (
+        1, ["a.orders:1:0", "a.orders:2:0", "b:0:0"],
+    )  # fmt: skip
+    assert result.err.startswith("klog: warning: a.orders-0: left out: a.orders-0: --start 9 is")
+    result = klog(*selected, "--start=latest", "--end=-1000")
+    assert result.code == 1
+    assert "a.orders-0: --start 3 is after the end of the read at 0" in result.err

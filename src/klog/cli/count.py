@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
 from klog.cli.partition_numbers import Numbers, print_numbers
 from klog.connector.options.consumer_strategy import Assign
-from klog.connector.options.offset_range_limit import LATEST
+from klog.connector.options.offset_range_limit import LimitsByPartition, OffsetRangeLimit
 from klog.connector.options.offset_range_values import OFFSET_RANGE_LIMIT, for_missing_times
 from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import Snapshot
 from klog.connector.source import scan_planner
+from klog.connector.source.offset_ranges import limits_by_partition
 from klog.connector.source.task_reader import make_reader
 from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
@@ -37,11 +38,25 @@ def count(args: argparse.Namespace, out: BinaryIO) -> int:
     )
     reader = make_reader(paths, options)
 
+    def check(names: Collection[TopicPartition]) -> None:
+        limits_by_partition(options.starting_option, starting, names)
+        limits_by_partition(options.ending_option, ending, names)
+
     def find(snapshot: Snapshot, names: Sequence[TopicPartition]) -> Numbers:
-        if starting == LATEST:
-            return dict.fromkeys(names, 0)
-        read_options = replace(options, consumer_strategy=Assign(tuple(names)))
+        read_options = replace(
+            options,
+            consumer_strategy=Assign(tuple(names)),
+            starting=_limit_of(starting, names),
+            ending=_limit_of(ending, names),
+        )
         counts = scan_planner.count_snapshot(snapshot, read_options, reader)
         return {name: counts.get(name, 0) for name in names}
 
-    return print_numbers(args, out, "records", find)
+    return print_numbers(args, out, "records", find, check)
+
+
+def _limit_of(limit: OffsetRangeLimit, names: Iterable[TopicPartition]) -> OffsetRangeLimit:
+    """Return the part of a limit that is about some of its partitions."""
+    if not isinstance(limit, LimitsByPartition):
+        return limit
+    return LimitsByPartition({name: limit.limits[name] for name in names if name in limit.limits})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import BinaryIO, TypeAlias
 
@@ -28,29 +28,38 @@ from klog.tools.root_arguments import directories
 Numbers: TypeAlias = Mapping[TopicPartition, int | None]
 FindNumbers: TypeAlias = Callable[[Snapshot, Sequence[TopicPartition]], Numbers]
 """Returns the number of each partition; None if there is none."""
+Check: TypeAlias = Callable[[Collection[TopicPartition]], None]
+"""Raises `OptionError` if an option does not fit all the partitions that are selected."""
 
 _log = logging.getLogger(__name__)
 
 
-def print_numbers(args: argparse.Namespace, out: BinaryIO, field: str, find: FindNumbers) -> int:
+def print_numbers(
+    args: argparse.Namespace,
+    out: BinaryIO,
+    field: str,
+    find: FindNumbers,
+    check: Check = lambda names: None,
+) -> int:
     """Print a number of each selected partition; in JSON its name is `field`."""
     root = open_root(directories(args.root))
     snapshot = root.snapshot()
-    is_any_selected, code = False, 0
+    code = 0
     rows: list[dict[str, object]] = []
+    selection = _select(args, snapshot)
 
     def numbers_of(names: Sequence[TopicPartition]) -> Numbers:
         snapshots = chain([snapshot], (root.snapshot() for _ in count()))
         return retry_stale_listing(lambda: find(next(snapshots), names))
 
-    for topic in selected_topics(args, snapshot):
-        try:
-            names = selected_partitions(args, snapshot, topic)
-        except KlogError as exc:
-            _warn(topic, exc)
-            is_any_selected, code = True, 1
+    readable = [names for names in selection.values() if not isinstance(names, KlogError)]
+    if len(readable) == len(selection):
+        check(list(chain.from_iterable(readable)))
+    for topic, names in selection.items():
+        if isinstance(names, KlogError):
+            _warn(topic, names)
+            code = 1
             continue
-        is_any_selected = is_any_selected or bool(names)
         for name, number in _each(names, numbers_of):
             if isinstance(number, KlogError):
                 _warn(str(name), number)
@@ -59,11 +68,31 @@ def print_numbers(args: argparse.Namespace, out: BinaryIO, field: str, find: Fin
                 rows.append({"topic": topic, "partition": name.partition, field: number})
             elif number is not None:
                 write_lines(out, [f"{topic}:{name.partition}:{number}"])
-    if not is_any_selected:
-        refuse_no_partition(snapshot)
     if args.json:
         write_json(out, rows)
     return code
+
+
+def _select(
+    args: argparse.Namespace, snapshot: Snapshot
+) -> Mapping[str, Sequence[TopicPartition] | KlogError]:
+    """Return the selected partitions by topic, or why a topic cannot be read.
+
+    Raises:
+        OptionError: Nothing is selected.
+    """
+    selection: dict[str, Sequence[TopicPartition] | KlogError] = {}
+    for topic in selected_topics(args, snapshot):
+        try:
+            names = selected_partitions(args, snapshot, topic)
+        except KlogError as exc:
+            selection[topic] = exc
+        else:
+            if names:
+                selection[topic] = names
+    if not selection:
+        refuse_no_partition(snapshot)
+    return selection
 
 
 def _each(
