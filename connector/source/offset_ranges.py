@@ -9,7 +9,7 @@ of any other is an error, or with `failOnDataLoss=false` cut off.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -159,7 +159,7 @@ def starting_offsets(
         OptionError: The options name other partitions than the read's.
         OffsetOutOfRangeError: The log does not have the offsets.
     """
-    limits = dict(_limits_by_partition(options.starting_option, options.starting, logs))
+    limits = dict(limits_by_partition(options.starting_option, options.starting, logs))
     for known in resolved:
         if isinstance(limits.get(known.name), OffsetForTime) and _has_start(
             logs[known.name], known
@@ -191,7 +191,7 @@ def _offsets(
     now: int,
 ) -> dict[TopicPartition, int]:
     """Return the offset that a limit means in each partition; a given one may be out of range."""
-    limits = _limits_by_partition(option, limit, logs)
+    limits = limits_by_partition(option, limit, logs)
     offsets: dict[TopicPartition, int] = {}
     for name, offset in find_limit_offsets(limits, logs, latest, now).items():
         if offset is None:
@@ -203,13 +203,23 @@ def _offsets(
     return offsets
 
 
-def _limits_by_partition(
-    option: str, limit: OffsetRangeLimit, logs: Mapping[TopicPartition, PartitionSnapshot]
+def limits_by_partition(
+    option: str, limit: OffsetRangeLimit, names: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, PartitionLimit]:
+    """Return the limit of each partition of a read.
+
+    Args:
+        option: The option that sets the limit.
+        limit: The limit.
+        names: The partitions of the read.
+
+    Raises:
+        OptionError: The limit names other partitions.
+    """
     if not isinstance(limit, LimitsByPartition):
-        return dict.fromkeys(logs, limit)
-    missing = [str(name) for name in logs if name not in limit.limits]
-    unknown = [str(name) for name in limit.limits if name not in logs]
+        return dict.fromkeys(names, limit)
+    missing = [str(name) for name in names if name not in limit.limits]
+    unknown = [str(name) for name in limit.limits if name not in names]
     if missing or unknown:
         raise OptionError(
             f"{option}: the JSON must name every partition of the read and no other"

@@ -102,7 +102,25 @@ def test_a_topic_made_again_is_read_from_its_start(log: Log, path: str) -> None:
         else:  # A poll came between the two changes: it names the topic that is gone.
             _, err = process.communicate(timeout=WAIT_SECONDS)
             assert process.returncode == 1
-            assert "a" in err
+            assert "topic a" in err
+
+
+def test_a_restored_topic_is_read_from_where_it_has_changed(log: Log, path: str) -> None:
+    append(log, "a", "one")
+    shorter = log.history("a")[0].version
+    append(log, "a", "two", "three")
+    longer = log.history("a")[0].version
+    log.restore("a", version=shorter)
+    append(log, "a", "four")
+    with following(path, "-t", "a") as process:
+        assert lines(process, 2) == ["a-0:0 one", "a-0:3 four"]
+        log.restore("a", version=longer)
+        assert lines(process, 2) == ["a-0:1 two", "a-0:2 three"]
+        append(log, "a", "five")
+        assert lines(process, 1) == ["a-0:4 five"]
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=WAIT_SECONDS)
+        assert "restored an earlier version, which has other records from offset 1 on" in err
 
 
 def test_it_ends_while_it_waits_and_its_reader_is_gone(log: Log, path: str) -> None:

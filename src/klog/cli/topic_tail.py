@@ -3,8 +3,8 @@
 The rule: each poll looks at the log once and plans what came since the last one. A klog root is one
 or two small reads a poll, as its state is kept; a broker's directory is listed again. The pause
 between two polls grows while nothing comes. A partition that is new starts at its first record. A
-topic that was deleted and created again is read from its start, with a warning; so is what expired
-before it was read.
+topic that was deleted and created again is read from its start, a restored one from the first
+offset that was, or became, a hole. Both are warnings, and so is what expired before it was read.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.snapshot import PartitionSnapshot, Root
 from klog.connector.source import scan_planner
+from klog.connector.source.data_loss import restored_from
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets
 from klog.connector.source.slice_reader import SliceReader
@@ -33,10 +34,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The next offset to read of a partition, and the id of its topic, empty if it has none."""
+    """The next offset to read of a partition, and which log that offset is of.
+
+    Attributes:
+        topic_id: The id of the topic, empty if it has none.
+        next_offset: The offset.
+        seen_restore: The `last_restore` of the partition when it was read.
+    """
 
     topic_id: str
     next_offset: int
+    seen_restore: int | None
 
 
 @dataclass(slots=True)
@@ -93,9 +101,9 @@ class TopicTail:
         for name, log in logs.items():
             start = self._start_offset(log, latest[name])
             end = max(start, latest[name])
-            positions[name] = Position(log.topic_id, end)
+            positions[name] = Position(log.topic_id, end, log.last_restore)
             if start < end:
-                ranges.append(ResolvedRange(name, log.topic_id, start, end))
+                ranges.append(ResolvedRange(name, log.topic_id, start, end, log.last_restore))
         self._positions = positions
         return ranges
 
@@ -108,6 +116,16 @@ class TopicTail:
         if position.topic_id != log.topic_id:
             logger.warning("%s: the topic was created again; it is read from its start", log.name)
             return log.log_start
+        changed = restored_from(log, position.seen_restore)
+        if changed is not None and changed < position.next_offset:
+            logger.warning(
+                "%s: commit %s restored an earlier version, which has other records from offset "
+                "%d on; they are read from there",
+                log.name,
+                log.last_restore,
+                changed,
+            )
+            return max(changed, log.log_start)
         if position.next_offset < log.log_start:
             logger.warning(
                 "%s: offsets %d to %d are gone, as the log starts at %d now",
