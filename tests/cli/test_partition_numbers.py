@@ -163,8 +163,7 @@ def test_wrong_json_bounds_are_one_error(klog: Klog, root: str, option: str) -> 
     result = klog("count", "--root", root, option, BOTH, "--topic", "a.orders,c")
     assert (result.code, result.out) == (1, b"")
     assert result.err == (
-        f"klog: {option}: the JSON must name every partition of the read and no other. "
-        "Remove b-0\n"
+        f"klog: {option}: the JSON must name every partition of the read and no other. Remove b-0\n"
     )
 
 
