@@ -1,3 +1,3 @@
 """klog's version, where all that say it find it."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
