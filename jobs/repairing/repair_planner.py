@@ -135,12 +135,18 @@ class RepairPlanner:
         }
         if above and not (plan.lost and self.choices.discard_lost):
             raise KlogError(
-                f"{summarize_files(list(above))}: the log ends at version {last_version}, and "
-                f"these files show that version {max(above.values())} was made: the last commits "
-                "are lost too. Restore them from a copy. To go on without them, give "
-                "--discard-lost, or give it to `klog vacuum` if nothing else is lost"
+                f"{summarize_files(list(above))}: {_log_end(last_version)}, and these files show "
+                f"that version {max(above.values())} was made: the last commits are lost. Restore "
+                "them from a copy. To go on without them, "
+                + ("give --discard-lost" if plan.lost else self._vacuum_command(last_version))
             )
         return replace(plan, above_last_commit=above)
+
+    def _vacuum_command(self, last_version: int) -> str:
+        """Return what discards the last commits where no commit in front of them is lost."""
+        topic = self.log.paths.topic
+        create = f"`klog topics create --topic {topic}`, then " if last_version < 0 else ""
+        return f"run {create}`klog vacuum --topic {topic} --discard-lost --execute`"
 
     def _refuse_unneeded_choices(
         self, files: Sequence[str], state: TopicState, new_commits: Sequence[Commit]
@@ -251,3 +257,7 @@ def _refuse_doubts(not_added: Sequence[str], missing: Sequence[str]) -> None:
             "merged segment with the same offsets with --use, or give --declare-holes to repair "
             "the log without them; reads of these offsets then fail"
         )
+
+
+def _log_end(last_version: int) -> str:
+    return f"the log ends at version {last_version}" if last_version >= 0 else "there is no commit"

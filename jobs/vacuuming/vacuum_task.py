@@ -82,8 +82,8 @@ def _topic_without_commits(log: CommitLog) -> VacuumedTopic | None:
     error = (
         f"{log.paths.commits}: there is no commit, and files show that version "
         f"{max(above.values())} was made: the commits are lost, and nothing was deleted. Restore "
-        "them from a copy. To go on without them: `klog topics create`, then `klog vacuum "
-        "--discard-lost`"
+        f"them from a copy. To go on without them: `klog topics create --topic {log.paths.topic}`, "
+        f"then `klog vacuum --topic {log.paths.topic} --discard-lost --execute`"
     )
     return VacuumedTopic(log.paths.topic, OrphanFiles((), (), traces=above), error=error)
 

@@ -17,7 +17,8 @@ _REPORT = "leave the root unchanged, see with `klog history` which job committed
 NEXT_STEPS = {
     "log": "do what the finding says, or restore the file that it names from a copy",
     "above": "restore the last commits of the topic from a copy; to go on without them, run "
-    "`klog vacuum --discard-lost`",
+    "`klog vacuum --topic TOPIC --discard-lost --execute`. The finding stays until the log has "
+    "passed the version that it names",
     "lost": "restore the commits from a copy, or see what `klog repair` can do",
     "fork": "copy this file and its segments elsewhere, before log expiration and vacuum delete "
     "them; replace this file with the lost commit from a copy, or delete this file and see what "

@@ -395,4 +395,10 @@ def test_a_topic_of_whose_log_nothing_is_left_is_told(root: WrittenRoot) -> None
     shutil.rmtree(root.root.log(TOPIC).paths.directory)
     report = repair.run(None, root.location)
     assert report.exit_code == 1
-    assert "the last commits are lost too" in report.topics[TOPIC].problem
+    problem = report.topics[TOPIC].problem
+    assert "there is no commit" in problem
+    assert "version -1" not in problem
+    assert (
+        f"run `klog topics create --topic {TOPIC}`, then "
+        f"`klog vacuum --topic {TOPIC} --discard-lost --execute`" in problem
+    )

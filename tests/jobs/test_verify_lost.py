@@ -82,7 +82,7 @@ def test_a_topic_of_whose_log_nothing_is_left(
         assert vacuumed.exit_code == 1
         (vacuumed_topic,) = (topic for topic in vacuumed.topics if topic.topic == "orders")
         assert len(vacuumed_topic.orphan_files.traces) == 3
-        assert "`klog topics create`" in vacuumed_topic.error
+        assert "`klog topics create --topic orders`" in vacuumed_topic.error
     assert {str(path) for path in Path(root.location).glob("orders-0/*.log")} == segments
 
 
