@@ -1,4 +1,4 @@
-"""What the options of every verb and job script have in common: `NAME=VALUE`, durations, one value.
+"""Values that options of many verbs take: numbers, patterns, `NAME=VALUE`, durations.
 
 The rule: an option that takes one value is refused when it is repeated, as Kafka's tools do. The
 values before the last would be ignored without a word.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+MAX_INT = (1 << 31) - 1
+MAX_LONG = (1 << 63) - 1
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>ms|s|m|h|d)")
 _SET_OPTIONS = "set options"
@@ -42,6 +45,48 @@ def refuse_repeats(parser: argparse.ArgumentParser) -> None:
     """
     for action in (None, "store"):  # argparse looks up None for an option without `action`.
         parser.register("action", action, StoreOnce)
+
+
+def whole_number(quantity: str, minimum: int = 0, maximum: int = MAX_LONG) -> Callable[[str], int]:
+    """Return an argparse type for a whole number in ASCII digits.
+
+    Args:
+        quantity: What the number counts, for the error: "a number of bytes".
+        minimum: The least number.
+        maximum: The greatest number.
+
+    Returns:
+        The type; it raises `argparse.ArgumentTypeError`.
+    """
+    bounds = f"from {minimum}" if maximum == MAX_LONG else f"from {minimum} to {maximum}"
+
+    def parse(text: str) -> int:
+        if _WHOLE.fullmatch(text) is None or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"must be {quantity} {bounds}, got {text!r}")
+        return int(text)
+
+    return parse
+
+
+def topic_pattern(text: str) -> re.Pattern[str]:
+    """Compile patterns of topic names; a comma is "or", as in Kafka's tools.
+
+    Args:
+        text: A regular expression, or several with commas between them.
+
+    Raises:
+        argparse.ArgumentTypeError: It is not a regular expression.
+    """
+    try:
+        return re.compile(text.strip().replace(",", "|"))
+    except re.error as exc:
+        raise argparse.ArgumentTypeError(
+            f"must be a regular expression, got {text!r}: {exc}"
+        ) from exc
+
+
+PARTITION = whole_number("the number of a partition,", 0, MAX_INT)
+MILLISECONDS = whole_number("a number of milliseconds", 0, MAX_INT)
 
 
 def name_and_value(text: str) -> tuple[str, str]:

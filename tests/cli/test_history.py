@@ -139,7 +139,7 @@ def test_a_deleted_topic_has_its_history(on_root: Root) -> None:
 @pytest.mark.parametrize("limit", ["0", "-1", "ten", "9" * 5000])
 def test_a_limit_that_is_not_a_number(on_root: Root, limit: str) -> None:
     message = on_root.refuses("history", "--topic", "orders", f"--limit={limit}", code=2)
-    assert "must be a number above 0" in message
+    assert "must be a number of commits from 1" in message
 
 
 def test_the_offsets_of_a_commit(on_root: Root) -> None:

@@ -286,7 +286,7 @@ def test_decoders(klog: Klog, tmp_path: Path) -> None:
 USAGE = [
     ([], "required: --files"),
     (["--files", " , "], "no file, give at least one"),
-    (["--files", "x.log", "--max-bytes", "-1"], "'-1' is not a number of bytes"),
+    (["--files", "x.log", "--max-bytes", "-1"], "must be a number of bytes from 0, got '-1'"),
     (["--files", "x.log", "--offsets-decoder", "--transaction-log-decoder"], "not allowed with"),
     (["--files", "x.log", "--value-decoder-class", "a.B"], "names a Java class; --print-data-log"),
     (["--files", "x.log", "--key-decoder-class=a.B"], "--key-decoder-class names a Java class"),

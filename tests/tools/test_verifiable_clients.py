@@ -378,7 +378,7 @@ def test_the_consumer_follows(klog: Klog, path: str) -> None:
             "verifiable-producer",
             ["--topic", "t", "--batch-messages", "0"],
             2,
-            "not a number from 1",
+            "must be a number from 1",
         ),
         ("verifiable-consumer", ["--topic", "t", "--start", "0"], 2, "is not PARTITION:OFFSET"),
         ("verifiable-consumer", ["--topic", "t", "--start", "0:9"], 1, "start 9 is out of range"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED
-from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.argument_values import PARTITION, name_and_value, whole_number
 from klog.jobs.shared.common_options import Run, add_topics_option
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     add_topics_option(
         parser, "topics' full names, repeatable or with commas between them", required=True
     )
-    parser.add_argument(
-        "--partition", type=_usage(_natural), metavar="P", help="read only this one"
-    )
+    parser.add_argument("--partition", type=PARTITION, metavar="P", help="read only this one")
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--from-beginning", action="store_true", help="start at the first record (the default)"
@@ -72,7 +70,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     end.add_argument("--follow", action="store_true", help="wait for further records, until Ctrl-C")
     end.add_argument("-e", action="store_true", help="exit at the end of the log (the default)")
     parser.add_argument(
-        "-c", "--max-messages", type=_usage(_natural), metavar="N", help="stop after N records"
+        "-c",
+        "--max-messages",
+        type=whole_number("a number of records"),
+        metavar="N",
+        help="stop after N records",
     )
     parser.add_argument(
         "--isolation-level",
@@ -111,12 +113,6 @@ def _format(text: str) -> Format:
     from klog.cli.output_formats import kcat
 
     return kcat(text)
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"must be a number from 0, got {text!r}")
-    return int(text)
 
 
 def _usage(parse: Callable[[str], T]) -> Callable[[str], T]:

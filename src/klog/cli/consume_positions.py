@@ -21,6 +21,7 @@ from klog.connector.options.offset_range_limit import (
     PartitionLimit,
     SpecificOffset,
 )
+from klog.connector.options.option_values import MAX_LONG
 from klog.connector.snapshot import Logs, PartitionSnapshot
 from klog.connector.system_clock import now_ms
 from klog.errors import OffsetOutOfRangeError
@@ -58,7 +59,7 @@ def parse_position(text: str) -> PositionArgument:
     if word is not None:
         return PositionArgument(word)
     match = _NUMBER.fullmatch(text)
-    if match is None:
+    if match is None or abs(int(match[2] or match[4])) > MAX_LONG:
         raise ValueError(
             "must be one of earliest, beginning, latest, end, N, -N, s@MILLISECONDS, "
             f"e@MILLISECONDS, got {text!r}"

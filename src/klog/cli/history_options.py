@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.common_options import Run
 
 _HELP = """\
@@ -38,7 +39,12 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument(
         "-t", "--topic", required=True, metavar="T", help="the full name, even of a deleted topic"
     )
-    parser.add_argument("--limit", type=_count, metavar="N", help="print only the newest N commits")
+    parser.add_argument(
+        "--limit",
+        type=whole_number("a number of commits", 1),
+        metavar="N",
+        help="print only the newest N commits",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
@@ -46,9 +52,3 @@ def _load() -> Run:
     from klog.cli.history import history
 
     return history
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
-    return int(text)

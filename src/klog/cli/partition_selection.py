@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from klog.errors import OptionError
+from klog.jobs.shared.argument_values import topic_pattern
 
 if TYPE_CHECKING:
     from klog.connector.snapshot import Snapshot
@@ -27,7 +28,7 @@ _TOPIC_PARTITIONS = re.compile(r"([^:,]*)(?::([0-9]*)(-?)([0-9]*))?")
 def add_selection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser of a verb."""
     parser.add_argument(
-        "-t", "--topic", type=_topics, metavar="REGEX",
+        "-t", "--topic", type=topic_pattern, metavar="REGEX",
         help="only topics whose full name matches; separate several patterns with commas",
     )  # fmt: skip
     parser.add_argument(
@@ -83,19 +84,6 @@ def refuse_no_partition(snapshot: Snapshot) -> NoReturn:
     )
 
 
-def _topics(text: str) -> re.Pattern[str]:
-    return _pattern(text.strip().replace(",", "|"))
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as exc:
-        raise argparse.ArgumentTypeError(
-            f"must be a regular expression, got {text!r}: {exc}"
-        ) from exc
-
-
 def _numbers(text: str) -> frozenset[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() for part in parts):
@@ -114,7 +102,7 @@ def _selects(text: str) -> Selects:
             f"must be TOPIC, TOPIC:PARTITION or TOPIC:FROM-TO, got {text!r}"
         )
     topic, low, dash, high = match.groups(default="")
-    pattern = _pattern(topic) if topic else re.compile(".*")
+    pattern = topic_pattern(topic) if topic else re.compile(".*")
     start = int(low) if low else 0
     last = str(int(low) + 1) if low and not dash else high
     end = int(last) if last else None

@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from klog.connector.options.option_defaults import BUFFER_BYTES
-from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.argument_values import MILLISECONDS, PARTITION, name_and_value, whole_number
 from klog.jobs.shared.common_options import Run, add_topic_option
 from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES
 from klog.tools.kafka_options import add_client_options
@@ -73,7 +73,7 @@ def _add_record_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p",
         "--partition",
-        type=_partition,
+        type=PARTITION,
         metavar="P",
         help="write all records to this partition, whatever their key",
     )
@@ -91,7 +91,7 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
     """Add how much a batch and a commit may have, when it is made, and by which writer."""
     parser.add_argument(
         "--timeout",
-        type=milliseconds,
+        type=MILLISECONDS,
         metavar="MS",
         help=f"how long a line may wait for its commit; default: {LINGER_MS}",
     )
@@ -108,7 +108,10 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--transactional-id", metavar="ID", help="the name of the writer")
     parser.add_argument(
-        "--transaction-version", type=int, metavar="N", help="the number of the writer's batch"
+        "--transaction-version",
+        type=whole_number("a number"),
+        metavar="N",
+        help="the number of the writer's batch",
     )
     parser.add_argument(
         "--json", action="store_true", help="print each commit, one JSON object per line"
@@ -142,16 +145,3 @@ def _add_property_options(parser: argparse.ArgumentParser) -> None:
 def _property(text: str) -> tuple[str, str]:
     """Split NAME=VALUE as Kafka's tools do: without `=` the value is empty."""
     return name_and_value(text if "=" in text else f"{text}=")
-
-
-def _partition(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"must be a partition's number, got {text!r}")
-    return int(text)
-
-
-def milliseconds(text: str) -> int:
-    """Parse a number of milliseconds. Raises `argparse.ArgumentTypeError`."""
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"must be a number of milliseconds, got {text!r}")
-    return int(text)

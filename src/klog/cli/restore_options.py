@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.common_options import Run
 
 _HELP = """\
@@ -26,7 +27,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.set_defaults(load=_load, parser=parser)
     parser.add_argument("-t", "--topic", required=True, metavar="T", help="the topic's full name")
     parser.add_argument(
-        "--version", required=True, type=_version, metavar="V", help="the version to restore"
+        "--version",
+        required=True,
+        type=whole_number("a version,"),
+        metavar="V",
+        help="the version to restore",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="only show what would change; write nothing"
@@ -38,9 +43,3 @@ def _load() -> Run:
     from klog.cli.restore import restore
 
     return restore
-
-
-def _version(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise argparse.ArgumentTypeError(f"must be a version, a number from 0, got {text!r}")
-    return int(text)

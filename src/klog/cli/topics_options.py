@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import Any
 
+from klog.jobs.shared.argument_values import topic_pattern
 from klog.jobs.shared.common_options import (
     Run,
     add_config_option,
@@ -57,7 +57,7 @@ def add_verbs(
             "-t",
             "--topic",
             action="append",
-            type=_pattern,
+            type=topic_pattern,
             metavar="REGEX",
             help="only topics whose full name matches; repeat it, or separate several patterns "
             "with commas",
@@ -169,12 +169,3 @@ def _load_describe() -> Run:
     from klog.cli.topics import describe_topics
 
     return describe_topics
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text.strip().replace(",", "|"))
-    except re.error as exc:
-        raise argparse.ArgumentTypeError(
-            f"must be a regular expression, got {text!r}: {exc}"
-        ) from exc

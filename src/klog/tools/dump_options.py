@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.common_options import Run
 
 _REFUSED = {
@@ -63,11 +64,14 @@ def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
         help="decode records of __transaction_state",
     )
     parser.add_argument(
-        "--max-bytes", type=_size, metavar="N", help="read at most the first N bytes of a log"
+        "--max-bytes",
+        type=whole_number("a number of bytes"),
+        metavar="N",
+        help="read at most the first N bytes of a log",
     )
     parser.add_argument(
         "--max-message-size",
-        type=_size,
+        type=whole_number("a number of bytes"),
         metavar="N",
         help="report larger batches that an index points at",
     )
@@ -108,9 +112,3 @@ def _files(text: str) -> list[str]:
     if not files:
         raise argparse.ArgumentTypeError("no file, give at least one")
     return files
-
-
-def _size(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
-    return int(text)

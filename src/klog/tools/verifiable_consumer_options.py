@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Any
 
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.common_options import Run, add_topic_option
 from klog.tools.kafka_options import add_client_options
 
@@ -34,7 +35,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.set_defaults(load=_load, parser=parser)
     add_topic_option(parser)
     parser.add_argument(
-        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
+        "--max-messages",
+        type=whole_number("a number of records", -1),
+        default=-1,
+        metavar="N",
+        help="-1, the default, is unlimited",
     )
     parser.add_argument("--verbose", action="store_true", help="print each record")
     start = parser.add_mutually_exclusive_group()

@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import Any
 
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.common_options import Run, add_topic_option
 from klog.tools.kafka_options import add_client_options
 
@@ -31,7 +32,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.set_defaults(load=_load, parser=parser)
     add_topic_option(parser)
     parser.add_argument(
-        "--max-messages", type=int, default=-1, metavar="N", help="-1, the default, is unlimited"
+        "--max-messages",
+        type=whole_number("a number of records", -1),
+        default=-1,
+        metavar="N",
+        help="-1, the default, is unlimited",
     )
     parser.add_argument(
         "--throughput",
@@ -43,16 +48,19 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.add_argument(
         "--value-prefix",
-        type=int,
+        type=whole_number("a number"),
         metavar="P",
         help="values are P.0, P.1, ... instead of 0, 1, ...",
     )
     parser.add_argument(
-        "--repeating-keys", type=_positive, metavar="N", help="keys are 0 to N - 1, repeated"
+        "--repeating-keys",
+        type=whole_number("a number", 1),
+        metavar="N",
+        help="keys are 0 to N - 1, repeated",
     )
     parser.add_argument(
         "--message-create-time",
-        type=_time,
+        type=whole_number("a time in milliseconds since 1970", -1),
         default=-1,
         metavar="MS",
         help="the time of the first record; others add the time since the start",
@@ -64,7 +72,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.add_argument(
         "--batch-messages",
-        type=_positive,
+        type=whole_number("a number", 1),
         metavar="N",
         help=f"messages in a commit, the same in all runs of a producer: {BATCH_MESSAGES}, or "
         "with --throughput those of a tenth of a second, if fewer",
@@ -91,16 +99,3 @@ def _throughput(text: str) -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of messages a second")
     return number
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 999999999")
-    return int(text)
-
-
-def _time(text: str) -> int:
-    """Parse milliseconds since the epoch, or -1."""
-    if text != "-1" and not (text.isascii() and text.isdecimal() and len(text) <= 15):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time in milliseconds since 1970")
-    return int(text)
