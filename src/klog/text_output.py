@@ -14,23 +14,24 @@ from typing import Any, BinaryIO
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
-    """Write each text as a line in UTF-8.
+    """Write each text as a line in UTF-8; a byte of a file name that is not UTF-8 is escaped.
 
     Args:
         out: Gets the lines.
         lines: The texts, without line breaks.
     """
-    out.writelines(f"{line}\n".encode() for line in lines)
+    out.writelines(f"{line}\n".encode(errors="backslashreplace") for line in lines)
 
 
 def write_json(out: BinaryIO, value: Any) -> None:
-    """Write one JSON value as a line.
+    """Write one JSON value as a line in UTF-8, with JSON's escapes for what that cannot say.
 
     Args:
         out: Gets the line.
         value: The value.
     """
-    out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+    text = json.dumps(value, ensure_ascii=False)
+    out.write(text.encode(errors="backslashreplace") + b"\n")
 
 
 def labelled(fields: Mapping[str, object]) -> str:

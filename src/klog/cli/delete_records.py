@@ -123,7 +123,7 @@ def _starts_to_set(args: argparse.Namespace) -> Starts:
 def _read(path: Path) -> Starts:
     """Read a file of kafka-delete-records; raises `OptionError` that names its fault."""
     try:
-        document = json.loads(read_input(path, _MAX_FILE_BYTES))
+        document = json.loads(read_input("--offset-json-file", path, _MAX_FILE_BYTES))
     except (ValueError, RecursionError) as exc:
         raise OptionError(f"{path}: not valid JSON: {exc}") from exc
     rows = document.get("partitions") if isinstance(document, dict) else None

@@ -85,9 +85,9 @@ def console(properties: Mapping[str, str]) -> Format:
             raise ValueError(f"{name}: must be one of {', '.join(CONSOLE_DEFAULTS)}")
     values = {**CONSOLE_DEFAULTS, **properties}
     null, separator, line = (
-        values[name].encode() for name in ("null.literal", "key.separator", "line.separator")
+        _typed_bytes(values[name]) for name in ("null.literal", "key.separator", "line.separator")
     )
-    headers = _headers(b":", values["headers.separator"].encode(), null, b"NO_HEADERS")
+    headers = _headers(b":", _typed_bytes(values["headers.separator"]), null, b"NO_HEADERS")
     fields = {
         "timestamp": Part(("timestamp", "timestampType"), _console_timestamps),
         "partition": _number("partition", "Partition:"),
@@ -127,6 +127,11 @@ def _is_true(name: str, args: Mapping[str, str]) -> bool:
     return value == "true"
 
 
+def _typed_bytes(text: str) -> bytes:
+    """Return the bytes of an argument, which Python decoded; they may be other than UTF-8."""
+    return text.encode(errors="surrogateescape")
+
+
 def _unescaped(text: str) -> bytes:
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -135,7 +140,7 @@ def _unescaped(text: str) -> bytes:
         return _ESCAPED.get(name, name)
 
     # Escapes stand for bytes, so the UTF-8 bytes are replaced as latin-1 text.
-    return _ESCAPE.sub(replace, text.encode().decode("latin-1")).encode("latin-1")
+    return _ESCAPE.sub(replace, _typed_bytes(text).decode("latin-1")).encode("latin-1")
 
 
 def _literal(text: bytes) -> Part:

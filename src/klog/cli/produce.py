@@ -32,7 +32,7 @@ from klog.connector.embedded_append import AppendResult
 from klog.errors import KlogError, OptionError, with_context
 from klog.text_output import write_json
 from klog.tools.root_arguments import root_with_log
-from klog.tools.stdin_reader import Ending, Input
+from klog.tools.stdin_reader import Ending, Input, open_input, standard_input
 
 MAX_COMMIT_BYTES = 1 << 30
 """The input of one commit."""
@@ -54,8 +54,12 @@ def produce(args: argparse.Namespace, out: BinaryIO) -> int:
         raise OptionError("--transactional-id and --transaction-version: give both or neither")
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
-        opened = None if args.file is None else stack.enter_context(Path(args.file).open("rb"))
-        source = Input((opened or sys.stdin.buffer).fileno(), ending)
+        opened = (
+            None
+            if args.file is None
+            else stack.enter_context(open_input("--file", Path(args.file)))
+        )
+        source = Input((opened or standard_input()).fileno(), ending)
         is_one_commit = args.transactional_id is not None or source.is_file
         rows = _Rows(
             source,

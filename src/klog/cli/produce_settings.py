@@ -9,10 +9,11 @@ import argparse
 from pathlib import Path
 
 from klog.cli.line_reader import LineFormat, parse_line_format
-from klog.cli.produce_options import LINGER_MS, READER, milliseconds
+from klog.cli.produce_options import LINGER_MS, READER
 from klog.connector.options.option_table import BATCH_SIZE, BUFFER_MEMORY, COMPRESSION_TYPE
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.errors import CorruptRecordError, OptionError
+from klog.jobs.shared.argument_values import MILLISECONDS
 from klog.logformat.broker_files.java_properties import decode_properties
 from klog.tools.kafka_options import (
     client_options,
@@ -26,12 +27,14 @@ def line_format_from_args(args: argparse.Namespace) -> LineFormat:
     """Return the format of a line. Raises `OptionError`."""
     if args.line_reader.rpartition(".")[2] != READER.rpartition(".")[2]:
         raise OptionError(f"--line-reader: must be {READER}, got {args.line_reader}")
-    return parse_line_format({**_file(args.reader_config), **dict(args.reader_property)})
+    return parse_line_format(
+        {**_file("--reader-config", args.reader_config), **dict(args.reader_property)}
+    )
 
 
 def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
     """Return the write's options, and how long a line may wait, in ms; warn of ignored options."""
-    configs = {**_file(args.command_config), **dict(args.command_property)}
+    configs = {**_file("--command-config", args.command_config), **dict(args.command_property)}
     configs, ignored = without_client_configs(configs)
     warn_of_client_options([*ignored, *client_options(args)])
     if "transactional.id" in configs:
@@ -41,7 +44,7 @@ def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
         )
     linger = configs.pop("linger.ms", None)
     try:
-        linger_ms = LINGER_MS if linger is None else milliseconds(linger)
+        linger_ms = LINGER_MS if linger is None else MILLISECONDS(linger)
     except argparse.ArgumentTypeError as exc:
         raise OptionError(f"linger.ms: {exc}") from exc
     for name, value in (
@@ -54,12 +57,12 @@ def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
     return configs, linger_ms if args.timeout is None else args.timeout
 
 
-def _file(path: str | None) -> dict[str, str]:
+def _file(option: str, path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return decode_properties(read_input(Path(path), MAX_SMALL_FILE_BYTES))
+        return decode_properties(read_input(option, Path(path), MAX_SMALL_FILE_BYTES))
     except CorruptRecordError as exc:
         raise OptionError(
-            f"{path}: not a properties file: {exc}. Write it as lines of NAME=VALUE"
+            f"{option}: {path}: not a properties file: {exc}. Write it as lines of NAME=VALUE"
         ) from exc

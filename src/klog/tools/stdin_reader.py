@@ -11,12 +11,13 @@ import os
 import select
 import signal
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from klog.errors import OptionError
 
@@ -85,16 +86,35 @@ class Ending:
         return result
 
 
-def read_input(path: Path, max_bytes: int) -> bytes:
-    """Read a file named on the command line, which may be a pipe of unknown size.
+def open_input(option: str, path: Path) -> BinaryIO:
+    """Open the file that an option names. Raises `OptionError` if that is not possible."""
+    try:
+        return path.open("rb")
+    except OSError as exc:
+        raise OptionError(
+            f"{option}: {path}: {exc.strerror or exc}. Give a file that can be read"
+        ) from exc
 
-    Raises `OptionError` for a file of more than `max_bytes`.
+
+def read_input(option: str, path: Path, max_bytes: int) -> bytes:
+    """Read the file that an option names, which may be a pipe of unknown size.
+
+    Raises `OptionError` for a file that cannot be opened or has more than `max_bytes`.
     """
-    with path.open("rb") as file:
+    with open_input(option, path) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
-        raise OptionError(f"{path}: it has more than {max_bytes:,} bytes. Give a smaller file")
+        raise OptionError(
+            f"{option}: {path}: it has more than {max_bytes:,} bytes. Give a smaller file"
+        )
     return data
+
+
+def standard_input() -> BinaryIO:
+    """Return stdin. Raises `OptionError` if the process was started without it."""
+    if sys.stdin is None:
+        raise OptionError("stdin: it is closed. Give the input on stdin or with --file")
+    return sys.stdin.buffer
 
 
 class Input:
