@@ -43,8 +43,8 @@ def run(
 ) -> AdoptReport:
     """Import one topic of a broker's log directories, several, or all, into a klog root.
 
-    If a segment of a partition cannot be read or copied, the report says so and the other
-    partitions are imported.
+    If a segment of a partition cannot be read or copied, or the root has another topic of the name,
+    the report says so and the other partitions are imported.
 
     Args:
         spark: The session that runs the tasks; None for this process.
@@ -59,7 +59,7 @@ def run(
 
     Raises:
         OptionError: A topic does not exist, or a source is a klog root.
-        KlogError: A topic cannot be imported.
+        KlogError: A source is not complete, a broker runs on it, or a transaction is open.
     """
     started = time.monotonic()
     configs = normalize_topic_config(config or {})

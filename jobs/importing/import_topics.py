@@ -44,21 +44,21 @@ _DIAGNOSIS = (
     "`klog dump --files` shows what is wrong with a file; a new run copies only what is missing"
 )
 _IMPORTED = "it was imported before"
+_OTHER_ROOT = "import it into another root"
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A topic in the klog root: its log, its state before the import, and the topic to create."""
+    """A topic in the klog root: its log, its last state, and the topic to create.
+
+    The import is planned on `base_version`.
+    """
 
     log: CommitLog
     state: TopicState
+    base_version: int
     topic: Topic
     config: Mapping[str, str]
-
-    @property
-    def base_version(self) -> int:
-        """Return the version that the import is planned on."""
-        return max(self.state.version, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class LogImport:
             topics: The topics.
         """
         for topic in topics:
-            state = TopicState()
+            state: TopicState | Failure = TopicState()
             if self.root is not None:
-                state = self.root.log_to_read(topic.name).load()
+                state = _load_state(self.root, topic.name)
             for log in topic.logs:
-                yield AdoptedPartition.of_log(log, _reason_to_leave(state, topic, log))
+                yield _report(state, topic, log)
 
     def import_topics(
         self, spark: SparkSession | None, topics: Sequence[BrokerTopic]
@@ -92,12 +92,16 @@ class LogImport:
             spark: The session that runs the tasks; None for this process.
             topics: The topics.
         """
+        assert self.root is not None
         for wave in topic_waves(topics):
-            targets = {topic.name: self._target(topic) for topic in wave}
+            states = {topic.name: _load_state(self.root, topic.name) for topic in wave}
+            targets = {
+                topic.name: self._target(self.root, topic, state)
+                for topic in wave
+                if not isinstance(state := states[topic.name], Failure)
+            }
             reports = {
-                log.name: AdoptedPartition.of_log(
-                    log, _reason_to_leave(targets[topic.name].state, topic, log)
-                )
+                log.name: _report(states[topic.name], topic, log)
                 for topic in wave
                 for log in topic.logs
             }
@@ -105,15 +109,15 @@ class LogImport:
                 task
                 for topic in wave
                 for log in topic.logs
-                if not reports[log.name].left
+                if reports[log.name].is_taken
                 for task in self._copy_tasks(targets[topic.name], log)
             ]
             results = try_tasks(spark, copy_segment, tasks, "import")
             for topic in wave:
-                target, state = targets[topic.name], targets[topic.name].state
+                target = targets.get(topic.name)
                 for log in topic.logs:
                     report = reports[log.name]
-                    if report.left:
+                    if target is None or not report.is_taken:
                         yield report
                         continue
                     scans = take_results(results, len(readable_segments(log)))
@@ -123,7 +127,7 @@ class LogImport:
                         partition = partition_from_scans(
                             topic, log, iter(scans), self.open_transactions
                         )
-                        state = self._commit(target, state, partition)
+                        target = replace(target, state=self._commit(target, partition))
                     except OptionError:
                         raise
                     except (KlogError, OSError) as exc:
@@ -131,15 +135,12 @@ class LogImport:
                     else:
                         yield report.with_commit(partition)
 
-    def _target(self, topic: BrokerTopic) -> _Target:
-        assert self.root is not None
-        state = self.root.log_to_write(topic.name).load()
-        if not state.topic_id:
-            refuse_collision(self.root, topic.name)
-        log = self.root.new_log(topic.name)
+    def _target(self, root: KlogRoot, topic: BrokerTopic, state: TopicState) -> _Target:
+        log = root.new_log(topic.name)
         topic_id = state.topic_id or topic.topic_id or random_uuid()
         config = state.config or topic.inferred_config(self.config)
-        return _Target(log, state, Topic(topic_id, len(topic.logs)), config)
+        base_version = max(state.version, 0)
+        return _Target(log, state, base_version, Topic(topic_id, len(topic.logs)), config)
 
     def _copy_tasks(self, target: _Target, log: RawPartition) -> Iterator[CopyTask]:
         assert self.root is not None
@@ -147,46 +148,69 @@ class LogImport:
         for task in scan_tasks(log, self.storage):
             yield CopyTask(task, self.root.location, target.base_version, interval_bytes)
 
-    def _commit(self, target: _Target, state: TopicState, partition: BrokerPartition) -> TopicState:
+    def _commit(self, target: _Target, partition: BrokerPartition) -> TopicState:
         build = adoption_commit.import_partition(
             target.topic, target.config, target.base_version, partition
         )
         info = CommitInfo(random_uuid(), "adopt", this_engine())
         try:
-            state = target.log.commit(state, build, info)
+            state = target.log.commit(target.state, build, info)
         except CommitConflictError as exc:
             raise CommitConflictError(f"topic {target.log.paths.topic}: {exc}") from exc
         return CHECKPOINTER.offer(target.log, state)
 
 
-def _reason_to_leave(state: TopicState, topic: BrokerTopic, log: RawPartition) -> str:
-    """Return why a partition is not copied, empty if it is; refuse one that differs."""
-    number = log.name.partition
+def _load_state(root: KlogRoot, topic: str) -> TopicState | Failure:
+    """Return the state of a topic of the root, or why nothing can be imported into it."""
+    try:
+        state = root.log_to_write(topic).load()
+        if not state.topic_id:
+            refuse_collision(root, topic)
+    except OptionError as exc:
+        return Failure(str(exc), None, None, _OTHER_ROOT)
+    except (KlogError, OSError) as exc:
+        return Failure.of(exc, topic)
+    return state
+
+
+def _report(state: TopicState | Failure, topic: BrokerTopic, log: RawPartition) -> AdoptedPartition:
+    """Return the report of a partition: it is taken, imported already, or refused."""
+    report = AdoptedPartition.of_log(log)
+    if isinstance(state, Failure):
+        return replace(report, failure=state)
     if not state.topic_id:
-        return ""
+        return report
+    refusal = _refusal(state, topic, log)
+    if refusal:
+        return replace(report, failure=Failure(refusal, None, None, _OTHER_ROOT))
+    is_new = log.log_end and not state.log_end[log.name.partition]
+    return report if is_new else replace(report, left=_IMPORTED)
+
+
+def _refusal(state: TopicState, topic: BrokerTopic, log: RawPartition) -> str:
+    """Return why the root's topic is not what an import of the partition makes; empty if it is."""
+    number = log.name.partition
     if topic.topic_id not in ("", state.topic_id) or len(topic.logs) > state.partitions:
-        raise KlogError(
+        return (
             f"topic {topic.name} is in the root already, with id {state.topic_id} and "
             f"{state.partitions} partitions, and the broker's has id {topic.topic_id or 'none'} "
-            f"and {len(topic.logs)}; import it into another root"
+            f"and {len(topic.logs)}"
         )
     if not state.log_end[number]:
-        return "" if log.log_end else _IMPORTED
+        return ""
     if log.log_end and not state.log_start[number] and _is_written(state, number):
-        raise KlogError(
-            f"{log.name} has records that klog wrote before the import; import it into another root"
-        )
+        return f"{log.name} has records that klog wrote before the import"
     if not topic.topic_id and not _has_segments(state, log):
-        raise KlogError(
+        return (
             f"{log.name} is in the root already, with other segments, and the broker's directory "
-            "does not have the topic's id; import it into another root"
+            "does not have the topic's id"
         )
     if state.log_end[number] < log.log_end:
-        raise KlogError(
+        return (
             f"{log.name} was imported up to offset {state.log_end[number]}, and the broker's ends "
-            f"at {log.log_end} now; import it into another root"
+            f"at {log.log_end} now"
         )
-    return _IMPORTED
+    return ""
 
 
 def _is_written(state: TopicState, partition: int) -> bool:

@@ -21,6 +21,7 @@ from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS
 from klog.errors import CorruptRecordError, KlogError, OptionError
 from klog.jobs import adopt, export_log, import_log, merge, verify
+from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
 from klog.jobs.shared.job_tasks import try_tasks
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.producers.control_records import ABORT, COMMIT
@@ -56,6 +57,16 @@ def bytes_of(root: Path, files: Sequence[dict[str, object]]) -> list[bytes]:
     return [
         (root / str(entry["file"])).read_bytes()[: int(str(entry["size_bytes"]))] for entry in files
     ]
+
+
+def refusal(report: AdoptReport, topic: str, partition: int) -> str:
+    """Return why a partition was refused; the next step is another root, or to fix the topic."""
+    for adopted in report.partitions:
+        if (adopted.topic, adopted.partition) == (topic, partition):
+            assert adopted.failure is not None
+            assert adopted.failure.next_step
+            return adopted.failure.reason
+    raise AssertionError(f"{topic}-{partition} is not in the report")
 
 
 @pytest.mark.parametrize("name", BY_SCENE)
@@ -170,8 +181,10 @@ def test_it_is_not_copied_again(tmp_path: Path) -> None:
     ] == ["it was imported before"] * 2
     more = transactional(2, 1) + marker(3, 1, COMMIT)
     (source / "t-0" / segment_file_name(0, "log")).write_bytes(COMMITTED + more)
-    with pytest.raises(KlogError, match="up to offset 2, and the broker's ends at 4 now"):
-        import_log.run(None, str(root), source=str(source))
+    for dry_run in (True, False):
+        report = import_log.run(None, str(root), source=str(source), dry_run=dry_run)
+        assert "up to offset 2, and the broker's ends at 4 now" in refusal(report, "t", 0)
+        assert report.partitions[1].left == "it was imported before"
 
 
 def test_a_topic_may_have_more_partitions_than_what_was_imported(tmp_path: Path) -> None:
@@ -184,22 +197,43 @@ def test_a_topic_may_have_more_partitions_than_what_was_imported(tmp_path: Path)
     wider = write_broker_dir(
         tmp_path / "wider", {f"t-{number}": {0: COMMITTED} for number in range(4)}
     )
-    with pytest.raises(KlogError, match=r"and 3 partitions, and the broker's has id \S+ and 4;"):
-        import_log.run(None, str(root), source=str(wider))
+    report = import_log.run(None, str(root), source=str(wider))
+    assert f"and 3 partitions, and the broker's has id {TOPIC_ID} and 4" in refusal(report, "t", 0)
 
 
 def test_another_topic_of_the_name_is_refused(tmp_path: Path) -> None:
     source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
     klog.open(str(root)).create_topic("t", 1)
-    with pytest.raises(KlogError, match=f"the broker's has id {TOPIC_ID} and 1; import it into"):
-        import_log.run(None, str(root), source=str(source))
+    report = import_log.run(None, str(root), source=str(source))
+    assert f"the broker's has id {TOPIC_ID} and 1" in refusal(report, "t", 0)
     (source / "t-0" / "partition.metadata").unlink()
     import_log.run(None, str(tmp_path / "other"), source=str(source))
     assert import_log.run(None, str(tmp_path / "other"), source=str(source)).partitions[0].left
     (source / "t-0" / segment_file_name(0, "log")).write_bytes(COMMITTED + transactional(2, 1))
-    with pytest.raises(KlogError, match="with other segments"):
-        import_log.run(None, str(tmp_path / "other"), source=str(source), open_transactions="abort")
+    report = import_log.run(
+        None, str(tmp_path / "other"), source=str(source), open_transactions="abort"
+    )
+    assert "with other segments" in refusal(report, "t", 0)
+
+
+def test_a_refused_topic_ends_only_itself(tmp_path: Path) -> None:
+    source = write_broker_dir(
+        tmp_path / "log", {f"{name}-0": {0: COMMITTED} for name in ("a", "b.c", "d", "e")}
+    )
+    root = tmp_path / "root"
+    log = klog.open(str(root))
+    log.create_topic("b_c", 1)
+    log.create_topic("d", 1)
+    (commit,) = (root / "_klog/topics/d/log").glob("*.json")
+    commit.write_bytes(b"{")
+    for dry_run in (True, False):
+        report = import_log.run(None, str(root), source=str(source), dry_run=dry_run)
+        assert report.exit_code == 1
+        assert "collides with topic b_c" in refusal(report, "b.c", 0)
+        assert commit.name in refusal(report, "d", 0)
+        assert {p.topic for p in report.partitions if p.is_taken} == {"a", "e"}
+    assert klog.open(str(root)).offsets("a") == klog.open(str(root)).offsets("e") == {0: 2}
 
 
 def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,8 +263,8 @@ def test_a_partition_that_was_written_to_first_is_no_import(tmp_path: Path) -> N
     assert import_log.run(None, str(root), source=str(source)).exit_code == 1
     file.write_bytes(whole)
     klog.open(str(root)).append("t", pa.table({"value": [b"x"] * 9, "partition": [1] * 9}))
-    with pytest.raises(KlogError, match="t-1 has records that klog wrote before the import"):
-        import_log.run(None, str(root), source=str(source))
+    report = import_log.run(None, str(root), source=str(source))
+    assert "t-1 has records that klog wrote before the import" in refusal(report, "t", 1)
 
 
 def test_a_damaged_segment_ends_only_its_own_partition(tmp_path: Path) -> None:

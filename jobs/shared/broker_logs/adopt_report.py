@@ -37,6 +37,11 @@ class AdoptedPartition:
     left: str = ""
     failure: Failure | None = None
 
+    @property
+    def is_taken(self) -> bool:
+        """Return whether the partition is, or would be, adopted or imported."""
+        return not self.left and self.failure is None
+
     @staticmethod
     def of_log(log: RawPartition, left: str = "") -> AdoptedPartition:
         """Return the report of a partition that would be taken.
@@ -106,9 +111,7 @@ class AdoptReport:
                     **failure_labels(partition.failure),
                 }
             )
-        taken = [
-            partition for partition in self.partitions if not (partition.left or partition.failure)
-        ]
+        taken = [partition for partition in self.partitions if partition.is_taken]
         records = sum(partition.records or 0 for partition in taken)
         yield labelled(
             {
