@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 _NOTHING_TO_DO = (
     "it is a klog root already, and all that a broker left in it is adopted: there is nothing to do"
 )
+_WOULD_ADOPT = (
+    "a broker does not start on an adopted directory until _klog/ is moved out of it; it would not "
+    "see what klog writes there"
+)
 _ADOPTED = (
     "a broker does not start on this directory again until _klog/ is moved out of it; it would not "
     "see what klog writes here"
@@ -105,5 +109,5 @@ def run(
         root_adoption.finish_adoption(target, storage)
     is_done = klog_root is not None and all(partition.left for partition in adopted)
     seconds = time.monotonic() - started
-    note = _NOTHING_TO_DO if is_done else _ADOPTED
+    note = _NOTHING_TO_DO if is_done else _WOULD_ADOPT if dry_run else _ADOPTED
     return AdoptReport(root, dry_run, "Adopt", (*adopted, *candidates.left), note, seconds)

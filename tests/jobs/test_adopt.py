@@ -123,6 +123,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert (partition.torn_bytes, partition.log_end, partition.records) == (9, 2, None)
     assert not (root / "_klog").exists()
     assert [*report.lines()][-1].startswith("WouldAdopt: 1\t")
+    assert "a broker does not start on an adopted directory" in report.note
 
 
 def test_as_a_verb(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
