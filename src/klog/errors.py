@@ -140,7 +140,7 @@ class CorruptFileError(CorruptRecordError):
         KlogError.__init__(
             self,
             f"{topic_partition}: corrupt log {path} at position {position}: {reason}. "
-            "Restore this segment from a replica or a backup, or read around it with "
+            "Restore this segment from a replica or a backup. A read leaves it out with "
             "startingOffsets and endingOffsets (`assign` reads the other partitions)",
         )
         self.reason = reason

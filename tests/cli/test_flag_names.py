@@ -60,11 +60,36 @@ def test_the_options_of_a_store_are_variables(verb: str) -> None:
         "/data/startingOffsets/x.log: it is torn",
         "startingOffsetsOf: is not an option",
         "my-batch.size: is not a topic",
+        "there is no topic map_bytes: create it",
+        "t: unknown config x. Use one of compression.type, batch.size or subscribe",
     ],
 )
 def test_other_words_stay(message: str) -> None:
     for parser in VERBS.values():
         assert in_flags(message, parser) == message
+
+
+@pytest.mark.parametrize(
+    ("verb", "message", "expected"),
+    [
+        ("compact", "map_bytes: must be at least 5", "--map-bytes: must be at least 5"),
+        (
+            "produce",
+            "transactional_id, transaction_version: must be set together",
+            "--transactional-id, --transaction-version: must be set together",
+        ),
+        (
+            "import-log",
+            "open_transactions: must be 'abort'",
+            "--open-transactions: must be 'abort'",
+        ),
+        ("compact", "path: cannot read nope:// here", "--root: cannot read nope:// here"),
+    ],
+)
+def test_an_argument_of_python_is_the_flag_of_its_words(
+    verb: str, message: str, expected: str
+) -> None:
+    assert in_flags(message, VERBS[verb]) == expected
 
 
 def test_what_a_command_line_cannot_do_is_left_out() -> None:
@@ -97,6 +122,9 @@ def topic(on_root: Root) -> Root:
         (["produce", "-t", "t", "--max-memory-bytes", "x"], "--max-memory-bytes: must be"),
         (["produce", "-t", "t", "--compression-codec", "x"], "--compression-codec: must be"),
         (["produce", "-t", "t", "--transactional-id", "x"], "--transactional-id and --transaction"),
+        (["compact", "--map-bytes", "1"], "--map-bytes: must be at least"),
+        (["compact", "--min-dirty-ratio", "2"], "--min-dirty-ratio: must be from 0 to 1"),
+        (["restore", "-t", "t", "--version", "99"], "topic t has no version 99"),
     ],
 )
 def test_errors_for_real(topic: Root, arguments: list[str], start: str, tmp_path: Path) -> None:

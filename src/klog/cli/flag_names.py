@@ -2,9 +2,10 @@
 
 The rule: what a verb runs is what Spark runs, and its errors name options of a read, a write or a
 store. On the command line the user typed a flag. So an error names the flag of the verb that sets
-the option, in the form in which it was typed. The options of a store have no flags: an error names
-the environment variable. An option without either keeps its name, and so does one that was typed
-as a property (`--command-property batch.size=x`) or that an error suggests for a property.
+the option, in the form in which it was typed; an argument of Python, such as `map_bytes`, is the
+flag of the same words. The options of a store have no flags: an error names the environment
+variable. An option without either keeps its name, and so does one that was typed as a property
+(`--command-property batch.size=x`) or that an error suggests for a property.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 FLAGS: Mapping[str, tuple[str, ...]] = {
+    "path": ("--root",),
     "subscribe": ("--topic",),
     "subscribePattern": ("--topic",),
     "assign": ("--partition", "--topic-partitions", "--topic"),
@@ -52,12 +54,20 @@ _PHRASES = (
     (re.compile(r"startingOffsets and endingOffsets"), "startingOffsets"),
 )
 """Parts of errors that a command line has no words for."""
-_PLAIN_WORDS = ("assign", "subscribe")
+_PLAIN_WORDS = ("assign", "path", "subscribe")
 """Options that are words of English too: only as the subject of an error, or in backticks."""
+_ARGUMENT = r"[a-z]+(?:_[a-z]+)+"
+"""An argument of Python, by itself: only as the subject of an error, as topics have such names."""
+_SUBJECT = re.compile(r"(?:[\w.-]+(?:, | and ))*")
+"""What stands in front of the subject of an error, or of one of its subjects."""
+_CHOICES = re.compile(r"\bone of(?:(?!\. |;).)*$")
+"""A list of names to choose from."""
 _NAMES = "|".join(
     sorted((re.escape(name) for name in FLAGS.keys() | VARIABLES.keys()), key=len, reverse=True)
 )
-_OPTION = re.compile(rf"(?<!Did you mean )(?<![\w./-])(`?)({_NAMES})(`?)(?![\w/-]|\.\w)(?=([:,]?))")
+_OPTION = re.compile(
+    rf"(?<!Did you mean )(?<![\w./-])(`?)({_NAMES}|{_ARGUMENT})(`?)(?![\w/-]|\.\w)(?=([:,]?))"
+)
 
 
 def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> str:
@@ -73,7 +83,10 @@ def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[
 
     def flag(match: re.Match[str]) -> str:
         opening, option, closing, after = match.groups()
-        if option in _PLAIN_WORDS and not (after or (opening and closing)):
+        before = message[: match.start()]
+        is_subject = bool(after) and _SUBJECT.fullmatch(before) is not None
+        is_option = option in VARIABLES or (option in FLAGS and option not in _PLAIN_WORDS)
+        if _CHOICES.search(before) or not (is_option or is_subject or (opening and closing)):
             return match[0]
         name = VARIABLES.get(option) or _flag_of(option, parser, arguments) or option
         return f"{opening}{name}{closing}"
@@ -86,7 +99,7 @@ def _flag_of(option: str, parser: argparse.ArgumentParser, arguments: Sequence[s
     typed = {argument.partition("=")[0] for argument in arguments}
     if option in typed:
         return None
-    for name in FLAGS.get(option, ()):
+    for name in FLAGS.get(option, (f"--{option.replace('_', '-')}",)):
         action = parser._option_string_actions.get(name)
         if action is not None:
             return next((form for form in action.option_strings if form in typed), name)
