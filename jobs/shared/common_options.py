@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, TypeAlias
 
 from klog.jobs.shared.argument_values import name_and_value
@@ -66,7 +66,11 @@ def add_topic_option(
 
 
 def add_topics_option(
-    parser: argparse.ArgumentParser, help_text: str, *, required: bool = False
+    parser: argparse.ArgumentParser,
+    help_text: str,
+    *,
+    required: bool = False,
+    names: Sequence[str] = ("-t", "--topic"),
 ) -> None:
     """Add a `--topic` that takes several names, repeated or with commas between them.
 
@@ -74,10 +78,11 @@ def add_topics_option(
         parser: The parser of the command.
         help_text: Whose names they are; the help adds how to give several.
         required: Whether the command needs a name.
+        names: The option, and others that mean the same.
     """
     parser.add_argument(
-        "-t",
-        "--topic",
+        *names,
+        dest="topic",
         action="extend",
         type=_names,
         required=required,

@@ -73,3 +73,39 @@ def test_several_topics(two_topics: Root, options: list[str]) -> None:
 
 def test_an_empty_name(two_topics: Root) -> None:
     assert "names with commas between" in two_topics.refuses("vacuum", "-t", "a,,b", code=2)
+
+
+ADMIN = ["--bootstrap-server", "localhost:9092"]
+KAFKA_COMMANDS = {
+    "--bootstrap-server": [
+        ["topics", "list", *ADMIN],
+        ["topics", "describe", *ADMIN],
+        ["topics", "alter", "-t", "a", "--partitions", "2", *ADMIN],
+        ["topics", "delete", "-t", "a", "--yes", *ADMIN],
+        ["topics", "undelete", "-t", "a", *ADMIN],
+        ["offsets", *ADMIN],
+        ["configs", "--describe", "--entity-type", "topics", "--entity-name", "b", *ADMIN],
+        ["delete-records", "-t", "b", "--partition", "0", "--offset", "0", *ADMIN],
+    ],
+    "--bootstrap-server, --replication-factor": [
+        ["topics", "create", "-t", "c", "--replication-factor", "3", *ADMIN],
+    ],
+    "--bootstrap-server, --group": [["consume", "-t", "b", "--group", "g", *ADMIN]],
+    "--command-config": [["offsets", "--command-config", "client.properties"]],
+}
+
+
+def test_options_of_a_brokers_client_are_warned_of(two_topics: Root) -> None:
+    for names, commands in KAFKA_COMMANDS.items():
+        for command in commands:
+            result = two_topics.run(*command)
+            warning = f"options without effect, because klog needs no broker: {names}\n"
+            assert (result.code, result.err) == (0, f"klog: warning: {warning}")
+
+
+def test_configs_of_an_entity(two_topics: Root) -> None:
+    entity = ["--entity-type", "topics", "--entity-name", "a"]
+    two_topics.does("configs", "--alter", *entity, "--add-config", "retention.ms=1000")
+    assert "retention.ms=1000" in two_topics.does("configs", "--describe", *entity)
+    refused = two_topics.run("configs", "--entity-type", "brokers", "--entity-name", "1")
+    assert (refused.code, "choose from topics" in refused.err.replace("'", "")) == (2, True)

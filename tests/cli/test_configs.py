@@ -96,6 +96,7 @@ def test_an_unknown_topic_is_refused(on_root: Root) -> None:
         (["--alter", "--topic", "orders"], "--alter: give --config"),
         (["--config", "segment.ms=1"], "--topic: required to change configs"),
         (["--describe", "--topic", "orders", "--config", "segment.ms=1"], "--describe only shows"),
+        (["--all", "--topic", "orders", "--config", "segment.ms=1"], "--all shows configs"),
         (["--describe", "--alter"], "not allowed with"),
         (["--config", "segment.ms"], "'segment.ms' is not NAME=VALUE"),
         (["--add-config", "segment.ms=1,x"], "'x' is not NAME=VALUE"),

@@ -71,6 +71,12 @@ def test_it_prints_what_comes_and_new_partitions(log: Log, path: str) -> None:
         assert process.returncode == 130
 
 
+def test_no_record_is_asked_for(log: Log, path: str) -> None:
+    with following(path, "-t", "a", "-c", "0") as process:
+        assert process.communicate(timeout=WAIT_SECONDS) == ("", "")
+        assert process.returncode == 0
+
+
 def test_several_topics_from_their_ends(log: Log, path: str) -> None:
     log.create_topic("b", partitions=1)
     append(log, "a", "old")

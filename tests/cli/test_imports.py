@@ -72,7 +72,7 @@ def test_sigint_is_taken_over_before_other_imports() -> None:
 def test_a_verb_imports_the_options_of_no_other(tmp_path: Path) -> None:
     modules = modules_of(tmp_path, "dump", "--help")
     assert {name for name in modules if name.endswith("_options")} <= {
-        "klog.jobs.shared.common_options", "klog.tools.dump_options"
+        "klog.jobs.shared.common_options", "klog.tools.dump_options", "klog.tools.kafka_options"
     }  # fmt: skip
 
 

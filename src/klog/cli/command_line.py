@@ -24,6 +24,7 @@ from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import Run, set_root
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.text_output import printable
+from klog.tools.kafka_options import client_options, warn_of_client_options
 
 COMPLETION = "_ARGCOMPLETE"
 """The environment variable that argcomplete sets when a shell asks what can follow."""
@@ -127,6 +128,7 @@ def _run(args: argparse.Namespace) -> int:
     if sys.stdout is None:
         raise OptionError("stdout: it is closed. Send the output to a file or to /dev/null")
     out = sys.stdout.buffer
+    warn_of_client_options(client_options(args))
     with ending_at_once():
         load: Callable[[], Run] = args.load
         run_verb = load()

@@ -32,6 +32,10 @@ def configs(args: argparse.Namespace, out: BinaryIO) -> int:
         raise argparse.ArgumentError(
             None, "--describe only shows configs: give it without --config and --delete-config"
         )
+    if args.all and not args.json:
+        raise argparse.ArgumentError(
+            None, "--all shows configs: give it without --config and --delete-config, or add --json"
+        )
     if args.topic is None:
         raise argparse.ArgumentError(None, "--topic: required to change configs")
     root = root_with_log(args.root)

@@ -8,6 +8,7 @@ from typing import Any
 
 from klog.jobs.shared.argument_values import name_and_value
 from klog.jobs.shared.common_options import Run, add_config_option, add_topics_option
+from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 """A comma outside brackets."""
@@ -17,7 +18,8 @@ klog configs --root R --topic T --all                          show the defaults
 klog configs --root R --topic T --config retention.ms=3600000  set a config
 klog configs --root R --topic T --delete-config retention.ms   reset a config to its default
 
-The options of kafka-configs work too: --alter --add-config a=1,b=[x,y] --delete-config c,d"""
+The options of kafka-configs work too: --alter --add-config a=1,b=[x,y] --delete-config c,d
+and --entity-type topics --entity-name T."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -26,8 +28,12 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "configs", parents=[common], help="show or change the configs of topics", epilog=_HELP
     )
     parser.set_defaults(load=_load, parser=parser)
+    add_client_options(parser, [*ADMIN_OPTIONS, "--bootstrap-controller"])
+    parser.add_argument("--entity-type", choices=("topics",), help=argparse.SUPPRESS)
     add_topics_option(
-        parser, "a topic's full name; repeatable, or with commas; default, to show: every topic"
+        parser,
+        "a topic's full name; repeatable, or with commas; default, to show: every topic",
+        names=("-t", "--topic", "--entity-name"),
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--describe", action="store_true", help="show configs (the default)")

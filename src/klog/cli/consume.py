@@ -42,6 +42,8 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
     if args.follow and offsets.end != LATEST:
         raise argparse.ArgumentError(None, "--follow: has no end. Leave out --follow or e@...")
     remaining = args.max_messages
+    if args.follow and remaining == 0:
+        return 0
     for batch in _batches(args, offsets, output_format.columns, out):
         if remaining is not None:
             batch = batch.slice(0, remaining)

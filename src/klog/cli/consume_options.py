@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED
 from klog.jobs.shared.argument_values import PARTITION, name_and_value, whole_number
 from klog.jobs.shared.common_options import Run, add_topics_option
+from klog.tools.kafka_options import add_client_options
 
 if TYPE_CHECKING:
     from klog.cli.consume_positions import PositionArgument
@@ -53,6 +54,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         parser, "topics' full names, repeatable or with commas between them", required=True
     )
     parser.add_argument("--partition", type=PARTITION, metavar="P", help="read only this one")
+    add_client_options(parser, ["--bootstrap-server", "--group"])
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--from-beginning", action="store_true", help="start at the first record (the default)"

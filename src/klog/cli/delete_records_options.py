@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from klog.jobs.shared.common_options import Run
+from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
 _HELP = """\
 Readers no longer see the records before the offset, even in the middle of a batch. `klog vacuum`
@@ -25,6 +26,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         epilog=_HELP,
     )
     parser.set_defaults(load=_load, parser=parser)
+    add_client_options(parser, ADMIN_OPTIONS)
     parser.add_argument("--offset-json-file", type=Path, metavar="F", help="partitions and offsets")
     parser.add_argument(
         "-t", "--topic", metavar="T", help="the topic's full name; needs --partition and --offset"

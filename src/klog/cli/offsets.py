@@ -12,12 +12,10 @@ from klog.connector.options.offset_spec import parse_offset_spec
 from klog.connector.snapshot import Snapshot
 from klog.connector.system_clock import now_ms
 from klog.logformat.topic_partition import TopicPartition
-from klog.tools.kafka_options import client_options, warn_of_client_options
 
 
 def offsets(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the offsets. Raises `OptionError` if `--time` is wrong or nothing is selected."""
-    warn_of_client_options(client_options(args))
     limit, now = parse_offset_spec("--time", args.time), now_ms()
 
     def find(snapshot: Snapshot, names: Sequence[TopicPartition]) -> Numbers:

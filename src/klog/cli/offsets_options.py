@@ -7,7 +7,7 @@ from typing import Any
 
 from klog.cli.partition_selection import add_selection_options
 from klog.jobs.shared.common_options import Run
-from klog.tools.kafka_options import add_client_options
+from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
 _HELP = """\
 Prints topic:partition:offset, one line per partition.
@@ -35,7 +35,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "--time", default="latest", metavar="WHEN", help="see below; default: %(default)s"
     )
     parser.add_argument("--json", action="store_true", help="one JSON array")
-    add_client_options(parser, ["--bootstrap-server", "--broker-list", "--command-config"])
+    add_client_options(parser, [*ADMIN_OPTIONS, "--broker-list"])
 
 
 def _load() -> Run:

@@ -16,7 +16,6 @@ from klog.errors import CorruptRecordError, OptionError
 from klog.jobs.shared.argument_values import MILLISECONDS
 from klog.logformat.broker_files.java_properties import decode_properties
 from klog.tools.kafka_options import (
-    client_options,
     warn_of_client_options,
     without_client_configs,
 )
@@ -36,7 +35,7 @@ def write_options(args: argparse.Namespace) -> tuple[dict[str, str], int]:
     """Return the write's options, and how long a line may wait, in ms; warn of ignored options."""
     configs = {**_file("--command-config", args.command_config), **dict(args.command_property)}
     configs, ignored = without_client_configs(configs)
-    warn_of_client_options([*ignored, *client_options(args)])
+    warn_of_client_options(ignored)
     if "transactional.id" in configs:
         raise OptionError(
             "transactional.id: not a property here. Give --transactional-id and "

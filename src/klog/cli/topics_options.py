@@ -12,6 +12,7 @@ from klog.jobs.shared.common_options import (
     add_topic_option,
     add_topics_option,
 )
+from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
 _COLUMNS = """\
 For each partition:
@@ -66,6 +67,7 @@ def add_verbs(
             "--exclude-internal", action="store_true", help="leave out Kafka's internal topics"
         )
         action.add_argument("--json", action="store_true", help="one JSON array")
+        add_client_options(action, ADMIN_OPTIONS)
 
 
 def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -81,6 +83,7 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
         help="the number of partitions; default: the root's num.partitions, which is 1 in a new "
         "root",
     )
+    add_client_options(create, ["--replication-factor"])
     add_config_option(create, "a config of the topic, as in kafka-topics; repeatable")
     create.add_argument(
         "--if-not-exists",
@@ -112,6 +115,8 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
     delete.add_argument("--json", action="store_true", help="one JSON object for each topic")
     undelete = _action(actions, common, "undelete", "bring a deleted topic back", _UNDELETE_HELP)
     undelete.set_defaults(load=_load_undelete, parser=undelete)
+    for action in (create, alter, delete, undelete):
+        add_client_options(action, ADMIN_OPTIONS)
     for action in (alter, delete):
         action.add_argument(
             "--if-exists",

@@ -1,9 +1,8 @@
 """Options and configs of Kafka's tools that only a broker's client needs.
 
-The rule: a command line that worked against brokers still works with klog's tool and a root. An
-option that says how to reach a broker, or how long to wait for one, has no effect on files: klog
-accepts it, and one warning names all of them. An option that is neither that nor klog's own is an
-error.
+The rule: an option that says how to reach a broker, how many brokers have a copy, or which group
+reads, has no effect on files. A verb takes those of the Kafka tool that it replaces, and a warning
+names them. An option that is neither that nor klog's own is an error.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ _CONFIGS = (
 """Configs of Kafka's producer; one that ends in a dot is the prefix of several."""
 _PREFIXES = ("metric",)
 """Prefixes that do not end in a dot."""
+
+ADMIN_OPTIONS = ("--bootstrap-server", "--command-config")
+"""Options of every tool of Kafka that asks or changes brokers."""
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from klog.connector import system_clock
 from klog.connector.embedded import Log, open_log
 from klog.tools.json_events import Events
-from klog.tools.kafka_options import client_options, warn_of_client_options
 from klog.tools.root_arguments import single_directory
 from klog.tools.stdin_reader import Ending
 
@@ -26,7 +25,6 @@ _POLL_SECONDS = 0.1
 
 def verifiable_consumer(args: argparse.Namespace, out: BinaryIO) -> int:
     """Read until `--max-messages` were read, or a signal comes."""
-    warn_of_client_options(client_options(args))
     log = open_log(single_directory(args.root), {})
     events = Events(out, system_clock.now_ms)
     positions: dict[int, int] = dict(args.start or {})

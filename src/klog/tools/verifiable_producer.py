@@ -25,10 +25,6 @@ from klog.errors import CommitConflictError, CommitStateUnknownError, KlogError
 from klog.logformat.partitioner import key_partitions
 from klog.text_output import printable
 from klog.tools.json_events import Events
-from klog.tools.kafka_options import (
-    client_options,
-    warn_of_client_options,
-)
 from klog.tools.root_arguments import root_with_log
 from klog.tools.stdin_reader import Ending
 from klog.tools.verifiable_producer_options import BATCH_MESSAGES
@@ -74,7 +70,6 @@ class _Batch:
 
 def verifiable_producer(args: argparse.Namespace, out: BinaryIO) -> int:
     """Write until `--max-messages` or a signal; return 1 if a batch cannot be written."""
-    warn_of_client_options(client_options(args))
     root = root_with_log(args.root)
     name = args.transactional_id or "-".join(
         ["verifiable-producer", *([] if args.value_prefix is None else [str(args.value_prefix)])]
