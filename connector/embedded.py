@@ -42,6 +42,7 @@ from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS, known_columns
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.options.storage_options import StorageOptions, storage_of_keywords
+from klog.connector.options.whole_arguments import whole_argument
 from klog.connector.root_urls import absolute_root
 from klog.connector.scan_bounds import Bound
 from klog.connector.sink.task_writer import InputRows
@@ -95,6 +96,8 @@ class Log:
             OptionError: The topic exists, a name or a config is invalid, or klog cannot write to
                 the root.
         """
+        if partitions is not None:
+            partitions = whole_argument("partitions", partitions, 1)
         config = option_texts(config)
         check_new_topic(topic, partitions, config)  # Before a root is made for it.
         TopicAdmin(self._root.find_or_create()).create(topic, partitions, config)
@@ -126,7 +129,7 @@ class Log:
         Raises:
             OptionError: There is no such topic, or it has as many partitions already.
         """
-        self._topics().add_partitions(topic, partitions)
+        self._topics().add_partitions(topic, whole_argument("partitions", partitions, 1))
         return self.describe(topic)
 
     def delete_topic(self, topic: str) -> None:
@@ -166,8 +169,8 @@ class Log:
         Raises:
             OptionError: There is no such topic, or the limit is negative.
         """
-        if limit is not None and limit < 0:
-            raise OptionError(f"limit: must be a number from 0, got {limit}. Leave it out for all")
+        if limit is not None:
+            limit = whole_argument("limit", limit)
         return list(islice(self._topics().history(topic), limit))
 
     def restore(self, topic: str, version: int, *, dry_run: bool = False) -> RestoreReport:
@@ -186,6 +189,7 @@ class Log:
             CommitConflictError: The topic was created again since, or vacuum has deleted a file of
                 the version, which the message names.
         """
+        version = whole_argument("version", version)
         return restore_topic(self._root.klog_root(), topic, version, dry_run=dry_run)
 
     def append(

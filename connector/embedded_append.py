@@ -19,6 +19,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.option_table import TRANSACTION_VERSION, TRANSACTIONAL_ID
+from klog.connector.options.whole_arguments import whole_argument
 from klog.connector.sink.task_writer import InputRows, stage_task
 from klog.connector.sink.write_plan import plan_append
 from klog.errors import OptionError
@@ -116,7 +117,6 @@ def _writer(write_id: str, name: str | None, version: int | None) -> Writer | No
             "that is repeated is recognised by its version"
         )
     TRANSACTIONAL_ID.parser.value("transactional_id", name)
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise OptionError(f"transaction_version: must be a whole number, got {version!r}")
+    version = whole_argument("transaction_version", version)
     TRANSACTION_VERSION.parser.value("transaction_version", str(version))
     return Writer(name, version, _NO_QUERY, write_id)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from uuid import uuid1
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -75,7 +77,7 @@ def test_bounds_may_be_offsets_or_times_for_all_partitions_or_each(log: Log) -> 
     log.append("t", pa.table(table))
 
     def read(**bounds: object) -> str:
-        reader = log.scan("t", columns=["value"], **bounds)  # type: ignore[arg-type]
+        reader = log.scan("t", columns=["value"], **bounds)
         return b"".join(reader.read_all()["value"].to_pylist()).decode()
 
     def at(second: int) -> datetime:
@@ -255,6 +257,30 @@ def test_topics_are_created_altered_and_deleted(log: Log) -> None:
         log.scan("t")
     assert log.create_topic("t").topic_id != created.topic_id
     assert log.scan("t").read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("number", ["3", 2.0, True, -1])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("partitions", lambda log, number: log.add_partitions("t", number)),
+        ("partitions", lambda log, number: log.create_topic("u", partitions=number)),
+        ("version", lambda log, number: log.restore("t", number)),
+        ("limit", lambda log, number: log.history("t", number)),
+    ],
+)
+def test_what_is_no_whole_number_is_refused(
+    log: Log, name: str, call: Callable[[Log, Any], object], number: object
+) -> None:
+    log.create_topic("t", partitions=1)
+    with pytest.raises(OptionError, match=f"{name}: must be a whole number from"):
+        call(log, number)
+    assert log.topics() == ["orders", "t"]
+
+
+def test_numbers_of_numpy_are_whole_numbers(log: Log) -> None:
+    log.create_topic("t", partitions=np.int64(2))
+    assert log.restore("t", np.int32(0)).version == 0
 
 
 def test_rejected_row_is_named_and_nothing_is_committed(log: Log) -> None:
