@@ -89,7 +89,8 @@ def run(
             name = log.paths.topic
             raise OptionError(
                 f"topic {name} is not compacted: its cleanup.policy has no compact; `klog configs "
-                f"--topic {name} --config cleanup.policy=compact` gives it one"
+                f"--topic {name} --config cleanup.policy=compact` gives it one, and "
+                "`compact,delete` expires its records too"
             )
     seconds = time.monotonic() - started
     return CompactReport(klog_root.location, dry_run, tuple(partitions), seconds, tuple(failed))

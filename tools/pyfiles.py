@@ -8,8 +8,8 @@ links of `src/klog` become ordinary folders; compiled files are left out; times 
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,10 +42,11 @@ def _members() -> Iterator[Path]:
 
 def main() -> None:
     """Write the zip named on the command line."""
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: pyfiles.py TARGET.zip")
-    write_zip(Path(sys.argv[1]))
-    print(sys.argv[1])  # noqa: T201
+    parser = argparse.ArgumentParser(description="Zip klog for `spark-submit --py-files`.")
+    parser.add_argument("target", type=Path, metavar="TARGET.zip")
+    target: Path = parser.parse_args().target
+    write_zip(target)
+    print(target)  # noqa: T201
 
 
 if __name__ == "__main__":

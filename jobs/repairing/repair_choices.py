@@ -15,8 +15,6 @@ from klog.logformat.broker_files.metadata_files import is_topic_id
 from klog.logformat.topic_config import normalize_topic_config
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
-"""The topic id to give if nobody knows the lost one: repair makes a new id."""
-
 
 @dataclass(frozen=True, slots=True)
 class RepairChoices:

@@ -91,7 +91,7 @@ class VacuumedTopic:
 
 @dataclass(frozen=True, slots=True)
 class VacuumReport:
-    """What a vacuum deleted, or would delete."""
+    """What a vacuum deleted, or would delete; `grace_ms` is the grace period of writers."""
 
     root: str
     dry_run: bool

@@ -1,11 +1,13 @@
 """Every error klog raises on purpose; a class exists only where a caller acts differently.
 
     KlogError
-    +-- CorruptRecordError      bytes are corrupt: the message has file, position and reason
+    +-- CorruptRecordError      bytes are corrupt: the message has the reason and the position
+    |   +-- CorruptFileError    the same, and the message has the file and the topic-partition
     +-- UnsupportedFormatError  bytes are valid, but this klog cannot read their format
+    |   +-- NewerFormatError    a newer klog wrote them: the message names the klog to install
     +-- OffsetOutOfRangeError   the partition does not hold the requested offset
     +-- DataLossError           records that a plan or a stream needs are gone
-    +-- OutOfOrderSequenceError a producer's batch does not follow its last: write the missing ones
+    +-- OutOfOrderSequenceError no longer raised
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- LostCommitError         a commit is missing: read nothing after it, repair the log
     |   +-- ForkedCommitError   another commit has its version: copy that one away first
@@ -15,6 +17,7 @@
     |   +-- FileTooLargeError   it is larger than any file of its kind
     |   +-- NotRegularFileError a directory, a FIFO, a socket or a device has the file's name
     +-- OptionError             an option, a topic or a path of the user is wrong
+        +-- NoSubscriptionError a read does not say which topics
 
 Each message names the file, topic-partition, offset or option, and what to do next.
 """
