@@ -84,11 +84,11 @@ COMMAND = Command(
     "replace lost commits; a dry run by default",
     """\
 If you have a copy of the lost files, restore them from it. If not, repair writes:
-  Boundary     a new last expired version, if a complete checkpoint contains the lost commits
-  Commit       otherwise a commit for each lost one: it adds segments that have exactly the missing
-               offsets, or declares these offsets a hole
-  Fence        a commit on top of the log, so that running writers load the topic again
-  Put          a lost topic.json or format.json
+  LastExpiredVersion  if a complete checkpoint contains the lost commits: that of the checkpoint
+  Commit              otherwise a commit for each lost one: it adds segments that have exactly the
+                      missing offsets, or declares these offsets a hole
+  Fence               a commit on top of the log, so that running writers load the topic again
+  Put                 a lost topic.json or format.json
 It never overwrites, renumbers or deletes. Stop all writers of the topic first. Exit code 1: a dry
 run found something lost, or a topic cannot be repaired. docs/jobs.md says more.""",
     _add_options,

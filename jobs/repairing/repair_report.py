@@ -79,7 +79,7 @@ def _lines(topic: str, plan: RepairPlan) -> Iterator[str]:
     if plan.topic_file:
         yield labelled({"Topic": topic, "Put": plan.topic_file})
     if plan.checkpoint is not None:
-        yield labelled({"Topic": topic, "Boundary": plan.checkpoint.version})
+        yield labelled({"Topic": topic, "LastExpiredVersion": plan.checkpoint.version})
     for commit in plan.commits:
         yield from _commit_lines(topic, commit)
     if plan.fence is not None:

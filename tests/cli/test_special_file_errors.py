@@ -62,7 +62,7 @@ PLACES: dict[str, tuple[Callable[[CommitLog], str], frozenset[str]]] = {
     "a part": (lambda log: log.paths.part(NEWER), frozenset()),
     "a sidecar": (lambda log: f"{log.paths.sidecars}/{4:020d}-{PIN}-{5:012d}-00000000.parquet",
         frozenset()),
-    "a boundary": (lambda log: log.paths.expiration(1), frozenset()),
+    "an expiration file": (lambda log: log.paths.expiration(1), frozenset()),
     "a lease": (lambda log: log.paths.lease(PIN), frozenset()),
 }  # fmt: skip
 """Where to put it, and the verbs that need the file; other verbs work without it."""

@@ -77,7 +77,7 @@ def test_bounds_may_be_offsets_or_times_for_all_partitions_or_each(log: Log) -> 
     log.append("t", pa.table(table))
 
     def read(**bounds: object) -> str:
-        reader = log.scan("t", columns=["value"], **bounds)
+        reader = log.scan("t", columns=["value"], **bounds)  # type: ignore[arg-type]
         return b"".join(reader.read_all()["value"].to_pylist()).decode()
 
     def at(second: int) -> datetime:

@@ -332,7 +332,7 @@ def test_last_commits_that_are_lost_too_are_discarded_only_when_told(root: Writt
 
 
 def test_a_writer_that_a_lost_vacuum_overtook_is_refused(root: WrittenRoot) -> None:
-    """Vacuum deleted what it had staged, and raised the horizon."""
+    """Vacuum deleted what it had staged, and raised the vacuum version."""
     log = root.root.log(TOPIC)
     known = log.load()
     append(root, 1, 0)

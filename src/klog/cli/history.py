@@ -63,7 +63,7 @@ def _fields(commit: Commit) -> dict[str, object]:
         "LogStart": _by_partition(moved_log_start(actions)),
         "LogEnd": _by_partition(actions.explicit_log_end),
         "CleanedTo": _by_partition(actions.cleaned_to),
-        "Horizon": actions.vacuum_version,
+        "VacuumVersion": actions.vacuum_version,
         "Restored": restored_version(actions),
         "Writer": writer.name if writer else None,
         "Batch": writer.batch_id if writer else None,

@@ -22,7 +22,7 @@ Prints one line per commit, newest first, with the fields that apply:
   LogStart                   new log start offsets, by partition
   LogEnd                     log end offsets of partitions whose segments end before them
   CleanedTo                  the offsets up to which partitions are compacted
-  Horizon                    the vacuum version: a write that began before it can no longer commit
+  VacuumVersion              a write that began before it can no longer commit
   Restored                   the version that a restore set the topic back to
   Writer, Batch              the transactional id and the number of its batch
   By                         the klog version, the user and the machine

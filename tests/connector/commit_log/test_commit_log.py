@@ -80,7 +80,7 @@ def test_what_a_load_and_a_commit_cost() -> None:
     assert store.requests == {"read": 1, "create": 1, "list": 1}  # The number above its own first.
     store.requests.clear()
     log.load()
-    # Cold: each commit, and the one that is not; the checkpoints, the commits and the boundaries.
+    # Cold: each commit, and the one that is not; the checkpoints, the commits and the expirations.
     assert store.requests == {"read": 4, "list": 3}
 
 

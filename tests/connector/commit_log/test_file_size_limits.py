@@ -164,14 +164,14 @@ def commit_of(log: CommitLog, version: int) -> Commit:
     return commit
 
 
-@pytest.mark.parametrize("name", ["topic.json", "_klog/adopting.json", "a boundary"])
+@pytest.mark.parametrize("name", ["topic.json", "_klog/adopting.json", "an expiration file"])
 def test_small_files(tmp_path: Path, name: str) -> None:
     path, log = new_root(tmp_path)
     if name == "topic.json":
         grow(log.paths.description)
         with pytest.raises(FileTooLargeError, match=r"topic.json: it has .* at most 1048576"):
             klog.open(path).describe("t")
-    elif name == "a boundary":
+    elif name == "an expiration file":
         checkpoint_writer.write_checkpoint(log, load_version(log, 1, log.load()))
         sparse(log.paths.expiration(0), HUGE)
         with pytest.raises(FileTooLargeError, match=r"gc/0+: it has .* at most 1048576"):

@@ -33,7 +33,8 @@ def test_each_commit_below_the_checkpoint_is_read_once_and_a_forked_one_twice() 
     loaded = log.load()
     store.requests.clear()
     assert len(find_forked_commits(log, loaded)) == 2
-    # The boundary, the commits, and the boundary again; commits 0 to 5, and 2 and 4 with sidecars.
+    # The expiration files, the commits, and the expiration files again; commits 0 to 5, and 2 and 4
+    # with sidecars.
     assert store.requests == {"list": 3, "read": 8}
 
 
@@ -62,14 +63,14 @@ def test_only_versions_that_the_checkpoint_remembers_are_read(
 
 
 class CleanedStore(CountingStore):
-    """Has `boundary` from the next read of commit 5 on."""
+    """Has `expiration` from the next read of commit 5 on."""
 
-    boundary = ""
+    expiration = ""
 
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """Read a file."""
-        if self.boundary and path.endswith("/log/00000000000000000005.json"):
-            self.files[self.boundary] = b""
+        if self.expiration and path.endswith("/log/00000000000000000005.json"):
+            self.files[self.expiration] = b""
         return super().read(path, max_bytes)
 
 
@@ -78,7 +79,7 @@ def test_what_a_cleaning_overtakes_meanwhile_is_none() -> None:
     log = _log(store)
     loaded = log.load()
     assert len(find_forked_commits(log, loaded)) == 2
-    store.boundary = log.paths.expiration(3)
+    store.expiration = log.paths.expiration(3)
     (forked,) = find_forked_commits(log, loaded)
     assert isinstance(forked, ForkedCommit)
     assert forked.commit.version == 4

@@ -191,7 +191,7 @@ def test_commits_that_an_ended_cleaning_left_go_without_a_new_boundary() -> None
     assert commit_expiration.expire_log(log, 0) == 5
     store.requests.clear()
     assert commit_expiration.list_expired_versions(log) == []
-    assert store.requests == {"list": 1, "read": 1}  # The boundary; its commit is not there.
+    assert store.requests == {"list": 1, "read": 1}  # The commit is not there.
     store.files |= commits
     assert commit_expiration.list_expired_versions(log) == [3, 4, 5]
     store.fill()

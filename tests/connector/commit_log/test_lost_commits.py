@@ -199,7 +199,8 @@ def test_a_warm_reader_lists_once_a_minute() -> None:
     store.requests.clear()
     again = log.load(state)
     assert same(again, state)
-    # Its own commit and the next; the commits from its own on, the boundaries and the checkpoints.
+    # Its own commit and the next; the commits from its own on, the expiration files and the
+    # checkpoints.
     assert store.requests == {"read": 2, "list": 3}
     store.requests.clear()
     assert log.load(again) is again
@@ -304,8 +305,8 @@ def test_a_lost_expired_version_is_an_error_when_the_commits_are_needed() -> Non
     store, clock = CountingStore(), Clock()
     log, state = eight(store, clock)
     clock.now_ms += 10**10
-    boundary = checkpoint_and_expire(log)
-    del store.files[log.paths.expiration(boundary)]
+    expired = checkpoint_and_expire(log)
+    del store.files[log.paths.expiration(expired)]
     assert same(log.load(), state)
     (name,) = log.checkpoint_names()
     store.files[log.paths.checkpoint(name)] = b"torn"

@@ -193,7 +193,7 @@ def test_a_checkpoint_with_a_damaged_part_is_passed_over(damage: str) -> None:
         store.files[path] = damaged[damage]
     loaded = log.load()
     assert (loaded.checkpoint, plain(loaded)) == (kept, plain(state))
-    # It carries no boundary either, and the next checkpoint does not count on the part.
+    # It carries no expiration file either, and the next checkpoint does not count on the part.
     clock.now_ms += 1_000_000
     assert commit_expiration.expire_log(log, retention_ms=0) == kept.version
     later = append(log, loaded, (0, 1))
@@ -311,7 +311,7 @@ def test_parts_go_when_no_checkpoint_names_them() -> None:
         for part in state_checkpoint.decode_parts(store.files[log.paths.checkpoint(name)])
     }
     assert set(parts(store)) == named < seen
-    # A part that was put by a writer who ended before the checkpoint: gone with the next boundary.
+    # A part of a writer that ended before the checkpoint: gone with the next expiration.
     orphan = log.paths.part(CheckpointName(log.last_expired_version(), 1, 1))
     store.files[orphan] = b"x"
     commit_expiration.expire_log(log, retention_ms=0)
@@ -326,7 +326,7 @@ def test_no_boundary_rests_on_a_checkpoint_whose_parts_may_go() -> None:
     state = appended(log, created(log), 12)
     checkpoint_writer.write_checkpoint(log, state)
     old = dict(store.files)
-    # Another cuts the same segments into parts of its own, and a boundary rests on them.
+    # Another cuts the same segments into parts of its own, and an expiration file rests on them.
     for path in parts(store):
         del store.files[path]
     state = append(log, state, (0, 1))

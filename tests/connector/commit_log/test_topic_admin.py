@@ -38,8 +38,8 @@ def test_requests_of_a_new_topic_and_of_a_name_with_a_dot(
     assert root is not None
     assert store.requests == {"read": 1}
     TopicAdmin(root, "test", random_uuid).create("orders")
-    # The root; no topic.json; no checkpoint, no commit listed or read, no boundary; topic.json is
-    # put; no commit above the one that is put, again no boundary.
+    # The root; no topic.json; no checkpoint, no commit listed or read, no expiration
+    # file; topic.json is put; no commit above the one that is put, again no expiration file.
     assert store.requests == {"read": 4, "create": 2, "list": 4}
     store.requests.clear()
     topics.create("or.ders")

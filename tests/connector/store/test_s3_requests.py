@@ -176,7 +176,7 @@ def of_users(bill: Bill) -> dict[str, dict[str, int]]:
 
 
 def test_load_does_not_grow_with_the_history(bill: Bill) -> None:
-    """With a boundary, and a checkpoint at the tip: nothing of the history is asked for.
+    """With an expiration file, and a checkpoint at the tip: nothing of the history is asked for.
 
     The checkpoint, its commit, and the next one, which is missing.
     """
@@ -195,7 +195,7 @@ def test_load_does_not_grow_with_the_history(bill: Bill) -> None:
 def test_listing_starts_at_the_checkpoint(bill: Bill) -> None:
     """2,500 commits are retained, 10 of them after the checkpoint: one page, not three.
 
-    The boundaries and the checkpoints are a listing each, too.
+    The expiration files and the checkpoints are a listing each, too.
     """
     memory = CountingStore()
     log = topic_log(memory, bill.clock)
