@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from klog.cli.output_reader import wait_while_read
 from klog.cli.topic_tail import TopicTail
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
+from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.consumer_strategy import Assign, ConsumerStrategy, Subscribe
 from klog.connector.options.offset_range_limit import LATEST
 from klog.connector.options.option_defaults import READ_COMMITTED
@@ -27,10 +29,13 @@ from klog.connector.snapshot import Root
 from klog.connector.source import scan_planner
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets
+from klog.connector.source.past_root import PastRoot
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.source.task_reader import make_reader
 from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
+
+AS_OF_FLAGS = ("--as-of-version", "--as-of-timestamp")
 
 
 def consume(args: argparse.Namespace, out: BinaryIO) -> int:
@@ -41,6 +46,10 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
         raise argparse.ArgumentError(None, str(exc)) from exc
     if args.follow and offsets.end != LATEST:
         raise argparse.ArgumentError(None, "--follow: has no end. Leave out --follow or e@...")
+    if args.follow and not (args.as_of_version is None and args.as_of_timestamp is None):
+        raise argparse.ArgumentError(
+            None, "--follow: nothing comes to an earlier version. Leave out --follow"
+        )
     remaining = args.max_messages
     if args.follow and remaining == 0:
         return 0
@@ -61,12 +70,17 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of a range, partition by partition, or those that come."""
     paths = directories(args.root)
-    root = open_root(paths)
+    root: Root = open_root(paths)
     options = ReadOptions(
         _strategy(args),
         committed_only=args.isolation_level == READ_COMMITTED,
         columns=columns,
     )
+    as_of = parse_as_of(args.as_of_version, args.as_of_timestamp, AS_OF_FLAGS)
+    if as_of is not None:
+        as_of = PastRoot(root, options.consumer_strategy, as_of).snapshot().resolved(as_of)
+        options = replace(options, as_of=as_of)
+        root = PastRoot(root, options.consumer_strategy, as_of)
     reader = make_reader(paths, options)
     if args.follow:
         tail = TopicTail(

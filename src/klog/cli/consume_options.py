@@ -84,6 +84,19 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         default=READ_COMMITTED,
         help="default: %(default)s",
     )
+    past = parser.add_mutually_exclusive_group()
+    past.add_argument(
+        "--as-of-version",
+        type=whole_number("a version,"),
+        metavar="V",
+        help="read the topic as this commit of klog history left it",
+    )
+    past.add_argument(
+        "--as-of-timestamp",
+        metavar="WHEN",
+        help="the same for the last commit at or before a time: ms since 1970, now-1d, or "
+        "2026-11-01T00:00:00Z",
+    )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("-f", "--format", type=_usage(_format), metavar="FORMAT", help="see below")
     output.add_argument("--json", action="store_true", help="one JSON object per line")
