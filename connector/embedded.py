@@ -39,10 +39,10 @@ from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
 from klog.connector.options.option import option_texts
 from klog.connector.options.option_defaults import READ_COMMITTED
+from klog.connector.options.python_arguments import whole_argument
 from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS, known_columns
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.options.storage_options import StorageOptions, storage_of_keywords
-from klog.connector.options.whole_arguments import whole_argument
 from klog.connector.root_urls import absolute_root
 from klog.connector.scan_bounds import Bound
 from klog.connector.sink.task_writer import InputRows

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from klog.connector.options.offset_range_values import parse_age, parse_datetime
 from klog.connector.options.option import ValueParser
 from klog.connector.options.option_values import MAX_LONG, whole_number
+from klog.connector.options.python_arguments import zoned_time
 from klog.errors import OptionError
 
 VERSION_OPTION, TIME_OPTION = "asOfVersion", "asOfTimestamp"
@@ -78,11 +79,7 @@ def parse_as_of(
     if time is None:
         return None
     if isinstance(time, datetime):
-        if time.tzinfo is None:
-            raise OptionError(
-                f"{time_option}: {time} has no time zone. Give it one, such as timezone.utc"
-            )
-        return AsOfTime(_floor_ms(time), time_option)
+        return AsOfTime(_floor_ms(zoned_time(time_option, time)), time_option)
     as_of = AS_OF_TIMESTAMP.value(time_option, str(time))
     if isinstance(as_of, AsOfAge):
         return AsOfAge(as_of.age_ms, time_option)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from klog.connector.options.offset_range_limit import OffsetForTime, PartitionLimit
 from klog.connector.options.offset_range_values import TIMESTAMP
 from klog.connector.options.option import ValueParser
-from klog.errors import OptionError
+from klog.connector.options.python_arguments import zoned_time
 
 OffsetSpec: TypeAlias = str | int | datetime
 """A word, a time in ms since 1970 or one of Kafka's special ones, or a time with its zone."""
@@ -63,8 +63,5 @@ def limit_of_datetime(
     Raises:
         OptionError: It has no time zone.
     """
-    if time.tzinfo is None:
-        raise OptionError(
-            f"{parameter}: {time} has no time zone. Give it one, such as timezone.utc"
-        )
+    time = zoned_time(parameter, time)
     return OffsetForTime.of(time, latest_if_no_match=latest_if_no_match)

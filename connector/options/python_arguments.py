@@ -1,11 +1,13 @@
-"""Whole numbers that Python callers pass: `int` and what stands for one, such as numpy's.
+"""Whole numbers and times that Python callers pass.
 
 The rule: an argument of another type is refused before anything is written. A bool, a float or a
-text would be written to the commit log unchanged.
+text would be written to the commit log unchanged. A time without a zone means another one on each
+machine, so it is refused too.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from operator import index
 from typing import SupportsIndex
 
@@ -13,7 +15,7 @@ from klog.errors import OptionError
 
 
 def whole_argument(name: str, value: SupportsIndex, minimum: int = 0) -> int:
-    """Return an argument as an `int`.
+    """Return a whole number, also one of numpy, as an `int`.
 
     Args:
         name: The name of the argument, for the error.
@@ -30,3 +32,18 @@ def whole_argument(name: str, value: SupportsIndex, minimum: int = 0) -> int:
     if number < minimum or isinstance(value, bool):
         raise OptionError(f"{name}: must be a whole number from {minimum}, got {value!r}")
     return number
+
+
+def zoned_time(name: str, time: datetime) -> datetime:
+    """Return a time that has a zone.
+
+    Args:
+        name: The name of the argument, for the error.
+        time: The time.
+
+    Raises:
+        OptionError: It has none.
+    """
+    if time.tzinfo is None:
+        raise OptionError(f"{name}: {time} has no time zone. Give it one, such as timezone.utc")
+    return time
