@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,16 @@ def test_a_directory_that_is_being_adopted_is_refused(tmp_path: Path) -> None:
     (tmp_path / "_klog/adopting.json").write_text("{}")
     with pytest.raises(OptionError, match="is not a klog root"):
         repair.run(None, str(tmp_path), dry_run=False)
+
+
+def test_a_topic_of_whose_log_nothing_is_left_is_told(root: WrittenRoot) -> None:
+    shutil.rmtree(root.root.log(TOPIC).paths.directory)
+    report = repair.run(None, root.location)
+    assert report.exit_code == 1
+    problem = report.topics[TOPIC].problem
+    assert "there is no commit" in problem
+    assert "version -1" not in problem
+    assert (
+        f"run `klog topics create --topic {TOPIC}`, then "
+        f"`klog vacuum --topic {TOPIC} --discard-lost --execute`" in problem
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -389,16 +388,3 @@ def test_a_large_commit_has_a_sidecar(root: WrittenRoot, monkeypatch: pytest.Mon
     commit = root.root.log(TOPIC).read_without_sidecar(3)
     assert commit is not None
     assert commit.sidecar is not None
-
-
-def test_a_topic_of_whose_log_nothing_is_left_is_told(root: WrittenRoot) -> None:
-    shutil.rmtree(root.root.log(TOPIC).paths.directory)
-    report = repair.run(None, root.location)
-    assert report.exit_code == 1
-    problem = report.topics[TOPIC].problem
-    assert "there is no commit" in problem
-    assert "version -1" not in problem
-    assert (
-        f"run `klog topics create --topic {TOPIC}`, then "
-        f"`klog vacuum --topic {TOPIC} --discard-lost --execute`" in problem
-    )
