@@ -56,6 +56,8 @@ _PHRASES = (
 """Parts of errors that a command line has no words for."""
 _PLAIN_WORDS = ("assign", "path", "subscribe")
 """Options that are words of English too: only as the subject of an error, or in backticks."""
+_OTHER_PATHS = {"--from", "--to"}
+"""A verb that has one of these takes two paths, and an error does not say which is meant."""
 _ARGUMENT = r"[a-z]+(?:_[a-z]+)+"
 """An argument of Python, by itself: only as the subject of an error, as topics have such names."""
 _SUBJECT = re.compile(r"(?:[\w.-]+(?:, | and ))*")
@@ -97,7 +99,9 @@ def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[
 def _flag_of(option: str, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str | None:
     """Return the flag that sets an option, as it was typed; None if the verb has none."""
     typed = {argument.partition("=")[0] for argument in arguments}
-    if option in typed:
+    if option in typed or (
+        option == "path" and _OTHER_PATHS & parser._option_string_actions.keys()
+    ):
         return None
     for name in FLAGS.get(option, (f"--{option.replace('_', '-')}",)):
         action = parser._option_string_actions.get(name)
