@@ -30,9 +30,9 @@ def test_several_log_directories_are_one_broker(klog: Klog, roots: list[str]) ->
 REFUSED = [
     (["topics", "list", "--root", "/nowhere"], "there is no directory /nowhere"),
     (["topics", "list", "--root", __file__], "is a file; give the log directory itself"),
-    (["topics", "list", "--root", ""], "path: give the log directory"),
+    (["topics", "list", "--root", ""], "--root: give the log directory"),
     (["topics", "list", "--root", RECORDS, "--root", RECORDS], "both "),
-    (["topics", "list", "--root", "nope://x"], "path: cannot read nope:// here"),
+    (["topics", "list", "--root", "nope://x"], "--root: cannot read nope:// here"),
     (["consume", "--topic", "x", "--root", "/nowhere"], "there is no directory /nowhere"),
 ]
 

@@ -50,6 +50,9 @@ ROOT_CASES = [
     if OPEN not in str(case.options)
 ]
 """A klog root has no open transactions: import-log ends them. Every fourth stream runs in CI."""
+CREATED_AGAIN_UNDER_A_STREAM = "a topic created again under a stream, loss allowed"
+"""Kafka's source reads such a topic from its start only if it polled while there was none. klog
+always does."""
 MEANT_NAMES = {name for difference in MEANT for name in difference.cases}
 
 
@@ -84,7 +87,11 @@ def test_the_outcome_of_a_changing_log_is_the_same(
     name = f"sides.changes.{CHANGES.index(change)}"
     topic = Topic(Client(broker), broker.log_dirs[0], name, change.partitions)
     theirs, ours = run_change(sources, change, topic, tmp_path)
-    _compare(change.name, theirs, ours)
+    if change.name == CREATED_AGAIN_UNDER_A_STREAM:
+        (outcome,) = [ended.outcome for ended in ours]
+        assert (outcome.has_failed, sum(map(len, outcome.rows))) == (False, 10 + 4)
+    else:
+        _compare(change.name, theirs, ours)
     assert all(not ended.error or name in ended.error for ended in ours)
 
 
