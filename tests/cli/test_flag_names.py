@@ -105,6 +105,7 @@ def test_what_a_command_line_cannot_do_is_left_out() -> None:
 def topic(on_root: Root) -> Root:
     log = klog.open(on_root.path)
     log.create_topic("t", partitions=2)
+    log.create_topic("batch_size", partitions=1)
     log.append("t", pa.table({"value": ["a", "b"], "partition": pa.array([0, 1], pa.int32())}))
     return on_root
 
@@ -126,6 +127,11 @@ def topic(on_root: Root) -> Root:
         (["produce", "-t", "t", "--transactional-id", "x"], "--transactional-id and --transaction"),
         (["compact", "--map-bytes", "1"], "--map-bytes: must be at least"),
         (["compact", "--min-dirty-ratio", "2"], "--min-dirty-ratio: must be from 0 to 1"),
+        (
+            ["produce", "--topic=batch_size", "-p", "5"],
+            "batch_size: line 1: there is no partition 5",
+        ),
+        (["consume", "-tbatch_size", "--partition=5"], "there is no partition 5 of topic batch_"),
         (["restore", "-t", "t", "--version", "99"], "topic t has no version 99"),
     ],
 )

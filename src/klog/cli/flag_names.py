@@ -62,6 +62,8 @@ _ARGUMENT = r"[a-z]+(?:_[a-z]+)+"
 """An argument of Python, by itself: only as the subject of an error, as topics have such names."""
 _SUBJECT = re.compile(r"(?:[\w.-]+(?:, | and ))*")
 """What stands in front of the subject of an error, or of one of its subjects."""
+_SEPARATORS = re.compile(r"[=,:]")
+"""What stands between the names of an argument: `--topic=a,b`, `--partition a:0`."""
 _CHOICES = re.compile(r"\bone of(?:(?!\. |;).)*$")
 """A list of names to choose from."""
 _NAMES = "|".join(
@@ -96,10 +98,16 @@ def in_flags(message: str, parser: argparse.ArgumentParser, arguments: Sequence[
     return _OPTION.sub(flag, message)
 
 
+def _typed_words(argument: str) -> Sequence[str]:
+    """Return an argument's parts; each may be a name that the user chose."""
+    short = argument[:1] == "-" != argument[1:2]
+    return _SEPARATORS.split(argument[2:] if short else argument)
+
+
 def _flag_of(option: str, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str | None:
     """Return the flag that sets an option, as it was typed; None if the verb has none."""
     typed = {argument.partition("=")[0] for argument in arguments}
-    if option in typed or (
+    if any(option in _typed_words(argument) for argument in arguments) or (
         option == "path" and _OTHER_PATHS & parser._option_string_actions.keys()
     ):
         return None
