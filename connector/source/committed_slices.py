@@ -66,7 +66,8 @@ def plan_ranges(
     if index_reads is not None:
         varying |= _narrow(log, segments, bounds, columns, index_reads)
     varying |= {name: values.tolist() for name, values in columns.items()}
-    varying["path"] = _paths(log, segments).take(from_numpy(bounds.segment)).to_pylist()
+    files = segments["file"].take(from_numpy(bounds.segment)).to_pylist()
+    varying["path"] = [f"{log.root.path}/{file}" for file in files]
     if committed_only and not segment_entries.are_format_1(segments):
         varying["aborted"] = _aborted(segments, bounds)
     shared: dict[str, Any] = {
@@ -180,12 +181,6 @@ def _columns(segments: pa.Table, bounds: _SliceBounds) -> dict[str, Longs]:
     }
 
 
-def _paths(log: CommittedPartition, segments: pa.Table) -> pa.Array:
-    return pc.binary_join_element_wise(
-        text(f"{log.root.path}/"), segments["file"], text("")
-    ).combine_chunks()
-
-
 def _narrow(
     log: CommittedPartition,
     segments: pa.Table,
@@ -209,10 +204,11 @@ def _narrow(
     if len(taken) < len(numbers):
         varying["index_path"] = [""] * len(positions)
         varying["index_size_bytes"] = [0] * len(positions)
-        paths = _paths(log, segments)
         for row in rows[~np.isin(bounds.segment[rows], taken)].tolist():
             number = int(bounds.segment[row])
-            varying["index_path"][row] = index_file_path(paths[number].as_py(), "index")
+            varying["index_path"][row] = index_file_path(
+                f"{log.root.path}/{segments['file'][number].as_py()}", "index"
+            )
             varying["index_size_bytes"][row] = segments["index_bytes"][number].as_py()
     return varying
 
