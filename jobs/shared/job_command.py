@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError, OptionError, without_passwords
 from klog.interrupt_exit import INTERRUPTED
 from klog.interrupts import Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import add_root_option, add_topics_option, set_root
 from klog.jobs.shared.exit_codes import REFUSED
+from klog.standard_streams import occupy_closed_streams, standard_output
 from klog.text_output import printable, write_json, write_lines
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def main(command: Command, arguments: Sequence[str] | None = None) -> int:
         command: The job.
         arguments: The command line without the program; by default that of the process.
     """
+    occupy_closed_streams()
     parser = argparse.ArgumentParser(
         prog=f"jobs/{command.verb.replace('-', '_')}.py",
         description=command.help,
@@ -131,13 +133,19 @@ def main(command: Command, arguments: Sequence[str] | None = None) -> int:
     add_options(parser, command)
     args = parser.parse_args(arguments)
     set_root(args, parser, repeatable=False)
-    return run_interruptible(lambda interrupt: _run_on_spark(command, parser, args, interrupt))
+    try:
+        out = standard_output()
+    except OptionError as exc:
+        sys.stderr.write(f"klog: {exc}\n")
+        return REFUSED
+    return run_interruptible(lambda interrupt: _run_on_spark(command, parser, args, out, interrupt))
 
 
 def _run_on_spark(
     command: Command,
     parser: argparse.ArgumentParser,
     args: argparse.Namespace,
+    out: BinaryIO,
     interrupt: Interrupt,
 ) -> int:
     """Run the job; what follows an interrupt is no error of its own."""
@@ -147,7 +155,7 @@ def _run_on_spark(
         run_job = command.load()
         spark = SparkSession.builder.appName(f"klog {command.verb}").getOrCreate()
     try:
-        return write_report(run_job(spark, args), sys.stdout.buffer, as_json=args.json)
+        return write_report(run_job(spark, args), out, as_json=args.json)
     except argparse.ArgumentError as exc:
         parser.error(str(exc))
     except (KlogError, OSError) as exc:
@@ -156,5 +164,5 @@ def _run_on_spark(
         sys.stderr.write(f"klog: {printable(without_passwords(str(exc)))}\n")
         return REFUSED
     finally:
-        sys.stdout.buffer.flush()
+        out.flush()
         spark.stop()

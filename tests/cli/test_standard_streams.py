@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import klog as klog_package
 from tests.support.command_root import Root
 from tests.support.klog_command import Klog
 
@@ -43,6 +45,33 @@ def test_a_closed_stream_is_one_error(
     assert result.stderr.count(b"\n") == 1
 
 
+@pytest.mark.parametrize("redirection", ["2>&-", "<&- 2>&-"])
+def test_no_file_takes_the_place_of_a_closed_stream(on_root: Root, redirection: str) -> None:
+    on_root.does("topics", "create", "--topic", "t")
+    verb = (KLOG, "consume", "--topic", "t", "--follow", "--root", str(on_root.path), "-f", "%s")
+    with subprocess.Popen(
+        ["sh", "-c", f'exec "$0" "$@" {redirection}', *verb], stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            klog_package.open(on_root.path).append("t", pa.table({"value": ["a"]}))
+            assert process.stdout.read(1) == b"a"
+            for descriptor in (0, 2) if "<" in redirection else (2,):
+                assert Path(f"/proc/{process.pid}/fd/{descriptor}").readlink() == Path(os.devnull)
+        finally:
+            process.kill()
+
+
+def test_a_job_needs_its_stdout(on_root: Root) -> None:
+    on_root.does("topics", "create", "--topic", "t")
+    job = (sys.executable, "-m", "klog.jobs.verify", "--root", str(on_root.path))
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&-', *job], capture_output=True, timeout=60, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"klog: stdout: it is closed. Send the output to a file")
+
+
 def test_a_closed_stderr_changes_no_output(on_root: Root) -> None:
     result = in_shell("2>&-", "topics", "create", "--topic", "t", "--root", str(on_root.path))
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, b"Created topic t.")
@@ -58,6 +87,15 @@ def test_a_root_whose_name_is_not_utf8(klog: Klog, tmp_path: Path) -> None:
     restored = klog("restore", "--topic", "t", "--version", "0", "--json", "--root", root)
     assert restored.code == 0
     assert json.loads(restored.out)
+
+
+def test_records_of_a_root_whose_name_is_not_utf8(klog: Klog, tmp_path: Path) -> None:
+    log = klog_package.open(tmp_path / NOT_UTF8)
+    log.create_topic("t")
+    log.append("t", pa.table({"value": ["a"]}))
+    consumed = klog("consume", "--topic", "t", "--root", str(tmp_path / NOT_UTF8), "-f", "%s")
+    assert (consumed.code, consumed.out) == (0, b"a")
+    assert log.scan("t").read_all()["value"].to_pylist() == [b"a"]
 
 
 def test_bytes_of_a_format_that_are_not_utf8_are_printed(on_scene: Klog) -> None:

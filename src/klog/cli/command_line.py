@@ -17,12 +17,13 @@ from typing import NoReturn
 from klog import __version__
 from klog.cli.flag_names import in_flags
 from klog.cli.verb_table import add_verbs
-from klog.errors import KlogError, OptionError, nearest_name, without_passwords
+from klog.errors import KlogError, nearest_name, without_passwords
 from klog.interrupt_exit import INTERRUPTED
 from klog.interrupts import Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
 from klog.jobs.shared.common_options import Run, set_root
 from klog.jobs.shared.exit_codes import DONE, REFUSED
+from klog.standard_streams import occupy_closed_streams, standard_output
 from klog.text_output import printable
 from klog.tools.kafka_options import client_options, warn_of_client_options
 
@@ -36,8 +37,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         from klog.cli.completion import complete
 
         complete(command_line())
-    if sys.stderr is None:  # Else the next file that is opened becomes stderr.
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    occupy_closed_streams()
     typed = sys.argv[1:] if arguments is None else arguments
     args = _parse(typed)
     args.typed = typed
@@ -125,9 +125,7 @@ def _parse(typed: Sequence[str]) -> argparse.Namespace:
 
 def _run(args: argparse.Namespace) -> int:
     """Run the verb; its output reaches stdout before an error is printed."""
-    if sys.stdout is None:
-        raise OptionError("stdout: it is closed. Send the output to a file or to /dev/null")
-    out = sys.stdout.buffer
+    out = standard_output()
     warn_of_client_options(client_options(args))
     with ending_at_once():
         load: Callable[[], Run] = args.load

@@ -30,9 +30,10 @@ from klog.cli.produce_settings import line_format_from_args, write_options
 from klog.connector.embedded import Log, open_log
 from klog.connector.embedded_append import AppendResult
 from klog.errors import KlogError, OptionError, with_context
+from klog.standard_streams import standard_input
 from klog.text_output import write_json
 from klog.tools.root_arguments import root_with_log
-from klog.tools.stdin_reader import Ending, Input, open_input, standard_input
+from klog.tools.stdin_reader import Ending, Input, open_input
 
 MAX_COMMIT_BYTES = 1 << 30
 """The input of one commit."""

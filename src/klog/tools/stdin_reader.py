@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import stat
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -108,13 +107,6 @@ def read_input(option: str, path: Path, max_bytes: int) -> bytes:
             f"{option}: {path}: it has more than {max_bytes:,} bytes. Give a smaller file"
         )
     return data
-
-
-def standard_input() -> BinaryIO:
-    """Return stdin. Raises `OptionError` if the process was started without it."""
-    if sys.stdin is None:
-        raise OptionError("stdin: it is closed. Give the input on stdin or with --file")
-    return sys.stdin.buffer
 
 
 class Input:
