@@ -139,6 +139,25 @@ def test_a_topic_that_cannot_be_read_is_left_out(klog: Klog, root: str) -> None:
     assert "klog: warning: b: left out" in result.err
 
 
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ('{"a.orders": {"0": 1, "1": 0, "2": 0}}', "klog: warning: b: left out"),
+        ('{"a.orders": {"0": 1, "1": 0, "2": 0}, "b": {"0": 1}}', "klog: warning: b: left out"),
+        ('{"a.orders": {"0": 1, "1": 0, "2": 0}, "c": {"0": 1}}', "--start: the JSON must name"),
+    ],
+)
+def test_bounds_are_checked_without_a_topic_that_cannot_be_read(
+    klog: Klog, root: str, bounds: str, message: str
+) -> None:
+    (Path(root) / "_klog" / "topics" / "b" / "topic.json").write_text('{"format": 99}')
+    result = klog("count", "--root", root, "--start", bounds)
+    assert result.code == 1
+    assert message in result.err
+    counts = [b"a.orders:0:2", b"a.orders:1:0", b"a.orders:2:0"]
+    assert result.out.splitlines() == ([] if "c" in json.loads(bounds) else counts)
+
+
 def test_options_of_a_client_have_no_effect(klog: Klog, root: str) -> None:
     result = klog("offsets", "--root", root, "--bootstrap-server", "x:9092", "--partitions", "2")
     assert (result.code, result.out) == (0, b"a.orders:2:0\nb:2:0\n")

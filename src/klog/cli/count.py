@@ -38,9 +38,11 @@ def count(args: argparse.Namespace, out: BinaryIO) -> int:
     )
     reader = make_reader(paths, options)
 
-    def check(names: Collection[TopicPartition]) -> None:
-        limits_by_partition(options.starting_option, starting, names)
-        limits_by_partition(options.ending_option, ending, names)
+    def check(names: Sequence[TopicPartition], unreadable: Collection[str]) -> None:
+        for option, limit in (("--start", starting), ("--end", ending)):
+            listed = limit.limits if isinstance(limit, LimitsByPartition) else ()
+            unchecked = [name for name in listed if name.topic in unreadable]
+            limits_by_partition(option, limit, [*names, *unchecked])
 
     def find(snapshot: Snapshot, names: Sequence[TopicPartition]) -> Numbers:
         read_options = replace(

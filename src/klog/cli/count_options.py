@@ -17,7 +17,8 @@ not count, nor do transaction markers; for read_committed, neither do records of
 transactions.
 
 --start and --end (not included): earliest, latest, -100 (the last hundred offsets), now-10m, a time
-such as 2026-11-01T00:00:00Z, or, for one topic, JSON as in the option startingOffsets"""
+such as 2026-11-01T00:00:00Z, or JSON as in the option startingOffsets, which names each selected
+partition"""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:

@@ -28,8 +28,11 @@ from klog.tools.root_arguments import directories
 Numbers: TypeAlias = Mapping[TopicPartition, int | None]
 FindNumbers: TypeAlias = Callable[[Snapshot, Sequence[TopicPartition]], Numbers]
 """Returns the number of each partition; None if there is none."""
-Check: TypeAlias = Callable[[Collection[TopicPartition]], None]
-"""Raises `OptionError` if an option does not fit all the partitions that are selected."""
+Check: TypeAlias = Callable[[Sequence[TopicPartition], Collection[str]], None]
+"""Raises `OptionError` if an option does not fit the partitions that are selected.
+
+It gets these partitions and the topics that are selected and cannot be read.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +42,7 @@ def print_numbers(
     out: BinaryIO,
     field: str,
     find: FindNumbers,
-    check: Check = lambda names: None,
+    check: Check = lambda names, unreadable: None,
 ) -> int:
     """Print a number of each selected partition; in JSON its name is `field`."""
     root = open_root(directories(args.root))
@@ -53,8 +56,8 @@ def print_numbers(
         return retry_stale_listing(lambda: find(next(snapshots), names))
 
     readable = [names for names in selection.values() if not isinstance(names, KlogError)]
-    if len(readable) == len(selection):
-        check(list(chain.from_iterable(readable)))
+    unreadable = {topic for topic, names in selection.items() if isinstance(names, KlogError)}
+    check(list(chain.from_iterable(readable)), unreadable)
     for topic, names in selection.items():
         if isinstance(names, KlogError):
             _warn(topic, names)
