@@ -279,15 +279,38 @@ def refuse_collision(root: KlogRoot, topic: str) -> None:
     Raises:
         OptionError: Such a topic exists.
     """
+    for other in similar_names(root, topic):
+        if root.log_to_read(other).load().topic_id:
+            raise OptionError(f"{collision(topic, other)}. Give another name")
+
+
+def similar_names(root: KlogRoot, topic: str) -> list[str]:
+    """Return the names of other topics, deleted ones too, that differ only in '.' and '_'.
+
+    Args:
+        root: The klog root.
+        topic: The name of the topic.
+    """
     if "." not in topic and "_" not in topic:
-        return
-    for other in root.topic_names():
-        collides = other != topic and other.replace(".", "_") == topic.replace(".", "_")
-        if collides and root.log_to_read(other).load().topic_id:
-            raise OptionError(
-                f"topic {topic} collides with topic {other}, which exists: a broker's metrics do "
-                "not distinguish '.' from '_', so it could not have both. Give another name"
-            )
+        return []
+    return [
+        other
+        for other in root.topic_names()
+        if other != topic and other.replace(".", "_") == topic.replace(".", "_")
+    ]
+
+
+def collision(topic: str, other: str) -> str:
+    """Return why a broker could not have two topics.
+
+    Args:
+        topic: The new one.
+        other: One of its `similar_names`, which exists.
+    """
+    return (
+        f"topic {topic} collides with topic {other}, which exists: a broker's metrics do not "
+        "distinguish '.' from '_', so it could not have both"
+    )
 
 
 def describe_state(topic: str, state: TopicState) -> TopicDescription:

@@ -18,7 +18,7 @@ from klog.connector.commit_log.commit import Topic
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.commit_log.topic_admin import refuse_collision
+from klog.connector.commit_log.topic_admin import collision, similar_names
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.options.storage_options import StorageOptions
@@ -162,14 +162,18 @@ class LogImport:
 
 def _load_state(root: KlogRoot, topic: str) -> TopicState | Failure:
     """Return the state of a topic of the root, or why nothing can be imported into it."""
+    name = topic
     try:
         state = root.log_to_write(topic).load()
-        if not state.topic_id:
-            refuse_collision(root, topic)
-    except OptionError as exc:
-        return Failure(str(exc), None, None, _OTHER_ROOT)
+        if state.topic_id:
+            return state
+        for name in similar_names(root, topic):
+            if root.log_to_read(name).load().topic_id:
+                return Failure(collision(topic, name), None, None, _OTHER_ROOT)
+    except OptionError:
+        raise
     except (KlogError, OSError) as exc:
-        return Failure.of(exc, topic)
+        return Failure.of(exc, name)
     return state
 
 

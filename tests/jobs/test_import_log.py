@@ -236,6 +236,18 @@ def test_a_refused_topic_ends_only_itself(tmp_path: Path) -> None:
     assert klog.open(str(root)).offsets("a") == klog.open(str(root)).offsets("e") == {0: 2}
 
 
+def test_a_topic_of_a_similar_name_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    source = write_broker_dir(tmp_path / "log", {"b.c-0": {0: COMMITTED}})
+    root = tmp_path / "root"
+    klog.open(str(root)).create_topic("b_c", 1)
+    (commit,) = (root / "_klog/topics/b_c/log").glob("*.json")
+    commit.write_bytes(b"{")
+    (refused,) = import_log.run(None, str(root), source=str(source)).partitions
+    assert refused.failure is not None
+    assert commit.name in refused.failure.reason or commit.name in str(refused.failure.file)
+    assert "`klog verify --topic b_c`" in refused.failure.next_step
+
+
 def test_who_wrote_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_broker_dir(tmp_path / "log", {"t-0": {0: COMMITTED}})
     root = tmp_path / "root"
