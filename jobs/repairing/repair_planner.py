@@ -35,6 +35,7 @@ from klog.jobs.repairing.missing_offsets import CHOOSE
 from klog.jobs.repairing.repair_choices import RepairChoices
 from klog.jobs.repairing.repair_plan import RepairPlan
 from klog.jobs.repairing.repaired_log import RepairedLog
+from klog.jobs.shared.job_failures import discarding_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +139,13 @@ class RepairPlanner:
                 f"{summarize_files(list(above))}: {_log_end(last_version)}, and these files show "
                 f"that version {max(above.values())} was made: the last commits are lost. Restore "
                 "them from a copy. To go on without them, "
-                + ("give --discard-lost" if plan.lost else self._vacuum_command(last_version))
+                + (
+                    "give --discard-lost"
+                    if plan.lost
+                    else discarding_step(self.log.paths.topic, last_version)
+                )
             )
         return replace(plan, above_last_commit=above)
-
-    def _vacuum_command(self, last_version: int) -> str:
-        """Return what discards the last commits where no commit in front of them is lost."""
-        topic = self.log.paths.topic
-        create = f"`klog topics create --topic {topic}`, then " if last_version < 0 else ""
-        return f"run {create}`klog vacuum --topic {topic} --discard-lost --execute`"
 
     def _refuse_unneeded_choices(
         self, files: Sequence[str], state: TopicState, new_commits: Sequence[Commit]

@@ -19,6 +19,20 @@ from klog.errors import (
 from klog.text_output import labelled
 
 
+def discarding_step(topic: str, last_version: int) -> str:
+    """Return how to go on without the last commits of a topic.
+
+    Args:
+        topic: The topic.
+        last_version: The version of the last commit that is left, -1 if none is.
+    """
+    create = f"`klog topics create --topic {topic}`, then " if last_version < 0 else ""
+    return (
+        f"run {create}`klog vacuum --topic {topic} --discard-lost --execute`. The files are named "
+        "until the log has passed the version that they show"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What failed, the file and the position in it if they are known, and the next step."""

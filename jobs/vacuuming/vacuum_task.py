@@ -18,6 +18,7 @@ from klog.connector.commit_log.orphan_files import OrphanFiles
 from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CommitStateUnknownError, KlogError, with_context
+from klog.jobs.shared.job_failures import discarding_step
 from klog.jobs.vacuuming.vacuum_report import VacuumedTopic
 
 
@@ -82,8 +83,7 @@ def _topic_without_commits(log: CommitLog) -> VacuumedTopic | None:
     error = (
         f"{log.paths.commits}: there is no commit, and files show that version "
         f"{max(above.values())} was made: the commits are lost, and nothing was deleted. Restore "
-        f"them from a copy. To go on without them: `klog topics create --topic {log.paths.topic}`, "
-        f"then `klog vacuum --topic {log.paths.topic} --discard-lost --execute`"
+        f"them from a copy. To go on without them, {discarding_step(log.paths.topic, -1)}"
     )
     return VacuumedTopic(log.paths.topic, OrphanFiles((), (), traces=above), error=error)
 

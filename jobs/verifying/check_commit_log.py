@@ -20,6 +20,7 @@ from klog.connector.commit_log.lost_commit_traces import find_lost_commit_traces
 from klog.connector.commit_log.lost_commits import LostCommits, find_lost_commits
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import ForkedCommitError, KlogError, LostCommitError, OptionError
+from klog.jobs.shared.job_failures import discarding_step
 from klog.jobs.verifying.findings import Finding
 from klog.logformat.broker_files.metadata_files import is_topic_id
 
@@ -48,7 +49,7 @@ def verify_log(log: CommitLog) -> VerifiedLog:
         findings += _lost_commits(log)
         state = log.load()
         findings += _incomplete_checkpoint(log, state)
-        findings += _files_above(log)
+        findings += _files_above(log, state.version)
         findings += _bad_topic_id(log, state)
     except OptionError:
         raise
@@ -91,7 +92,7 @@ def _subject(lost: LostCommits) -> str:
     return f"commit {lost} is" if lost.first_version == lost.last_version else f"commits {lost} are"
 
 
-def _files_above(log: CommitLog) -> Iterator[Finding]:
+def _files_above(log: CommitLog, last_version: int) -> Iterator[Finding]:
     """Find files of a later version than the last commit."""
     for file, version in find_lost_commit_traces(log).items():
         yield Finding(
@@ -101,6 +102,7 @@ def _files_above(log: CommitLog) -> Iterator[Finding]:
             "above",
             f"it shows that version {version} was made, which the log does not reach: its last "
             "commits are lost, or a power loss undid a commit that was not acknowledged",
+            other_step=discarding_step(log.paths.topic, last_version),
         )
 
 

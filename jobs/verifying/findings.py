@@ -16,9 +16,7 @@ _INDEX = "restore the file from a copy; readers notice such an index and use the
 _REPORT = "leave the root unchanged, see with `klog history` which job committed it, and report it"
 NEXT_STEPS = {
     "log": "do what the finding says, or restore the file that it names from a copy",
-    "above": "restore the last commits of the topic from a copy; to go on without them, run "
-    "`klog vacuum --topic TOPIC --discard-lost --execute`. The finding stays until the log has "
-    "passed the version that it names",
+    "above": "restore the last commits of the topic from a copy",
     "lost": "restore the commits from a copy, or see what `klog repair` can do",
     "fork": "copy this file and its segments elsewhere, before log expiration and vacuum delete "
     "them; replace this file with the lost commit from a copy, or delete this file and see what "
@@ -51,9 +49,9 @@ NEXT_STEPS = {
 class Finding:
     """One thing that is wrong.
 
-    `kind` is a key of `NEXT_STEPS`, `position` is in the file, `offset` the log's. A field that
-    does not apply is None: one of a topic's log has no partition, one between two segments no
-    position.
+    `kind` is a key of `NEXT_STEPS`, `position` is in the file, `offset` the log's, `other_step` how
+    to go on without what is lost. A field that does not apply is None: one of a topic's log has no
+    partition, one between two segments no position.
     """
 
     topic: str
@@ -63,11 +61,13 @@ class Finding:
     reason: str
     position: int | None = None
     offset: int | None = None
+    other_step: str | None = None
 
     @property
     def next_step(self) -> str:
         """Return what to do."""
-        return NEXT_STEPS[self.kind]
+        step = NEXT_STEPS[self.kind]
+        return step if not self.other_step else f"{step}; to go on without it, {self.other_step}"
 
     def as_json(self) -> dict[str, object]:
         """Return the finding for machines."""

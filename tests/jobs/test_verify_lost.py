@@ -74,6 +74,8 @@ def test_a_topic_of_whose_log_nothing_is_left(
     segments = {str(path) for path in Path(root.location).glob("orders-0/*.log")}
     report = verify.run(None, root.location, topic)
     assert [finding.kind for finding in report.findings] == ["above"] * 3
+    (step,) = {finding.next_step for finding in report.findings}
+    assert "run `klog topics create --topic orders`, then `klog vacuum --topic orders " in step
     assert {str(Path(root.location) / str(finding.file)) for finding in report.findings} < segments
     for execute in (False, True):
         vacuumed = vacuum.run(
