@@ -11,6 +11,7 @@ from datetime import datetime
 from operator import index
 from typing import SupportsIndex
 
+from klog.connector.options.option_values import MAX_LONG
 from klog.errors import OptionError
 
 
@@ -23,14 +24,15 @@ def whole_argument(name: str, value: SupportsIndex, minimum: int = 0) -> int:
         minimum: The least number.
 
     Raises:
-        OptionError: It is not a whole number, or too small.
+        OptionError: It is not a whole number, too small, or no int64.
     """
     try:
         number = index(value)
     except TypeError:
         number = minimum - 1
-    if number < minimum or isinstance(value, bool):
-        raise OptionError(f"{name}: must be a whole number from {minimum}, got {value!r}")
+    if not minimum <= number <= MAX_LONG or isinstance(value, bool):
+        maximum = " to 2^63 - 1" if number > MAX_LONG else ""
+        raise OptionError(f"{name}: must be a whole number from {minimum}{maximum}, got {value!r}")
     return number
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.job_command import Command, Report, RunJob
 from klog.jobs.shared.task_memory import MAP_BYTES
 
@@ -21,7 +22,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--map-bytes",
-        type=int,
+        type=whole_number("a number of bytes", 1),
         default=MAP_BYTES,
         metavar="N",
         help="bytes of memory for the map of keys in each task; default: %(default)s",

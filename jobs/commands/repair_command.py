@@ -6,8 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from klog.jobs.repairing.new_topic_id import NEW_ID
+from klog.jobs.shared.argument_values import whole_number
 from klog.jobs.shared.common_options import add_config_option
 from klog.jobs.shared.job_command import Command, Report, RunJob, is_executed
+from klog.logformat.topic_partition import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +44,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partitions",
-        type=int,
+        type=whole_number("a number of partitions", 1, MAX_PARTITIONS),
         default=0,
         metavar="N",
         help="the number of partitions that a lost commit set",

@@ -85,7 +85,9 @@ def test_one_wrong_offset_changes_nothing(orders: Root, tmp_path: Path) -> None:
 def test_a_file_that_is_wrong(orders: Root, tmp_path: Path, content: str, words: str) -> None:
     file = tmp_path / "offsets.json"
     file.write_text(content)
-    assert words in orders.refuses("delete-records", "--offset-json-file", str(file))
+    error = orders.refuses("delete-records", "--offset-json-file", str(file))
+    assert error.startswith(f"klog: --offset-json-file: {file}: ")
+    assert words in error
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_file_that_is_wrong(orders: Root, tmp_path: Path, content: str, words:
     [
         (("--partition", "2", "--offset", "0"), "there is no partition orders-2", 1),
         (("--partition", "0", "--offset", "9"), "orders-0: offset 9 is out of range", 1),
-        (("--partition", "0", "--offset", "-2"), "offset -2 is out of range", 1),
+        (("--partition", "0", "--offset", "-2"), "must be an offset from -1, got '-2'", 2),
         (("--partition", "0"), "give --topic, --partition and --offset", 2),
         (("--offset-json-file", "f"), "not both", 2),
     ],

@@ -122,13 +122,14 @@ def _starts_to_set(args: argparse.Namespace) -> Starts:
 
 def _read(path: Path) -> Starts:
     """Read a file of kafka-delete-records; raises `OptionError` that names its fault."""
+    where = f"--offset-json-file: {path}"
     try:
         document = json.loads(read_input("--offset-json-file", path, _MAX_FILE_BYTES))
     except (ValueError, RecursionError) as exc:
-        raise OptionError(f"{path}: not valid JSON: {exc}") from exc
+        raise OptionError(f"{where}: not valid JSON: {exc}") from exc
     rows = document.get("partitions") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not rows or document.get("version", 1) != 1:
-        raise OptionError(f'{path}: must be {{"partitions": [...], "version": 1}}')
+        raise OptionError(f'{where}: must be {{"partitions": [...], "version": 1}}')
     starts: Starts = {}
     for row in rows:
         match row:
@@ -138,11 +139,11 @@ def _read(path: Path) -> Starts:
                 pass
             case _:
                 raise OptionError(
-                    f"{path}: must have topic, partition and offset, got {str(row)[:100]}"
+                    f"{where}: must have topic, partition and offset, got {str(row)[:100]}"
                 )
         if not is_topic(topic) or partition in starts.get(topic, {}):
             raise OptionError(
-                f"{path}: {topic[:300]}-{partition} is not a partition, or is listed twice. Name "
+                f"{where}: {topic[:300]}-{partition} is not a partition, or is listed twice. Name "
                 "each partition of a topic once"
             )
         starts.setdefault(topic, {})[partition] = offset

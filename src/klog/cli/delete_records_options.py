@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from klog.jobs.shared.argument_values import PARTITION, whole_number
 from klog.jobs.shared.common_options import Run
 from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
@@ -31,9 +32,12 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument(
         "-t", "--topic", metavar="T", help="the topic's full name; needs --partition and --offset"
     )
-    parser.add_argument("--partition", type=int, metavar="N", help="the partition")
+    parser.add_argument("--partition", type=PARTITION, metavar="N", help="the partition")
     parser.add_argument(
-        "--offset", type=int, metavar="O", help="the first offset to keep; -1 for the log end"
+        "--offset",
+        type=whole_number("an offset", -1),
+        metavar="O",
+        help="the first offset to keep; -1 for the log end",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="only show the new log starts; write nothing"

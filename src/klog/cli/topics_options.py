@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from klog.jobs.shared.argument_values import topic_pattern
+from klog.jobs.shared.argument_values import topic_pattern, whole_number
 from klog.jobs.shared.common_options import (
     Run,
     add_config_option,
     add_topic_option,
     add_topics_option,
 )
+from klog.logformat.topic_partition import MAX_PARTITIONS
 from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
 _COLUMNS = """\
@@ -78,7 +79,7 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
     create.set_defaults(load=_load_create, parser=create)
     create.add_argument(
         "--partitions",
-        type=int,
+        type=whole_number("a number of partitions", 1, MAX_PARTITIONS),
         metavar="N",
         help="the number of partitions; default: the root's num.partitions, which is 1 in a new "
         "root",
@@ -94,7 +95,7 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
     alter.set_defaults(load=_load_alter, parser=alter)
     alter.add_argument(
         "--partitions",
-        type=int,
+        type=whole_number("a number of partitions", 1, MAX_PARTITIONS),
         required=True,
         metavar="N",
         help="the new number of partitions; new records of a key may go to another partition",

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from klog.jobs.shared.argument_values import whole_number
+from klog.jobs.shared.argument_values import MAX_INT, whole_number
 from klog.jobs.shared.common_options import Run, add_topic_option
 from klog.tools.kafka_options import add_client_options
 
@@ -48,13 +48,13 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.add_argument(
         "--value-prefix",
-        type=whole_number("a number"),
+        type=whole_number("a number", -MAX_INT - 1, MAX_INT),
         metavar="P",
         help="values are P.0, P.1, ... instead of 0, 1, ...",
     )
     parser.add_argument(
         "--repeating-keys",
-        type=whole_number("a number", 1),
+        type=whole_number("a number", 1, MAX_INT),
         metavar="N",
         help="keys are 0 to N - 1, repeated",
     )
@@ -72,7 +72,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.add_argument(
         "--batch-messages",
-        type=whole_number("a number", 1),
+        type=whole_number("a number", 1, MAX_INT),
         metavar="N",
         help=f"messages in a commit, the same in all runs of a producer: {BATCH_MESSAGES}, or "
         "with --throughput those of a tenth of a second, if fewer",
