@@ -111,6 +111,13 @@ def test_a_topic_made_again_is_read_from_its_start(log: Log, path: str) -> None:
             assert "topic a" in err
 
 
+def test_no_record_of_a_topic_that_does_not_exist(log: Log, path: str) -> None:
+    with following(path, "-t", "nosuch", "-c", "0") as process:
+        _, err = process.communicate(timeout=WAIT_SECONDS)
+        assert process.returncode == 1
+        assert "there is no topic nosuch" in err
+
+
 def test_a_restored_topic_is_read_from_where_it_has_changed(log: Log, path: str) -> None:
     append(log, "a", "one")
     shorter = log.history("a")[0].version
@@ -126,7 +133,9 @@ def test_a_restored_topic_is_read_from_where_it_has_changed(log: Log, path: str)
         assert lines(process, 1) == ["a-0:4 five"]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=WAIT_SECONDS)
-        assert "restored an earlier version, which has other records from offset 1 on" in err
+        assert (
+            "restored an earlier version, which has other records or none from offset 1 on" in err
+        )
 
 
 def test_it_ends_while_it_waits_and_its_reader_is_gone(log: Log, path: str) -> None:

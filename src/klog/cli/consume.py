@@ -51,14 +51,13 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
             None, "--follow: nothing comes to an earlier version. Leave out --follow"
         )
     remaining = args.max_messages
-    if args.follow and remaining == 0:
-        return 0
-    for batch in _batches(args, offsets, output_format.columns, out):
+    follow = args.follow and remaining != 0
+    for batch in _batches(args, offsets, output_format.columns, out, follow=follow):
         if remaining is not None:
             batch = batch.slice(0, remaining)
             remaining -= batch.num_rows
         out.write(output_format.encode(batch))
-        if args.follow:
+        if follow:
             out.flush()
         if remaining == 0:
             break
@@ -66,7 +65,12 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def _batches(
-    args: argparse.Namespace, offsets: ConsumeRange, columns: tuple[str, ...], out: BinaryIO
+    args: argparse.Namespace,
+    offsets: ConsumeRange,
+    columns: tuple[str, ...],
+    out: BinaryIO,
+    *,
+    follow: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of a range, partition by partition, or those that come."""
     paths = directories(args.root)
@@ -82,7 +86,7 @@ def _batches(
         options = replace(options, as_of=as_of)
         root = PastRoot(root, options.consumer_strategy, as_of)
     reader = make_reader(paths, options)
-    if args.follow:
+    if follow:
         tail = TopicTail(
             root, options, reader, lambda log, latest: offset_at(offsets.start, log, latest)
         )

@@ -119,8 +119,8 @@ class TopicTail:
         changed = restored_from(log, position.seen_restore)
         if changed is not None and changed < position.next_offset:
             logger.warning(
-                "%s: commit %s restored an earlier version, which has other records from offset "
-                "%d on; they are read from there",
+                "%s: commit %s restored an earlier version, which has other records or none "
+                "from offset %d on; the read goes on from there",
                 log.name,
                 log.last_restore,
                 changed,
