@@ -79,6 +79,7 @@ def plan_ranges(
         "stamp": "",
         "committed_only": committed_only,
         "markers_end_offset": UNKNOWN,
+        "are_markers_in_file": True,
     }
     shared |= {name: value for name, value in _ABSENT.items() if name not in varying}
     range_of_slice = range_of_segment[bounds.segment]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from klog.connector.kafka_dir import segment_markers
 from klog.connector.kafka_dir.aborted_transactions import (
     read_aborted_transactions,
     rows_between,
@@ -30,7 +31,12 @@ from klog.logformat.array_types import Longs
 
 
 def plan_range(
-    offset_range: OffsetRange, log: RawPartition, target: int, index_reads: IndexReads
+    offset_range: OffsetRange,
+    log: RawPartition,
+    target: int,
+    index_reads: IndexReads,
+    *,
+    decide_markers: bool = False,
 ) -> list[TaskDict]:
     """Plan a range of offsets.
 
@@ -39,6 +45,8 @@ def plan_range(
         log: Its partition.
         target: About how many bytes a task gets.
         index_reads: How many indexes may be read.
+        decide_markers: Whether to find out what the markers after each segment say, for a reader
+            that does not follow them there.
 
     Raises:
         CorruptFileError: If a segment cannot be planned.
@@ -47,20 +55,25 @@ def plan_range(
 
     def plan_now(now: RawPartition) -> list[TaskDict]:
         with index_reads.attempt():
-            return _plan(offset_range, now, target, index_reads)
+            return _plan(offset_range, now, target, index_reads, decide_markers=decide_markers)
 
     return log.retry_if_replaced(plan_now)
 
 
 def _plan(
-    offset_range: OffsetRange, log: RawPartition, target: int, index_reads: IndexReads
+    offset_range: OffsetRange,
+    log: RawPartition,
+    target: int,
+    index_reads: IndexReads,
+    *,
+    decide_markers: bool,
 ) -> list[TaskDict]:
     if log.log_start > max(offset_range.start_offset, offset_range.log.log_start):
         raise FileNotFoundError(f"{log.name}: the log starts at offset {log.log_start} by now")
     aborted = None
     if offset_range.committed_only:
         aborted = read_aborted_transactions(log, offset_range.start_offset, offset_range.end_offset)
-    plan = _RangePlan(offset_range, log, target, index_reads, aborted)
+    plan = _RangePlan(offset_range, log, target, index_reads, aborted, decide_markers)
     sized = [
         (slice_, size)
         for segment, next_base in log.overlapping(
@@ -84,20 +97,30 @@ class _RangePlan:
     target: int
     index_reads: IndexReads
     aborted: Longs | None
+    decide_markers: bool
 
     def segment_slices(self, segment: Segment, next_base: int) -> Iterator[tuple[Slice, int]]:
         """Yield the slices of one segment, each with about how many bytes it is of its own."""
+        aborted_after = self._aborted_after(segment)
         for slice_, size_bytes in self._byte_ranges(segment, next_base):
-            yield self._with_aborted(slice_), size_bytes
+            yield self._with_aborted(slice_, aborted_after), size_bytes
 
-    def _with_aborted(self, slice_: Slice) -> Slice:
+    def _aborted_after(self, segment: Segment) -> list[list[int]] | None:
+        """Return the transactions aborted after a segment; None if that is not known."""
+        if self.aborted is not None and self.decide_markers:
+            return segment_markers.aborted_after(self.log, segment, self.offset_range.end_offset)
+        return [] if self.log.is_active(segment) else None
+
+    def _with_aborted(self, slice_: Slice, aborted_after: list[list[int]] | None) -> Slice:
         """Return a slice with what the transaction indexes say about its own offsets."""
         if self.aborted is None:
             return slice_
+        aborted = rows_between(self.aborted, slice_.start_offset, slice_.end_offset).tolist()
         return replace(
             slice_,
-            aborted=rows_between(self.aborted, slice_.start_offset, slice_.end_offset).tolist(),
+            aborted=aborted + [row for row in aborted_after or [] if row not in aborted],
             markers_end_offset=max(self.log.log_end, self.offset_range.end_offset),
+            are_markers_in_file=aborted_after is not None,
         )
 
     def _byte_ranges(self, segment: Segment, next_base: int) -> Iterator[tuple[Slice, int]]:
@@ -156,6 +179,7 @@ class _RangePlan:
             committed_only=offset_range.committed_only,
             aborted=[],
             markers_end_offset=UNKNOWN,
+            are_markers_in_file=True,
         )
 
     def _cut(self, reader: SegmentReader, full_slice: Slice) -> Iterator[Slice]:

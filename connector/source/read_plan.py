@@ -21,7 +21,11 @@ from klog.connector.source.task_sizing import split_by_offset, target_bytes
 
 
 def plan(
-    ranges: list[OffsetRange], limits: TaskLimits = NO_TASK_LIMITS, *, use_indexes: bool = True
+    ranges: list[OffsetRange],
+    limits: TaskLimits = NO_TASK_LIMITS,
+    *,
+    use_indexes: bool = True,
+    decide_markers: bool = False,
 ) -> list[TaskDict]:
     """Return the tasks of a read: each a list of slices of one partition, in order.
 
@@ -29,6 +33,7 @@ def plan(
         ranges: The offsets to read.
         limits: How many tasks there are, and how large one is.
         use_indexes: Whether indexes of committed segments are believed.
+        decide_markers: Whether to find out what the markers after each segment of a broker's say.
 
     Raises:
         CorruptFileError: If a segment cannot be planned.
@@ -42,7 +47,13 @@ def plan(
     tasks = [
         task
         for _, group in groupby(ranges, _planned_together)
-        for task in _plan_group(list(group), target, index_reads, use_indexes=use_indexes)
+        for task in _plan_group(
+            list(group),
+            target,
+            index_reads,
+            use_indexes=use_indexes,
+            decide_markers=decide_markers,
+        )
     ]
     if len(tasks) < limits.min_tasks:
         slices = [slice_ for task in tasks for slice_ in expand_task(task)]
@@ -59,7 +70,12 @@ def _planned_together(offset_range: OffsetRange) -> Hashable:
 
 
 def _plan_group(
-    ranges: Sequence[OffsetRange], target: int, index_reads: IndexReads, *, use_indexes: bool
+    ranges: Sequence[OffsetRange],
+    target: int,
+    index_reads: IndexReads,
+    *,
+    use_indexes: bool,
+    decide_markers: bool,
 ) -> list[TaskDict]:
     """Plan ranges of a topic of a klog root, or of a partition of a broker's directory."""
     committed = [
@@ -73,5 +89,7 @@ def _plan_group(
         task
         for offset_range in ranges
         if isinstance(offset_range.log, RawPartition)
-        for task in raw_slices.plan_range(offset_range, offset_range.log, target, index_reads)
+        for task in raw_slices.plan_range(
+            offset_range, offset_range.log, target, index_reads, decide_markers=decide_markers
+        )
     ]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
+from typing import TypeVar
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
@@ -26,6 +27,7 @@ from klog.connector.source.past_root import PastRoot
 from klog.connector.source.read_plan import plan
 from klog.connector.source.record_counter import count_records
 from klog.connector.source.root_cache import ROOTS
+from klog.connector.source.row_bounds import ALL_ROWS, RowBounds
 from klog.connector.source.slice_contract import TaskDict, expand_task, slice_count
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
@@ -35,6 +37,8 @@ from klog.errors import KlogError, OptionError
 from klog.logformat.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def no_subscription_error(options: Mapping[str, str]) -> OptionError:
@@ -151,10 +155,55 @@ def plan_load(
     Raises:
         DataLossError: As `plan_tasks` does.
     """
+
+    def plan_ranges(ranges: list[OffsetRange]) -> list[TaskDict]:
+        return plan(ranges, options.task_limits)
+
+    return with_load_ranges(directories, load_plan, options, plan_ranges)
+
+
+def with_load_ranges(
+    directories: Sequence[str],
+    load_plan: LoadPlan | None,
+    options: ReadOptions,
+    use: Callable[[list[OffsetRange]], T],
+    bounds: RowBounds = ALL_ROWS,
+) -> T:
+    """Open the ranges that `load()` resolved, in what the log has now, and use them.
+
+    Args:
+        directories: The roots of the read.
+        load_plan: What `load()` resolved; None if it could not.
+        options: The options of the read.
+        use: Called with the ranges; again if the root has to be listed again.
+        bounds: The rows that are wanted of the read.
+
+    Raises:
+        DataLossError: As `plan_tasks` does.
+    """
     root = _root_of(ROOTS.open(directories, options.storage), options)
-    if load_plan is None:
-        return retry_stale_listing(lambda: plan_snapshot(root.snapshot(), options))
-    return plan_tasks(root, load_plan.ranges, options)
+
+    def use_now() -> T:
+        snapshot = root.snapshot()
+        if load_plan is None:
+            ranges = _ranges(snapshot, options)
+            logs: Logs = {offset_range.log.name: offset_range.log for offset_range in ranges}
+            resolved = bounds.within(offset_range.resolved() for offset_range in ranges)
+        else:
+            resolved = bounds.within(load_plan.ranges)
+            logs = snapshot.open([r.name for r in resolved if r.name in snapshot])
+        return use(_late_parts(_present_ranges(logs, resolved, options), bounds))
+
+    return retry_stale_listing(use_now)
+
+
+def _late_parts(ranges: Sequence[OffsetRange], bounds: RowBounds) -> list[OffsetRange]:
+    """Return what is left of ranges from the time on that bounds have."""
+    parts = [
+        replace(r, start_offset=bounds.first_offset(r.log, r.start_offset, r.end_offset))
+        for r in ranges
+    ]
+    return [part for part in parts if part.start_offset < part.end_offset]
 
 
 def plan_tasks(
@@ -185,7 +234,11 @@ def plan_tasks(
 
 
 def plan_logs(
-    logs: Logs, resolved: Sequence[ResolvedRange], options: ReadOptions
+    logs: Logs,
+    resolved: Sequence[ResolvedRange],
+    options: ReadOptions,
+    *,
+    decide_markers: bool = False,
 ) -> list[TaskDict]:
     """Plan resolved ranges of partitions that are open.
 
@@ -193,6 +246,7 @@ def plan_logs(
         logs: The partitions; one that is not here was deleted.
         resolved: The ranges.
         options: The options of the read.
+        decide_markers: See `read_plan.plan`.
 
     Returns:
         The tasks.
@@ -201,8 +255,16 @@ def plan_logs(
         DataLossError: As `plan_tasks` does.
         FileNotFoundError: If the root has to be listed again.
     """
+    ranges = _present_ranges(logs, resolved, options)
+    return plan(ranges, options.task_limits, decide_markers=decide_markers)
+
+
+def _present_ranges(
+    logs: Logs, resolved: Sequence[ResolvedRange], options: ReadOptions
+) -> list[OffsetRange]:
+    """Return what is left of ranges in partitions that are open; report what is gone."""
     ranges = (_still_there(logs.get(planned.name), planned, options) for planned in resolved)
-    return plan([r for r in ranges if r is not None], options.task_limits)
+    return [r for r in ranges if r is not None]
 
 
 def plan_slice_again(

@@ -47,6 +47,7 @@ class SliceFields(TypedDict, total=False):
     committedOnly: bool
     aborted: list[list[int]]
     markersEndOffset: int
+    areMarkersInFile: bool
 
 
 class SliceDict(SliceFields):

@@ -49,6 +49,7 @@ class Slice:
             of producer id, first offset, offset of the marker.
         markers_end_offset: `UNKNOWN` if `aborted` has all aborted transactions. Else it may lack
             some, whose markers lie before this offset of the log.
+        are_markers_in_file: Whether all markers that decide the rest lie in the segment.
     """
 
     topic: str
@@ -75,6 +76,7 @@ class Slice:
     committed_only: bool
     aborted: list[list[int]]
     markers_end_offset: int
+    are_markers_in_file: bool
 
     @property
     def name(self) -> str:

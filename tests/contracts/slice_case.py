@@ -102,6 +102,7 @@ class Files:
             committed_only=True,
             aborted=[],
             markers_end_offset=UNKNOWN,
+            are_markers_in_file=True,
         )
 
     def raw(self, batches: Sequence[bytes], tail: bytes = b"", base_offset: int = 0) -> Slice:

@@ -31,11 +31,18 @@ class ReplannedError(Exception):
 
 def run_case(case: Mapping[str, Any]) -> dict[str, Any]:
     """Run a case; return its result."""
-    reader = SliceReader(COLUMNS, _replan)
     previous = Path.cwd()
     os.chdir(PROJECT)  # Its paths are relative to the project.
     try:
-        task = [_with_identity(values) for values in case["task"]]
+        return run_task([with_identity(values) for values in case["task"]])
+    finally:
+        os.chdir(previous)
+
+
+def run_task(task: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Run a task whose files are known; return its result."""
+    reader = SliceReader(COLUMNS, _replan)
+    try:
         return {"rows": [row for rows in reader.read(task) for row in _rows(rows)]}
     except CorruptFileError:
         return {"error": "corrupt"}
@@ -43,8 +50,6 @@ def run_case(case: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": "format"}
     except ReplannedError:
         return {"error": "changed"}
-    finally:
-        os.chdir(previous)
 
 
 def row_of(
@@ -84,7 +89,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return rows
 
 
-def _with_identity(values: Mapping[str, Any]) -> dict[str, Any]:
+def with_identity(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task's fields with the identity and stamp of a broker's file here."""
     if values["isCommitted"]:
         return dict(values)

@@ -75,7 +75,9 @@ def undecided_without_transactions(files: Files) -> Case:
 def undecided(files: Files) -> Case:
     first = files.raw(TRANSACTIONS[:5])
     files.raw(TRANSACTIONS[5:], base_offset=6)
-    slice_ = replace(first, limit_offset=6, end_offset=6, markers_end_offset=11)
+    slice_ = replace(
+        first, limit_offset=6, end_offset=6, markers_end_offset=11, are_markers_in_file=False
+    )
     return Case("markers decide, those of the next segment too", [to_dict(slice_)],
                 rows_of(VISIBLE[:3]), is_python_only=True)  # fmt: skip
 
