@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from klog.connector.sink.spark_writers import KlogBatchWriter, KlogStreamWriter
     from klog.connector.source.batch_reader import KlogBatchReader
+    from klog.connector.source.jvm_request import JvmRequest
     from klog.connector.source.load_plan import LoadPlan
 
 
@@ -25,6 +26,7 @@ class KlogDataSource(DataSource):
         self._load_plan: LoadPlan | None = None
         self._is_loaded = False
         self._has_reader = False
+        self.jvm_request: JvmRequest | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -68,9 +70,14 @@ class KlogDataSource(DataSource):
 
         refuse_table_read(self.options, schema)
         self._has_reader = True
-        return KlogBatchReader(
-            dict(self.options), self._load_plan, schema, is_loaded=self._is_loaded
-        )
+        options = dict(self.options)
+        if self.jvm_request is not None:
+            from klog.connector.source.jvm_batch_reader import JvmBatchReader
+
+            jvm_reader = JvmBatchReader(options, self._load_plan, schema, is_loaded=self._is_loaded)
+            jvm_reader.jvm_request = self.jvm_request
+            return jvm_reader
+        return KlogBatchReader(options, self._load_plan, schema, is_loaded=self._is_loaded)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`. An error is raised by the reader's methods."""
@@ -80,7 +87,11 @@ class KlogDataSource(DataSource):
         try:
             refuse_table_read(self.options, schema)
             return KlogStreamReader(
-                dict(self.options), schema, self._load_plan, is_loaded=self._is_loaded
+                dict(self.options),
+                schema,
+                self._load_plan,
+                is_loaded=self._is_loaded,
+                is_for_jvm=self.jvm_request is not None,
             )
         except Exception as exc:  # noqa: BLE001 - Spark would hide any error that is raised here.
             return FailedStreamReader(exc)

@@ -214,6 +214,15 @@ COLUMNS = Option(
     "`headers` only with `includeHeaders`.",
 )
 
+ENGINE = Option(
+    "engine",
+    Use.READ,
+    values.choice("auto", "python", "jvm", any_case=True),
+    "What decodes: `python`, or `jvm` with klog's jar (docs/engines.md). `auto` is the JVM where "
+    "it can read, else Python; `jvm` is an error where it cannot.",
+    default="auto",
+)
+
 # Writes.
 
 WRITE_PATH = Option("path", Use.WRITE, values.TEXT, "What `save()` and `start()` have: the root.")
@@ -342,7 +351,6 @@ def _planned(name: str, help: str, next_step: str) -> Option[Any]:  # noqa: A002
 PLANNED_OPTIONS: tuple[Option[Any], ...] = (
     _planned("groupId", "The consumer group that the positions are committed to.", _CHECKPOINT),
     _planned("groupRoot", "The root that keeps the group.", _CHECKPOINT),
-    _planned("engine", "What decodes: Python or the JVM.", "Leave it out: Python decodes"),
 )
 
 OPTION_TABLE: tuple[Option[Any], ...] = (
@@ -371,6 +379,7 @@ OPTION_TABLE: tuple[Option[Any], ...] = (
     AS_OF_VERSION,
     AS_OF_TIMESTAMP,
     COLUMNS,
+    ENGINE,
     WRITE_PATH,
     TOPIC,
     TRANSACTIONAL_ID,

@@ -91,6 +91,7 @@ class ReadOptions:
         as_of: The earlier version that is read; None for what the topics have now.
         storage: The options of the stores.
         columns: The columns to decode, in the order of the schema.
+        engine: What decodes: `auto`, `python` or `jvm`.
     """
 
     consumer_strategy: ConsumerStrategy
@@ -106,6 +107,7 @@ class ReadOptions:
     as_of: AsOf | None = None
     storage: StorageOptions = NO_STORAGE_OPTIONS
     columns: tuple[str, ...] = DEFAULT_COLUMNS
+    engine: str = "auto"
 
 
 def parse_read_options(
@@ -183,6 +185,7 @@ def _parse_shared(options: Mapping[str, str], values: OptionMap) -> ReadOptions:
         ),
         storage=parse_storage_options(options),
         columns=selected_columns(values),
+        engine=values[table.ENGINE],
     )
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.options.spark_paths import log_directories
+from klog.connector.source.jvm_request import refuse_missing_shim
 from klog.connector.source.load_plan import LoadPlan
 from klog.connector.source.read_schema import with_schema
 from klog.connector.source.task_reader import TaskReader, make_reader
@@ -63,14 +64,19 @@ class KlogBatchReader(DataSourceReader):
     @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Plan the read: a partition of Spark's for each task."""
-        for warning in self._load_plan.warnings if self._load_plan else ():
-            _log.warning(warning)
+        refuse_missing_shim(self._options)
+        self._warn()
         tasks = self._load_plan.recent_tasks() if self._load_plan else None
         if tasks is None:
             from klog.connector.source import scan_planner
 
             tasks = scan_planner.plan_load(self._directories, self._load_plan, self._options)
         return [InputPartition(task) for task in tasks]
+
+    def _warn(self) -> None:
+        """Log what `load()` found that a batch has to say."""
+        for warning in self._load_plan.warnings if self._load_plan else ():
+            _log.warning(warning)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See `DataSourceReader.read`."""

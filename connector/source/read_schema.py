@@ -49,7 +49,7 @@ def with_schema(options: ReadOptions, schema: StructType | None) -> ReadOptions:
 
     Raises:
         OptionError: The schema has a column that klog has not, or has with another type or at
-            another place, or the option `columns` asks for others.
+            another place, or one that the option `columns` leaves out.
     """
     names = tuple(schema.fieldNames()) if schema is not None else ()
     if schema is None or not names:
@@ -61,7 +61,8 @@ def with_schema(options: ReadOptions, schema: StructType | None) -> ReadOptions:
             'and change columns afterwards, as in .selectExpr("CAST(value AS STRING) AS value"). '
             f"klog reads {schema_text(COLUMNS)}"
         )
-    if names != options.columns and options.columns not in (COLUMNS, DEFAULT_COLUMNS):
+    all_columns = options.columns in (COLUMNS, DEFAULT_COLUMNS)
+    if not all_columns and not set(names) <= set(options.columns):
         raise OptionError(
             f"columns: must agree with the schema, got {', '.join(options.columns)} and "
             f"{', '.join(names)}. Set only one of them"

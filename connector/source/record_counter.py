@@ -60,6 +60,21 @@ def count_records(
     return counts
 
 
+def count_by_commits_alone(ranges: Iterable[OffsetRange]) -> int | None:
+    """Return how many records a read of ranges returns; None if a file has to be read for it.
+
+    Args:
+        ranges: The ranges of offsets.
+    """
+    total = 0
+    for offset_range in ranges:
+        known, rest = _count_by_commits(offset_range)
+        if rest:
+            return None
+        total += known
+    return total
+
+
 def _count_by_commits(offset_range: OffsetRange) -> tuple[int, list[OffsetRange]]:
     """Return the number of records that commits know, and the ranges whose headers say the rest."""
     log, start, end = offset_range.log, offset_range.start_offset, offset_range.end_offset

@@ -10,7 +10,7 @@ process that only pickles it: what opens and plans is imported when it is needed
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ from klog.connector.options.spark_paths import log_directories
 from klog.connector.snapshot import Logs, Root
 from klog.connector.source.available_now import check_fixed_end
 from klog.connector.source.first_batch import could_skip, is_given_start, report_unknown_start
+from klog.connector.source.jvm_plan import summarise
+from klog.connector.source.jvm_request import refuse_missing_shim
 from klog.connector.source.load_plan import LoadPlan, ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets, starting_offsets
 from klog.connector.source.progress_metrics import METRICS, lag_metrics
@@ -62,16 +64,20 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         load_plan: LoadPlan | None = None,
         *,
         is_loaded: bool = False,
+        is_for_jvm: bool = False,
     ) -> None:
         """Check the options and the schema, as Spark gives them; nothing is read yet.
 
         What `load()` resolved as for a batch spares a new query to look up the same times again. If
-        it has parsed the options, it gave their warnings too; else the reader that reads does.
+        it has parsed the options, it gave their warnings too; else the reader that reads does. For
+        the JVM shim the first partition of a micro-batch is the summary of its plan (`jvm_plan`).
         """
         self._resolved = load_plan.ranges if load_plan is not None else ()
         with warnings.catch_warnings(record=True) as self._option_warnings:
             warnings.simplefilter("always")
             parsed = parse_read_options(options, is_streaming=True, is_loaded=is_loaded)
+        if not is_for_jvm:
+            refuse_missing_shim(parsed)
         self._options = with_schema(parsed, schema)
         self._directories = log_directories(options)
         self._reader = TaskReader(make_reader(self._directories, self._options))
@@ -84,6 +90,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned_end: dict[str, Any] | None = None
         self._planned_logs: Logs | None = None
         self._has_planned = False
+        self._is_for_jvm = is_for_jvm
 
     def __reduce__(self) -> tuple[type[TaskReader], tuple[SliceReader]]:
         """Return what Spark sends to tasks: nothing of what the driver remembers of the logs."""
@@ -149,19 +156,19 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_planned = True
         if logs is not None:
             try:
-                return _partitions(self._plan(logs, start_offsets, end_offsets))
+                return self._plan(logs, start_offsets, end_offsets)
             except FileNotFoundError:
                 pass
         root = self._opened_root()
 
-        def plan_now() -> list[TaskDict]:
+        def plan_now() -> list[InputPartition]:
             snapshot = root.snapshot()
             logs = snapshot.open([name for name in end_offsets.next_offsets if name in snapshot])
             if fixed_end is not None:
                 check_fixed_end(fixed_end, end_offsets, logs)
             return self._plan(logs, start_offsets, end_offsets)
 
-        return _partitions(retry_stale_listing(plan_now))
+        return retry_stale_listing(plan_now)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See `DataSourceStreamReader.read`."""
@@ -260,7 +267,7 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _plan(
         self, logs: Logs, start_offsets: StreamOffsets, end_offsets: StreamOffsets
-    ) -> list[TaskDict]:
+    ) -> list[InputPartition]:
         planned = []
         for name, end_offset in end_offsets.next_offsets.items():
             is_kept = name in end_offsets.batch_start and name in start_offsets.next_offsets
@@ -277,8 +284,18 @@ class KlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
         from klog.connector.source import scan_planner
 
-        return scan_planner.plan_logs(logs, planned, self._options)
+        tasks = scan_planner.plan_logs(
+            logs, planned, self._options, decide_markers=self._is_for_jvm
+        )
+        partitions = [InputPartition(task) for task in tasks]
+        return [self._summary(tasks, logs), *partitions] if self._is_for_jvm else partitions
 
+    def _summary(self, tasks: Sequence[TaskDict], logs: Logs) -> InputPartition:
+        """Return what the JVM shim is told about the tasks of a micro-batch."""
+        from klog.connector.source.live_broker_logs import find_python_reason
 
-def _partitions(tasks: Iterable[TaskDict]) -> list[InputPartition]:
-    return [InputPartition(task) for task in tasks]
+        fail_on_data_loss = self._options.fail_on_data_loss
+        names = {TopicPartition(run["topic"], run["partition"]) for task in tasks for run in task}
+        read_logs = (log for name, log in logs.items() if name in names)
+        reason = find_python_reason(read_logs, fail_on_data_loss=fail_on_data_loss)
+        return InputPartition(summarise(tasks, python_reason=reason))

@@ -1,0 +1,137 @@
+"""What the JVM shim is told about a plan, and what it asks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+import klog
+from klog.connector.datasource import KlogDataSource
+from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.source.jvm_plan import summarise
+from klog.connector.source.jvm_request import with_request
+from klog.connector.source.live_broker_logs import find_python_reason
+from klog.connector.source.slice_contract import expand_task
+from klog.errors import OptionError
+from klog.logformat.topic_partition import TopicPartition
+from tests.connector.log_dirs import plan_tasks, write_log
+from tests.corpus import scene
+from tests.support.batch_bytes import marker, plain, transactional
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    log = klog.open(tmp_path / "root")
+    log.create_topic("t", 2)
+    for _ in range(3):
+        rows = {"value": [b"v"] * 4, "partition": pa.array([0, 1, 1, 1], pa.int32())}
+        log.append("t", pa.table(rows))
+    return tmp_path / "root"
+
+
+def ask(root: Path, request: dict[str, Any], **options: str) -> list[Any]:
+    """Return the values of the partitions that a request gives, as the shim sends it."""
+    source = KlogDataSource({"path": str(root), "subscribe": "t", **options})
+    source.schema()
+    source_with_request = with_request(pickle.dumps(source), json.dumps(request).encode())
+    return [partition.value for partition in source_with_request.reader(StructType()).partitions()]
+
+
+def test_the_first_partition_is_the_summary(root: Path) -> None:
+    summary, *tasks = ask(root, {})
+    slices = [slice_ for task in tasks for slice_ in expand_task(task)]
+    assert summary == {
+        "format": 1,
+        "pythonReason": "",
+        "schemes": [""],
+        "arePathsAscii": True,
+        "sliceCount": 6,
+        "sizeBytes": sum(slice_.size_bytes for slice_ in slices),
+        "offsetCount": 12,
+        "recordCount": -1,
+    }
+    assert len(slices) == 6
+
+
+def test_bounds_reach_the_plan(root: Path) -> None:
+    bounds = {"partitions": [1], "startOffset": 4, "endOffset": 6}
+    summary, *tasks = ask(root, {"bounds": bounds})
+    slices = [slice_ for task in tasks for slice_ in expand_task(task)]
+    assert summary["offsetCount"] == 2
+    assert [(s.partition, s.start_offset, s.end_offset) for s in slices] == [(1, 4, 6)]
+
+
+def test_nothing_left_is_a_summary_alone(root: Path) -> None:
+    (summary,) = ask(root, {"bounds": {"partitions": [7]}})
+    assert (summary["sliceCount"], summary["sizeBytes"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "count"), [({}, 12), ({"partitions": [0]}, 3), ({"startOffset": 1}, 10)]
+)
+def test_a_count_is_that_of_the_commits(root: Path, bounds: dict[str, Any], count: int) -> None:
+    (summary,) = ask(root, {"bounds": bounds, "isCount": True})
+    assert summary["recordCount"] == count
+
+
+def test_a_count_that_headers_have_to_say_is_unknown() -> None:
+    (log_dir, *_) = scene("records").log_dirs
+    (summary,) = ask(log_dir, {"isCount": True}, subscribe="segments")
+    assert summary["recordCount"] == -1
+
+
+def test_a_broker_s_transaction_without_a_snapshot_is_for_python(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [transactional(0, 5)], 1: [marker(1, 5, 0), plain(2)]})
+    summary, *_ = ask(tmp_path, {})
+    assert summary["pythonReason"] == "t-0: transactions may end in a later segment"
+
+
+def test_a_broker_s_file_on_another_store_is_for_python(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [plain(0)]})
+    tasks = plan_tasks([str(tmp_path)])
+    tasks[0][0]["root"] = "s3://bucket/log"
+    summary = summarise(tasks)
+    assert "only Python knows" in summary["pythonReason"]
+
+
+def test_engine_jvm_without_the_shim_names_what_is_missing(root: Path) -> None:
+    source = KlogDataSource({"path": str(root), "subscribe": "t", "engine": "jvm"})
+    source.schema()
+    with pytest.raises(OptionError, match=r"engine: jvm needs klog's jar.*klog.configure"):
+        source.reader(StructType()).partitions()
+    with pytest.raises(OptionError, match="engine: jvm needs klog's jar"):
+        source.streamReader(StructType()).initialOffset()
+
+
+def locked_logs(folder: Path, cleaned: str) -> Iterator[Any]:
+    """Yield the partition of a directory that a running broker seems to hold."""
+    from dataclasses import replace
+
+    write_log(folder, {0: [plain(0)]})
+    (folder / "cleaner-offset-checkpoint").write_text(cleaned)
+    name = TopicPartition("t", 0)
+    yield replace(RawRoot([str(folder)]).snapshot().open([name])[name], is_locked_by_broker=True)
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "fail_on_data_loss", "reason"),
+    [
+        ("0\n0\n", True, ""),
+        ("0\n1\nother 0 5\n", True, ""),
+        ("0\n1\nt 0 5\n", True, "t-0: a running broker compacts it"),
+        ("malformed", True, ""),
+        ("0\n0\n", False, "t-0: with failOnDataLoss=false a running broker's files may be gone"),
+    ],
+)
+def test_what_a_running_broker_replaces_is_for_python(
+    tmp_path: Path, cleaned: str, fail_on_data_loss: bool, reason: str
+) -> None:
+    logs = locked_logs(tmp_path, cleaned)
+    assert find_python_reason(logs, fail_on_data_loss=fail_on_data_loss) == reason
