@@ -59,6 +59,7 @@ COMPONENTS: dict[str, tuple[Module, ...]] = {
         Module("org.apache.commons", "commons-pool2", "2.12.1", alone=True),
     ),
     "delta": (Module("io.delta", "delta-spark_4.2_2.13", "4.4.0"),),
+    "sbt": (Module("org.scala-sbt", "sbt-launch", "1.12.14", alone=True),),
     # The stores that tests write to: an S3 server over a folder, and a NameNode with its DataNode.
     "s3proxy": (Module("org.gaul", "s3proxy", "4.1.0"),),
     "hadoop": (

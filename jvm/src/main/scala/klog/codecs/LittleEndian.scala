@@ -1,0 +1,7 @@
+package klog.codecs
+
+/** Numbers as codecs write them. */
+object LittleEndian {
+  def int(data: Array[Byte], at: Int): Int =
+    (data(at) & 0xff) | ((data(at + 1) & 0xff) << 8) | ((data(at + 2) & 0xff) << 16) | (data(at + 3) << 24)
+}

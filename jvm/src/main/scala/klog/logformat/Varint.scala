@@ -1,0 +1,65 @@
+package klog.logformat
+
+/** Zig-zag varints in a byte array.
+  *
+  * The rule (docs/format.md, 3): a varint has at most 5 bytes, a varlong at most 10; surplus high bits
+  * in the last byte are dropped, and a longer form than needed is legal. A number comes with the
+  * position after it: the caller checks that against its record.
+  */
+object Varint {
+
+  /** Reads a varint.
+    *
+    * @return
+    *   the position after it in the high 32 bits, its value in the low ones
+    */
+  def read(data: Array[Byte], at: Int): Long = {
+    val first = data(at)
+    if (first >= 0) pack(at + 1, (first >>> 1) ^ -(first & 1)) else readLong(data, at)
+  }
+
+  def value(packed: Long): Int = packed.toInt
+
+  def end(packed: Long): Int = (packed >>> 32).toInt
+
+  /** Returns the value of the varlong at a position; [[varlongEnd]] says where it ends. */
+  def varlong(data: Array[Byte], at: Int): Long = {
+    var raw = 0L
+    var shift = 0
+    var position = at
+    var byte = data(position)
+    while (byte < 0) {
+      raw |= (byte & 0x7fL) << shift
+      shift += 7
+      position += 1
+      if (shift > 63) throw new CorruptRecordError("varint of more than 10 bytes", at)
+      byte = data(position)
+    }
+    raw |= (byte & 0x7fL) << shift
+    (raw >>> 1) ^ -(raw & 1)
+  }
+
+  def varlongEnd(data: Array[Byte], at: Int): Int = {
+    var position = at
+    while (data(position) < 0) position += 1
+    position + 1
+  }
+
+  private def readLong(data: Array[Byte], at: Int): Long = {
+    var raw = 0
+    var shift = 0
+    var position = at
+    var byte = data(position)
+    while (byte < 0) {
+      raw |= (byte & 0x7f) << shift
+      shift += 7
+      position += 1
+      if (shift > 28) throw new CorruptRecordError("varint of more than 5 bytes", at)
+      byte = data(position)
+    }
+    raw |= (byte & 0x7f) << shift
+    pack(position + 1, (raw >>> 1) ^ -(raw & 1))
+  }
+
+  private def pack(end: Int, value: Int): Long = (end.toLong << 32) | (value & 0xffffffffL)
+}

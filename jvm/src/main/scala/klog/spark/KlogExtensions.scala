@@ -1,0 +1,35 @@
+package klog.spark
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
+import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
+
+/** What Spark finds when klog's jar is on its class path: it adds the rule to each session. */
+final class KlogExtensions extends SparkSessionExtensionsProvider with Logging {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    if (!SparkVersions.isTried(SPARK_VERSION)) logWarning(SparkVersions.warning(SPARK_VERSION))
+    else
+      try {
+        KlogPythonBridge.probe()
+        extensions.injectPostHocResolutionRule(_ => new KlogRule)
+      } catch {
+        case exc @ (_: LinkageError | _: ReflectiveOperationException) =>
+          logWarning(s"klog's jar does not fit this Spark, so Python reads the format klog: $exc")
+      }
+}
+
+/** The versions of Spark that the shim was tried on: it uses classes that are not public. */
+object SparkVersions {
+  private val Tried = Seq("4.2.", "4.3.")
+
+  /** Set to true to use the shim on another version of Spark. */
+  private val Force = "klog.jvm.force"
+
+  def isTried(version: String): Boolean =
+    Tried.exists(version.startsWith) || java.lang.Boolean.getBoolean(Force)
+
+  def warning(version: String): String =
+    s"klog's jar was tried on Spark 4.2 and 4.3, and this is $version: Python reads the format klog. " +
+      s"-D$Force=true uses the jar all the same"
+}

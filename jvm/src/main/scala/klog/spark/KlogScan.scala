@@ -1,0 +1,71 @@
+package klog.spark
+
+import java.util.OptionalLong
+
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.types.StructType
+
+/** A batch, planned by Python once, and read by the JVM if the plan says that it can.
+  *
+  * @param schema
+  *   the columns of the query
+  * @param pushed
+  *   the filters that the plan applies, for EXPLAIN
+  * @param limit
+  *   the most rows that a task returns
+  */
+final class KlogScan(
+    planner: PythonPlanner,
+    schema: StructType,
+    tableSchema: StructType,
+    bounds: RowBounds,
+    pushed: Seq[String],
+    limit: Option[Int],
+    engine: Engine
+) extends Scan
+    with SupportsReportStatistics {
+
+  /** Python cannot read rows without columns, so it gets one. */
+  private val pythonSchema =
+    if (schema.nonEmpty) schema else StructType(tableSchema.filter(_.name == "partition").take(1))
+  private lazy val plan = planner.plan(if (pythonSchema.isEmpty) tableSchema else pythonSchema, bounds)
+  private lazy val refusal = plan.summary.refusal(planner.options)
+  private lazy val isPython = engine.isPython(refusal)
+  private lazy val pythonScan = plan.pythonScan()
+
+  override def readSchema(): StructType =
+    if (schema.isEmpty && isPython) if (pythonSchema.isEmpty) tableSchema else pythonSchema else schema
+
+  override def toBatch: Batch = if (isPython) pythonScan.toBatch else new SliceBatch
+
+  override def estimateStatistics(): Statistics = new Statistics {
+    override def sizeInBytes(): OptionalLong = OptionalLong.of(plan.summary.sizeBytes)
+    override def numRows(): OptionalLong = OptionalLong.of(plan.summary.offsetCount)
+  }
+
+  override def description(): String = {
+    val summary = plan.summary
+    val name = if (isPython) s"engine=python ($refusal)" else "engine=jvm"
+    val parts = Seq(
+      Some(s"$name, ${summary.sliceCount} slices, ${summary.sizeBytes} bytes"),
+      Option.when(pushed.nonEmpty)(s"pushed: [${pushed.mkString(", ")}]"),
+      limit.map(rows => s"limit: $rows"),
+      Some(s"columns: ${schema.fieldNames.mkString(",")}")
+    )
+    parts.flatten.mkString(", ")
+  }
+
+  override def supportedCustomMetrics(): Array[CustomMetric] =
+    if (isPython) ReadMetrics.all ++ pythonScan.supportedCustomMetrics else ReadMetrics.all
+
+  override def reportDriverMetrics(): Array[CustomTaskMetric] = ReadMetrics.driverValues(isPython)
+
+  private final class SliceBatch extends Batch {
+    private lazy val stores = ReadStores.of(plan.summary.schemes, planner.options)
+
+    override def planInputPartitions(): Array[InputPartition] = plan.tasks.map(SliceInputPartition(_)).toArray
+    override def createReaderFactory(): PartitionReaderFactory =
+      new SliceReaderFactory(schema, limit.fold(Long.MaxValue)(_.toLong), stores)
+  }
+}

@@ -1,0 +1,132 @@
+package klog.spark
+
+import java.util.{Map => JavaMap, Optional}
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.metric.CustomMetric
+import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.connector.read.streaming._
+import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.sql.vectorized.ColumnarBatch
+
+/** A stream's scan. Its columns are those of the table, and nothing is pushed to it. */
+final class StreamScanBuilder(planner: PythonPlanner, schema: StructType, engine: Engine)
+    extends ScanBuilder
+    with Scan {
+  private lazy val python = planner.streamScan(schema)
+
+  override def build(): Scan = this
+  override def readSchema(): StructType = schema
+  override def description(): String =
+    s"engine=${engine.toString.toLowerCase}, columns: ${schema.fieldNames.mkString(",")}"
+  override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
+
+  override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
+    python.toMicroBatchStream(checkpoint) match {
+      case stream: SupportsTriggerAvailableNow =>
+        new KlogStream(stream.asInstanceOf[PythonStream], schema, planner.options, engine)
+      case stream => stream // The reader could not be made: its first method says why.
+    }
+}
+
+/** A stream: Python says how far a micro-batch reads and plans it, the JVM reads it if it can.
+  *
+  * The rule: the offsets are Python's, so a stream may change engines at a restart. A micro-batch with a
+  * slice that the JVM cannot read is Python's as a whole.
+  */
+final class KlogStream(
+    python: PythonStream,
+    schema: StructType,
+    options: CaseInsensitiveStringMap,
+    engine: Engine
+) extends MicroBatchStream
+    with SupportsTriggerAvailableNow
+    with ReportsSourceMetrics {
+  import KlogStream._
+
+  /** Python's factory, once a micro-batch was left to Python. */
+  private var pythonFactory: Option[PartitionReaderFactory] = None
+
+  /** Why the last micro-batch was left to Python; empty if it was not. */
+  private var refusal = ""
+
+  /** The stores of the slices, once a micro-batch has some. */
+  private var stores: Option[ReadStores] = None
+
+  override def initialOffset(): Offset = python.initialOffset()
+  override def latestOffset(): Offset = python.latestOffset()
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = python.latestOffset(start, limit)
+  override def reportLatestOffset(): Offset = python.reportLatestOffset()
+  override def getDefaultReadLimit: ReadLimit = python.getDefaultReadLimit
+  override def prepareForTriggerAvailableNow(): Unit = python.prepareForTriggerAvailableNow()
+  override def deserializeOffset(json: String): Offset = python.deserializeOffset(json)
+  override def commit(end: Offset): Unit = python.commit(end)
+  override def stop(): Unit = python.stop()
+  override def toString: String = python.toString
+
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    val planned = python.planInputPartitions(start, end)
+    val summary = planned.headOption.map(first => PlanSummary.of(KlogPythonBridge.taskOf(first)))
+    refusal = summary.fold("")(_.refusal(options))
+    if (stores.isEmpty) stores = summary.map(plan => ReadStores.of(plan.schemes, options))
+    if (engine.isPython(refusal)) {
+      if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
+      planned.tail
+    } else planned.drop(1).map(partition => SliceInputPartition(KlogPythonBridge.taskOf(partition)))
+  }
+
+  override def createReaderFactory(): PartitionReaderFactory =
+    new StreamReaderFactory(stores.map(new SliceReaderFactory(schema, Long.MaxValue, _)), pythonFactory)
+
+  override def metrics(latestConsumedOffset: Optional[Offset]): JavaMap[String, String] =
+    (engineMetrics ++ Option(python.reportLatestOffset()).fold(NoMetrics)(offset =>
+      metricsOf(offset.json)
+    )).asJava
+
+  /** Which engine has read the last micro-batch, and why if it is Python. */
+  private def engineMetrics: Map[String, String] =
+    if (refusal.isEmpty) Map("engine" -> "jvm") else Map("engine" -> "python", "engineReason" -> refusal)
+}
+
+object KlogStream {
+  private val mapper = new ObjectMapper
+
+  /** The key under which Python reports the metrics of a stream. */
+  private val Metrics = "#metrics"
+
+  private val NoMetrics = Map.empty[String, String]
+
+  private def metricsOf(json: String): Map[String, String] =
+    Option(mapper.readTree(json).get(Metrics)) match {
+      case Some(metrics) =>
+        metrics.properties.asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap
+      case None => NoMetrics
+    }
+}
+
+/** Reads slices in the JVM, and what Python has planned for itself in Python. */
+private final class StreamReaderFactory(
+    jvm: Option[PartitionReaderFactory],
+    python: Option[PartitionReaderFactory]
+) extends PartitionReaderFactory {
+  override def supportColumnarReads(partition: InputPartition): Boolean =
+    factoryOf(partition).supportColumnarReads(partition)
+
+  override def createReader(
+      partition: InputPartition
+  ): PartitionReader[InternalRow] =
+    factoryOf(partition).createReader(partition)
+
+  override def createColumnarReader(
+      partition: InputPartition
+  ): PartitionReader[ColumnarBatch] =
+    factoryOf(partition).createColumnarReader(partition)
+
+  private def factoryOf(partition: InputPartition): PartitionReaderFactory =
+    if (partition.isInstanceOf[SliceInputPartition]) jvm.get else python.get
+}

@@ -1,0 +1,134 @@
+package klog.spark
+
+import java.util.{List => JavaList, Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, PythonDataSourceV2}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** What Python says about a plan (`klog.connector.source.jvm_plan.PlanSummary`).
+  *
+  * @param pythonReason
+  *   why Python has to read; empty if the shim can
+  * @param schemes
+  *   the schemes of the roots
+  * @param arePathsAscii
+  *   whether every Java has names for the files
+  */
+final case class PlanSummary(
+    pythonReason: String,
+    schemes: Seq[String],
+    arePathsAscii: Boolean,
+    sliceCount: Long,
+    sizeBytes: Long,
+    offsetCount: Long,
+    recordCount: Long
+) {
+
+  /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not. */
+  def refusal(options: CaseInsensitiveStringMap): String =
+    if (pythonReason.nonEmpty) pythonReason
+    else if (!arePathsAscii && !PlanSummary.spellsUtf8)
+      "this Java has no names for paths that are not ASCII (set LC_ALL=C.UTF-8)"
+    else ReadStores.refusal(schemes, options)
+}
+
+object PlanSummary {
+  private val spellsUtf8 =
+    System.getProperty("sun.jnu.encoding", "").replace("-", "").equalsIgnoreCase("UTF8")
+
+  /** Returns the summary that a pickled partition has. */
+  def of(pickled: Array[Byte]): PlanSummary = {
+    val values = PickledRequest.partitionValue(pickled).asInstanceOf[JavaMap[String, AnyRef]]
+    def long(name: String): Long = values.get(name).asInstanceOf[Number].longValue
+    PlanSummary(
+      values.get("pythonReason").toString,
+      values.get("schemes").asInstanceOf[JavaList[String]].asScala.toSeq,
+      values.get("arePathsAscii") == true,
+      long("sliceCount"),
+      long("sizeBytes"),
+      long("offsetCount"),
+      long("recordCount")
+    )
+  }
+}
+
+/** Asks Python to plan the reads of one table. Python alone plans: every rule about offsets is there. */
+final class PythonPlanner(
+    dataSource: PythonDataSourceV2,
+    name: String,
+    tableSchema: StructType,
+    val options: CaseInsensitiveStringMap
+) {
+  private lazy val pickled = KlogPythonBridge.pickledDataSource(dataSource, name, options, tableSchema)
+
+  /** Plans a batch.
+    *
+    * @param schema
+    *   the columns to read
+    */
+  def plan(schema: StructType, bounds: RowBounds): PlannedRead = {
+    val request = PickledRequest.of(pickled, PythonPlanner.json("bounds" -> bounds.toJava))
+    val planned = KlogPythonBridge.planBatch(dataSource, request, schema)
+    val summary = PlanSummary.of(planned.tasks.head)
+    val tasks = planned.tasks.tail
+    PlannedRead(summary, tasks, () => planned.pythonScan(dataSource, name, schema, options, tasks))
+  }
+
+  /** Returns how many records a batch has, if commits say it. */
+  def recordCount(bounds: RowBounds): Option[Long] = {
+    val json = PythonPlanner.json("bounds" -> bounds.toJava, "isCount" -> java.lang.Boolean.TRUE)
+    val planned = KlogPythonBridge.planBatch(dataSource, PickledRequest.of(pickled, json), tableSchema)
+    Some(PlanSummary.of(planned.tasks.head).recordCount).filter(_ >= 0)
+  }
+
+  /** Returns Python's scan of a stream that Python reads.
+    *
+    * @param schema
+    *   the columns to read
+    */
+  def pythonStreamScan(schema: StructType): Scan =
+    KlogPythonBridge.streamScan(dataSource, name, pickled, schema, options)
+
+  /** Returns Python's scan of a stream, whose micro-batches are planned for the shim.
+    *
+    * @param schema
+    *   the columns to read
+    */
+  def streamScan(schema: StructType): Scan = {
+    val request = PickledRequest.of(pickled, PythonPlanner.json())
+    KlogPythonBridge.streamScan(dataSource, name, request, schema, options)
+  }
+}
+
+object PythonPlanner {
+  private val mapper = new ObjectMapper
+
+  private def json(fields: (String, AnyRef)*): String = {
+    val values = new java.util.LinkedHashMap[String, AnyRef]
+    fields.foreach { case (name, value) => values.put(name, value) }
+    mapper.writeValueAsString(values)
+  }
+}
+
+/** A batch that Python has planned.
+  *
+  * @param tasks
+  *   its tasks, pickled: lists of slices
+  * @param pythonScan
+  *   makes Python's scan of the same tasks
+  */
+final case class PlannedRead(summary: PlanSummary, tasks: Seq[Array[Byte]], pythonScan: () => Scan)
+
+object PlannedRead {
+
+  /** Returns the slices of a pickled task, as `Slice.expandTask` takes them. */
+  def task(pickled: Array[Byte]): JavaList[_] = PickledRequest.partitionValue(pickled) match {
+    case slices: JavaList[_] => slices
+    case _ => java.util.List.of() // Spark makes a partition of None if a plan has no task.
+  }
+}

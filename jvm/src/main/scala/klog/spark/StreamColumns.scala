@@ -1,0 +1,57 @@
+package klog.spark
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.streaming.{StreamingRelationV2, WriteToStream}
+
+/** Leaves out the columns of a stream that its query does not use: Spark prunes only those of batches.
+  *
+  * The rule: a projection or an aggregation says which columns are used, if only filters lie between it and
+  * the stream. A stream that a query reads at several places stays one source, with the columns of all of
+  * them: its checkpoint has an entry for each source.
+  */
+object StreamColumns {
+
+  /** Returns a query whose streams have only the columns that it uses. */
+  def prune(write: WriteToStream): LogicalPlan = {
+    val used = mutable.LinkedHashMap.empty[StreamingRelationV2, Option[AttributeSet]]
+    collect(write, None, used)
+    AnalysisHelper.allowInvokingTransformsInAnalyzer {
+      write.transformUp { case relation: StreamingRelationV2 =>
+        used.get(relation).flatten.fold[LogicalPlan](relation)(pruned(relation, _))
+      }
+    }
+  }
+
+  /** Adds what each stream below a node is used for: some columns, or None for all. */
+  private def collect(
+      plan: LogicalPlan,
+      columns: Option[AttributeSet],
+      used: mutable.Map[StreamingRelationV2, Option[AttributeSet]]
+  ): Unit = plan match {
+    case project: Project => collect(project.child, Some(project.references), used)
+    case aggregate: Aggregate => collect(aggregate.child, Some(aggregate.references), used)
+    case filter: Filter => collect(filter.child, columns.map(_ ++ filter.references), used)
+    case alias: SubqueryAlias => collect(alias.child, columns, used)
+    case relation: StreamingRelationV2 =>
+      val earlier = used.getOrElse(relation, Some(AttributeSet.empty))
+      used(relation) = for (before <- earlier; here <- columns) yield before ++ here
+    case _ => plan.children.foreach(collect(_, None, used))
+  }
+
+  private def pruned(relation: StreamingRelationV2, used: AttributeSet): LogicalPlan =
+    relation.table match {
+      case table: KlogTable =>
+        val needed = relation.output.filter(used.contains)
+        // Python cannot read rows without columns.
+        val kept = if (needed.nonEmpty) needed else relation.output.filter(_.name == "partition").take(1)
+        if (kept.isEmpty || kept.length == relation.output.length) relation
+        else {
+          val smaller = KlogRule.withValue(relation, relation.output, kept)
+          KlogRule.withValue(smaller, table, table.withColumns(kept.map(_.name).toSet))
+        }
+      case _ => relation
+    }
+}

@@ -1,0 +1,36 @@
+package klog.store
+
+import org.apache.hadoop.conf.Configuration
+
+/** Which store the files of a root are in.
+  *
+  * @param configuration
+  *   Hadoop's; asked for only by a root that is not on local disk
+  */
+final class SegmentStores(configuration: => Configuration, settings: StorageSettings) {
+
+  /** For roots on local disk alone. */
+  def this() = this(new Configuration(false), StorageSettings(Map.empty))
+
+  /** Returns the store of a root: a path or a URL. */
+  def of(root: String): SegmentStore =
+    if (SegmentStores.isLocal(SegmentStores.scheme(root))) LocalStore
+    else HadoopStore.of(root, configuration, settings)
+
+  /** Returns why the JVM does not read roots of a scheme; empty if it does. */
+  def refusal(scheme: String): String =
+    if (SegmentStores.isLocal(scheme)) ""
+    else if (!HadoopStore.knows(scheme, configuration)) s"Hadoop has no file system for $scheme:// here"
+    else settings.unknown.fold("")(name => s"Hadoop has no setting for storage.$name")
+}
+
+object SegmentStores {
+
+  /** Returns the scheme of a URL; "" for a path, which may have a colon. */
+  def scheme(root: String): String =
+    if (root.contains("://") || root.startsWith("file:") || root.startsWith("memory:"))
+      root.takeWhile(_ != ':')
+    else ""
+
+  private def isLocal(scheme: String): Boolean = scheme.isEmpty || scheme == "file"
+}

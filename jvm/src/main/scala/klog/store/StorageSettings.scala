@@ -1,0 +1,62 @@
+package klog.store
+
+import org.apache.hadoop.conf.Configuration
+
+/** The options `storage.*` of a read, in the words of Hadoop's file systems.
+  *
+  * The rule: what a read does not set comes from Hadoop's configuration. No value is ever shown.
+  *
+  * @param values
+  *   name, without `storage.`, and text of each option
+  */
+final case class StorageSettings(values: Map[String, String]) {
+  import StorageSettings._
+
+  override def toString: String = s"StorageSettings(${values.keys.toSeq.sorted.mkString(", ")})"
+
+  /** Returns an option that Hadoop has no setting for; Python reads then. */
+  def unknown: Option[String] = values.keys.find(name => !S3Names.contains(name) && !Others(name))
+
+  /** The user of HDFS, if one is set. */
+  def user: Option[String] = values.get("user")
+
+  /** Returns a configuration with the options. */
+  def applyTo(configuration: Configuration): Configuration = {
+    val configured = new Configuration(configuration)
+    for ((name, text) <- values; setting <- S3Names.get(name)) configured.set(setting, text)
+    if (values.get("allow_http").exists(_.equalsIgnoreCase("true"))) {
+      configured.set("fs.s3a.connection.ssl.enabled", "false")
+    }
+    provider.foreach(configured.set("fs.s3a.aws.credentials.provider", _))
+    configured
+  }
+
+  private def provider: Option[String] =
+    if (values.get("anonymous").exists(_.equalsIgnoreCase("true"))) Some(Anonymous)
+    else if (values.contains("session_token")) Some(Temporary)
+    else if (values.contains("access_key_id")) Some(Simple)
+    else None
+}
+
+object StorageSettings {
+  private val Prefix = "storage."
+  private val Providers = "org.apache.hadoop.fs.s3a"
+  private val Anonymous = s"$Providers.AnonymousAWSCredentialsProvider"
+  private val Temporary = s"$Providers.TemporaryAWSCredentialsProvider"
+  private val Simple = s"$Providers.SimpleAWSCredentialsProvider"
+  private val Others = Set("user", "anonymous", "allow_http")
+  private val S3Names = Map(
+    "endpoint" -> "fs.s3a.endpoint",
+    "region" -> "fs.s3a.endpoint.region",
+    "access_key_id" -> "fs.s3a.access.key",
+    "secret_access_key" -> "fs.s3a.secret.key",
+    "session_token" -> "fs.s3a.session.token",
+    "path_style" -> "fs.s3a.path.style.access"
+  )
+
+  /** Returns the storage options among all options, whose names are in lower case. */
+  def of(options: Iterable[(String, String)]): StorageSettings =
+    StorageSettings(options.collect {
+      case (name, text) if name.startsWith(Prefix) => name.substring(Prefix.length) -> text
+    }.toMap)
+}

@@ -1,0 +1,36 @@
+"""Run sbt with PySpark's jars: `python -m tools.sbt shim/test`.
+
+The rule: sbt is for those who work on `jvm/`: its tests and its format. `make jar` does without it.
+Its launcher comes through Ivy, and gets the rest of sbt from Maven Central.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from tools.jars import JarsError, jars, java
+
+
+def main(tasks: list[str]) -> int:
+    """Run tasks of sbt; return its exit code."""
+    try:
+        launcher = next(jars("sbt").glob("sbt-launch-*.jar"))
+        command = [str(java()), "-Xmx1g", "-Xss4m", "-Dsbt.color=false", "-jar", str(launcher)]
+    except JarsError as exc:
+        raise SystemExit(f"sbt: {exc}") from exc
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    environment = {**os.environ, "SPARK_JARS": str(Path(spec.origin).parent / "jars")}
+    done = subprocess.run(  # noqa: S603
+        [*command, *tasks], env=environment, stdin=subprocess.DEVNULL, check=False
+    )
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
