@@ -38,7 +38,7 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
-.PHONY: help env demo test ci full unit spark kafka stores slow package coverage lint types format corpus \
+.PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage lint types format corpus \
 	golden options command-line migrating fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
 
 help: ## List every task
@@ -46,22 +46,31 @@ help: ## List every task
 
 env: $(READY) ## Make .venv from uv.lock, with a Java where the machine has none
 
-demo: $(READY) ## The main jobs: a broker's directory read, a stream written exactly once
+jar: $(READY) ## klog's jar, compiled with PySpark's Scala: the JVM engine
+	$(WITH_JAVA) $(BIN)/python -m klog.spark_jar.jar_compiler
+
+scala: $(READY) ## Format check, compiler warnings and tests of jvm/, with sbt
+	$(WITH_JAVA) $(BIN)/python -m tools.sbt scalafmtCheckAll scalafmtSbtCheck shim/test
+
+scala-format: $(READY) ## Rewrite the Scala sources as scalafmt wants them
+	$(WITH_JAVA) $(BIN)/python -m tools.sbt scalafmtAll scalafmtSbt
+
+demo: jar ## The main jobs: a broker's directory read, a stream written exactly once
 	$(WITH_JAVA) $(BIN)/python demo/demo.py
 
-test: $(READY) ## Tests of all suites, side by side: under 20 minutes on two cores
+test: jar ## Tests of all suites, side by side: under 20 minutes on two cores
 	$(SUITES) test
 
-ci: $(READY) $(FUZZ_READY) ## What .ci/run runs: tests, linters, types, the fuzzer, tiny benchmarks
+ci: jar $(FUZZ_READY) ## What .ci/run runs: tests, linters, types, the fuzzer, tiny benchmarks
 	$(SUITES) ci
 
-full: $(READY) $(FUZZ_READY) ## Everything: all seeds, kills, demos and versions, before an issue is done
+full: jar $(FUZZ_READY) ## Everything: all seeds, kills, demos and versions, before an issue is done
 	$(SUITES) full
 
 unit: $(READY) ## Quick tests: no network, no Java
 	$(BIN)/python -m pytest
 
-spark: $(READY) ## Tests on a local Spark session
+spark: jar ## Tests on a local Spark session
 	$(PYTEST) -m "spark and not kafka and not stores and not package"
 
 kafka: $(READY) ## Tests on a real broker and Kafka's own tools
@@ -73,10 +82,10 @@ stores: $(READY) ## Tests on a real S3 server and a real HDFS
 slow: $(READY) ## Simulations and long property runs
 	$(PYTEST) -m slow
 
-package: $(READY) ## Build wheel, sdist and zip; install and read a topic there
+package: jar ## Build wheel, sdist and zip; install and read a topic there
 	$(PYTEST) -m package
 
-coverage: $(READY) ## All tests with branch coverage, but for what only Spark's workers run
+coverage: jar ## All tests with branch coverage, but for what only Spark's workers run
 	$(BIN)/coverage erase
 	$(WITH_JAVA) $(BIN)/coverage run -m pytest -m ""
 	$(BIN)/coverage combine --quiet
@@ -111,10 +120,10 @@ fuzz-keep: $(FUZZ_READY) ## Take what the fuzzer found into tests/fuzz/corpus, m
 simulate: $(READY) ## The commit log under faults, for SEEDS (0..1000); prints how to resume
 	$(BIN)/python -m tests.simulation $(SEEDS) --keep-going
 
-bench: $(READY) ## Benchmarks, with the ratios to Parquet and to other decoders
+bench: jar ## Benchmarks, with the ratios to Parquet and to other decoders
 	$(WITH_JAVA) $(BIN)/python -m benchmarks
 
-bench-tiny: $(READY) ## The same at a tiny size, so that they cannot rot
+bench-tiny: jar ## The same at a tiny size, so that they cannot rot
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many --only less --only imports --only first-query
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only lookups --only streams
@@ -135,13 +144,13 @@ migrating: $(READY) ## Write the table of docs/migrating.md from the differences
 pyfiles: $(READY) ## dist/klog-pyfiles.zip for spark-submit --py-files
 	$(BIN)/python tools/pyfiles.py dist/klog-pyfiles.zip
 
-wheel: $(READY) ## dist/: wheel and sdist
+wheel: jar ## dist/: wheel and sdist
 	rm -rf build src/klog.egg-info
 	$(UV) build --quiet --out-dir dist
 	@ls dist
 
 clean: ## Remove what the tasks made, but .venv
-	rm -rf build dist $(MIN) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf build dist src/klog/jars jvm/target target project/target project/project $(MIN) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log src/klog.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

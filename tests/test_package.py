@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from klog.spark_jar.jar_files import bundled_jar
 from tests.support.project import PROJECT
 from tools.java_home import java_home
 from tools.pyfiles import write_zip
@@ -31,8 +32,10 @@ SOURCES = (
     "src",
     "connector",
     "jobs",
+    "jvm",
     "logformat",
 )
+JVM = PROJECT / "jvm" / "src" / "main"
 UV = Path(sys.executable).with_name("uv")
 NEXT_PYSPARK = "4.3.0"
 """The wheel is tried on this version, the zip on the locked one."""
@@ -54,7 +57,19 @@ def run(*command: str | Path, cwd: Path = PROJECT, env: dict[str, str] | None = 
 
 
 def sources() -> dict[str, bytes]:
-    """Return every file klog consists of, by its name in site-packages."""
+    """Return every file klog consists of, by its name in site-packages, with its jar."""
+    scala = {
+        f"klog/jvm/{path.relative_to(JVM).as_posix()}": path.read_bytes()
+        for path in JVM.rglob("*")
+        if path.is_file()
+    }
+    jar = bundled_jar()
+    assert jar is not None, "run make jar"
+    return python_sources() | scala | {f"klog/jars/{jar.name}": jar.read_bytes()}
+
+
+def python_sources() -> dict[str, bytes]:
+    """Return every Python file of klog, by its name in site-packages."""
     root = PROJECT / "src"
     files = {"pyspark_klog.py": (root / "pyspark_klog.py").read_bytes()}
     for folder, _, names in os.walk(root / "klog", followlinks=True):
@@ -75,7 +90,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("tree")
     for name in SOURCES:
         if (PROJECT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "target")
             shutil.copytree(PROJECT / name, copy / name, symlinks=True, ignore=ignored)
         else:
             shutil.copy(PROJECT / name, copy / name)
@@ -167,7 +182,7 @@ def test_the_sdist_builds_the_wheel_of_the_tree(tree: Path, wheel: Path, tmp_pat
 
 
 def test_the_zip_holds_the_same_files_and_the_same_bytes(pyfiles: Path, tmp_path: Path) -> None:
-    assert contents(pyfiles) == sources()
+    assert contents(pyfiles) == python_sources()
     again = tmp_path / "again.zip"
     write_zip(again)
     assert again.read_bytes() == pyfiles.read_bytes()
@@ -182,6 +197,8 @@ def test_the_installed_wheel_reads_a_topic_unregistered(
     assert NEXT_PYSPARK in output
     output = run(python, "-m", "tests.support.sql_table", env=spark_environment(python))
     assert NEXT_PYSPARK in output
+    output = run(python, "-m", "tests.support.jvm_smoke", env=spark_environment(python))
+    assert f"{NEXT_PYSPARK} engine=jvm" in output
     _run_a_job_of_the_wheel(python, tmp_path)
 
 

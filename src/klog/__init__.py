@@ -12,9 +12,28 @@ if TYPE_CHECKING:
 
     from klog.connector.embedded import Log
 
-__all__ = ["__version__", "open", "register", "repartition"]
+__all__ = ["__version__", "configure", "open", "register", "repartition"]
 
 __version__ = VERSION
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Put klog's jar into a session that is about to start, so that its JVM reads.
+
+    docs/engines.md says what the JVM reads. A wheel of klog brings the jar. From a clone the first
+    call compiles it, once, with the Scala compiler that PySpark brings. A session that cannot get
+    the jar here, such as one of Databricks, of Spark Connect or of spark-submit, is a warning that
+    says how else: Python reads.
+
+    Args:
+        builder: `SparkSession.builder`, with any settings. `spark.jars` is added to.
+
+    Returns:
+        The builder.
+    """
+    from klog.spark_jar.configured_session import configure as configured
+
+    return configured(builder)
 
 
 def register(spark: SparkSession, **storage: str) -> None:

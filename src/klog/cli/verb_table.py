@@ -96,6 +96,12 @@ def _job_files(verbs: Verbs, _roots: Roots) -> None:
     job_files.add_verb(verbs)
 
 
+def _jar(verbs: Verbs, _roots: Roots) -> None:
+    from klog.cli import jar_options
+
+    jar_options.add_verb(verbs)
+
+
 def _verifiable_producer(verbs: Verbs, roots: Roots) -> None:
     from klog.tools import verifiable_producer_options
 
@@ -135,6 +141,7 @@ VERBS: dict[str, AddVerb] = {
     "adopt": _all_jobs,
     "import-log": _all_jobs,
     "jobs": _job_files,
+    "jar": _jar,
     "verifiable-producer": _verifiable_producer,
     "verifiable-consumer": _verifiable_consumer,
     "dump": _dump,

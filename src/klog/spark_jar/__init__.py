@@ -1,0 +1,1 @@
+"""klog's jar: the JVM engine, compiled from the Scala sources that every klog brings."""
