@@ -53,6 +53,7 @@ def spark(
     """
     from pyspark.sql import SparkSession
 
+    from klog import configure
     from tools.jars import jars
 
     folder = tmp_path_factory.mktemp("spark")
@@ -60,8 +61,8 @@ def spark(
     has_connector = any("kafka_connector" in names for names in fixtures)
     connector = sorted(jars("spark-kafka").glob("*.jar")) if has_connector else []
     session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", ",".join(map(str, connector)))
+        configure(SparkSession.builder.config("spark.jars", ",".join(map(str, connector))))
+        .master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
@@ -71,6 +72,14 @@ def spark(
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["python", "jvm"])
+def engine(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Run a test with each engine; the JVM leaves to Python what it cannot read."""
+    spark.conf.set("spark.klog.engine", "python" if request.param == "python" else "auto")
+    yield request.param
+    spark.conf.unset("spark.klog.engine")
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ TEST: Sequence[Lane] = (
 CI: Sequence[Lane] = (
     [("pytest", f"{ON_SPARK} and not full")],
     [("minio",), ("pytest", f"{ON_STORES} and not full")],
-    [("pytest", f"{ON_KAFKA} and not full"), ("make", "fuzz")],
+    [("pytest", f"{ON_KAFKA} and not full"), ("make", "scala"), ("make", "fuzz")],
     [
         ("make", "lint"),
         ("make", "types"),
@@ -58,7 +58,7 @@ CI: Sequence[Lane] = (
 FULL: Sequence[Lane] = (
     [("pytest", ON_SPARK), ("make", "smoke-min")],
     [("minio",), ("pytest", ON_STORES), ("make", "fuzz")],
-    [("pytest", ON_KAFKA), ("make", "bench-tiny")],
+    [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny")],
     [("make", "lint"), ("make", "types"), ("pytest", WITHOUT_JAVA)],
 )
 RUNS = {"test": TEST, "ci": CI, "full": FULL}

@@ -19,7 +19,7 @@ from tests.corpus import Digest, Record, scene
 from tests.corpus.damage import copy, flip_bit
 from tests.support import batch_bytes, legacy_bytes
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, "
@@ -183,7 +183,7 @@ REFUSED = [
     ({}, "subscribe, subscribePattern, assign: must set exactly one"),
     ({"subscribe": "x", "startingOffsets": "{bad"}, "(not JSON: "),
     ({"subscribe": "x", "minPartitions": "many"}, "minPartitions: must be a whole number"),
-    ({"subscribe": "x", "engine": "jvm"}, "engine: not supported yet"),
+    ({"subscribe": "x", "engine": "java"}, "engine: must be"),
 ]
 
 

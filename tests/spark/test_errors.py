@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
 
 
 @pytest.fixture

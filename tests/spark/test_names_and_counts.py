@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import klog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
 
 
 def test_home_directory_and_columns_in_any_case(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ import klog
 from klog.connector.progress_listener import log_progress
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
 
 LOGGER = "klog.progress"
 NAMES = [

@@ -15,7 +15,7 @@ from klog.cli import main
 from klog.connector.embedded import Log
 from klog.jobs import merge
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.connector.log_dirs import many, write_log
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
 
 
 def batch_sizes(
