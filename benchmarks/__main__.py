@@ -32,6 +32,7 @@ from benchmarks import (
     compaction,
     decode,
     encode,
+    engines,
     first_query,
     imports,
     legacy,
@@ -52,7 +53,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
     "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
-    "imports", "first-query", "lookups", "streams",
+    "imports", "first-query", "lookups", "streams", "engines",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -141,6 +142,10 @@ Streams to `noop` with `availableNow` on local[2], each with a checkpoint of its
 `load()` to the end, in turns: Spark's Kafka connector from a broker on this machine, klog from that
 broker's log directory and from a klog root. A micro-batch of one row is compared with a Python
 source that does nothing, by Spark's `triggerExecution`.""",
+    "engines": """\
+Queries with the JVM engine on local[2], wall time and CPU (Spark, its workers, the broker) with
+planning, in turns: Spark's Kafka connector from a broker on this machine, klog from that broker's
+log directory, and Parquet of the same rows. Batches are those of a default producer.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -276,6 +281,7 @@ _RUN: dict[str, Any] = {
     "imports": lambda run: imports.run(run.rounds),
     "first-query": lambda run: first_query.run(run.rounds),
     "lookups": lambda run: lookups.run(run.segments, run.records, run.rounds),
+    "engines": lambda run: engines.run(run.records, run.codecs, run.rounds),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {
@@ -295,6 +301,7 @@ _TABLE: dict[str, Any] = {
     "first-query": report.figures_table,
     "lookups": report.figures_table,
     "streams": report.figures_table,
+    "engines": report.figures_table,
 }
 
 if __name__ == "__main__":
