@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from klog.connector.source.batch_reader import KlogBatchReader
-from klog.connector.source.jvm_plan import are_committed, summarise
+from klog.connector.source.jvm_plan import summarise
 from klog.connector.source.jvm_request import JvmRequest
 from klog.connector.source.offset_ranges import OffsetRange
 from klog.connector.source.row_bounds import ALL_ROWS
@@ -47,8 +47,8 @@ class JvmBatchReader(KlogBatchReader):
         """Return the tasks, and why Python has to read them if a broker runs on their files."""
         if self._load_plan is not None and self.jvm_request.bounds == ALL_ROWS:
             tasks = self._load_plan.recent_tasks()
-            if tasks is not None and are_committed(tasks):
-                return tasks, ""
+            if tasks is not None:
+                return tasks, self._load_plan.python_reason
         return self._with_ranges(self._plan)
 
     def _plan(self, ranges: list[OffsetRange]) -> tuple[list[TaskDict], str]:

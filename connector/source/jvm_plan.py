@@ -9,7 +9,7 @@ summary, each other one is a task, which Python could read, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from klog.connector.root_urls import url_scheme
@@ -65,15 +65,6 @@ def summarise(
         "offsetCount": sum(_difference(run, "endOffset", "startOffset") for run in runs),
         "recordCount": record_count,
     }
-
-
-def are_committed(tasks: Iterable[TaskDict]) -> bool:
-    """Return whether commits name all files of the tasks.
-
-    Args:
-        tasks: The tasks.
-    """
-    return all(run["isCommitted"] for task in tasks for run in task)
 
 
 def _python_reason(run: Mapping[str, Any]) -> str:

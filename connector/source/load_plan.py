@@ -59,6 +59,8 @@ class LoadPlan:
         made_seconds: When they were planned, by the clock.
         as_of: The earlier version that is read; None for what the topics have now.
         warnings: What a batch has to say about its offsets, and a stream does not.
+        python_reason: Why only Python reads the tasks, as a broker runs on their files; empty if
+            there is no reason.
     """
 
     ranges: Sequence[ResolvedRange]
@@ -66,6 +68,7 @@ class LoadPlan:
     made_seconds: float
     as_of: AsOf | None = None
     warnings: tuple[str, ...] = ()
+    python_reason: str = ""
 
     def recent_tasks(self, clock: Callable[[], float] = time.monotonic) -> list[TaskDict] | None:
         """Return the tasks if they are known and not old.

@@ -13,14 +13,17 @@ from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import TypeVar
 
+from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.as_of import AsOf
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
+from klog.connector.root_urls import url_scheme
 from klog.connector.snapshot import Logs, PartitionSnapshot, Root, Snapshot
 from klog.connector.source.data_loss import find_loss
+from klog.connector.source.live_broker_logs import find_python_reason
 from klog.connector.source.load_plan import MAX_BYTES, MAX_SLICES, LoadPlan, ResolvedRange
 from klog.connector.source.offset_ranges import OffsetRange, batch_ranges
 from klog.connector.source.past_root import PastRoot
@@ -98,7 +101,13 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
         return None
     resolved = [offset_range.resolved() for offset_range in ranges]
     tasks = _small_plan(ranges, read_options)
-    return LoadPlan(resolved, tasks, time.monotonic(), read_options.as_of, tuple(offset_warnings))
+    reason = find_python_reason(
+        (offset_range.log for offset_range in ranges),
+        fail_on_data_loss=read_options.fail_on_data_loss,
+    )
+    return LoadPlan(
+        resolved, tasks, time.monotonic(), read_options.as_of, tuple(offset_warnings), reason
+    )
 
 
 def _small_plan(ranges: Sequence[OffsetRange], options: ReadOptions) -> list[TaskDict] | None:
@@ -107,7 +116,13 @@ def _small_plan(ranges: Sequence[OffsetRange], options: ReadOptions) -> list[Tas
     if sum(sizes) > MAX_BYTES:
         return None
     try:
-        tasks = plan(list(ranges), options.task_limits)
+        # A broker's files on other stores are Python's, which follows markers itself.
+        decide_markers = options.engine != "python" and all(
+            url_scheme(r.log.root) in ("", "file")
+            for r in ranges
+            if isinstance(r.log, RawPartition)
+        )
+        tasks = plan(list(ranges), options.task_limits, decide_markers=decide_markers)
     except (KlogError, OSError):
         return None
     return tasks if sum(map(slice_count, tasks)) <= MAX_SLICES else None
