@@ -21,6 +21,7 @@ from tests.corpus.clients import Client
 from tests.corpus.oracle import Account
 from tests.kafka.live_writers import SMALL_SEGMENTS, account, writing
 from tests.support.kafka_broker import Broker
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -139,7 +140,7 @@ def test_a_stream_over_restarts_and_new_partitions(
     client.create("live.stream", "streamed while written", SMALL_SEGMENTS, partitions=1)
     with writing(client, "live.stream", 1):
         query = start(spark, broker, "live.stream", tmp_path)
-        time.sleep(3)
+        wait_until(lambda: query.lastProgress is not None, "a micro-batch", 120)
         query.stop()
     client.admin.create_partitions([NewPartitions("live.stream", 3)])["live.stream"].result(60)
     time.sleep(1)
