@@ -9,27 +9,21 @@ its Python workers and the broker.
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from benchmarks.cpu import with_cpu
-from benchmarks.records import as_table, records
-from benchmarks.spark_write import BROKER, Result
+from benchmarks.spark_write import BROKER, Result, kafka_write, session_builder, written
 from benchmarks.timing import Spread, Work, interleaved
 from tests.support.kafka_broker import Broker
-from tools.jars import jars
-from tools.java_home import java_home
+from tests.support.waiting import wait_until
 
 KAFKA, KLOG, PARQUET = "Kafka connector", "klog", "Parquet"
-TASKS = 4
 PARQUET_CODECS = {"none": "uncompressed", "lz4": "snappy", "zstd": "zstd"}
 QUERIES: dict[str, Callable[[DataFrame], object]] = {
     "scan to noop": lambda df: df.write.format("noop").mode("overwrite").save(),
@@ -41,20 +35,7 @@ WAIT_SECONDS = 60
 
 def session() -> SparkSession:
     """Return a session with klog's jar and Spark's Kafka connector."""
-    os.environ.setdefault("JAVA_HOME", str(java_home()))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    connector = ",".join(map(str, sorted(jars("spark-kafka").glob("*.jar"))))
-    builder: SparkSession.Builder = SparkSession.builder.config("spark.jars", connector)
-    return (
-        klog.configure(builder)
-        .master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "OFF")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.memory", "3g")
-        .getOrCreate()
-    )
+    return klog.configure(session_builder()).getOrCreate()
 
 
 def run(count: int, codecs: Sequence[str], rounds: int) -> Iterator[Result]:
@@ -74,7 +55,7 @@ def run(count: int, codecs: Sequence[str], rounds: int) -> Iterator[Result]:
 def _queries(
     spark: SparkSession, broker: Broker, folder: Path, codec: str, count: int, rounds: int
 ) -> Iterator[Result]:
-    _produce(spark, broker, folder, codec, count)
+    kafka_write(written(spark, folder, count), broker.bootstrap, codec, codec)
     log_dir = str(broker.log_dirs[0])
 
     def topic(source: str, options: dict[str, str]) -> DataFrame:
@@ -85,7 +66,8 @@ def _queries(
         KLOG: lambda: topic("klog", {"path": log_dir, "engine": "jvm"}),
         PARQUET: lambda: spark.read.parquet(str(folder / "parquet")),
     }
-    _wait(lambda: readers[KLOG]().count() == count)
+    # A broker says only now and then how far consumers may read.
+    wait_until(lambda: readers[KLOG]().count() == count, "the high watermark", WAIT_SECONDS)
     writer = readers[KLOG]().write.option("compression", PARQUET_CODECS[codec])
     writer.parquet(str(folder / "parquet"))
     for query, action in QUERIES.items():
@@ -104,28 +86,9 @@ def _queries(
             yield Result(f"{KLOG} / {peer}: CPU", of, str(Spread.of(shares)))
 
 
-def _produce(spark: SparkSession, broker: Broker, folder: Path, codec: str, count: int) -> None:
-    source = folder / "records"
-    source.mkdir()
-    for number, rows in enumerate(records(count, 100)):
-        pq.write_table(as_table(rows), source / f"{number:03}.parquet")
-    writer = spark.read.parquet(str(source)).repartition(TASKS).write.format("kafka")
-    writer = writer.option("kafka.bootstrap.servers", broker.bootstrap).option("topic", codec)
-    writer.option("kafka.compression.type", codec).save()
-
-
 def _work(action: Callable[[DataFrame], object], read: Callable[[], DataFrame], count: int) -> Work:
     def work() -> int:
         action(read())
         return count
 
     return work
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    """Wait until the broker has written how far consumers may read."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError("the broker's high watermark does not reach the end")
-        time.sleep(1)

@@ -65,6 +65,11 @@ def session() -> SparkSession:
     Java takes jars when it starts: parts with another session (`spark_read.session`) need a command
     of their own.
     """
+    return session_builder().getOrCreate()
+
+
+def session_builder() -> SparkSession.Builder:
+    """Return the builder of such a session."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = [path for name in ("spark-kafka", "delta") for path in sorted(jars(name).glob("*.jar"))]
@@ -82,7 +87,6 @@ def session() -> SparkSession:
         # Delta replays its log in so many tasks at each commit; the defaults are 50 and 200.
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "2")
-        .getOrCreate()
     )
 
 
@@ -144,14 +148,19 @@ def throughput(
 
 def cached(spark: SparkSession, folder: Path, count: int) -> DataFrame:
     """Make the records a DataFrame in memory."""
+    df = written(spark, folder, count).cache()
+    if df.count() != count:
+        raise RuntimeError("records are missing from the DataFrame")
+    return df
+
+
+def written(spark: SparkSession, folder: Path, count: int) -> DataFrame:
+    """Make the records a DataFrame over Parquet files."""
     path = folder / "records"
     path.mkdir()
     for number, rows in enumerate(records(count, 100)):
         pq.write_table(as_table(rows), path / f"{number:03}.parquet")
-    df = spark.read.parquet(str(path)).repartition(TASKS).cache()
-    if df.count() != count:
-        raise RuntimeError("records are missing from the DataFrame")
-    return df
+    return spark.read.parquet(str(path)).repartition(TASKS)
 
 
 def klog_write(df: DataFrame, root: Path) -> None:
@@ -160,11 +169,11 @@ def klog_write(df: DataFrame, root: Path) -> None:
     writer.mode("append").save(str(root))
 
 
-def kafka_write(df: DataFrame, bootstrap: str) -> None:
+def kafka_write(df: DataFrame, bootstrap: str, topic: str = TOPIC, codec: str = "lz4") -> None:
     """Send as a user would."""
     writer = df.write.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-    writer = writer.option("kafka.acks", "all").option("kafka.compression.type", "lz4")
-    writer.option("topic", TOPIC).save()
+    writer = writer.option("kafka.acks", "all").option("kafka.compression.type", codec)
+    writer.option("topic", topic).save()
 
 
 def micro_batches(spark: SparkSession, folder: Path, batches: int) -> Iterator[Result]:
