@@ -138,7 +138,7 @@ def _fetch(modules: tuple[Module, ...], folder: Path) -> None:
 
 def _retrieve(module: Module, into: Path, ivy_cache: Path) -> None:
     pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
-    command = [str(java()), "-cp", f"{_pyspark_jars()}/*", "org.apache.ivy.Main", "-warn"]
+    command = [str(java()), "-cp", f"{pyspark_jars()}/*", "org.apache.ivy.Main", "-warn"]
     command += ["-cache", str(ivy_cache), "-confs", "default", "-dependency", *module[:3]]
     command += ["-notransitive"] if module.alone else []
     command += ["-retrieve", pattern]
@@ -159,7 +159,8 @@ def _named(module: Module) -> str:
     return ":".join((module.organisation, module.name, module.version))
 
 
-def _pyspark_jars() -> Path:
+def pyspark_jars() -> Path:
+    """Return the folder of PySpark's own jars; JarsError without PySpark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise JarsError("PySpark is not installed, and it carries Ivy: run `make env`")

@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 
-from tools.jars import JarsError, jars, java
+from tools.jars import JarsError, jars, java, pyspark_jars
 
 
 def main(tasks: list[str]) -> int:
@@ -20,12 +18,9 @@ def main(tasks: list[str]) -> int:
     try:
         launcher = next(jars("sbt").glob("sbt-launch-*.jar"))
         command = [str(java()), "-Xmx1g", "-Xss4m", "-Dsbt.color=false", "-jar", str(launcher)]
+        environment = {**os.environ, "SPARK_JARS": str(pyspark_jars())}
     except JarsError as exc:
         raise SystemExit(f"sbt: {exc}") from exc
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    environment = {**os.environ, "SPARK_JARS": str(Path(spec.origin).parent / "jars")}
     done = subprocess.run(  # noqa: S603
         [*command, *tasks], env=environment, stdin=subprocess.DEVNULL, check=False
     )

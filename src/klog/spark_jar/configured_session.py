@@ -10,12 +10,11 @@ import os
 import re
 import sys
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klog.spark_jar.jar_compiler import find_jar
-from klog.spark_jar.jar_files import JarError
+from klog.spark_jar.jar_files import JarError, spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,18 +76,12 @@ def _present_jars(builder: SparkSession.Builder) -> str:
 
 def _default_jars() -> str:
     """Return what `spark-defaults.conf` says, which a setting of the builder would replace."""
-    home = os.environ.get("SPARK_HOME") or _pyspark_home()
-    folder = os.environ.get("SPARK_CONF_DIR") or f"{home}/conf"
+    folder = os.environ.get("SPARK_CONF_DIR") or f"{spark_home()}/conf"
     path = Path(folder) / "spark-defaults.conf"
     if not path.is_file():
         return ""
     text = re.sub(r"\\\n\s*", "", path.read_text())  # A line may go on after a backslash.
     return next((match[1].strip() for match in reversed([*_JARS_LINE.finditer(text)])), "")
-
-
-def _pyspark_home() -> str:
-    spec = find_spec("pyspark")
-    return str(Path(spec.origin).parent) if spec is not None and spec.origin is not None else ""
 
 
 def _options(builder: SparkSession.Builder) -> dict[str, str]:

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 from klog.spark_jar.jar_files import (
@@ -24,6 +23,7 @@ from klog.spark_jar.jar_files import (
     cached_jar,
     jar_name,
     source_files,
+    spark_home,
 )
 
 COMPILE_SECONDS = 600
@@ -121,13 +121,8 @@ def _zip(folder: Path, path: Path) -> None:
 
 def _pyspark_jars() -> Path:
     """Return the folder of the jars of the Spark that this Python starts."""
-    home = os.environ.get("SPARK_HOME")
-    spec = find_spec("pyspark")
-    folder = None
-    if home:
-        folder = Path(home) / "jars"
-    elif spec is not None and spec.origin is not None:
-        folder = Path(spec.origin).parent / "jars"
+    home = spark_home()
+    folder = None if home is None else home / "jars"
     if folder is None or not any(folder.glob("scala-compiler-*.jar")):
         raise JarError(
             "klog's jar is compiled with the Scala compiler among Spark's jars, and there is none "

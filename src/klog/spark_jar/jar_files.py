@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 from klog.errors import KlogError
@@ -65,6 +66,15 @@ def cached_jar(spark_version: str, scala_version: str) -> Path:
     """
     folder = f"spark-{spark_version}-scala-{scala_version}"
     return _cache() / "jars" / folder / jar_name()
+
+
+def spark_home() -> Path | None:
+    """Return the folder of the Spark that this Python starts; None without one."""
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        return Path(home)
+    spec = find_spec("pyspark")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def _cache() -> Path:
