@@ -21,6 +21,15 @@ def url_scheme(root: str) -> str:
     return ""
 
 
+def is_on_local_disk(root: str) -> bool:
+    """Return whether a root is on local disk: a path, or a URL of `file:`.
+
+    Args:
+        root: The path or URL.
+    """
+    return url_scheme(root) in ("", "file")
+
+
 def absolute_root(root: str) -> str:
     """Return a URL unchanged, a path absolute.
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from klog.connector.root_urls import url_scheme
+from klog.connector.root_urls import is_on_local_disk, url_scheme
 from klog.connector.source.slice_contract import EACH, TaskDict, slice_count
-
-LOCAL = ("", "file")
 
 
 class PlanSummary(TypedDict):
@@ -70,10 +68,10 @@ def summarise(
 def _python_reason(run: Mapping[str, Any]) -> str:
     """Return why the shim cannot read a slice or a run; empty if it can."""
     name = f"{run['topic']}-{run['partition']}"
+    if not run["isCommitted"] and not is_on_local_disk(run["root"]):
+        return f"{name}: only Python knows whether a broker's file on this store has changed"
     if not all(_values(run, "areMarkersInFile")):
         return f"{name}: transactions may end in a later segment"
-    if not run["isCommitted"] and url_scheme(run["root"]) not in LOCAL:
-        return f"{name}: only Python knows whether a broker's file on this store has changed"
     if not all(_is_text(path) for path in (run["root"], *_values(run, "path"))):
         return f"{name}: Java has no name for a path that is not UTF-8"
     return ""

@@ -20,6 +20,7 @@ from klog.connector.kafka_dir.indexed_cuts import UNKNOWN_OFFSET, confirmed_cuts
 from klog.connector.kafka_dir.partition_directory import Segment
 from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.segment_reader import SegmentReader
+from klog.connector.root_urls import is_on_local_disk
 from klog.connector.source import index_narrowing
 from klog.connector.source.index_narrowing import IndexReads
 from klog.connector.source.offset_ranges import OffsetRange
@@ -106,8 +107,12 @@ class _RangePlan:
             yield self._with_aborted(slice_, aborted_after), size_bytes
 
     def _aborted_after(self, segment: Segment) -> list[list[int]] | None:
-        """Return the transactions aborted after a segment; None if that is not known."""
-        if self.aborted is not None and self.decide_markers:
+        """Return the transactions aborted after a segment; None if that is not known.
+
+        A broker's files on other stores are read by Python, which follows markers itself.
+        """
+        is_for_jvm = self.decide_markers and is_on_local_disk(self.log.root)
+        if self.aborted is not None and is_for_jvm:
             return segment_markers.aborted_after(self.log, segment, self.offset_range.end_offset)
         return [] if self.log.is_active(segment) else None
 

@@ -13,14 +13,12 @@ from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import TypeVar
 
-from klog.connector.kafka_dir.raw_partition import RawPartition
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.as_of import AsOf
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
-from klog.connector.root_urls import url_scheme
 from klog.connector.snapshot import Logs, PartitionSnapshot, Root, Snapshot
 from klog.connector.source.data_loss import find_loss
 from klog.connector.source.live_broker_logs import find_python_reason
@@ -116,13 +114,7 @@ def _small_plan(ranges: Sequence[OffsetRange], options: ReadOptions) -> list[Tas
     if sum(sizes) > MAX_BYTES:
         return None
     try:
-        # A broker's files on other stores are Python's, which follows markers itself.
-        decide_markers = options.engine != "python" and all(
-            url_scheme(r.log.root) in ("", "file")
-            for r in ranges
-            if isinstance(r.log, RawPartition)
-        )
-        tasks = plan(list(ranges), options.task_limits, decide_markers=decide_markers)
+        tasks = plan(list(ranges), options.task_limits, decide_markers=options.engine != "python")
     except (KlogError, OSError):
         return None
     return tasks if sum(map(slice_count, tasks)) <= MAX_SLICES else None
