@@ -38,8 +38,8 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
-.PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage lint types format corpus \
-	golden options command-line migrating fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
+.PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage \
+	lint types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -150,8 +150,9 @@ wheel: jar ## dist/: wheel and sdist
 	@ls dist
 
 clean: ## Remove what the tasks made, but .venv
-	rm -rf build dist src/klog/jars jvm/target target project/target project/project $(MIN) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
-	  .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log src/klog.egg-info
+	rm -rf build dist src/klog/jars jvm/target target project/target project/project $(MIN) \
+	  .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	  spark-warehouse metastore_db derby.log src/klog.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 $(READY): uv.lock pyproject.toml tools/java_home.py Makefile
