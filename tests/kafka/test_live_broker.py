@@ -169,12 +169,15 @@ def test_a_log_being_compacted(
         "segment.ms": "1000",
     }
     client.create("live.compacted", "cleaned while read", compacted)
-    query = start(spark, broker, "live.compacted", tmp_path)
+    query = start(spark, broker, "live.compacted", tmp_path, engine="python")
     batches = []
     with writing(client, "live.compacted", 1, keys=50):
         for _ in range(8):
             time.sleep(1)
-            batches.append(rows(load(spark, broker, "live.compacted", minPartitions="4")))
+            # A topic's first compaction is not foreseen by the JVM engine (docs/engines.md).
+            engine = "auto" if cleaned(broker, "live.compacted") else "python"
+            options = {"minPartitions": "4", "engine": engine}
+            batches.append(rows(load(spark, broker, "live.compacted", **options)))
     consumed = account(client, "live.compacted", 1, "read_committed")
     until_checkpointed(broker, "live.compacted", consumed)
     streamed = finish(spark, broker, "live.compacted", tmp_path, query)
@@ -188,7 +191,8 @@ def test_a_log_being_compacted(
 
 
 def cleaned(broker: Broker, topic: str) -> bool:
-    text = (broker.log_dirs[0] / "cleaner-offset-checkpoint").read_text()
+    checkpoint = broker.log_dirs[0] / "cleaner-offset-checkpoint"
+    text = checkpoint.read_text() if checkpoint.exists() else ""
     return any(line.startswith(f"{topic} ") for line in text.splitlines())
 
 
