@@ -15,7 +15,11 @@ object Varint {
     */
   def read(data: Array[Byte], at: Int): Long = {
     val first = data(at)
-    if (first >= 0) pack(at + 1, (first >>> 1) ^ -(first & 1)) else readLong(data, at)
+    if (first >= 0) pack(at + 1, decoded(first))
+    else {
+      val second = data(at + 1)
+      if (second >= 0) pack(at + 2, decoded((first & 0x7f) | (second << 7))) else readMore(data, at)
+    }
   }
 
   def value(packed: Long): Int = packed.toInt
@@ -24,6 +28,15 @@ object Varint {
 
   /** Returns the value of the varlong at a position; [[varlongEnd]] says where it ends. */
   def varlong(data: Array[Byte], at: Int): Long = {
+    val first = data(at)
+    if (first >= 0) decoded(first)
+    else {
+      val second = data(at + 1)
+      if (second >= 0) decoded((first & 0x7f) | (second << 7)) else readMoreOfLong(data, at)
+    }
+  }
+
+  private def readMoreOfLong(data: Array[Byte], at: Int): Long = {
     var raw = 0L
     var shift = 0
     var position = at
@@ -45,7 +58,7 @@ object Varint {
     position + 1
   }
 
-  private def readLong(data: Array[Byte], at: Int): Long = {
+  private def readMore(data: Array[Byte], at: Int): Long = {
     var raw = 0
     var shift = 0
     var position = at
@@ -58,8 +71,10 @@ object Varint {
       byte = data(position)
     }
     raw |= (byte & 0x7f) << shift
-    pack(position + 1, (raw >>> 1) ^ -(raw & 1))
+    pack(position + 1, decoded(raw))
   }
+
+  private def decoded(raw: Int): Int = (raw >>> 1) ^ -(raw & 1)
 
   private def pack(end: Int, value: Int): Long = (end.toLong << 32) | (value & 0xffffffffL)
 }
