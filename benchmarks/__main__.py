@@ -12,6 +12,7 @@ python -m benchmarks --only imports         # nor this: what processes import
 python -m benchmarks --only first-query     # nor this: the first stream of fresh sessions
 python -m benchmarks --only lookups         # nor this: little in many segments, a skewed topic
 python -m benchmarks --only streams         # nor this: a broker, and streams to noop
+python -m benchmarks --only engines         # nor this: a broker, and the JVM engine
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ source that does nothing, by Spark's `triggerExecution`.""",
     "engines": """\
 Queries with the JVM engine on local[2], wall time and CPU (Spark, its workers, the broker) with
 planning, in turns: Spark's Kafka connector from a broker on this machine, klog from that broker's
-log directory, and Parquet of the same rows. Batches are those of a default producer.""",
+log directory, and Parquet of the same rows. Batches are those of a default producer. A ratio is the
+peer's time by klog's: above 1, klog takes less.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -281,7 +283,7 @@ _RUN: dict[str, Any] = {
     "imports": lambda run: imports.run(run.rounds),
     "first-query": lambda run: first_query.run(run.rounds),
     "lookups": lambda run: lookups.run(run.segments, run.records, run.rounds),
-    "engines": lambda run: engines.run(run.records, run.codecs, run.rounds),
+    "engines": lambda run: engines.run(run.records, run.codecs, run.micro_batches, run.rounds),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {

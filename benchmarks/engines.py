@@ -1,36 +1,42 @@
-"""Scan a broker's topic with the JVM engine: against Spark's Kafka connector, and Parquet.
+"""Read a topic with the JVM engine: against Spark's Kafka connector, and against Parquet.
 
-The rule: the same records, produced by Spark's Kafka sink in a producer's default batches; klog
-reads the broker's own log directory, the connector the broker, which has the same two cores.
-Parquet has the rows that klog reads, in the codec of the topic (snappy for lz4). Wall time and CPU
-of whole queries with their planning, in turns, warm and from the page cache. CPU is that of Spark,
-its Python workers and the broker.
+The rule: whole queries with their planning, warm and from the page cache, in turns. A ratio is
+taken within a round; above 1, klog is faster, or takes less CPU. CPU is that of Spark, its Python
+workers and the broker.
 """
 
 from __future__ import annotations
 
-import tempfile
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
 
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
+from benchmarks import engine_streams
 from benchmarks.cpu import with_cpu
-from benchmarks.spark_write import BROKER, Result, kafka_write, session_builder, written
+from benchmarks.logs import PARTITIONS
+from benchmarks.same_topic import SameTopic, make_root, same_topic
+from benchmarks.spark_write import Result, session_builder
 from benchmarks.timing import Spread, Work, interleaved
-from tests.support.kafka_broker import Broker
-from tests.support.waiting import wait_until
 
-KAFKA, KLOG, PARQUET = "Kafka connector", "klog", "Parquet"
-PARQUET_CODECS = {"none": "uncompressed", "lz4": "snappy", "zstd": "zstd"}
-QUERIES: dict[str, Callable[[DataFrame], object]] = {
+KAFKA, KLOG, ROOT, PARQUET = "Kafka connector", "klog", "klog root", "Parquet"
+Action = Callable[[], object]
+QUERIES: Mapping[str, Callable[[DataFrame], object]] = {
     "scan to noop": lambda df: df.write.format("noop").mode("overwrite").save(),
     "sum(length(value))": lambda df: df.selectExpr("sum(length(value))").collect(),
     "count(*)": lambda df: df.count(),
 }
-WAIT_SECONDS = 60
+SHORT, LONG = 100, 1024
+LONG_SHARE = 10
+"""The topic of 1 KiB values has so many times fewer records: it stays in the page cache."""
+TINY_RECORDS = 100
+CLOCK_SECONDS = 0.01
+"""The kernel counts CPU time in such steps."""
+MORE_ROUNDS = 3
+"""Short queries are repeated so many times more often."""
 
 
 def session() -> SparkSession:
@@ -38,57 +44,111 @@ def session() -> SparkSession:
     return klog.configure(session_builder()).getOrCreate()
 
 
-def run(count: int, codecs: Sequence[str], rounds: int) -> Iterator[Result]:
-    """Measure each query on a topic of each codec."""
+def run(count: int, codecs: Sequence[str], batches: int, rounds: int) -> Iterator[Result]:
+    """Measure scans in each codec, and in the first one what reads little and streams."""
     spark = session()
     try:
         for codec in codecs:
-            with (
-                tempfile.TemporaryDirectory(prefix="klog-benchmark-") as path,
-                Broker(Path(path) / "broker", BROKER) as broker,
-            ):
-                yield from _queries(spark, broker, Path(path), codec, count, rounds)
+            with same_topic(spark, codec, count, SHORT) as topic:
+                for query, action in QUERIES.items():
+                    yield from _compared(query, topic, _scans(topic, action), rounds)
+                if codec == codecs[0]:
+                    yield from _little(topic, rounds)
+                    yield from engine_streams.available_now(topic, rounds)
+            with same_topic(spark, codec, count // LONG_SHARE, LONG) as topic:
+                scans = _scans(topic, QUERIES["scan to noop"])
+                yield from _compared("scan to noop", topic, scans, rounds)
+        with same_topic(spark, codecs[0], TINY_RECORDS, SHORT) as topic:
+            scans = _scans(topic, lambda df: df.collect())
+            yield from _compared("collected from load() on", topic, scans, MORE_ROUNDS * rounds)
+            yield from engine_streams.micro_batches(topic, batches, rounds)
     finally:
         spark.stop()
 
 
-def _queries(
-    spark: SparkSession, broker: Broker, folder: Path, codec: str, count: int, rounds: int
-) -> Iterator[Result]:
-    kafka_write(written(spark, folder, count), broker.bootstrap, codec, codec)
-    log_dir = str(broker.log_dirs[0])
-
-    def topic(source: str, options: dict[str, str]) -> DataFrame:
-        return spark.read.format(source).options(**options).option("subscribe", codec).load()
-
-    readers: dict[str, Callable[[], DataFrame]] = {
-        KAFKA: lambda: topic("kafka", {"kafka.bootstrap.servers": broker.bootstrap}),
-        KLOG: lambda: topic("klog", {"path": log_dir, "engine": "jvm"}),
-        PARQUET: lambda: spark.read.parquet(str(folder / "parquet")),
+def _scans(topic: SameTopic, action: Callable[[DataFrame], object]) -> dict[str, Action]:
+    return {
+        KAFKA: lambda: action(topic.kafka()),
+        KLOG: lambda: action(topic.directory()),
+        PARQUET: lambda: action(topic.parquet()),
     }
-    # A broker says only now and then how far consumers may read.
-    wait_until(lambda: readers[KLOG]().count() == count, "the high watermark", WAIT_SECONDS)
-    writer = readers[KLOG]().write.option("compression", PARQUET_CODECS[codec])
-    writer.parquet(str(folder / "parquet"))
-    for query, action in QUERIES.items():
-        cpu: dict[str, list[float]] = {name: [] for name in readers}
-        works = {
-            name: with_cpu(_work(action, read, count), cpu[name]) for name, read in readers.items()
-        }
-        times = interleaved(works, rounds, time.perf_counter)
-        of = f"{query}, {count:,} records of 100 B, {codec}"
-        yield Result(f"{KLOG}: rows", of, f"{times.rate(KLOG) / 1e6:.2f} M a second")
-        for peer in (KAFKA, PARQUET):
-            yield Result(f"{KLOG} / {peer}: throughput", of, str(times.ratio(KLOG, peer)))
-            shares = [
-                mine / theirs for mine, theirs in zip(cpu[KLOG][1:], cpu[peer][1:], strict=True)
-            ]
-            yield Result(f"{KLOG} / {peer}: CPU", of, str(Spread.of(shares)))
 
 
-def _work(action: Callable[[DataFrame], object], read: Callable[[], DataFrame], count: int) -> Work:
+def _little(topic: SameTopic, rounds: int) -> Iterator[Result]:
+    """Read a hundredth by time, then one offset, and count by commits."""
+    noop = QUERIES["scan to noop"]
+    hundredth, times = _hundredth(topic)
+    by_time: dict[str, Action] = {
+        KAFKA: lambda: noop(topic.kafka(times)),
+        KLOG: lambda: noop(topic.directory(times)),
+        f"{KLOG}, where": lambda: noop(topic.directory().where(hundredth)),
+        PARQUET: lambda: noop(topic.parquet().where(hundredth)),
+    }
+    yield from _compared("1 % by time", topic, by_time, MORE_ROUNDS * rounds)
+    offset = topic.count // PARTITIONS // 2
+    offsets = _one_offset(topic, offset)
+    by_options: dict[str, Action] = {
+        KAFKA: lambda: noop(topic.kafka(offsets)),
+        KLOG: lambda: noop(topic.directory(offsets)),
+    }
+    yield from _compared("one offset by options", topic, by_options, MORE_ROUNDS * rounds)
+    condition = f"partition = 0 and offset = {offset}"
+    filtered = _scans(topic, lambda df: noop(df.where(condition)))
+    yield from _compared("one offset by where", topic, filtered, rounds)
+    make_root(topic)
+    counts: dict[str, Action] = {
+        KAFKA: lambda: topic.kafka().count(),
+        ROOT: lambda: topic.root().count(),
+        PARQUET: lambda: topic.parquet().count(),
+    }
+    yield from _compared("count(*) of a klog root", topic, counts, rounds)
+
+
+def _hundredth(topic: SameTopic) -> tuple[str, dict[str, str]]:
+    """Return a hundredth of the topic's time, from its middle on: a condition, and options."""
+    first, last = topic.parquet().selectExpr(
+        "unix_millis(min(timestamp))", "unix_millis(max(timestamp))"
+    ).collect()[0]  # fmt: skip
+    start = (first + last) // 2
+    end = start + max((last - first) // 100, 1)
+    condition = f"timestamp >= timestamp_millis({start}) and timestamp < timestamp_millis({end})"
+    return condition, {"startingTimestamp": str(start), "endingTimestamp": str(end)}
+
+
+def _one_offset(topic: SameTopic, offset: int) -> dict[str, str]:
+    """Return options for an offset of partition 0: of the others nothing is read."""
+    starts = {str(partition): offset for partition in range(PARTITIONS)}
+    ends = {**starts, "0": offset + 1}
+    return {
+        "startingOffsets": json.dumps({topic.codec: starts}),
+        "endingOffsets": json.dumps({topic.codec: ends}),
+    }
+
+
+def _compared(
+    query: str, topic: SameTopic, actions: Mapping[str, Action], rounds: int
+) -> Iterator[Result]:
+    """Do the same in turns; compare each way of klog with each peer."""
+    cpu: dict[str, list[float]] = {name: [] for name in actions}
+    works = {
+        name: with_cpu(_work(action, topic.count), cpu[name]) for name, action in actions.items()
+    }
+    times = interleaved(works, rounds, time.perf_counter)
+    of = f"{query}, {topic.label}"
+    for name in actions:
+        used = median(cpu[name][1:])
+        yield Result(name, of, f"{times.median_seconds(name):.2f} s, CPU {used:.2f} s")
+    for name in (name for name in actions if name.startswith(KLOG)):
+        for peer in (peer for peer in actions if not peer.startswith(KLOG)):
+            shares = zip(cpu[peer][1:], cpu[name][1:], strict=True)
+            ratios = Spread.of([theirs / max(mine, CLOCK_SECONDS) for theirs, mine in shares])
+            figure = f"{times.ratio(name, peer)}, CPU {ratios}"
+            yield Result(f"{peer} / {name}", of, figure)
+
+
+def _work(action: Action, count: int) -> Work:
     def work() -> int:
-        action(read())
+        action()
         return count
 
     return work

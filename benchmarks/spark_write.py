@@ -154,11 +154,11 @@ def cached(spark: SparkSession, folder: Path, count: int) -> DataFrame:
     return df
 
 
-def written(spark: SparkSession, folder: Path, count: int) -> DataFrame:
+def written(spark: SparkSession, folder: Path, count: int, value_bytes: int = 100) -> DataFrame:
     """Make the records a DataFrame over Parquet files."""
     path = folder / "records"
     path.mkdir()
-    for number, rows in enumerate(records(count, 100)):
+    for number, rows in enumerate(records(count, value_bytes)):
         pq.write_table(as_table(rows), path / f"{number:03}.parquet")
     return spark.read.parquet(str(path)).repartition(TASKS)
 

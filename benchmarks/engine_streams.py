@@ -1,0 +1,102 @@
+"""Stream a topic with the JVM engine: against Spark's Kafka connector and a Parquet file stream.
+
+The rule: each run has a checkpoint of its own. A backlog is read with `availableNow`, wall time
+from `load()` to the end of the query, in turns. A micro-batch of one row is Spark's own account
+(`triggerExecution`) of a topic read one row at a time, the first ones left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count as numbers
+from statistics import median
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from benchmarks.same_topic import SameTopic
+from benchmarks.spark_write import Result
+from benchmarks.timing import Spread, Work, interleaved
+
+KAFKA, KLOG, PARQUET = "Kafka connector", "klog", "Parquet files"
+WARM_UP_BATCHES = 10
+_NUMBERS = numbers()
+"""Each run gets a number, and by it folders of its own."""
+
+
+def available_now(topic: SameTopic, rounds: int) -> Iterator[Result]:
+    """Read a whole backlog into `noop`, then into Parquet files."""
+    for sink in ("noop", "parquet"):
+        works = {
+            name: _work(topic, source, sink) for name, source in _sources(topic, {}, {}).items()
+        }
+        times = interleaved(works, rounds, time.perf_counter)
+        of = f"availableNow to {sink}, {topic.label}"
+        for name in works:
+            yield Result(f"{name}: wall", of, f"{times.median_seconds(name):.2f} s")
+        for peer in (KAFKA, PARQUET):
+            yield Result(f"{peer} / {KLOG}: wall", of, str(times.ratio(KLOG, peer)))
+
+
+def micro_batches(topic: SameTopic, batches: int, rounds: int) -> Iterator[Result]:
+    """Read one row a micro-batch."""
+    rows = min(topic.count, batches + WARM_UP_BATCHES)
+    parts = topic.folder / "one-row-files"
+    topic.parquet().limit(rows).repartition(rows).write.parquet(str(parts))
+    sources = _sources(topic, {"maxOffsetsPerTrigger": "1"}, {"maxFilesPerTrigger": "1"})
+    sources[PARQUET] = lambda: _files(topic, {"maxFilesPerTrigger": "1"}, str(parts))
+    milliseconds: dict[str, list[float]] = {name: [] for name in sources}
+    for _ in range(rounds):
+        for name, source in sources.items():
+            seen = _run(topic, source(), "noop").recentProgress[WARM_UP_BATCHES:rows]
+            milliseconds[name].append(
+                median(progress["durationMs"]["triggerExecution"] for progress in seen)
+            )
+    of = f"a micro-batch of one row, {batches} of them"
+    for name, values in milliseconds.items():
+        yield Result(f"{name}: triggerExecution", of, f"{Spread.of(values)} ms")
+    for peer in (KAFKA, PARQUET):
+        ratios = zip(milliseconds[peer], milliseconds[KLOG], strict=True)
+        spread = Spread.of([theirs / mine for theirs, mine in ratios])
+        yield Result(f"{peer} / {KLOG}: triggerExecution", of, str(spread))
+
+
+def _sources(
+    topic: SameTopic, limit: Mapping[str, str], files: Mapping[str, str]
+) -> dict[str, Callable[[], DataFrame]]:
+    def stream(source: str, options: Mapping[str, str]) -> DataFrame:
+        reader = topic.spark.readStream.format(source).options(**{**options, **limit})
+        return reader.option("startingOffsets", "earliest").load()
+
+    return {
+        KAFKA: lambda: stream("kafka", topic.kafka_options),
+        KLOG: lambda: stream("klog", topic.directory_options),
+        PARQUET: lambda: _files(topic, files, str(topic.parquet_path)),
+    }
+
+
+def _files(topic: SameTopic, options: Mapping[str, str], path: str) -> DataFrame:
+    reader = topic.spark.readStream.format("parquet").options(**options)
+    return reader.schema(topic.parquet().schema).load(path)
+
+
+def _work(topic: SameTopic, source: Callable[[], DataFrame], sink: str) -> Work:
+    def work() -> int:
+        seen = sum(p["numInputRows"] for p in _run(topic, source(), sink).recentProgress)
+        if seen != topic.count:
+            raise RuntimeError(f"a stream gives {seen} rows of {topic.count}")
+        return topic.count
+
+    return work
+
+
+def _run(topic: SameTopic, df: DataFrame, sink: str) -> StreamingQuery:
+    number = next(_NUMBERS)
+    writer = df.writeStream.format(sink).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(topic.folder / f"checkpoint-{number}"))
+    if sink != "noop":
+        writer = writer.option("path", str(topic.folder / f"sink-{number}"))
+    query = writer.start()
+    query.awaitTermination()
+    return query
