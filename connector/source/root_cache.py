@@ -1,22 +1,27 @@
-"""The klog roots that this process has read, with the states of their topics.
+"""The roots that this process has read, with what it knows of them.
 
 The rule: Spark's planner processes live on between the queries of a session. A query of a topic
-that such a process has read before continues from the state that it knows, which costs two reads
-and a listing, as a stream's poll does (docs/commit-protocol.md, Load). A root is the one that is
-known if its `format.json`, which is read each time, says so: another root at the same path has
-another cluster id. The roots of the last few reads are kept, unless their states are large.
+that such a process has read before continues from what it knows, as a stream's poll does. Of a klog
+root that is the state, which costs two reads and a listing (docs/commit-protocol.md, Load); it is
+the root that is known if its `format.json`, which is read each time, says so: another root at the
+same path has another cluster id. Of a broker's directories it is where logs ended and which
+transactions were open; each file shows whether it is the one that is known. The roots of the last
+few reads are kept, unless their states are large.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from klog.connector.commit_log.committed_snapshot import CommittedRoot
 from klog.connector.open_root import open_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.snapshot import Root
 
+Key: TypeAlias = tuple[tuple[str, ...], StorageOptions]
+"""The directories of a read, and the options of their stores."""
 MAX_ROOTS = 4
 """A session reads few roots; each may keep a hundred megabytes."""
 MAX_SEGMENTS = 500_000
@@ -28,10 +33,10 @@ class RootCache:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._roots: OrderedDict[tuple[str, StorageOptions], CommittedRoot] = OrderedDict()
+        self._roots: OrderedDict[Key, Root] = OrderedDict()
 
     def open(self, directories: Sequence[str], storage: StorageOptions) -> Root:
-        """Open a root as `open_root` does; a klog root that is known has its states.
+        """Open a root as `open_root` does; one that is known has what it knew.
 
         Args:
             directories: The roots of a read.
@@ -41,16 +46,20 @@ class RootCache:
             OptionError: As `open_root`.
         """
         root = open_root(directories, storage)
-        if not isinstance(root, CommittedRoot):
-            return root
-        key = (directories[0], storage)
+        key = (tuple(directories), storage)
         cached = self._roots.pop(key, None)
-        if cached is not None and cached.loaded_segments <= MAX_SEGMENTS:
-            root = cached if cached.is_same_root(root) else root
+        if cached is not None and _is_same_root(cached, root):
+            root = cached
         self._roots[key] = root
         if len(self._roots) > MAX_ROOTS:
             self._roots.popitem(last=False)
         return root
+
+
+def _is_same_root(cached: Root, root: Root) -> bool:
+    if isinstance(cached, CommittedRoot) and isinstance(root, CommittedRoot):
+        return cached.loaded_segments <= MAX_SEGMENTS and cached.is_same_root(root)
+    return not cached.is_klog_root and not root.is_klog_root
 
 
 ROOTS = RootCache()

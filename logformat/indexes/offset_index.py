@@ -153,9 +153,10 @@ def parse_offset_index(data: bytes, base_offset: int, log_bytes: int) -> OffsetI
     """
     if len(data) % ENTRY.itemsize:
         return None
-    index = decode_offset_index(data, base_offset)
-    count = count_used(index.positions)
-    offsets, positions = index.offsets[:count], index.positions[:count]
+    # A broker makes ten megabytes of room, so only what it has used is decoded.
+    count = count_used(np.frombuffer(data, ENTRY)["position"])
+    index = decode_offset_index(data[: count * ENTRY.itemsize], base_offset)
+    offsets, positions = index.offsets, index.positions
     if count and (
         int(offsets[0]) < base_offset
         or int(positions[0]) < 0

@@ -152,9 +152,9 @@ def parse_time_index(data: bytes, base_offset: int) -> TimeIndex | None:
     """
     if len(data) % ENTRY.itemsize:
         return None
-    index = decode_time_index(data, base_offset)
-    count = count_used(index.timestamps)
-    timestamps, offsets = index.timestamps[:count], index.offsets[:count]
+    count = count_used(np.frombuffer(data, ENTRY)["timestamp"])
+    index = decode_time_index(data[: count * ENTRY.itemsize], base_offset)
+    timestamps, offsets = index.timestamps, index.offsets
     if count and (
         int(offsets[0]) < base_offset
         or (timestamps[1:] <= timestamps[:-1]).any()

@@ -82,3 +82,25 @@ def test_large_states_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert cache.open(path, NO_STORAGE_OPTIONS) is root
     monkeypatch.setattr(root_cache, "MAX_SEGMENTS", 13)
     assert cache.open(path, NO_STORAGE_OPTIONS) is not root
+
+
+def test_a_brokers_log_is_followed_from_where_it_ended(
+    tmp_path: Path, requests: Counter[str]
+) -> None:
+    directory = write_log(tmp_path, {0: many(2000, size=8192)})
+    assert len(offsets(tmp_path)) == 2000
+    requests.clear()
+    options = {"subscribe": "t", "path": str(tmp_path)}
+    KlogDataSource(options).reader(StructType([])).partitions()
+    assert requests["range"] <= 2, "the log has 16 MB, of whose end the last header is read again"
+    log = directory / "00000000000000000000.log"
+    log.write_bytes(log.read_bytes() + b"".join(many(10, first=2000)))
+    assert offsets(tmp_path) == list(range(2010))
+
+
+def test_a_brokers_log_that_was_made_again_is_read_from_its_start(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: many(100)})
+    assert offsets(tmp_path) == list(range(100))
+    shutil.rmtree(tmp_path / "t-0")
+    write_log(tmp_path, {7: many(20, first=7)})
+    assert offsets(tmp_path) == list(range(7, 27))
