@@ -7,6 +7,8 @@ readers see the same records in the same logs, and the peers run their fast code
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -365,6 +367,19 @@ def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
     (result,) = spark_read.run(spark, [(100, 400)], ["lz4"], 1)
     assert result.times.records == {"klog": 400, "Parquet": 400, "ceiling": 400, "fixed": 4}
     assert "| 16 KiB (189) | 100 B | lz4 |" in report.spark_table([result])
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.full
+def test_engines_at_a_tiny_size() -> None:
+    """Its session has other jars than that of the tests, so it is a process of its own."""
+    command = [sys.executable, "-m", "benchmarks", "--tiny", "--only", "engines"]
+    done = subprocess.run(
+        [*command, "--codecs", "lz4"], capture_output=True, text=True, check=True, cwd=PROJECT
+    )
+    assert "| Kafka connector / klog | scan to noop, 4,000 records of 100 B, lz4 |" in done.stdout
+    assert "| Parquet files / klog: triggerExecution |" in done.stdout
 
 
 def test_a_merge_that_merges_nothing_is_no_measurement(

@@ -61,6 +61,8 @@ FULL: Sequence[Lane] = (
     [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny")],
     [("make", "lint"), ("make", "types"), ("pytest", WITHOUT_JAVA)],
 )
+SLOWEST = 15
+"""So many tests of each step are named with their seconds."""
 RUNS = {"test": TEST, "ci": CI, "full": FULL}
 
 
@@ -131,7 +133,7 @@ class Run:
         if step[0] == "pytest":
             times = f"{folder}.json"
             command = [sys.executable, "-m", "pytest", "-p", "tools.suite_times"]
-            command += ["--suite-times", times, "-m", *step[1:]]
+            command += ["--suite-times", times, f"--durations={SLOWEST}", "-m", *step[1:]]
         elif step[0] == "minio":
             command = [sys.executable, "-m", "tools.minio"]
         else:
