@@ -14,9 +14,13 @@ from klog.connector.commit_log.commit_log_files import CommitLogFiles
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
 from klog.connector.commit_log.segment_path import SegmentPath, index_file_path, parse_segment_path
-from klog.connector.segment_chunks import read_chunks
+from klog.connector.compiled_kernels import get_legacy_kernels
+from klog.connector.segment_chunks import Chunk, read_chunks
 from klog.errors import CorruptRecordError, KlogError
 from klog.jobs.shared.segment_scan import ScannedSegment, SegmentScan
+from klog.logformat.batches.decode_records import decode_parts
+from klog.logformat.batches.record_batch import NO_TIMESTAMP
+from klog.logformat.batches.record_counts import MAX_TIMESTAMP_MS
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.producers.transaction_outcomes import aborted_rows
 
@@ -146,7 +150,7 @@ def _entry(log: CommitLogFiles, path: SegmentPath, sizes: Mapping[str, int]) -> 
     scan = _scan(log, path)
     if scan is None:
         return None
-    scanned, next_offset = scan
+    scanned, next_offset, min_timestamp_ms = scan
     name = str(path).rpartition("/")[2]
     return build_segment_entry(
         file=str(path),
@@ -159,7 +163,7 @@ def _entry(log: CommitLogFiles, path: SegmentPath, sizes: Mapping[str, int]) -> 
         crc32c=scanned.crc32c,
         record_count=scanned.record_count,
         batch_count=scanned.batch_count,
-        min_timestamp_ms=scanned.min_timestamp_ms,
+        min_timestamp_ms=max(min_timestamp_ms, NO_TIMESTAMP),
         max_timestamp_ms=scanned.max_timestamp_ms,
         leader_epoch=scanned.leader_epoch,
         codec=scanned.codec,
@@ -168,15 +172,19 @@ def _entry(log: CommitLogFiles, path: SegmentPath, sizes: Mapping[str, int]) -> 
     )
 
 
-def _scan(log: CommitLogFiles, path: SegmentPath) -> tuple[ScannedSegment, int] | None:
-    """Return the scan of a segment and the offset after its last one; None as `_entry`."""
+def _scan(log: CommitLogFiles, path: SegmentPath) -> tuple[ScannedSegment, int, int] | None:
+    """Return the scan of a segment, the offset after its last one, and its smallest timestamp.
+
+    None as `_entry`. The records are decoded: headers do not say the smallest timestamp.
+    """
     scan = SegmentScan(path.first_offset, MAX_OFFSET, aborted_rows([]))
-    next_offset = path.first_offset
+    next_offset, min_timestamp_ms = path.first_offset, MAX_TIMESTAMP_MS
     try:
         file = log.store.open(log.paths.data(str(path)))
         try:
             for chunk in read_chunks(file, 0, file.size_bytes, path.first_offset):
                 scan.add(chunk)
+                min_timestamp_ms = min(min_timestamp_ms, _min_timestamp_ms(chunk, next_offset))
                 next_offset = int(chunk.batches.next_offsets[-1])
             is_complete = scan.size_bytes == file.size_bytes
         finally:
@@ -185,4 +193,15 @@ def _scan(log: CommitLogFiles, path: SegmentPath) -> tuple[ScannedSegment, int] 
         return None
     scanned = scan.result()
     is_dense = scanned.record_count == next_offset - path.first_offset > 0
-    return (scanned, next_offset) if is_complete and is_dense else None
+    return (scanned, next_offset, min_timestamp_ms) if is_complete and is_dense else None
+
+
+def _min_timestamp_ms(chunk: Chunk, first_offset: int) -> int:
+    """Return the smallest timestamp of records; no offset of theirs is below the first one."""
+    kernels = get_legacy_kernels(chunk.batches, first_offset)
+    parts = decode_parts(chunk.data, chunk.batches, {"timestamp_ms"}, kernels=kernels)
+    arrays = (part.timestamp_ms for part in parts)
+    return min(
+        (int(array.min()) for array in arrays if array is not None and len(array)),
+        default=MAX_TIMESTAMP_MS,
+    )

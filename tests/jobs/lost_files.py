@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from klog.connector.root_files import FORMAT_FILE
-from tests.corpus.clients import Sent
+from tests.corpus.clients import EPOCH_2024, Sent
 from tests.jobs.written_root import WrittenRoot
 
 TOPIC = "orders"
@@ -21,8 +21,9 @@ def written(path: Path) -> WrittenRoot:
 
 
 def append(root: WrittenRoot, records: int, partition: int) -> None:
-    """Append so many records to a partition, in a commit of its own."""
-    root.append(TOPIC, [Sent(None, b"%d" % n) for n in range(records)], partition)
+    """Append so many records to a partition, each earlier than the last, in a commit of its own."""
+    rows = [Sent(None, b"%d" % n, EPOCH_2024 - n) for n in range(records)]
+    root.append(TOPIC, rows, partition)
 
 
 def lose_commits(root: WrittenRoot, *versions: int) -> None:
