@@ -21,6 +21,8 @@ _ERRORS = {
     "klog.slice.UnsupportedFormatError": "format",
 }
 
+_ANY_TIME = -(1 << 63)
+
 
 class JvmSlices:
     """Reads tasks with the classes of klog's jar."""
@@ -32,20 +34,29 @@ class JvmSlices:
         self._wanted = self._jvm.klog.logformat.WantedColumns(True, True, True, True, True, True)
         self._stores = self._jvm.klog.store.SegmentStores()
 
-    def run(self, task: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Read a task; return its rows, or the name of its error, as a golden case has them."""
+    def run(
+        self, task: Sequence[Mapping[str, Any]], start_timestamp_ms: int = _ANY_TIME
+    ) -> dict[str, Any]:
+        """Read a task; return its rows, or the name of its error, as a golden case has them.
+
+        Rows before a time may be left out.
+        """
         try:
-            return {"rows": list(self._rows(task))}
+            return {"rows": list(self._rows(task, start_timestamp_ms))}
         except Py4JJavaError as exc:
             name = exc.java_exception.getClass().getName()
             if name not in _ERRORS:
                 raise
             return {"error": _ERRORS[name]}
 
-    def _rows(self, task: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    def _rows(
+        self, task: Sequence[Mapping[str, Any]], start_timestamp_ms: int
+    ) -> Iterator[dict[str, Any]]:
         values = self._jvm.net.razorvine.pickle.Unpickler().loads(pickle.dumps(list(task), 3))
         slices = self._jvm.klog.slice.Slice.expandTask(values)
-        reader = self._jvm.klog.slice.TaskReader(slices, self._wanted, self._stores)
+        reader = self._jvm.klog.slice.TaskReader(
+            slices, self._wanted, self._stores, start_timestamp_ms
+        )
         try:
             while reader.next():
                 yield from self._batch(reader.rows())

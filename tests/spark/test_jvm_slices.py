@@ -61,6 +61,31 @@ def test_jvm_gives_the_golden_rows(jvm: JvmSlices, path: Path) -> None:
     assert jvm.run(tasks(case)) == expected
 
 
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.stem)
+def test_jvm_leaves_out_only_rows_before_a_time(jvm: JvmSlices, path: Path) -> None:
+    """Whatever wrote the batches: brokers, their cleaner, old formats."""
+    case = read(path)
+    times_us = sorted({row["timestampUs"] for row in case["rows"]})
+    for time_us in times_us[:: max(len(times_us) // 5, 1)]:
+        late = [row for row in case["rows"] if row["timestampUs"] >= time_us]
+        got = jvm.run(tasks(case), time_us // 1000)["rows"]
+        assert [row for row in got if row["timestampUs"] >= time_us] == late
+
+
+def test_jvm_checks_the_crc_of_a_batch_before_a_time(jvm: JvmSlices, tmp_path: Path) -> None:
+    case = read(slice_runner.FOLDER / "whole_segment.json")
+    (values, *_) = tasks(case)
+    data = bytearray(Path(values["path"]).read_bytes())
+    data[values["startPosition"] + 70] ^= 1
+    path = tmp_path / "t-0" / Path(values["path"]).name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    damaged_slice = values | {"root": str(tmp_path), "path": str(path), "crc32c": -1}
+    task = [slice_runner.with_identity(damaged_slice)]
+    assert jvm.run(task, 1 << 60) == {"error": "corrupt"}
+    assert jvm.run(tasks(case), 1 << 60) == {"rows": []}
+
+
 def damaged(data: bytes, source: random.Random) -> bytes:
     """Return bytes with a few changed; every second time with right checksums."""
     out = bytearray(data)

@@ -38,6 +38,14 @@ final class BatchHeader {
   def hasDeleteHorizon: Boolean = (attributes & 0x40) != 0
   def sizeBytes: Int = end - start
 
+  /** Returns whether the header says that all records are earlier than a time.
+    *
+    * Brokers, their cleaner and klog write the largest timestamp of the records into the header of a v2
+    * batch, or -1 if they are all negative. A negative one, and those of formats v0 and v1, say nothing.
+    */
+  def isBefore(timestampMs: Long): Boolean =
+    magic == 2 && maxTimestampMs >= 0 && maxTimestampMs < timestampMs
+
   /** Reads the header at a position of a buffer that has all bytes of the batch.
     *
     * @param position

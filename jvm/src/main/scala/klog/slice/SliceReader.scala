@@ -16,13 +16,16 @@ import klog.store.{SegmentFile, SegmentStore}
   *   the task's array for decompressed batches
   * @param rows
   *   the task's rows: the reader fills them again and again
+  * @param startTimestampMs
+  *   batches whose records are all earlier are checked and passed over
   */
 final class SliceReader(
     store: SegmentStore,
     planned: Slice,
     inflated: InflatedBatches,
     rows: RecordRows,
-    counts: ReadCounts
+    counts: ReadCounts,
+    startTimestampMs: Long
 ) extends AutoCloseable {
   private val file: SegmentFile = SliceFiles.open(store, planned)
   private val slice = closeOnFailure(IndexNarrowing.narrow(store, planned.asInFile, file))
@@ -157,7 +160,7 @@ final class SliceReader(
     header.nextOffset > slice.startOffset && firstPossibleOffset < slice.endOffset
 
   private def isVisible: Boolean =
-    isOverlapping && !header.isControl && header.count != 0 &&
+    isOverlapping && !header.isControl && header.count != 0 && !header.isBefore(startTimestampMs) &&
       !transactions.isAborted(header, window.position + header.sizeBytes)
 
   /** Starts to read the records of the batch; false if the rows have to be read first. */

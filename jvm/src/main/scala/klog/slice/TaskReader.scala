@@ -12,11 +12,14 @@ import klog.store.SegmentStores
   *
   * @param stores
   *   the stores of their roots
+  * @param startTimestampMs
+  *   rows that are earlier may be left out
   */
 final class TaskReader(
     slices: Iterator[Slice],
     wanted: WantedColumns,
-    stores: SegmentStores
+    stores: SegmentStores,
+    startTimestampMs: Long
 ) extends AutoCloseable {
   val rows: RecordRows = new RecordRows(wanted)
   val counts: ReadCounts = new ReadCounts
@@ -33,7 +36,7 @@ final class TaskReader(
         closeReader()
         if (!slices.hasNext) return false
         slice = slices.next()
-        reader = Some(new SliceReader(stores.of(slice.root), slice, inflated, rows, counts))
+        reader = Some(new SliceReader(stores.of(slice.root), slice, inflated, rows, counts, startTimestampMs))
       }
       true
     } catch {

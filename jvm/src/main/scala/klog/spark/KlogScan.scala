@@ -65,7 +65,9 @@ final class KlogScan(
     private lazy val stores = ReadStores.of(plan.summary.schemes, planner.options)
 
     override def planInputPartitions(): Array[InputPartition] = plan.tasks.map(SliceInputPartition(_)).toArray
-    override def createReaderFactory(): PartitionReaderFactory =
-      new SliceReaderFactory(schema, limit.fold(Long.MaxValue)(_.toLong), stores)
+    override def createReaderFactory(): PartitionReaderFactory = {
+      val taskLimit = limit.fold(Long.MaxValue)(_.toLong)
+      new SliceReaderFactory(schema, taskLimit, bounds.startTimestampMs.getOrElse(Long.MinValue), stores)
+    }
   }
 }

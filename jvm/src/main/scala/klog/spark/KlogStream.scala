@@ -81,7 +81,10 @@ final class KlogStream(
   }
 
   override def createReaderFactory(): PartitionReaderFactory =
-    new StreamReaderFactory(stores.map(new SliceReaderFactory(schema, Long.MaxValue, _)), pythonFactory)
+    new StreamReaderFactory(
+      stores.map(new SliceReaderFactory(schema, Long.MaxValue, Long.MinValue, _)),
+      pythonFactory
+    )
 
   override def metrics(latestConsumedOffset: Optional[Offset]): JavaMap[String, String] =
     (engineMetrics ++ Option(python.reportLatestOffset()).fold(NoMetrics)(offset =>

@@ -24,8 +24,10 @@ import klog.slice.{Slice, SliceError, TaskReader}
   *   the columns to read
   * @param limit
   *   the most rows that a task returns
+  * @param startTimestampMs
+  *   rows that are earlier may be left out
   */
-final class SliceReaderFactory(schema: StructType, limit: Long, stores: ReadStores)
+final class SliceReaderFactory(schema: StructType, limit: Long, startTimestampMs: Long, stores: ReadStores)
     extends PartitionReaderFactory {
 
   override def supportColumnarReads(partition: InputPartition): Boolean =
@@ -37,7 +39,8 @@ final class SliceReaderFactory(schema: StructType, limit: Long, stores: ReadStor
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] = {
     val task = PlannedRead.task(partition.asInstanceOf[SliceInputPartition].pickledTask)
     val wanted = WantedColumns.of(schema.fieldNames.toSeq)
-    new SlicePartitionReader(new TaskReader(Slice.expandTask(task), wanted, stores.toStores), schema, limit)
+    val reader = new TaskReader(Slice.expandTask(task), wanted, stores.toStores, startTimestampMs)
+    new SlicePartitionReader(reader, schema, limit)
   }
 }
 

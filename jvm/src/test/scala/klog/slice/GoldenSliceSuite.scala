@@ -46,7 +46,7 @@ class GoldenSliceSuite extends munit.FunSuite {
 
   /** Returns the error's name, or the rows. */
   private def result(golden: JavaMap[String, AnyRef]): Either[String, Seq[AnyRef]] =
-    try Right(Using.resource(new TaskReader(slices(golden), all, new SegmentStores))(read))
+    try Right(Using.resource(new TaskReader(slices(golden), all, new SegmentStores, Long.MinValue))(read))
     catch {
       case _: CorruptFileError => Left("corrupt")
       case _: SliceChangedError => Left("changed")
