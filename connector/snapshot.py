@@ -95,6 +95,21 @@ class PartitionSnapshot(Protocol):
             end_offset: Records at or above this offset do not count.
         """
 
+    def offsets_between_times(
+        self, start_ms: int | None, end_ms: int | None, start_offset: int, end_offset: int
+    ) -> tuple[int, int]:
+        """Return a part of a range that has all of its records between two times; reads nothing.
+
+        Args:
+            start_ms: The earliest time, in ms since the epoch; None for no bound.
+            end_ms: The time before which all are; None for no bound.
+            start_offset: The first offset of the range.
+            end_offset: The offset after the last one.
+
+        Returns:
+            The part, which is empty if there are no such records, and may be all of the range.
+        """
+
     def max_timestamp_ms(self) -> int | None:
         """Return the largest timestamp of a record, in ms since the epoch; None without records."""
 

@@ -156,6 +156,27 @@ class CommittedPartition:
 
         return partition_times.find_first_offsets([self], [timestamp_ms], [end_offset])[0]
 
+    def offsets_between_times(
+        self, start_ms: int | None, end_ms: int | None, start_offset: int, end_offset: int
+    ) -> tuple[int, int]:
+        """See `PartitionSnapshot.offsets_between_times`."""
+        rows = self.overlapping_rows(start_offset, end_offset)
+        segments = slice(rows.start, rows.stop)
+        numbers = self.table.numbers
+        may_have = np.ones(len(rows), np.bool_)
+        if start_ms is not None:
+            may_have &= numbers("max_timestamp_ms")[segments] >= start_ms
+        if end_ms is not None:
+            # Of other segments commits have only the first timestamp of each batch.
+            is_known = self.table.is_appended[segments]
+            may_have &= ~is_known | (numbers("min_timestamp_ms")[segments] < end_ms)
+        kept = np.flatnonzero(may_have)
+        if not len(kept):
+            return end_offset, end_offset
+        start = int(numbers("base_offset")[segments][kept[0]])
+        end = int(numbers("next_offset")[segments][kept[-1]])
+        return max(start, start_offset), min(end, end_offset)
+
     def max_timestamp_ms(self) -> int | None:
         """See `PartitionSnapshot.max_timestamp_ms`."""
         from klog.connector.commit_log import partition_times

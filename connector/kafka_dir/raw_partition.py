@@ -116,6 +116,19 @@ class RawPartition:
         """See `PartitionSnapshot.offset_for_time`."""
         return self._reader.offset_for_time(self, timestamp_ms, end_offset)
 
+    def offsets_between_times(
+        self, start_ms: int | None, end_ms: int | None, start_offset: int, end_offset: int
+    ) -> tuple[int, int]:
+        """Return the range: only a segment's file says its times.
+
+        Args:
+            start_ms: Not used.
+            end_ms: Not used.
+            start_offset: The first offset of the range.
+            end_offset: The offset after the last one.
+        """
+        return start_offset, end_offset
+
     def max_timestamp_ms(self) -> int | None:
         """See `PartitionSnapshot.max_timestamp_ms`."""
         return self._reader.max_timestamp_ms(self)

@@ -6,7 +6,7 @@ planned by the same code as what options say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from pyspark.sql.datasource import InputPartition
@@ -14,8 +14,8 @@ from pyspark.sql.datasource import InputPartition
 from klog.connector.source.batch_reader import KlogBatchReader
 from klog.connector.source.jvm_plan import summarise
 from klog.connector.source.jvm_request import JvmRequest
+from klog.connector.source.load_plan import UNKNOWN_SIZE
 from klog.connector.source.offset_ranges import OffsetRange
-from klog.connector.source.row_bounds import ALL_ROWS
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.spark_errors import sentence_first
 
@@ -30,22 +30,22 @@ class JvmBatchReader(KlogBatchReader):
     @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Plan the read: the first partition is the summary, each other one a task."""
-        if self.jvm_request.is_count:
-            return [InputPartition(summarise([], self._record_count()))]
+        if self.jvm_request.is_aggregate:
+            return [InputPartition(summarise([], aggregates=self._aggregates()))]
         self._warn()
         tasks, python_reason = self._tasks()
-        summary = summarise(tasks, python_reason=python_reason)
+        total_size = self._load_plan.total_size if self._load_plan else UNKNOWN_SIZE
+        summary = summarise(tasks, python_reason=python_reason, total_size=total_size)
         return [InputPartition(summary), *map(InputPartition, tasks)]
 
-    def _record_count(self) -> int:
-        from klog.connector.source.record_counter import count_by_commits_alone
+    def _aggregates(self) -> Mapping[str, int | None]:
+        from klog.connector.source.commit_aggregates import aggregate_by_commits
 
-        count = self._with_ranges(count_by_commits_alone)
-        return -1 if count is None else count
+        return self._with_ranges(aggregate_by_commits)
 
     def _tasks(self) -> tuple[list[TaskDict], str]:
         """Return the tasks, and why Python has to read them if a broker runs on their files."""
-        if self._load_plan is not None and self.jvm_request.bounds == ALL_ROWS:
+        if self._load_plan is not None and self.jvm_request == JvmRequest():
             tasks = self._load_plan.recent_tasks()
             if tasks is not None:
                 return tasks, self._load_plan.python_reason
@@ -55,6 +55,8 @@ class JvmBatchReader(KlogBatchReader):
         from klog.connector.source.live_broker_logs import find_python_reason
         from klog.connector.source.read_plan import plan
 
+        if (top := self.jvm_request.top) is not None:
+            ranges = [top.within(offset_range) for offset_range in ranges]
         tasks = plan(ranges, self._options.task_limits, decide_markers=True)
         logs = (offset_range.log for offset_range in ranges)
         fail_on_data_loss = self._options.fail_on_data_loss

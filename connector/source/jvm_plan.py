@@ -9,11 +9,17 @@ summary, each other one is a task, which Python could read, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, islice, repeat
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 from klog.connector.root_urls import is_on_local_disk, url_scheme
+from klog.connector.source.load_plan import UNKNOWN_SIZE, LogSize
 from klog.connector.source.slice_contract import EACH, TaskDict, slice_count
+
+_NO_AGGREGATES: Mapping[str, int | None] = MappingProxyType({})
 
 
 class PlanSummary(TypedDict):
@@ -24,33 +30,45 @@ class PlanSummary(TypedDict):
         pythonReason: Why Python has to read; empty if the shim can.
         schemes: The schemes of the roots: the shim knows which of them its JVM reads.
         arePathsAscii: Whether every Java has names for the files.
-        sliceCount: How many slices the tasks have.
-        sizeBytes: The bytes of their byte ranges.
+        segmentCount: How many segments the tasks read.
+        sizeBytes: The bytes of them that are read.
+        totalSegmentCount: How many segments the partitions have that the read names, -1 if that is
+            not known.
+        totalSizeBytes: The bytes of those segments; -1 if that is not known.
         offsetCount: The offsets that are wanted, which are at least as many as the records.
-        recordCount: How many records there are, if that was asked for and commits say it; else -1.
+        aggregates: Those that commits know, if they were asked for, by name
+            (`commit_aggregates`).
     """
 
     format: int
     pythonReason: str
     schemes: list[str]
     arePathsAscii: bool
-    sliceCount: int
+    segmentCount: int
     sizeBytes: int
+    totalSegmentCount: int
+    totalSizeBytes: int
     offsetCount: int
-    recordCount: int
+    aggregates: Mapping[str, int | None]
 
 
 def summarise(
-    tasks: Sequence[TaskDict], record_count: int = -1, python_reason: str = ""
+    tasks: Sequence[TaskDict],
+    *,
+    python_reason: str = "",
+    total_size: LogSize = UNKNOWN_SIZE,
+    aggregates: Mapping[str, int | None] = _NO_AGGREGATES,
 ) -> PlanSummary:
     """Return what the shim is told about tasks.
 
     Args:
         tasks: The tasks.
-        record_count: See `PlanSummary`.
         python_reason: Why Python has to read, whatever the tasks are; empty for no reason.
+        total_size: The size of the partitions that the read names.
+        aggregates: See `PlanSummary`.
     """
     runs = [run for task in tasks for run in task]
+    size = _size_of(runs)
     return {
         "format": 1,
         "pythonReason": python_reason or next(filter(None, map(_python_reason, runs)), ""),
@@ -58,11 +76,31 @@ def summarise(
         "arePathsAscii": all(
             path.isascii() for run in runs for path in (run["root"], *_values(run, "path"))
         ),
-        "sliceCount": sum(map(slice_count, tasks)),
-        "sizeBytes": sum(_difference(run, "endPosition", "startPosition") for run in runs),
+        "segmentCount": size.segment_count,
+        "sizeBytes": size.size_bytes,
+        "totalSegmentCount": total_size.segment_count,
+        "totalSizeBytes": total_size.size_bytes,
         "offsetCount": sum(_difference(run, "endOffset", "startOffset") for run in runs),
-        "recordCount": record_count,
+        "aggregates": dict(aggregates),
     }
+
+
+def _size_of(runs: Sequence[Mapping[str, Any]]) -> LogSize:
+    """Return the size of what slices read.
+
+    Slices of one segment follow each other, and their bytes are neighbours or overlap.
+
+    Args:
+        runs: The slices.
+    """
+    paths, starts, ends = (
+        [value for run in runs for value in _all_values(run, name)]
+        for name in ("path", "startPosition", "endPosition")
+    )
+    # No loop: there may be a million segments.
+    is_same = list(map(operator.eq, paths, islice(paths, 1, None)))
+    overlaps = compress(map(operator.sub, ends, islice(starts, 1, None)), is_same)
+    return LogSize(len(paths) - sum(is_same), sum(ends) - sum(starts) - sum(overlaps))
 
 
 def _python_reason(run: Mapping[str, Any]) -> str:
@@ -92,6 +130,12 @@ def _difference(run: Mapping[str, Any], end: str, start: str) -> int:
     ends, starts = _values(run, end), _values(run, start)
     total: int = sum(ends) * (count // len(ends)) - sum(starts) * (count // len(starts))
     return total
+
+
+def _all_values(run: Mapping[str, Any], name: str) -> Iterable[Any]:
+    """Return the values of a field, one for each slice."""
+    values = _values(run, name)
+    return values if len(values) > 1 else repeat(values[0], slice_count([run]))
 
 
 def _values(run: Mapping[str, Any], name: str) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from klog.connector.source.row_bounds import ALL_ROWS, RowBounds
+from klog.connector.source.top_rows import TopRows
 from klog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ class JvmRequest:
 
     Attributes:
         bounds: The rows that are wanted of a batch.
-        is_count: Whether the plan is to say how many records there are, if commits say it.
+        top: The rows that are wanted by offset; None for all.
+        is_aggregate: Whether only aggregates are wanted, as far as commits know them.
     """
 
     bounds: RowBounds = ALL_ROWS
-    is_count: bool = False
+    top: TopRows | None = None
+    is_aggregate: bool = False
 
 
 def refuse_missing_shim(options: ReadOptions) -> None:
@@ -58,7 +61,10 @@ def with_request(data_source: bytes, request: bytes) -> Any:
     """
     values = json.loads(request)
     source = pickle.loads(data_source)  # noqa: S301 - Spark's own pickle of this session.
+    top = values.get("top")
     source.jvm_request = JvmRequest(
-        RowBounds.from_json(values.get("bounds", {})), bool(values.get("isCount"))
+        RowBounds.from_json(values.get("bounds", {})),
+        None if top is None else TopRows.from_json(top),
+        bool(values.get("isAggregate")),
     )
     return source

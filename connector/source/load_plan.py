@@ -50,6 +50,22 @@ class ResolvedRange:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSize:
+    """How large logs are, or a part of them.
+
+    Attributes:
+        segment_count: The number of segments that are not empty.
+        size_bytes: Their bytes.
+    """
+
+    segment_count: int
+    size_bytes: int
+
+
+UNKNOWN_SIZE = LogSize(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPlan:
     """A read as `load()` has resolved it.
 
@@ -57,6 +73,7 @@ class LoadPlan:
         ranges: The offsets of each partition.
         tasks: The tasks that read them; None if there are many.
         made_seconds: When they were planned, by the clock.
+        total_size: The size of the partitions that the read names, whatever its offsets are.
         as_of: The earlier version that is read; None for what the topics have now.
         warnings: What a batch has to say about its offsets, and a stream does not.
         python_reason: Why only Python reads the tasks, as a broker runs on their files; empty if
@@ -66,6 +83,7 @@ class LoadPlan:
     ranges: Sequence[ResolvedRange]
     tasks: list[TaskDict] | None
     made_seconds: float
+    total_size: LogSize = UNKNOWN_SIZE
     as_of: AsOf | None = None
     warnings: tuple[str, ...] = ()
     python_reason: str = ""

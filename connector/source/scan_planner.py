@@ -22,7 +22,13 @@ from klog.connector.options.storage_options import StorageOptions, parse_storage
 from klog.connector.snapshot import Logs, PartitionSnapshot, Root, Snapshot
 from klog.connector.source.data_loss import find_loss
 from klog.connector.source.live_broker_logs import find_python_reason
-from klog.connector.source.load_plan import MAX_BYTES, MAX_SLICES, LoadPlan, ResolvedRange
+from klog.connector.source.load_plan import (
+    MAX_BYTES,
+    MAX_SLICES,
+    LoadPlan,
+    LogSize,
+    ResolvedRange,
+)
 from klog.connector.source.offset_ranges import OffsetRange, batch_ranges
 from klog.connector.source.past_root import PastRoot
 from klog.connector.source.read_plan import plan
@@ -90,11 +96,12 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
             read_options = replace(read_options, as_of=past.resolved(read_options.as_of))
             snapshots = repeat(past)
 
-        def resolve_now() -> list[OffsetRange]:
+        def resolve_now() -> tuple[Logs, list[OffsetRange]]:
             offset_warnings.clear()
-            return _ranges(next(snapshots), read_options, offset_warnings.append)
+            logs = _open(next(snapshots), read_options, offset_warnings.append)
+            return logs, batch_ranges(logs, read_options, now_ms(), offset_warnings.append)
 
-        ranges = retry_stale_listing(resolve_now)
+        logs, ranges = retry_stale_listing(resolve_now)
     except (KlogError, OSError):
         return None
     resolved = [offset_range.resolved() for offset_range in ranges]
@@ -104,7 +111,20 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
         fail_on_data_loss=read_options.fail_on_data_loss,
     )
     return LoadPlan(
-        resolved, tasks, time.monotonic(), read_options.as_of, tuple(offset_warnings), reason
+        resolved,
+        tasks,
+        time.monotonic(),
+        _size_of(logs),
+        read_options.as_of,
+        tuple(offset_warnings),
+        reason,
+    )
+
+
+def _size_of(logs: Logs) -> LogSize:
+    return LogSize(
+        sum(log.segment_count for log in logs.values()),
+        sum(log.size_bytes for log in logs.values()),
     )
 
 
@@ -199,18 +219,21 @@ def with_load_ranges(
         else:
             resolved = bounds.within(load_plan.ranges)
             logs = snapshot.open([r.name for r in resolved if r.name in snapshot])
-        return use(_late_parts(_present_ranges(logs, resolved, options), bounds))
+        return use(_parts_in_time(_present_ranges(logs, resolved, options), bounds))
 
     return retry_stale_listing(use_now)
 
 
-def _late_parts(ranges: Sequence[OffsetRange], bounds: RowBounds) -> list[OffsetRange]:
-    """Return what is left of ranges from the time on that bounds have."""
-    parts = [
-        replace(r, start_offset=bounds.first_offset(r.log, r.start_offset, r.end_offset))
-        for r in ranges
-    ]
-    return [part for part in parts if part.start_offset < part.end_offset]
+def _parts_in_time(ranges: Sequence[OffsetRange], bounds: RowBounds) -> list[OffsetRange]:
+    """Return what is left of ranges between the times that bounds have."""
+    parts = []
+    for offset_range in ranges:
+        start, end = bounds.within_times(
+            offset_range.log, offset_range.start_offset, offset_range.end_offset
+        )
+        if start < end:
+            parts.append(replace(offset_range, start_offset=start, end_offset=end))
+    return parts
 
 
 def plan_tasks(
@@ -324,8 +347,11 @@ def _root_of(root: Root, options: ReadOptions) -> Root:
 def _ranges(
     snapshot: Snapshot, options: ReadOptions, warn: Callable[[str], None] = _log.warning
 ) -> list[OffsetRange]:
-    names = subscribed_partitions(options.consumer_strategy, snapshot, warn)
-    return batch_ranges(snapshot.open(names), options, now_ms(), warn)
+    return batch_ranges(_open(snapshot, options, warn), options, now_ms(), warn)
+
+
+def _open(snapshot: Snapshot, options: ReadOptions, warn: Callable[[str], None]) -> Logs:
+    return snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot, warn))
 
 
 def _be_silent(_warning: str) -> None:

@@ -62,7 +62,7 @@ def described(frame: DataFrame) -> str:
 
 
 def test_explain_names_the_engine(spark: SparkSession, root: Path) -> None:
-    assert described(load(spark, root)).startswith("jvm, 20 slices, ")
+    assert described(load(spark, root)).startswith("jvm, 20 of 20 segments, ")
     assert described(load(spark, root, engine="jvm")).startswith("jvm, ")
     assert described(load(spark, root, engine="Python")).startswith("python (option engine)")
     spark.conf.set("spark.klog.engine", "python")
@@ -144,11 +144,26 @@ def test_the_name_of_the_format_in_capitals(spark: SparkSession, root: Path) -> 
 
 def test_bounds_leave_fewer_slices(spark: SparkSession, root: Path) -> None:
     text = described(load(spark, root).where("offset >= 40 AND partition = 1").select("value"))
-    assert text.startswith("jvm, 2 slices, ")
+    assert text.startswith("jvm, 2 of 20 segments, ")
     assert "pushed: [offset >= 40, partition = 1]" in text
     assert "columns: value" in text
     late = described(load(spark, root).where(f"timestamp >= timestamp_millis({FIRST_MS + 90})"))
-    assert late.startswith("jvm, 4 slices, ")
+    assert late.startswith("jvm, 4 of 20 segments, ")
+
+
+def test_explain_says_how_much_is_left_of_how_much(spark: SparkSession, root: Path) -> None:
+    sizes = [path.stat().st_size for path in root.rglob("*.log")]
+    total = f"of {len(sizes)} segments, "
+    assert described(load(spark, root)).startswith(
+        f"jvm, {len(sizes)} {total}{sum(sizes)} of {sum(sizes)} bytes, "
+    )
+    split = load(spark, root, minPartitions="50")
+    assert split.rdd.getNumPartitions() >= 50
+    assert described(split).startswith(f"jvm, {len(sizes)} {total}{sum(sizes)} of ")
+    late = load(spark, root, startingOffsets='{"a": {"0": 45, "1": 50}, "b": {"0": 50, "1": 50}}')
+    (path,) = sorted((root / "a-0").glob("*.log"))[-1:]
+    assert described(late).startswith(f"jvm, 1 {total}{path.stat().st_size} of {sum(sizes)} bytes")
+    assert described(late.where("partition = 1")).startswith(f"jvm, 0 {total}0 of {sum(sizes)} ")
 
 
 def test_a_count_of_a_klog_root_runs_no_task(spark: SparkSession, root: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,14 @@ from pyspark.sql.types import StructType
 import klog
 from klog.connector.datasource import KlogDataSource
 from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.source import index_narrowing, task_sizing
 from klog.connector.source.jvm_plan import summarise
-from klog.connector.source.jvm_request import with_request
 from klog.connector.source.live_broker_logs import find_python_reason
 from klog.connector.source.slice_contract import expand_task
 from klog.errors import OptionError
 from klog.logformat.topic_partition import TopicPartition
+from tests.connector.committed_topic import between, make_root
+from tests.connector.jvm_plans import ask
 from tests.connector.log_dirs import plan_tasks, write_log
 from tests.corpus import scene
 from tests.support.batch_bytes import marker, plain, transactional
@@ -36,28 +37,46 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def ask(root: Path, request: dict[str, Any], **options: str) -> list[Any]:
-    """Return the values of the partitions that a request gives, as the shim sends it."""
-    source = KlogDataSource({"path": str(root), "subscribe": "t", **options})
-    source.schema()
-    source_with_request = with_request(pickle.dumps(source), json.dumps(request).encode())
-    return [partition.value for partition in source_with_request.reader(StructType()).partitions()]
-
-
 def test_the_first_partition_is_the_summary(root: Path) -> None:
     summary, *tasks = ask(root, {})
     slices = [slice_ for task in tasks for slice_ in expand_task(task)]
+    size_bytes = sum(slice_.size_bytes for slice_ in slices)
     assert summary == {
         "format": 1,
         "pythonReason": "",
         "schemes": [""],
         "arePathsAscii": True,
-        "sliceCount": 6,
-        "sizeBytes": sum(slice_.size_bytes for slice_ in slices),
+        "segmentCount": 6,
+        "sizeBytes": size_bytes,
+        "totalSegmentCount": 6,
+        "totalSizeBytes": size_bytes,
         "offsetCount": 12,
-        "recordCount": -1,
+        "aggregates": {},
     }
     assert len(slices) == 6
+
+
+def test_a_segment_that_several_tasks_read_counts_once(root: Path) -> None:
+    (path,) = sorted((root / "t-1").glob("*.log"))[-1:]
+    options = {"startingOffsets": json.dumps({"t": {"0": 3, "1": 6}}), "minPartitions": "3"}
+    summary, *tasks = ask(root, {}, **options)
+    size_bytes = path.stat().st_size
+    assert len(tasks) == 3
+    assert (summary["segmentCount"], summary["sizeBytes"]) == (1, size_bytes)
+    assert (summary["totalSegmentCount"], summary["totalSizeBytes"] > size_bytes) == (6, True)
+
+
+def test_a_segment_cut_by_its_index_counts_the_bytes_that_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_narrowing, "MAX_UNINDEXED_BYTES", 0)
+    monkeypatch.setattr(task_sizing, "TARGET_BYTES", 5000)
+    summary, *tasks = ask(make_root(tmp_path), {}, **between(1234, 1567))
+    slices = [slice_ for task in tasks for slice_ in expand_task(task)]
+    read = {(s.path, byte) for s in slices for byte in range(s.start_position, s.end_position)}
+    segment_count = len({slice_.path for slice_ in slices})
+    assert segment_count < len(slices)
+    assert (summary["segmentCount"], summary["sizeBytes"]) == (segment_count, len(read))
 
 
 def test_bounds_reach_the_plan(root: Path) -> None:
@@ -70,21 +89,22 @@ def test_bounds_reach_the_plan(root: Path) -> None:
 
 def test_nothing_left_is_a_summary_alone(root: Path) -> None:
     (summary,) = ask(root, {"bounds": {"partitions": [7]}})
-    assert (summary["sliceCount"], summary["sizeBytes"]) == (0, 0)
+    assert (summary["segmentCount"], summary["sizeBytes"]) == (0, 0)
+    assert summary["totalSegmentCount"] == 6
 
 
 @pytest.mark.parametrize(
     ("bounds", "count"), [({}, 12), ({"partitions": [0]}, 3), ({"startOffset": 1}, 10)]
 )
 def test_a_count_is_that_of_the_commits(root: Path, bounds: dict[str, Any], count: int) -> None:
-    (summary,) = ask(root, {"bounds": bounds, "isCount": True})
-    assert summary["recordCount"] == count
+    (summary,) = ask(root, {"bounds": bounds, "isAggregate": True})
+    assert summary["aggregates"]["count"] == count
 
 
 def test_a_count_that_headers_have_to_say_is_unknown() -> None:
     (log_dir, *_) = scene("records").log_dirs
-    (summary,) = ask(log_dir, {"isCount": True}, subscribe="segments")
-    assert summary["recordCount"] == -1
+    (summary,) = ask(log_dir, {"isAggregate": True}, subscribe="segments")
+    assert summary["aggregates"] == {}
 
 
 def test_a_broker_s_transaction_without_a_snapshot_is_for_python(tmp_path: Path) -> None:

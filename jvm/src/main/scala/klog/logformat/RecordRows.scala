@@ -88,7 +88,7 @@ object RecordRows {
   private val NoBytes = Array.emptyByteArray
 
   /** The latest time, and its negative the earliest, that a timestamp in microseconds can hold. */
-  private val MaxTimestampMs = Long.MaxValue / 1000 - 1
+  val MaxTimestampMs: Long = Long.MaxValue / 1000 - 1
 
   /** Returns Kafka's milliseconds as microseconds; beyond them the nearest time that there is. */
   def micros(timestampMs: Long): Long =

@@ -12,8 +12,10 @@ import org.apache.spark.sql.types.StructType
   *   the columns of the query
   * @param pushed
   *   the filters that the plan applies, for EXPLAIN
+  * @param top
+  *   the rows that are wanted by offset; None for all
   * @param limit
-  *   the most rows that a task returns
+  *   the most rows that a task returns, if any rows will do
   */
 final class KlogScan(
     planner: PythonPlanner,
@@ -21,6 +23,7 @@ final class KlogScan(
     tableSchema: StructType,
     bounds: RowBounds,
     pushed: Seq[String],
+    top: Option[TopRows],
     limit: Option[Int],
     engine: Engine
 ) extends Scan
@@ -29,7 +32,8 @@ final class KlogScan(
   /** Python cannot read rows without columns, so it gets one. */
   private val pythonSchema =
     if (schema.nonEmpty) schema else StructType(tableSchema.filter(_.name == "partition").take(1))
-  private lazy val plan = planner.plan(if (pythonSchema.isEmpty) tableSchema else pythonSchema, bounds)
+  private lazy val plan =
+    planner.plan(if (pythonSchema.isEmpty) tableSchema else pythonSchema, bounds, top)
   private lazy val refusal = plan.summary.refusal(planner.options)
   private lazy val isPython = engine.isPython(refusal)
   private lazy val pythonScan = plan.pythonScan()
@@ -48,8 +52,9 @@ final class KlogScan(
     val summary = plan.summary
     val name = if (isPython) s"engine=python ($refusal)" else "engine=jvm"
     val parts = Seq(
-      Some(s"$name, ${summary.sliceCount} slices, ${summary.sizeBytes} bytes"),
+      Some(s"$name, ${summary.sizes}"),
       Option.when(pushed.nonEmpty)(s"pushed: [${pushed.mkString(", ")}]"),
+      top.map(_.toString),
       limit.map(rows => s"limit: $rows"),
       Some(s"columns: ${schema.fieldNames.mkString(",")}")
     )
@@ -66,7 +71,7 @@ final class KlogScan(
 
     override def planInputPartitions(): Array[InputPartition] = plan.tasks.map(SliceInputPartition(_)).toArray
     override def createReaderFactory(): PartitionReaderFactory = {
-      val taskLimit = limit.fold(Long.MaxValue)(_.toLong)
+      val taskLimit = limit.orElse(top.flatMap(_.taskLimit)).fold(Long.MaxValue)(_.toLong)
       new SliceReaderFactory(schema, taskLimit, bounds.startTimestampMs.getOrElse(Long.MinValue), stores)
     }
   }

@@ -1,12 +1,13 @@
 package klog.spark
 
-import org.apache.spark.sql.connector.expressions.aggregate.{Aggregation, CountStar}
+import org.apache.spark.sql.connector.expressions.SortOrder
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.types.{LongType, StructField, StructType}
+import org.apache.spark.sql.types.StructType
 
-/** Takes from a query what a plan can use: columns, bounds, a limit, and a count that commits know.
+/** Takes from a query what a plan can use: columns, bounds, a limit, an order by offset with a limit, and
+  * aggregates that commits know.
   *
   * The rule: Spark asks for filters, an aggregation or a limit, columns, and then the scan. What is taken
   * reaches Python's planner, so it holds whichever engine reads. A filter is only kept from Spark if the
@@ -17,13 +18,14 @@ final class KlogScanBuilder(planner: PythonPlanner, tableSchema: StructType, eng
     with SupportsPushDownV2Filters
     with SupportsPushDownRequiredColumns
     with SupportsPushDownLimit
+    with SupportsPushDownTopN
     with SupportsPushDownAggregates {
   private var schema = tableSchema
   private var bounds = RowBounds()
   private var pushed = Array.empty[Predicate]
   private var limit: Option[Int] = None
-  private var recordCount: Option[Long] = None
-  private var countColumns = 0
+  private var top: Option[TopRows] = None
+  private var aggregateScan: Option[AggregateScan] = None
 
   override def pushPredicates(predicates: Array[Predicate]): Array[Predicate] = {
     val bounded = predicates.map(predicate => predicate -> RowBounds.of(predicate))
@@ -42,39 +44,27 @@ final class KlogScanBuilder(planner: PythonPlanner, tableSchema: StructType, eng
     true
   }
 
-  // Each task stops at the limit, and Spark cuts what they return together.
+  override def pushTopN(orders: Array[SortOrder], rows: Int): Boolean = {
+    top = TopRows.of(orders.toSeq, rows)
+    top.isDefined
+  }
+
+  // Each task stops at the limit, and Spark sorts and cuts what they return together.
   override def isPartiallyPushed: Boolean = true
 
-  override def supportCompletePushDown(aggregation: Aggregation): Boolean = isCount(aggregation)
+  override def supportCompletePushDown(aggregation: Aggregation): Boolean =
+    CommitAggregate.of(aggregation).isDefined
 
   override def pushAggregation(aggregation: Aggregation): Boolean = {
-    if (isCount(aggregation)) {
-      recordCount = planner.recordCount(bounds)
-      countColumns = aggregation.aggregateExpressions.length
+    aggregateScan = CommitAggregate.of(aggregation).flatMap { aggregates =>
+      val values = planner.aggregates(bounds)
+      Option.when(aggregates.map(_.name).forall(values.contains))(new AggregateScan(aggregates, values))
     }
-    recordCount.isDefined
+    aggregateScan.isDefined
   }
 
-  override def build(): Scan = recordCount match {
-    case Some(count) => new CountScan(count, countColumns)
-    case None =>
-      val filters = pushed.map(_.toString).filterNot(_.endsWith("IS NOT NULL")).toSeq
-      new KlogScan(planner, schema, tableSchema, bounds, filters, limit, engine)
+  override def build(): Scan = aggregateScan.getOrElse {
+    val filters = pushed.map(_.toString).filterNot(_.endsWith("IS NOT NULL")).toSeq
+    new KlogScan(planner, schema, tableSchema, bounds, filters, top, limit, engine)
   }
-
-  private def isCount(aggregation: Aggregation): Boolean =
-    aggregation.groupByExpressions.isEmpty && aggregation.aggregateExpressions.nonEmpty &&
-      aggregation.aggregateExpressions.forall(_.isInstanceOf[CountStar])
-}
-
-/** The number of records, as commits say it: no file is opened and no task runs.
-  *
-  * @param columns
-  *   how often the query asks for it
-  */
-private final class CountScan(count: Long, columns: Int) extends LocalScan {
-  override def rows(): Array[InternalRow] = Array(InternalRow.fromSeq(Seq.fill(columns)(count)))
-  override def readSchema(): StructType =
-    StructType((0 until columns).map(number => StructField(s"count$number", LongType, nullable = false)))
-  override def description(): String = s"engine=python, count(*) from the commits: $count"
 }

@@ -18,16 +18,30 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *   the schemes of the roots
   * @param arePathsAscii
   *   whether every Java has names for the files
+  * @param totalSegmentCount
+  *   the segments of the partitions that the read names; -1 if Python does not know it
+  * @param totalSizeBytes
+  *   their bytes; -1 if Python does not know it
+  * @param aggregates
+  *   those that commits know, by name: None is null
   */
 final case class PlanSummary(
     pythonReason: String,
     schemes: Seq[String],
     arePathsAscii: Boolean,
-    sliceCount: Long,
+    segmentCount: Long,
     sizeBytes: Long,
+    totalSegmentCount: Long,
+    totalSizeBytes: Long,
     offsetCount: Long,
-    recordCount: Long
+    aggregates: Map[String, Option[Long]]
 ) {
+
+  /** Returns how much is read, of how much, for EXPLAIN. */
+  def sizes: String = {
+    def of(total: Long): String = if (total < 0) "" else s" of $total"
+    s"$segmentCount${of(totalSegmentCount)} segments, $sizeBytes${of(totalSizeBytes)} bytes"
+  }
 
   /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not. */
   def refusal(options: CaseInsensitiveStringMap): String =
@@ -45,14 +59,17 @@ object PlanSummary {
   def of(pickled: Array[Byte]): PlanSummary = {
     val values = PickledRequest.partitionValue(pickled).asInstanceOf[JavaMap[String, AnyRef]]
     def long(name: String): Long = values.get(name).asInstanceOf[Number].longValue
+    val aggregates = values.get("aggregates").asInstanceOf[JavaMap[String, Number]].asScala
     PlanSummary(
       values.get("pythonReason").toString,
       values.get("schemes").asInstanceOf[JavaList[String]].asScala.toSeq,
       values.get("arePathsAscii") == true,
-      long("sliceCount"),
+      long("segmentCount"),
       long("sizeBytes"),
+      long("totalSegmentCount"),
+      long("totalSizeBytes"),
       long("offsetCount"),
-      long("recordCount")
+      aggregates.view.mapValues(Option(_).map(_.longValue)).toMap
     )
   }
 }
@@ -70,20 +87,23 @@ final class PythonPlanner(
     *
     * @param schema
     *   the columns to read
+    * @param top
+    *   the rows that are wanted by offset; None for all
     */
-  def plan(schema: StructType, bounds: RowBounds): PlannedRead = {
-    val request = PickledRequest.of(pickled, PythonPlanner.json("bounds" -> bounds.toJava))
+  def plan(schema: StructType, bounds: RowBounds, top: Option[TopRows]): PlannedRead = {
+    val fields = Seq("bounds" -> bounds.toJava) ++ top.map("top" -> _.toJava)
+    val request = PickledRequest.of(pickled, PythonPlanner.json(fields: _*))
     val planned = KlogPythonBridge.planBatch(dataSource, request, schema)
     val summary = PlanSummary.of(planned.tasks.head)
     val tasks = planned.tasks.tail
     PlannedRead(summary, tasks, () => planned.pythonScan(dataSource, name, schema, options, tasks))
   }
 
-  /** Returns how many records a batch has, if commits say it. */
-  def recordCount(bounds: RowBounds): Option[Long] = {
-    val json = PythonPlanner.json("bounds" -> bounds.toJava, "isCount" -> java.lang.Boolean.TRUE)
+  /** Returns the aggregates of a batch that commits know, by name: None is null. */
+  def aggregates(bounds: RowBounds): Map[String, Option[Long]] = {
+    val json = PythonPlanner.json("bounds" -> bounds.toJava, "isAggregate" -> java.lang.Boolean.TRUE)
     val planned = KlogPythonBridge.planBatch(dataSource, PickledRequest.of(pickled, json), tableSchema)
-    Some(PlanSummary.of(planned.tasks.head).recordCount).filter(_ >= 0)
+    PlanSummary.of(planned.tasks.head).aggregates
   }
 
   /** Returns Python's scan of a stream that Python reads.

@@ -7,12 +7,16 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.connector.expressions.{Expression, Literal, NamedReference}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 
+import klog.logformat.RecordRows
+
 /** What the filters of a query say about topics, partitions, offsets and times.
   *
   * The rule: a bound leaves out only rows that its filter leaves out. Those of topics, partitions and
-  * offsets are exact, so that Spark need not apply the filter again; that of a time is not.
+  * offsets are exact, so that Spark need not apply the filter again; those of times are not.
   *
   * @param endOffset
+  *   exclusive
+  * @param endTimestampMs
   *   exclusive
   */
 final case class RowBounds(
@@ -20,7 +24,8 @@ final case class RowBounds(
     partitions: Option[Set[Int]] = None,
     startOffset: Option[Long] = None,
     endOffset: Option[Long] = None,
-    startTimestampMs: Option[Long] = None
+    startTimestampMs: Option[Long] = None,
+    endTimestampMs: Option[Long] = None
 ) {
 
   /** Returns the bounds as Python's `RowBounds.from_json` takes them. */
@@ -29,7 +34,8 @@ final case class RowBounds(
     "partitions" -> partitions.map(_.toSeq.sorted.map(Int.box).asJava),
     "startOffset" -> startOffset.map(Long.box),
     "endOffset" -> endOffset.map(Long.box),
-    "startTimestampMs" -> startTimestampMs.map(Long.box)
+    "startTimestampMs" -> startTimestampMs.map(Long.box),
+    "endTimestampMs" -> endTimestampMs.map(Long.box)
   ).collect { case (name, Some(value)) => name -> value }.toMap.asJava
 
   /** Returns bounds with those of another filter. */
@@ -38,7 +44,8 @@ final case class RowBounds(
     RowBounds.both(partitions, other.partitions)(_ intersect _),
     RowBounds.both(startOffset, other.startOffset)(math.max),
     RowBounds.both(endOffset, other.endOffset)(math.min),
-    RowBounds.both(startTimestampMs, other.startTimestampMs)(math.max)
+    RowBounds.both(startTimestampMs, other.startTimestampMs)(math.max),
+    RowBounds.both(endTimestampMs, other.endTimestampMs)(math.min)
   )
 }
 
@@ -75,14 +82,23 @@ object RowBounds {
         Some(Bounded(RowBounds(partitions = Some(Set(number))), isExact = true))
       case ("topic", text) if operator == "=" =>
         Some(Bounded(RowBounds(topics = Some(Set(text.toString))), isExact = true))
-      case ("timestamp", micros: Long) if operator.startsWith(">") || operator == "=" =>
-        times(Math.floorDiv(micros, 1000L))
+      case ("timestamp", micros: Long) => times(operator, micros)
       case _ => None
     }
 
-  /** Returns the bound of a time. Records without one have -1 ms, and a look-up of a time passes over them. */
-  private def times(startMs: Long): Option[Bounded] =
-    Option.when(startMs >= 0)(Bounded(RowBounds(startTimestampMs = Some(startMs)), isExact = false))
+  /** Returns the bounds of a comparison of times, from 1970 to the latest time that a column holds: before
+    * it a look-up of a time passes over records, which have -1 ms without one, and after it times are cut.
+    */
+  private def times(operator: String, micros: Long): Option[Bounded] = {
+    val ms = Math.floorDiv(micros, 1000L)
+    val endMs = if (operator == "<" && Math.floorMod(micros, 1000L) == 0) ms else ms + 1
+    val bounds = RowBounds(
+      startTimestampMs = Option.when(ms >= 0 && !operator.startsWith("<"))(ms),
+      endTimestampMs =
+        Option.when(endMs >= 0 && endMs <= RecordRows.MaxTimestampMs && !operator.startsWith(">"))(endMs)
+    )
+    Option.when(bounds != RowBounds())(Bounded(bounds, isExact = false))
+  }
 
   /** Returns the bounds of a comparison of offsets, which are below the largest number. */
   private def offsets(operator: String, offset: Long): Option[RowBounds] = {
